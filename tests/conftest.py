@@ -8,6 +8,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from repository import REPOSITORY
 from sweep_copy import Copy
 
 # Who runs the tests twice of the same code hears the same twice; `make explore` looks further.
@@ -33,6 +34,28 @@ def run_data():
         "balance_group": 4,
         "optimizer": {"lr": 3e-3},
     }  # fmt: skip
+
+
+@pytest.fixture
+def project_folder(tmp_path, monkeypatch):
+    """The current folder: nothing but a copy of the repository's configuration."""
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """Runs the command line as a shell does: (exit code, standard output, standard error)."""
+    from moelaws.cli import main
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["moelaws", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture

@@ -5,19 +5,17 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from command_line import call, printed
 from moelaws import laws
 from moelaws.analysis.advice.outlook import COLUMNS
-from moelaws.cli.advise import command
-from moelaws.cli.outlook import command as outlook
-from moelaws.cli.plan import command as planning
-from moelaws.cli.simulate import command as simulate
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
@@ -31,33 +29,21 @@ from moelaws.tables.parquet import read_table
 from moelaws.workflow.verify import Verification
 from repository import REPOSITORY
 
-
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def advise(*words):
-    result = CliRunner().invoke(command, [str(word) for word in words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+advise = partial(printed, "advise")
 
 
 def answer(*words):
-    return json.loads(advise(*words, "--json").output)
+    return json.loads(advise(*words, "--json"))
 
 
-def test_gpu_hours_are_flops_at_an_assumed_speed(root):
+def test_gpu_hours_are_flops_at_an_assumed_speed(project_folder):
     hours = answer("--gpu-hours", 1000, "--gpu", "a100")
     assert hours["compute"] == pytest.approx(1000 * 3600 * 0.35 * 3.12e14)
     assert hours["gpu_hours"] == {"A100": pytest.approx(1000)}
     assert hours["configuration"]["gpu_hours"]["A100"] == pytest.approx(1000)
 
 
-def test_memory_and_tokens_at_hand_limit_every_plan(root):
+def test_memory_and_tokens_at_hand_limit_every_plan(project_folder):
     words = ["--compute", 1e21, "--serve-memory", "48GB", "--gpus", 8, "--memory", "80GiB"]
     given = answer(*words, "--max-tokens", 1e10, "--epochs", 4)
     assert given["limits"]["max_tokens"] == 4e10
@@ -71,13 +57,13 @@ def test_memory_and_tokens_at_hand_limit_every_plan(root):
     assert by_fp8["limits"]["max_parameters"] == {"the memory to serve from": pytest.approx(48e9)}
 
 
-def test_served_tokens_take_their_part_of_the_budget(root):
+def test_served_tokens_take_their_part_of_the_budget(project_folder):
     plans = answer("--compute", 1e22, "--inference-tokens", 1e12)["plans"]
     for plan in plans[:-1]:  # the configuration counts every matrix product
         assert 6 * plan["N_active"] * plan["D"] + 2 * plan["N_active"] * 1e12 == pytest.approx(1e22)
 
 
-def test_a_users_own_plan_is_judged_beside_the_others(root):
+def test_a_users_own_plan_is_judged_beside_the_others(project_folder):
     *_, own = answer("--compute", 1e20, "--compare", "N=8e9 S=0.9")["plans"]
     assert own["name"] == "your plan"
     assert own["N_active"] == pytest.approx(8e8)
@@ -86,8 +72,8 @@ def test_a_users_own_plan_is_judged_beside_the_others(root):
     assert alike["worst"] == pytest.approx(own["worst"])
 
 
-def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
-    output = advise("--compute", 1e21).output
+def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(project_folder):
+    output = advise("--compute", 1e21)
     assert "about 802 H100 hours at an assumed 3.46e+14 FLOP/s" in output
     assert "A configuration that can be built, near the robust plan:" in output
     assert "note: Published coefficients have no intervals" in output
@@ -115,10 +101,10 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(root):
         (["--compute", 1e10, "--write-study", "small"], "no three models"),
     ],
 )
-def test_mistakes_are_told_in_one_line(root, words, message):
-    with pytest.raises(UserError, match=message) as told:
+def test_mistakes_are_told_in_one_line(project_folder, words, message):
+    with pytest.raises(UserError, match=message) as mistake:
         advise(*words)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(mistake.value)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +117,16 @@ def test_mistakes_are_told_in_one_line(root, words, message):
         (["--compute", 1e20, "--max-sparsity", 1], "is no number from 0 to 0.9999"),
     ],
 )
-def test_a_value_that_is_none_is_refused(root, words, message):
-    result = advise(*words)
+def test_a_value_that_is_none_is_refused(project_folder, words, message):
+    result = call("advise", *words)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def fitted(frame, mapping, law="chinchilla", units=None, **options):
+    """The report of a user's own fit of a law, from few starts."""
+    entry = Fit(name="own", law=law, mapping=mapping, protocol={"sample": 50}, **options)
+    return fit(laws.fittable(law), frame, entry, units=units or {})
 
 
 @pytest.fixture(scope="module")
@@ -142,15 +134,11 @@ def simulated(tmp_path_factory):
     """A table of losses that sparsity.loss made, and a fit of it."""
     table = tmp_path_factory.mktemp("simulated") / "own.parquet"
     words = ["sparsity.loss", "--study", "sparsity", "--tier", "demo", "--out", str(table)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(REPOSITORY)
-        done = CliRunner().invoke(simulate, [*words, "--map", "N=N_total"])
-    assert done.exit_code == 0, done.output
+    with chdir(REPOSITORY):
+        printed("simulate", *words, "--map", "N=N_total")
     frame, units = read_any(table)
     mapping = {"N": "N_active", "D": "D", "L": "L"}
-    protocol = {"sample": 50}
-    entry = Fit(name="own", law="chinchilla", mapping=mapping, protocol=protocol, bootstrap=20)
-    return table, fit(laws.fittable("chinchilla"), frame, entry, units=units)
+    return table, fitted(frame, mapping, units=units, bootstrap=20)
 
 
 def simulated_fit(simulated, path, source):
@@ -161,15 +149,15 @@ def simulated_fit(simulated, path, source):
     return path
 
 
-def test_a_users_own_fit_judges_beside_the_published_laws(root, simulated):
-    path = simulated_fit(simulated, root / "fits" / "own.json", "trained")
+def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simulated):
+    path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
     given = answer("--compute", 1e13, "--fits", path.parent)
-    judge = given["judges"][-1]
-    assert (judge["name"], judge["source"]) == ("fits/own", "trained")
+    own_law = given["judges"][-1]
+    assert (own_law["name"], own_law["source"]) == ("fits/own", "trained")
     frame, _ = read_any(path.with_suffix(".parquet"))
     ends = (6 * frame["N_active"] * frame["D"]).agg(["min", "max"])
-    assert judge["fitted_on"].keys() == {"N_active", "D", "C"}
-    assert judge["fitted_on"]["C"] == pytest.approx(ends.tolist())
+    assert own_law["fitted_on"].keys() == {"N_active", "D", "C"}
+    assert own_law["fitted_on"]["C"] == pytest.approx(ends.tolist())
     own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
     assert own["regret"]["fits/own"]["nats"] == 0
     assert own["regret"]["fits/own"]["high"] >= 0
@@ -180,113 +168,102 @@ def test_a_users_own_fit_judges_beside_the_published_laws(root, simulated):
 
 
 def test_a_dense_law_that_was_fitted_to_total_parameters_finds_no_plan_better_than_its_own(
-    root, simulated
+    project_folder, simulated
 ):
-    path = simulated_fit(simulated, root / "fits" / "own.json", "trained")
+    path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
     frame, units = read_any(path.with_suffix(".parquet"))
     mapping = {"N": "N_total", "D": "D", "L": "L"}
-    entry = Fit(name="own", law="chinchilla", mapping=mapping, protocol={"sample": 50})
-    report = fit(laws.fittable("chinchilla"), frame.assign(source="trained"), entry, units=units)
-    write_fit(report, path)
+    write_fit(fitted(frame.assign(source="trained"), mapping, units=units), path)
     given = answer("--compute", 1e14, "--fits", path)
     own, robust = ((p for p in given["plans"] if p["name"] == n) for n in ("fits/own", "robust"))
     assert next(own)["S"] == pytest.approx(0.98)
     assert next(robust)["regret"]["fits/own"]["nats"] > 0
 
 
-def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(root):
+def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
     runs = pd.read_csv(REPOSITORY / "docs/losses.csv").drop(columns="source")
-    entry = Fit(
-        name="own",
-        law="chinchilla",
-        mapping={"N": "params", "D": "tokens", "L": "loss"},
-        protocol={"sample": 50},
-        bootstrap=20,
-    )
-    write_fit(fit(laws.fittable("chinchilla"), runs, entry), root / "own.json")
-    output = advise("--compute", 1e21, "--fits", root / "own.json").output
+    mapping = {"N": "params", "D": "tokens", "L": "loss"}
+    write_fit(fitted(runs, mapping, bootstrap=20), project_folder / "own.json")
+    output = advise("--compute", 1e21, "--fits", project_folder / "own.json")
     assert "takes columns of its fitted table by their variables: params as N_active" in output
     # A column N, which needs no mapping, is that of dense models as well.
     plain = runs.rename(columns={"params": "N", "tokens": "D", "loss": "L"})
-    unmapped = entry.model_copy(update={"mapping": {}})
-    write_fit(fit(laws.fittable("chinchilla"), plain, unmapped), root / "plain.json")
-    given = answer("--compute", 1e21, "--fits", root / "plain.json")
+    write_fit(fitted(plain, {}, bootstrap=20), project_folder / "plain.json")
+    given = answer("--compute", 1e21, "--fits", project_folder / "plain.json")
     (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
     regrets = [regret["nats"] for regret in robust["regret"].values()]
     assert regrets[3] == pytest.approx(regrets[0], abs=1e-3)  # as the published law's
     assert regrets[3] > 1e-3
     # wang.loss counts experts, and how many of them were active is not in any fit.
     frame = runs.assign(n_experts=np.tile([2, 4, 8], 14), loss=lambda t: t["loss"] - 0.01)
-    entry = entry.model_copy(
-        update={"law": "wang.loss", "mapping": entry.mapping | {"E": "n_experts"}}
-    )
-    write_fit(fit(laws.fittable("wang.loss"), frame, entry), root / "own.json")
+    mapping |= {"E": "n_experts"}
+    write_fit(fitted(frame, mapping, "wang.loss", bootstrap=20), project_folder / "own.json")
     with pytest.raises(UserError, match="the experts of runs with k active ones"):
-        advise("--compute", 1e21, "--fits", root / "own.json")
-    output = advise("--compute", 1e21, "--fits", root / "own.json", "--fits-top-k", 2).output
+        advise("--compute", 1e21, "--fits", project_folder / "own.json")
+    output = advise("--compute", 1e21, "--fits", project_folder / "own.json", "--fits-top-k", 2)
     assert "n_experts as expansion" in output
 
 
-def test_a_table_of_no_runs_is_refused(root):
+def test_a_table_of_no_runs_is_refused(project_folder):
     pd.DataFrame({"alpha": [0.3]}).to_parquet("draws.parquet")
     with pytest.raises(UserError, match=r"draws\.parquet: the column status is missing"):
         advise("--compute", 1e21, "--measured", "draws.parquet")
 
 
-def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(root, simulated):
-    path = simulated_fit(simulated, root / "fits" / "own.json", "simulated")
+def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(
+    project_folder, simulated
+):
+    path = simulated_fit(simulated, project_folder / "fits" / "own.json", "simulated")
     with pytest.raises(UserError, match="of simulated losses, which tell nothing of real models"):
         advise("--compute", 1e13, "--fits", path)
     left_out = answer("--compute", 1e13, "--fits", path.parent)["left_out"]
     assert "simulated losses" in left_out[str(path)]
 
 
-def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(root, simulated):
-    path = simulated_fit(simulated, root / "fits/sparsity/own.json", "trained")
-    table = shutil.move(path.with_suffix(".parquet"), root / "sparsity.parquet")
+def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, simulated):
+    path = simulated_fit(simulated, project_folder / "fits/sparsity/own.json", "trained")
+    table = shutil.move(path.with_suffix(".parquet"), project_folder / "sparsity.parquet")
     # wang.loss counts experts: of its own study's runs all have two active ones.
     frame, units = read_any(table)
     frame.assign(k=4).to_parquet("other.parquet")
     mapping = {"N": "N_active", "D": "D", "E": "E", "L": "L"}
-    entry = Fit(name="wang", law="wang.loss", mapping=mapping, protocol={"sample": 20})
-    report = fit(laws.fittable("wang.loss"), frame.assign(source="trained"), entry, units=units)
+    report = fitted(frame.assign(source="trained"), mapping, "wang.loss", units)
     write_fit(report, path.with_stem("wang"))
-    words = [str(path), str(path.with_stem("wang")), "--table", str(table)]
-    words += ["--table", "other.parquet", "--tier", "demo", "--out", "o/outlook.md"]
-    done = CliRunner().invoke(outlook, words, catch_exceptions=False)
-    assert done.output == "o/outlook.md\n"
-    rows = read_table(root / "o/outlook.parquet", COLUMNS)
+    words = ["outlook", path, path.with_stem("wang"), "--table", table, "--table", "other.parquet"]
+    words += ["--tier", "demo", "--out", "o/outlook.md"]
+    assert printed(*words) == "o/outlook.md\n"
+    rows = read_table(project_folder / "o/outlook.parquet", COLUMNS)
     largest = read_table(table)["C_6N"].max()
     assert sorted(rows["budget"].unique()) == pytest.approx([10 * largest, 100 * largest])
     assert (rows["regret"] >= 0).all()
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
-    page = (root / "o/outlook.md").read_text()
+    page = (project_folder / "o/outlook.md").read_text()
     assert re.search(r"\n- \d+ layers of width \d+, .* experts of width", page)
     assert "Laws of one variable say: " in page
     assert "# What these runs advise (demo tier)" in page
     assert "sparsity.loss takes no part: it would extrapolate by" in page
     assert "| sparsity/own | sparsity/wang | worst |" in page
-    drawn = read_any(root / "o/outlook.csv")[0]
+    drawn = read_any(project_folder / "o/outlook.csv")[0]
     regrets = drawn[drawn["series"] == "worst-case regret"]
     assert (regrets["z"].dropna() >= 0).all()
     assert {"robust", "sparsity/own", "sparsity/wang"} <= set(drawn["series"])
     # The same inputs write the same bytes.
-    before = {file: file.read_bytes() for file in (root / "o").iterdir()}
-    CliRunner().invoke(outlook, words, catch_exceptions=False)
-    assert {file: file.read_bytes() for file in (root / "o").iterdir()} == before
-    verification = Verification(Results(root), {}, advice=load_advice())
-    (verdict,) = verification.tier(TierFolder(root / "o"))
+    before = {file: file.read_bytes() for file in (project_folder / "o").iterdir()}
+    printed(*words)
+    assert {file: file.read_bytes() for file in (project_folder / "o").iterdir()} == before
+    verification = Verification(Results(project_folder), {}, advice=load_advice())
+    (verdict,) = verification.tier(TierFolder(project_folder / "o"))
     assert (verdict.kind, verdict.state) == ("outlook", "whole")
     with ADVICE.open("a") as config:
         config.write("# another word\n")
-    (verdict,) = verification.tier(TierFolder(root / "o"))
+    (verdict,) = verification.tier(TierFolder(project_folder / "o"))
     assert verdict.state == "stale"
     assert "advice.yaml is changed" in verdict.reason
 
 
 @pytest.mark.slow
-def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root):
-    output = advise("--compute", 1e23, "--write-study", "settle").output
+def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(project_folder):
+    output = advise("--compute", 1e23, "--write-study", "settle")
     assert "Every law extrapolates here" in output
     assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in output
     study = load_study("settle.yaml")
@@ -296,15 +273,14 @@ def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(root)
     assert len(runs) == shown["runs"]
     assert {entry.law for entry in study.fits} >= {"sparsity.loss", "chinchilla"}
     assert study.simulation.law in {entry.law for entry in study.fits}
+    # As the advice says, but in less time.
     words = ["settle.yaml", "--tier", "gpu", "--rows", "S > 0.6", "--sample", "2"]
-    planned = CliRunner().invoke(planning, words)  # as advice says, but in less time
-    assert planned.exit_code == 0, planned.exception
-    assert f"{study.simulation.law} at " in planned.output
+    assert f"{study.simulation.law} at " in printed("plan", *words)
     with pytest.raises(UserError, match=r"settle\.yaml is there already"):
         advise("--compute", 1e23, "--write-study", "settle")
 
 
-def test_no_torch_and_no_scipy_are_imported(root):
+def test_no_torch_and_no_scipy_are_imported(project_folder):
     code = "import sys; from moelaws.cli import cli; cli(['advise', '--compute', '1e21'], "
     code += "standalone_mode=False); print({'torch', 'scipy', 'pandas'} & set(sys.modules))"
     run = [sys.executable, "-c", code]

@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from command_line import call
 from moelaws import laws
-from moelaws.cli import cli
 from moelaws.spec.errors import UserError
 
 
@@ -23,8 +22,7 @@ def table(tmp_path):
 
 
 def compare(table, refs, *options):
-    words = ["compare", str(table), "--laws", refs, "--bootstrap", "2", *options]
-    return CliRunner().invoke(cli, words, catch_exceptions=False)
+    return call("compare", table, "--laws", refs, "--bootstrap", "2", *options)
 
 
 @pytest.mark.parametrize("holdout", [[], ["--holdout", "D>5e8"]])
@@ -46,9 +44,8 @@ def test_where_every_law_is_refused_there_is_nothing_to_compare(table):
     assert str(no.value).count("\n") == 0
 
 
-@pytest.fixture
-def routed(tmp_path):
-    """Losses of Clark et al.'s law for dense models and routed ones, with noise."""
+def test_a_law_whose_prediction_of_the_held_out_rows_is_open_is_named(tmp_path):
+    """Dense runs alone say nothing of experts: whatever exponent these have, it fits."""
     law = laws.get("clark.routing")
     points = [(n * 1e7, E) for n in (1, 2, 4, 9, 20, 45, 100) for E in (1, 2, 4, 8, 32)]
     N, E = np.array(points).T
@@ -56,13 +53,8 @@ def routed(tmp_path):
     L = law.predict(law.published, {"N_active": N, "E": E}) * noise
     path = tmp_path / "routed.csv"
     pd.DataFrame({"N_active": N, "E": E, "C": 1e3 * N**2, "L": L}).to_csv(path, index=False)
-    return path
-
-
-def test_a_law_whose_prediction_of_the_held_out_rows_is_open_is_named(routed):
-    """Dense runs alone say nothing of experts: whatever exponent these have, it fits."""
     given = ("--map", "N=N_active", "--map", "D=C", "--holdout", "E>1", "--json")
-    data = json.loads(compare(routed, "clark.routing,wang.loss,leverage.curve", *given).stdout)
+    data = json.loads(compare(path, "clark.routing,wang.loss,leverage.curve", *given).stdout)
     reason = data["refused"]["clark.routing"]
     assert reason == (
         "the fitted rows all have E = 1, so they cannot determine a, b, c, d, E_start and E_max, "

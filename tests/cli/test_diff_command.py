@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from moelaws.cli import cli
+from command_line import call, printed
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
@@ -28,18 +27,13 @@ def runs(tmp_path, monkeypatch):
     return Results()
 
 
-def diff(*options):
-    result = CliRunner().invoke(cli, ["diff", "first", "second", *options])
-    assert result.exit_code == 0, result.output
-    return result.output
+def diff(*words):
+    return printed("diff", "first", "second", *words)
 
 
 def test_the_difference_of_two_losses_has_its_paired_error(runs):
     shown = f"-0.0417 nats/token, standard error {ERROR:.2g} (paired, over 3 documents"
     assert f"loss of first less that of second: {shown}" in diff()
-
-
-def test_json_has_the_difference_and_its_error(runs):
     data = json.loads(diff("--json"))
     assert data["summary.loss"] == [2000 / 600, 2025 / 600]
     assert data["loss_difference"] == {
@@ -52,22 +46,19 @@ def test_json_has_the_difference_and_its_error(runs):
 
 def test_three_runs_are_compared_with_the_first(runs):
     write_json(runs.summary("third"), {"status": "completed", "loss": 2000 / 600})
-    result = CliRunner().invoke(cli, ["diff", "first", "second", "third", "--json"])
-    data = json.loads(result.output)
+    data = json.loads(diff("third", "--json"))
     assert data["summary.loss"] == [2000 / 600, 2025 / 600, 2000 / 600]
     assert "summary.status" not in data  # it is the same in all
     assert [d["run"] for d in data["loss_difference"]] == ["second", "third"]
     assert data["loss_difference"][0]["value"] == pytest.approx(-25 / 600)
     assert "third has no losses by document" in data["loss_difference"][1]["unpaired"]
-    shown = CliRunner().invoke(cli, ["diff", "first", "second", "third"]).output
-    assert "third" in shown.splitlines()[0]
+    assert "third" in diff("third").splitlines()[0]
 
 
 @pytest.mark.parametrize("words", [["first"], ["first", "first"], ["first", "second", "first"]])
 def test_fewer_than_two_runs_have_no_difference(runs, words):
-    result = CliRunner().invoke(cli, ["diff", *words])
-    assert isinstance(result.exception, UserError)
-    assert "two different runs or more" in str(result.exception)
+    with pytest.raises(UserError, match="two different runs or more"):
+        call("diff", *words)
 
 
 @pytest.mark.parametrize("other_documents", [False, True])

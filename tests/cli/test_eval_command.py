@@ -3,22 +3,15 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
+from command_line import printed
 from moelaws import laws
-from moelaws.cli import cli
 from moelaws.cli.laws import differences
 from moelaws.spec.errors import UserError
 
 
-def text(*arguments):
-    result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
 def data(*arguments):
-    return json.loads(text(*arguments, "--json"))
+    return json.loads(printed(*arguments, "--json"))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +46,7 @@ def test_several_results_are_objects_by_name():
 def test_a_result_that_wants_a_variable_left_out_is_not_shown():
     answer = data("eval", "leverage.hyperparameters", "C=1e20")
     assert set(answer["value"]) == set(answer["unit"]) == {"lr", "B"}
-    assert "B_sequences" not in text("eval", "leverage.hyperparameters", "C=1e20")
+    assert "B_sequences" not in printed("eval", "leverage.hyperparameters", "C=1e20")
 
 
 def test_derived_variables_are_named():
@@ -67,15 +60,9 @@ def test_derived_variables_are_named():
     plain = data("eval", "sparsity.loss", "N=1e9", f"D={1e20 / (6 * 1e9 / 8)!r}", "S=.875")
     assert answer["value"] == pytest.approx(plain["value"], rel=1e-14)
     assert "derived" not in plain
-    shown = text("eval", "sparsity.loss", "N=1e9", "C=1e20", "E=16", "k=2").splitlines()
+    shown = printed("eval", "sparsity.loss", "N=1e9", "C=1e20", "E=16", "k=2").splitlines()
     assert shown[0] == "L = 2.43822 nats/token"
     assert "with S = 0.875: S = (E - k) / E" in shown
-
-
-def test_a_fit_of_another_law_or_form_is_refused(tmp_path):
-    path = tmp_path / "none.json"
-    with pytest.raises(UserError, match="a formula: it takes no --params"):
-        text("eval", "sectional.cost", "L=1", "d0=1", "alpha=1", "--params", str(path))
 
 
 @pytest.mark.parametrize(
@@ -98,11 +85,12 @@ def test_a_fit_of_another_law_or_form_is_refused(tmp_path):
         ),
         (["sparsity.loss", "N=1e9", "D=1e9", "S=0", "x=1"], "x is no variable of .* N, D, S$"),
         (["allocation.loss:sqrt"], "no variant 'sqrt'; there are: "),
+        (["sectional.cost", "--params", "none.json"], "a formula: it takes no --params"),
     ],
 )
 def test_mistakes(arguments, message):
     with pytest.raises(UserError, match=message):
-        text("eval", *arguments)
+        printed("eval", *arguments)
 
 
 def test_every_law_is_listed_with_its_kind():
@@ -116,19 +104,19 @@ def test_every_law_is_listed_with_its_kind():
         "source": laws.get("sectional.cost").source,
         "variants": ["printed"],
     }
-    lines = text("laws").splitlines()
+    lines = printed("laws").splitlines()
     assert len(lines) == 1 + len(laws.ids())
 
 
 @pytest.mark.parametrize("law_id", laws.ids())
 def test_what_is_shown_of_a_law(law_id):
-    law, shown = laws.get(law_id), text("laws", law_id)
-    for part in (law.equation, law.source, *law.errata, *(v.description for v in law.variables)):
-        assert part in shown
+    law, shown = laws.get(law_id), printed("laws", law_id)
+    for text in (law.equation, law.source, *law.errata, *(v.description for v in law.variables)):
+        assert text in shown
     record = data("laws", law_id)
     assert [form["variant"] for form in record["variants"]] == list(laws.variants(law_id))
     assert record["published"] == (None if law.published is None else dict(law.published))
-    assert law.latex in text("laws", law_id, "--latex")
+    assert law.latex in printed("laws", law_id, "--latex")
 
 
 def test_published_values_that_differ():

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from command_line import printed
 from hyperparameters_case import DEMO, table, write_case
-from moelaws.cli import grid as grid_command
-from moelaws.cli import pin as pin_command
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.fitting.report import read_fit
@@ -50,14 +48,8 @@ def copy(source, target):
     shutil.copy(source, target)
 
 
-def run(command, *words):
-    done = CliRunner().invoke(command, words, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 def pin(*words):
-    return run(pin_command.command, STUDY, *words)
+    return printed("pin", STUDY, *words)
 
 
 def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, case):
@@ -92,7 +84,7 @@ def test_pinning_twice_changes_nothing_and_another_fit_does(project):
 
 def test_grids_follow_it(project):
     def rates():
-        runs = json.loads(run(grid_command.command, STUDY, "--json"))
+        runs = json.loads(printed("grid", STUDY, "--json"))
         sizes = [r for r in runs if "sizes" in r["sweep"]]
         return {r["C"]: (r["lr"], r["batch_tokens"]) for r in sizes}, runs
 

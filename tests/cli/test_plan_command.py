@@ -1,17 +1,15 @@
 """``moelaws plan``: the intervals and the cost of a sweep that nobody trained."""
 
 import json
-import shutil
+from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
+from command_line import printed
 from moelaws import laws
-from moelaws.cli import cli
 from moelaws.spec.errors import UserError
 from planned_study import STUDY as SMALL
-from repository import REPOSITORY
 
 SWEEP = {"axes": {"C": [1e16, 1e17, 1e18], "S": [0], "d_model": [64, 128, 256, 512]}}
 STUDY = {
@@ -26,32 +24,27 @@ STUDY = {
 SIMULATION = {"law": "chinchilla", "mapping": {"N": "N_total"}, "noise": 0.001, "assumed": "much"}
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with nothing but the configuration and a study of one's own."""
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+@pytest.fixture(autouse=True)
+def folder(project_folder):
+    return project_folder
 
 
-def plan(folder, *words, study=STUDY):
-    (folder / "config/studies/small.yaml").write_text(yaml.safe_dump(study))
-    call = ["plan", "small", *words, "--sample", "50"]
-    return CliRunner().invoke(cli, call, catch_exceptions=False)
+def plan(*words, study=STUDY):
+    Path("config/studies/small.yaml").write_text(yaml.safe_dump(study))
+    return printed("plan", "small", *words, "--sample", "50")
 
 
 def test_the_studys_own_law_its_intervals_and_the_cost(folder):
-    done = plan(folder, "--json", study={**STUDY, "simulation": SIMULATION})
-    data = json.loads(done.stdout)
+    data = json.loads(plan("--json", study={**STUDY, "simulation": SIMULATION}))
     assert (data["law"], data["noise"], data["seed"], data["rows"]) == ("chinchilla", 0.001, 1, 12)
     assert data["assumed"] == "much"
     fits = {fit["name"]: fit for fit in data["fits"]}
     assert list(fits) == ["size", "many", "chinchilla"]  # the law's own comes with the study's
     assert "sparsity.loss" in fits["many"]["error"]
-    (part,) = fits["chinchilla"]["parts"]
+    (group,) = fits["chinchilla"]["parts"]
     published = laws.fittable("chinchilla").published
-    assert {n: p["reference"] for n, p in part["params"].items()} == published
-    for parameter in part["params"].values():
+    assert {n: p["reference"] for n, p in group["params"].items()} == published
+    for parameter in group["params"].values():
         assert parameter["low"] < parameter["estimate"] < parameter["high"]
     assert {p["reference"] for p in fits["size"]["parts"][0]["params"].values()} == {None}
     cpu, gpu = data["costs"]
@@ -61,10 +54,10 @@ def test_the_studys_own_law_its_intervals_and_the_cost(folder):
     assert not (folder / "results").exists() or not list(folder.glob("results/demo"))
 
 
-def test_less_noise_and_more_seeds_narrow_the_intervals(folder):
+def test_less_noise_and_more_seeds_narrow_the_intervals():
     def planned(*words):
         words = ("--law", "chinchilla", "--json", *words)
-        data = json.loads(plan(folder, *words, study={**STUDY, "fits": []}).stdout)
+        data = json.loads(plan(*words, study={**STUDY, "fits": []}))
         return data, data["fits"][0]["parts"][0]["params"]["E"]["relative_width"]
 
     usual, width = planned("--noise", "0.003")
@@ -77,24 +70,23 @@ def test_less_noise_and_more_seeds_narrow_the_intervals(folder):
     assert few["rows"] == few["costs"][0]["runs"] == 8
 
 
-def test_people_see_what_is_true_and_what_it_costs(folder):
-    done = plan(folder, study={**STUDY, "simulation": SIMULATION})
-    assert "small, demo: chinchilla at 12 runs, noise 0.001 of ln L, simulated" in done.stdout
-    assert "assumed: much" in done.stdout
-    assert "many, sparsity.loss: cannot be fitted: " in done.stdout
-    assert "none has a true value to compare with" in done.stdout
-    assert "12 runs of" in done.stdout
-    assert "H100 hours" in done.stdout
+def test_people_see_what_is_true_and_what_it_costs():
+    text = plan(study={**STUDY, "simulation": SIMULATION})
+    assert "small, demo: chinchilla at 12 runs, noise 0.001 of ln L, simulated" in text
+    assert "assumed: much" in text
+    assert "many, sparsity.loss: cannot be fitted: " in text
+    assert "none has a true value to compare with" in text
+    assert "12 runs of" in text
+    assert "H100 hours" in text
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ([], "small.yaml has no simulation, for no law gives its losses; name a law"),
-        (["--law", "sparsity.isoflop"], "has no published coefficients; give --params FIT.json"),
         (["--law", "chinchilla", "--rows", "C > 1e20"], "selects none of the 12 runs"),
     ],
 )
-def test_mistakes(folder, words, message):
+def test_mistakes(words, message):
     with pytest.raises(UserError, match=message):
-        plan(folder, *words)
+        plan(*words)

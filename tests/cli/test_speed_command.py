@@ -1,19 +1,17 @@
 """``moelaws speed``: runs on record, JSON files and a study's grid, side by side."""
 
 import json
-import shutil
+from functools import partial
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from moelaws.cli import cli
+from command_line import printed
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_origin
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
-from repository import REPOSITORY
 
 DATA = {
     "model": {
@@ -39,32 +37,22 @@ grids:
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
+def root(project_folder):
     """A folder with a run on record, a file of a configuration and a project."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    (tmp_path / "text.txt").write_text("a text\n" * 1000)
+    root = project_folder
+    (root / "text.txt").write_text("a text\n" * 1000)
     config = parse(RunConfig, DATA, "test")
-    folder = Results(tmp_path / "results").run(config.run_id)
+    folder = Results(root / "results").run(config.run_id)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(config.canonical_json())
     moe = {**DATA, "model": {**DATA["model"], "ffn": MOE}}
-    (tmp_path / "moe.json").write_text(json.dumps(moe))
-    (tmp_path / "study.yaml").write_text(STUDY)
-    return tmp_path
+    (root / "moe.json").write_text(json.dumps(moe))
+    (root / "study.yaml").write_text(STUDY)
+    return root
 
 
-def speed(*words, **options):
-    done = CliRunner().invoke(
-        cli, ["speed", "--repeats", "2", "--device", "cpu", *words], **options
-    )
-    if done.exception:
-        raise done.exception
-    return done.stdout
-
-
-def of_study(*words):
-    return speed("--study", "study.yaml", "--set", "corpus=text.txt", *words)
+speed = partial(printed, "speed", "--repeats", "2", "--device", "cpu")
+of_study = partial(speed, "--study", "study.yaml", "--set", "corpus=text.txt")
 
 
 def test_a_run_and_a_file_are_compared_with_the_first_of_them(root):
@@ -99,7 +87,7 @@ def test_a_study_gives_one_run_of_each_architecture(root):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "nothing to measure: name runs, JSON files or --study STUDY"),
         (["ffff"], "run 'ffff': no such run"),
@@ -111,9 +99,8 @@ def test_a_study_gives_one_run_of_each_architecture(root):
         (["--study", "study.yaml", "--sweep", "wise"], "no sweep 'wise'; did you mean wide?"),
     ],
 )
-def test_a_mistake_is_told_with_what_to_do(root, words, told):
-    (root / "damaged.json").write_text('{"model": {')
+def test_a_mistake_is_told_with_what_to_do(root, words, message):
     odd = {**DATA, "model": {**DATA["model"], "context": 0}}
     (root / "odd.json").write_text(json.dumps(odd))
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         speed(*words, "--set", "corpus=text.txt")

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
-from moelaws.cli import cli
+from command_line import call, printed
 from moelaws.cli.watch_text import BARS, drawn
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
@@ -26,10 +26,11 @@ from repository import copy_repository
 SUMMARY = {"wall_seconds": 10.0, "tokens_per_second": 500.0, "loss": 3.0}
 
 
-def call(*words):
-    done = CliRunner().invoke(cli, ["watch", "--study", "sparsity", *words])
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    return done.stdout
+watch = partial(printed, "watch", "--study", "sparsity")
+
+
+def end(results, run, steps, status="completed"):
+    write_json(results.summary(run), {"status": status, "steps": steps, **SUMMARY})
 
 
 def begin(results, run, steps, lock_age):
@@ -50,30 +51,29 @@ def sweep(tmp_path, monkeypatch):
     """The runs of a copy of the repository (id -> steps), of which none has begun."""
     copy_repository(tmp_path)
     monkeypatch.chdir(tmp_path)
-    grid = CliRunner().invoke(cli, ["grid", "sparsity", "--json"]).stdout
-    return {run["run_id"]: run["steps"] for run in json.loads(grid)}
+    runs = json.loads(printed("grid", "sparsity", "--json"))
+    return {run["run_id"]: run["steps"] for run in runs}
 
 
 def test_every_state_of_a_run_is_told(sweep, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    assert "snakemake --cores all --config tier=demo" in call("--once")
+    assert "snakemake --cores all --config tier=demo" in watch("--once")
     results, (done, lost, working, dead, *waiting) = Results(), sweep
-    for run, status in ((done, "completed"), (lost, "diverged")):
-        summary = {"status": status, "steps": sweep[run], **SUMMARY}
-        write_json(results.summary(run), summary)
+    end(results, done, sweep[done])
+    end(results, lost, sweep[lost], "diverged")
     begin(results, working, sweep[working], lock_age=30)
     begin(results, dead, sweep[dead], lock_age=300)
-    told = json.loads(call("--once", "--json"))
-    assert told["counts"] == {
+    now = json.loads(watch("--once", "--json"))
+    assert now["counts"] == {
         "done": 1, "running": 1, "failed": 1, "interrupted": 1, "waiting": len(waiting),
     }  # fmt: skip
-    assert 0 < told["flops_left"] < told["flops"]
-    runs = {run["run_id"]: run for run in told["runs"]}
+    assert 0 < now["flops_left"] < now["flops"]
+    runs = {run["run_id"]: run for run in now["runs"]}
     assert runs[working]["steps_done"] == sweep[working] // 2
     assert runs[working]["loss"] == pytest.approx(4.0)
     assert runs[working]["tokens_per_second"] == pytest.approx(1.0)
     assert runs[working]["seconds_left"] == pytest.approx(sweep[working] - sweep[working] // 2)
-    shown = call("--once")
+    shown = watch("--once")
     assert "H100 [red] node7 job 42" in shown  # a name that looks like markup
     assert "the network went away" in shown
     assert "its loss diverged" in shown
@@ -83,11 +83,11 @@ def test_every_state_of_a_run_is_told(sweep, monkeypatch):
 def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
     results = Results()
     for run, steps in sweep.items():
-        write_json(results.summary(run), {"status": "completed", "steps": steps, **SUMMARY})
+        end(results, run, steps)
     everything = f"{len(sweep)} of {len(sweep)} runs done, 100% of the FLOPs"
-    assert everything in call()  # it ends by itself
-    asked = {run: watching.Planned(("sparsity",), 1.0, n, 1, 1) for run, n in sweep.items()}
-    watcher = watching.Watching(results, asked)
+    assert everything in watch()  # it ends by itself
+    planned = {run: watching.Planned(("sparsity",), 1.0, n, 1, 1) for run, n in sweep.items()}
+    watcher = watching.Watching(results, planned)
     assert watcher.look().finished
 
     def refuse(path):
@@ -101,13 +101,13 @@ def test_a_run_that_ends_during_the_look_was_not_interrupted(sweep, monkeypatch)
     results, (run, *_) = Results(), sweep
     begin(results, run, sweep[run], lock_age=0)
 
-    def end(folder, now):
-        write_json(folder / "summary.json", {"status": "completed", "steps": 1, **SUMMARY})
+    def ended(folder, now):
+        end(results, run, 1)
         return {}
 
-    monkeypatch.setattr(watching, "holder", end)
-    asked = {run: watching.Planned(("sparsity",), 1.0, 1, 1, 1)}
-    assert watching.Watching(results, asked).look().courses[run].state == "done"
+    monkeypatch.setattr(watching, "holder", ended)
+    planned = {run: watching.Planned(("sparsity",), 1.0, 1, 1, 1)}
+    assert watching.Watching(results, planned).look().courses[run].state == "done"
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -116,9 +116,11 @@ def test_what_a_run_measures_fits_the_terminal(width):
         "running", step=12345, loss=3.14159, losses=tuple(map(float, range(watching.POINTS))),
         tokens_per_second=123456.0, seconds_left=7000.0, device="NVIDIA H100", host="node" * 9,
     )  # fmt: skip
-    asked = {"1f" * 8: watching.Planned(("sparsity",), 1e18, 20000, 10**9, 10**8)}
+    planned = {"1f" * 8: watching.Planned(("sparsity",), 1e18, 20000, 10**9, 10**8)}
+    snapshot = watching.Snapshot(planned, dict.fromkeys(planned, course))
+    assert "0 of 1 run done" in snapshot.words()
     console = Console(width=width, file=io.StringIO())
-    console.print(drawn(watching.Snapshot(asked, dict.fromkeys(asked, course)), "gpu", width))
+    console.print(drawn(snapshot, "gpu", width))
     (row,) = [line for line in console.file.getvalue().splitlines() if line.startswith("1f1f1f1f")]
     for cell in ("12345/20000", "3.1416", "123,456", "1.9 h", "NVIDIA", BARS[0], BARS[-1]):
         assert cell in row
@@ -131,7 +133,7 @@ def test_what_trains_nothing_is_refused(sweep):
         (["--set", "source=simulated"], "add --set source=trained"),
     ):
         with pytest.raises(UserError, match=message):
-            CliRunner().invoke(cli, ["watch", "--once", *words], catch_exceptions=False)
+            call("watch", "--once", *words)
 
 
 @pytest.mark.slow
@@ -149,17 +151,15 @@ def test_html_writes_the_page_while_runs_train_and_at_the_end(sweep, monkeypatch
     results, written = Results(), []
     *over, last = sweep
     for run in over:
-        write_json(results.summary(run), {"status": "completed", "steps": sweep[run], **SUMMARY})
+        end(results, run, sweep[run])
     begin(results, last, sweep[last], lock_age=0)
 
     def write_page(project):
         written.append(results.summary(last).exists())
         if len(written) == 1:  # the last run ends after the first page
-            write_json(
-                results.summary(last), {"status": "completed", "steps": sweep[last], **SUMMARY}
-            )
+            end(results, last, sweep[last])
         return results.tier(project.tier).explore, {}
 
     monkeypatch.setattr("moelaws.cli.explore.write_page", write_page)
-    assert "results/demo/explore.html: open it" in call("--html", "--every", "0.1")
+    assert "results/demo/explore.html: open it" in watch("--html", "--every", "0.1")
     assert written == [False, True]

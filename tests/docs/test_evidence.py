@@ -73,8 +73,8 @@ def test_the_page_of_the_study_says_what_the_records_give(study):
     for place, (width, context, error) in enumerate(sizes):
         same = made[(made["d_model"] == int(width)) & (made["context"] == int(context))]
         same = same.dropna(subset="difference")
-        told = [float(number) for cell in cells for number in cell[place].split(",")]
-        assert same["difference"].to_list() == pytest.approx(told, abs=6e-4)
+        printed_differences = [float(number) for cell in cells for number in cell[place].split(",")]
+        assert same["difference"].to_list() == pytest.approx(printed_differences, abs=6e-4)
         half = (same["high"] - same["low"]) / 2
         assert half.to_list() == pytest.approx([float(error)] * len(half), abs=6e-4)
 

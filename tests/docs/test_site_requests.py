@@ -29,8 +29,8 @@ def test_links_to_other_hosts_load_nothing(tmp_path):
 )
 def test_what_loads_from_another_host_is_found(tmp_path, page):
     (tmp_path / "index.html").write_text(page)
-    (found,) = requests(tmp_path)
-    assert found.startswith("index.html: ")
+    (request,) = requests(tmp_path)
+    assert request.startswith("index.html: ")
 
 
 def test_no_site_is_no_success(tmp_path):

@@ -5,11 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 from export_records import copy_run, id_of, replace_column
 
+from command_line import call, printed
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.cli import cli
 from moelaws.exports.material import Place, TrackedRun, export, places_of
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
@@ -19,7 +18,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 from moelaws.spec.run import RunConfig
-from repository import REPOSITORY, copy_repository
+from repository import REPOSITORY
 
 TRACKERS = ["mlflow", "tensorboard", "wandb"]
 
@@ -29,7 +28,7 @@ def tracked(results, run, place=Place()):  # noqa: B008, it is frozen
 
 
 def exported(results, places, records=None, **options):
-    """What ``export`` writes: [(study, run), ...], and run -> why it was left out."""
+    """What ``export`` returns, which is what it writes: [(study, run), ...], run -> why not."""
     records = all_records(results) if records is None else records
     runs, reports = [], []
 
@@ -86,8 +85,8 @@ def test_parameters_are_the_tables_columns_and_the_whole_configuration(results):
 
 def test_the_digest_is_of_all_that_is_sent(results):
     run = id_of(results, "moe")
-    digests = [tracked(results, run).digest, tracked(results, run).digest]
-    assert len(set(digests)) == 1
+    digests = [tracked(results, run).digest]
+    assert digests == [tracked(results, run).digest]
     annotate(results, run, {"baseline": "yes"}, "best so far")
     digests.append(tracked(results, run).digest)
     summary = read_json(results.summary(run))
@@ -125,11 +124,8 @@ def test_a_damaged_or_foreign_run_is_left_out_and_the_others_go(results):
     assert "history.parquet" in left_out["diverged"]
 
 
-def test_the_studies_of_a_run_are_those_of_the_grid(tmp_path, monkeypatch):
-    copy_repository(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    words = ["grid", "sparsity", "--tier", "demo", "--json"]
-    grid = json.loads(CliRunner().invoke(cli, words).stdout)
+def test_the_studies_of_a_run_are_those_of_the_grid(project_folder):
+    grid = json.loads(printed("grid", "sparsity", "--tier", "demo", "--json"))
     places = places_of(Project(tier="demo", studies=("sparsity",), validation=0.1))
     assert len(grid) > 50
     for run in grid:
@@ -144,18 +140,15 @@ def test_a_missing_package_is_told_with_its_lock(name, results, tmp_path, monkey
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"moelaws.exports.{name}", raising=False)
     offline = ["--offline"] if name == "wandb" else []
-    words = ["export", name, "--to", "sqlite:///x.db", *offline, "--results", str(results.root)]
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, words)
-    assert isinstance(done.exception, UserError)
-    assert str(done.exception) == (
-        f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
-    )
+    what = f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
+    with pytest.raises(UserError, match=what):
+        call("export", name, "--to", "sqlite:///x.db", *offline, "--results", results.root)
 
 
 def test_wandb_is_never_asked_for_its_server(results):
-    done = CliRunner().invoke(cli, ["export", "wandb", "--results", str(results.root)])
-    assert "add --offline" in str(done.exception)
+    with pytest.raises(UserError, match="add --offline"):
+        call("export", "wandb", "--results", results.root)
 
 
 def test_what_goes_to_a_tracker_is_told_without_torch():

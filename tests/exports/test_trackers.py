@@ -20,16 +20,16 @@ from datetime import datetime
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from export_records import copy_run, id_of, replace_column
-from tracker_readers import READERS, need
+from tracker_readers import READERS
 from wandb_server import server
 
-from moelaws.cli import cli
+from command_line import call, printed
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
 from moelaws.records.annotations import annotate
 from moelaws.spec.errors import UserError
+from optional_package import need
 from waiting import wait_for
 
 LARGEST = sys.float_info.max
@@ -47,9 +47,8 @@ class Tracker:
 
     def export(self, *words):
         """Exports in this process; returns (runs that are there, left out), sorted."""
-        done = CliRunner().invoke(cli, [*self.words, "--json", *words], catch_exceptions=False)
-        printed = json.loads(done.stdout)
-        return tuple(sorted(r["run_id"] for r in printed[key]) for key in ("runs", "left_out"))
+        answer = json.loads(printed(*self.words, "--json", *words))
+        return tuple(sorted(r["run_id"] for r in answer[key]) for key in ("runs", "left_out"))
 
     def held(self):
         return READERS[self.name](self.place)
@@ -65,7 +64,7 @@ class Tracker:
 
 @pytest.fixture(params=list(READERS))
 def tracker(request, results, tmp_path, monkeypatch):
-    need(request.param)
+    need(request.param, __file__)
     monkeypatch.chdir(tmp_path)  # where there is no project: all runs are of the study `moelaws`
     return Tracker(request.param, tmp_path, results)
 
@@ -171,8 +170,8 @@ def test_a_run_that_was_trained_again_replaces_the_former(tracker):
 def test_two_exports_at_once_have_each_run_once(tracker):
     command = [sys.executable, "-m", "moelaws.cli", *tracker.words, "--json"]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    printed = [json.loads(process.communicate()[0]) for process in both]
-    assert [len(one["runs"]) for one in printed] == [3, 3]
+    answer = [json.loads(process.communicate()[0]) for process in both]
+    assert [len(one["runs"]) for one in answer] == [3, 3]
     assert len(tracker.held()) == 3
 
 
@@ -207,7 +206,7 @@ def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number, h
 
 def test_mlflow_leaves_alone_what_it_holds_already(results, tmp_path, monkeypatch):
     """For it keeps what is deleted."""
-    need("mlflow")
+    need("mlflow", __file__)
     monkeypatch.chdir(tmp_path)
     tracker = Tracker("mlflow", tmp_path, results)
     tracker.export()
@@ -225,8 +224,8 @@ def test_no_host_is_asked(tracker):
     strace = ["strace", "-f", "-qq", "-e", "trace=connect,sendto", "-o", log]
     done = subprocess.run([*strace, sys.executable, "-m", "moelaws.cli", *tracker.words])
     assert done.returncode == 0
-    asked = [line for line in log.read_text().splitlines() if "AF_INET" in line]
-    assert [line for line in asked if "127.0.0.1" not in line] == []
+    lines = [line for line in log.read_text().splitlines() if "AF_INET" in line]
+    assert [line for line in lines if "127.0.0.1" not in line] == []
 
 
 @pytest.mark.parametrize(
@@ -241,19 +240,17 @@ def test_no_host_is_asked(tracker):
 def test_mlflow_tells_at_once_what_is_no_place_for_runs(
     uri, message, results, tmp_path, monkeypatch
 ):
-    need("mlflow")
+    need("mlflow", __file__)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "text.db").write_text("no database" * 100)
-    words = ["export", "mlflow", "--to", uri, "--results", str(results.root)]
-    done = CliRunner().invoke(cli, words)
-    assert isinstance(done.exception, UserError)
-    assert message in str(done.exception)
+    with pytest.raises(UserError, match=message):
+        call("export", "mlflow", "--to", uri, "--results", results.root)
 
 
 def test_wandb_syncs_what_was_written(results, tmp_path, monkeypatch):
     """wandb's own reader of its logs is in the program that sends them."""
-    need("wandb")
+    need("wandb", __file__)
     monkeypatch.chdir(tmp_path)
     run = id_of(results, "moe")
     annotate(results, run, {"baseline": "yes"}, "The node was rebooted.")

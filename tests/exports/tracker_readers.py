@@ -1,7 +1,6 @@
 """What a tracker holds, read back by the tracker's own code."""
 
 import json
-import os
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,15 +20,6 @@ class Held:
     succeeded: bool
     files: dict
     times: dict = field(default_factory=dict)  # step -> seconds since 1970
-
-
-def need(package):
-    """Skips a test where ``package`` is missing; fails it where the exports must be tested."""
-    stop = pytest.fail if os.environ.get("MOELAWS_EXPORTS") == "required" else pytest.skip
-    try:
-        __import__(package)
-    except ImportError:
-        stop(f"{package} is not installed; how to run these: tests/exports/test_trackers.py")
 
 
 def read_mlflow(place):

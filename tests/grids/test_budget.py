@@ -66,8 +66,8 @@ def test_weights_and_hidden_states_count_where_they_are_kept(gpu):
 
 def test_a_text_is_at_least_what_its_longest_run_reads(gpu):
     """Two bytes a token below 65,536 entries; runs of one text share it."""
-    most = max(run.config.tokens for run in gpu.runs)
-    assert budget(gpu.runs, H100).disk["text"] == pytest.approx(2 * most / 0.95)
+    longest = max(run.config.tokens for run in gpu.runs)
+    assert budget(gpu.runs, H100).disk["text"] == pytest.approx(2 * longest / 0.95)
 
 
 def test_a_demo_and_a_one_gpu_day_are_allowed_by_the_shipped_limits(gpu, tmp_path):
@@ -102,13 +102,13 @@ def test_runs_that_are_done_cost_nothing(gpu, tmp_path):
         finish(results, run.run_id)
     assert over_limit([gpu], project, results) == ""
     tight = allowed(gpu_hours=1e-3)
-    assert "the 1 runs still to train" in over_limit([gpu], tight, results)
+    assert "the 1 run still to train" in over_limit([gpu], tight, results)
     first, last = gpu.runs[0].run_id, gpu.runs[-1].run_id
     finish(results, first)
     assert over_limit([gpu], tight, results) == ""
     # One that lacked memory is tried again, and one whose weights are wanted and are not there.
     results.lacked_memory(first).write_text("{}")
-    assert "the 1 runs" in over_limit([gpu], tight, results)
+    assert "the 1 run still" in over_limit([gpu], tight, results)
     assert "the 2 runs" in over_limit([gpu], tight, results, kept={last: ()})
 
 

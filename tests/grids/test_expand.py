@@ -1,6 +1,7 @@
 """Grids: what they expand to, what they refuse, and identities under rewriting."""
 
 import copy
+import math
 
 import pytest
 from grid_runs import runs_of
@@ -78,9 +79,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
     axes = {name: tuple(range(n)) for name, n in zip(names, lengths, strict=False)}
     zipped = {"lr": (1, 2), "batch": (1, 2)}
     points = list(Sweep(axes=axes, zip=(zipped,)).points())
-    size = 2
-    for n in lengths:
-        size *= n
+    size = 2 * math.prod(lengths)
     assert len(points) == len({tuple(sorted(p.items())) for p in points}) == size
     assert all(p["lr"] == p["batch"] for p in points)
 

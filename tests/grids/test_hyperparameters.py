@@ -73,6 +73,9 @@ def test_a_missing_row_names_the_rows_there_are():
         ),
         ({"rule": "leverage", "at": 1}, "unknown key lr.at; allowed here: rule"),
         ({"rule": "magic"}, "lr.rule is 'magic'; it must be power, leverage, table or chosen"),
+        ({"rule": "chosen", "by": ["C"]}, "give both or none"),
+        ({"rule": "chosen", "by": ["C"], "rows": [[1, 2, 3]]}, "must hold C and then the value"),
+        ({"rule": "chosen", "by": ["seed"], "rows": [[1, 2]]}, "'seed' is no positive setting"),
     ],
 )
 def test_mistakes_in_a_rule(data, message):
@@ -83,12 +86,11 @@ def test_mistakes_in_a_rule(data, message):
 
 @pytest.mark.parametrize(
     ("point", "message"),
-    [({}, "C is missing; the derivation 'leverage (batch)'"), ({"C": 1e20}, "context is missing")],
+    [({}, "C is missing; the derivation 'leverage .batch.'"), ({"C": 1e20}, "context is missing")],
 )
 def test_what_a_law_needs(point, message):
-    with pytest.raises(UserError, match="missing") as caught:
+    with pytest.raises(UserError, match=message):
         batch_size(point, LAW)
-    assert message in str(caught.value)
 
 
 @given(
@@ -140,21 +142,18 @@ def test_a_pinned_law_is_followed_in_tokens():
 
 
 @pytest.mark.parametrize(
-    ("rule", "pinned", "expected"),
+    ("rule", "source", "pinned", "expected"),
     [
-        (BARE, PINNED, 4 * 1e8**-0.25),
-        (TABLE, PINNED, 4 * 1e8**-0.25),  # what was searched here goes before what was printed
-        (TABLE, None, 0.02),
-        (BARE, None, 1.1576 * 1e8**-0.1529),
+        (BARE, "auto", PINNED, 4 * 1e8**-0.25),
+        (TABLE, "auto", PINNED, 4 * 1e8**-0.25),  # what was searched here precedes what was printed
+        (TABLE, "auto", None, 0.02),
+        (BARE, "auto", None, 1.1576 * 1e8**-0.1529),
+        (TABLE, "tables", PINNED, 0.02),
+        (TABLE, "published", PINNED, 1.1576 * 1e8**-0.1529),
     ],
 )
-def test_auto_is_the_first_there_is_of_pinned_table_and_published(rule, pinned, expected):
-    assert rate(rule, "auto", pinned) == pytest.approx(expected, rel=1e-5)
-
-
-def test_each_source_can_be_asked_for():
-    assert rate(TABLE, "tables") == 0.02
-    assert rate(TABLE, "published") == pytest.approx(1.1576 * 1e8**-0.1529, rel=1e-5)
+def test_auto_is_the_first_there_is_of_pinned_table_and_published(rule, source, pinned, expected):
+    assert rate(rule, source, pinned) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -169,25 +168,15 @@ def test_a_source_that_is_not_there(rule, source, message):
         rate(rule, source, None)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"by": ["C"]}, "give both or none"),
-        ({"by": ["C"], "rows": [[1, 2, 3]]}, "must hold C and then the value"),
-        ({"by": ["seed"], "rows": [[1, 2]]}, "'seed' is no positive setting"),
-    ],
-)
-def test_half_a_table(data, message):
-    with pytest.raises(UserError, match=message):
-        parse(Derivations, {"lr": {"rule": "chosen", **data}}, "g.yaml")
+SETTINGS = {
+    "context": 128, "vocab_size": 512, "n_layers": 2, "n_heads": 2, "d_model": 16, "n_experts": 8,
+    "top_k": 2, "d_expert": 16,
+}  # fmt: skip
 
 
 def test_another_pinned_law_makes_other_runs_and_a_rule_of_its_own_does_not():
     grid = {
-        "settings": {
-            "context": 128, "vocab_size": 512, "n_layers": 2, "n_heads": 2, "d_model": 16,
-            "n_experts": 8, "top_k": 2, "d_expert": 16, "batch": 4, "C": 1e10,
-        },
+        "settings": SETTINGS | {"batch": 4, "C": 1e10},
         "derive": {
             "lr": {"rule": "chosen"},
             "steps": {"rule": "compute", "convention": "leverage", "min_steps": 1},
@@ -202,10 +191,7 @@ def test_another_pinned_law_makes_other_runs_and_a_rule_of_its_own_does_not():
 
 def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():
     grid = {
-        "settings": {
-            "context": 128, "vocab_size": 512, "n_layers": 2, "n_heads": 2, "d_model": 16,
-            "n_experts": 8, "top_k": 2, "d_expert": 16, "D": 409_600,
-        },
+        "settings": SETTINGS | {"D": 409_600},
         "derive": {
             "lr": {"rule": "chosen"}, "batch": {"rule": "chosen"},
             "steps": {"rule": "tokens", "laws_at": {"convention": "leverage"}, "min_steps": 1},

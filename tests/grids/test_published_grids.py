@@ -92,11 +92,14 @@ HEADS = [
 ]  # fmt: skip
 
 
+def of_heads(width, kv, heads, **more):
+    axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3, **more}
+    return configs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
+
+
 @pytest.mark.parametrize(("width", "kv", "heads"), HEADS)
 def test_printed_head_counts_expand(width, kv, heads):
-    axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3}
-    configs = configs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
-    assert [c.model.n_heads for c in configs] == heads
+    assert [c.model.n_heads for c in of_heads(width, kv, heads)] == heads
 
 
 @pytest.mark.parametrize(
@@ -109,8 +112,7 @@ def test_printed_head_counts_expand(width, kv, heads):
 )
 def test_three_printed_head_counts_divide_nothing(width, kv, heads, message, instead):
     """Table 14, leverage, prints them, without the width or the groups that it gave them."""
-    axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3}
     with pytest.raises(UserError, match=message):
-        configs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
-    (config,) = configs_of([{"axes": {**axes, **instead}}], {}, batch=2, steps=9, d_expert=width)
+        of_heads(width, kv, heads)
+    (config,) = of_heads(width, kv, heads, **instead)
     assert config.model.n_heads == heads

@@ -75,7 +75,6 @@ def test_steps_that_are_set_are_held_to_the_least_number_too(rule):
 @pytest.mark.parametrize(
     ("settings", "derive", "message"),
     [
-        ({"batch": 8}, {}, "steps is missing"),
         ({"batch": 8, "C": 1e12}, {"steps": {"rule": "given", "min_steps": 1}}, "steps is missing"),
         ({"steps": 9}, {"batch": {"rule": "leverage"}}, "C is missing"),
         ({"steps": 9, "batch": 6, "balance_group": 4}, {}, "balance_group = 4 must divide"),

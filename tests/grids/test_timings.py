@@ -1,15 +1,13 @@
 """Which records tell this machine's speed, and that the estimate of a grid rests on them."""
 
 import json
-import shutil
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
+from command_line import printed
 from moelaws.accounting.cost import CPU, H100
-from moelaws.cli import cli
 from moelaws.files.atomic import write_json, write_text
 from moelaws.files.layout import Results
 from moelaws.files.parquet import write_parquet
@@ -17,30 +15,20 @@ from moelaws.grids.timings import timings
 from moelaws.records.provenance import collect
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
-from repository import REPOSITORY
 
 CALL = ("grid", "sparsity", "--set", "corpus=text.txt")
 HERE = {**collect(), "device": "cpu", "threads": 1, "resumed_from": []}
 
 
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    (tmp_path / "text.txt").write_text("a text\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def moelaws(*words):
-    result = CliRunner().invoke(cli, list(words))
-    assert result.exit_code == 0, result.output
-    return result.stdout
+@pytest.fixture(autouse=True)
+def text(project_folder):
+    (project_folder / "text.txt").write_text("a text\n")
 
 
 def record(run_id, seconds, stops=0.0, **made_by):
     """Writes what a run leaves whose steps took ``seconds`` together, but for ``stops``."""
     folder = Results().run(run_id)
-    config = moelaws(*CALL, "--run", run_id)
+    config = printed(*CALL, "--run", run_id)
     write_text(folder / "config.json", config)
     write_json(folder / "provenance.json", HERE | made_by)
     write_json(folder / "summary.json", {"status": "completed", "wall_seconds": seconds + stops})
@@ -52,27 +40,27 @@ def record(run_id, seconds, stops=0.0, **made_by):
 
 def training(row):
     """Returns the estimated seconds of a run's steps: without its start and its evaluation."""
-    config = parse(RunConfig, json.loads(moelaws(*CALL, "--run", row["run_id"])), "a run")
+    config = parse(RunConfig, json.loads(printed(*CALL, "--run", row["run_id"])), "a run")
     evaluated = config.evaluation.sequences / (3 * config.batch * config.steps)
     return (row["estimated_seconds"] - CPU.startup_seconds) / (1 + evaluated)
 
 
-def test_the_estimate_follows_the_runs_that_this_machine_has_finished(project):
-    before = json.loads(moelaws(*CALL, "--json"))
-    assert "finished run" not in moelaws(*CALL)
+def test_the_estimate_follows_the_runs_that_this_machine_has_finished():
+    before = json.loads(printed(*CALL, "--json"))
+    assert "finished run" not in printed(*CALL)
     record(before[0]["run_id"], 5 * training(before[0]))
-    assert "from one finished run in results/, which this machine trained" in moelaws(*CALL)
+    assert "from one finished run in results/, which this machine trained" in printed(*CALL)
     for row in before[1:8]:
         record(row["run_id"], 5 * training(row))
-    after = json.loads(moelaws(*CALL, "--json"))
+    after = json.loads(printed(*CALL, "--json"))
     for old, new in zip(before, after, strict=True):
         spent = old["estimated_seconds"] - CPU.startup_seconds
         assert new["estimated_seconds"] == pytest.approx(CPU.startup_seconds + 5 * spent)
-    assert "from 8 finished runs in results/, which this machine trained" in moelaws(*CALL)
+    assert "from 8 finished runs in results/, which this machine trained" in printed(*CALL)
 
 
-def test_a_run_that_was_stopped_for_hours_or_starved_tells_what_its_other_steps_took(project):
-    row = json.loads(moelaws(*CALL, "--json"))[0]
+def test_a_run_that_was_stopped_for_hours_or_starved_tells_what_its_other_steps_took():
+    row = json.loads(printed(*CALL, "--json"))[0]
     record(row["run_id"], 10.0, stops=7200.0)
     (timing,) = timings(Results(), CPU)
     assert timing.seconds == pytest.approx(10.0)
@@ -88,8 +76,8 @@ def test_a_run_that_was_stopped_for_hours_or_starved_tells_what_its_other_steps_
         {"resumed_from": [{"host": "another"}]},
     ],
 )
-def test_runs_of_other_machines_and_interrupted_ones_tell_nothing(project, made_by):
-    run_id = json.loads(moelaws(*CALL, "--json"))[0]["run_id"]
+def test_runs_of_other_machines_and_interrupted_ones_tell_nothing(made_by):
+    run_id = json.loads(printed(*CALL, "--json"))[0]["run_id"]
     record(run_id, 10.0)
     assert len(timings(Results(), CPU)) == 1
     record(run_id, 10.0, **made_by)

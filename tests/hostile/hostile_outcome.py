@@ -15,7 +15,7 @@ SECONDS = 30  # of a processor's time: what takes longer hangs, however busy the
 CASES = int(os.environ.get("MOELAWS_HOSTILE", "100"))
 
 # How the commands that show a run, a chain or a report tell in their JSON of what is not whole.
-DAMAGE_TOLD = (
+DAMAGE_REPORTS = (
     *('"status": "damaged"', '"state": "damaged"', '"state": "changed"'),
     *('"state": "unverified"', '"unverified": 1'),
 )
@@ -41,8 +41,8 @@ class Outcome:
         if self.code == 0 and expected in (None, self.stdout):
             return "same" if expected else "answered"
         if self.code == 0:
-            told = any(word in self.stdout for word in DAMAGE_TOLD)
-            return "refused" if told else "another answer"
+            is_reported = any(word in self.stdout for word in DAMAGE_REPORTS)
+            return "refused" if is_reported else "another answer"
         lines = [line for line in self.stderr.splitlines() if "warning: " not in line]
         # Of several mistakes each has a line.
         clear = self.code == 2 and 0 < len(lines) < 12 and lines[0].startswith("moelaws: ")

@@ -3,13 +3,12 @@
 import copy
 import random
 import shutil
-import sys
 
 import pytest
 import yaml
 from hostile_outcome import CASES, judged, outcome
 
-from moelaws.spec.errors import UserError
+from moelaws.cli import end_as
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.workflow.jobs import Jobs
 from repository import REPOSITORY
@@ -44,15 +43,7 @@ def files(root):
 
 def load(root):
     """Reads the project as the Snakefile does."""
-
-    def work():
-        try:
-            Jobs.load({}, root).too_much()
-        except UserError as error:
-            print(f"moelaws: {error}", file=sys.stderr)
-            sys.exit(2)
-
-    return work
+    return lambda: end_as(lambda: print(Jobs.load({}, root).too_much()))
 
 
 def paths(data, before=()):

@@ -2,10 +2,11 @@
 
 import hashlib
 import random
-import sys
 
 import pytest
 from hostile_outcome import CASES, command, judged, outcome
+
+from moelaws.cli import end_as
 
 pytestmark = pytest.mark.slow
 
@@ -14,20 +15,9 @@ def printed_table(path):
     def work():
         from moelaws.tables.parquet import read_table
 
-        print_or_end(lambda: print(read_table(path).to_json()))
+        end_as(lambda: print(read_table(path).to_json()))
 
     return work
-
-
-def print_or_end(work):
-    """As the command line does with a user's mistake."""
-    from moelaws.spec.errors import UserError
-
-    try:
-        work()
-    except UserError as error:
-        print(f"moelaws: {error}", file=sys.stderr)
-        sys.exit(2)
 
 
 def collected(root):
@@ -54,7 +44,7 @@ def corpus(folder):
         print(int(data.train.sum()), int(data.validation.sum()), data.token_bytes.sum())
         print(data.validation_starts.tolist(), data.meta["corpus_id"])
 
-    return lambda: print_or_end(show)
+    return lambda: end_as(show)
 
 
 def kept(folder):
@@ -64,7 +54,7 @@ def kept(folder):
         config, model = load(folder)
         print(config.run_id, [float(p.sum()) for p in model.parameters()])
 
-    return lambda: print_or_end(show)
+    return lambda: end_as(show)
 
 
 @pytest.fixture(scope="session")

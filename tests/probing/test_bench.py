@@ -5,10 +5,8 @@ import json
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
-from moelaws.cli.kept import bench as command
-from moelaws.cli.tasks import command as tasks_command
+from command_line import printed
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_origin
@@ -35,16 +33,13 @@ def tree(tmp_path_factory):
 
 
 def bench(results, *words):
-    done = CliRunner().invoke(command, [*words, "--results", str(results.root)])
-    if done.exception:
-        raise done.exception
-    return done.output
+    return printed("bench", *words, "--results", results.root)
 
 
 def test_a_row_for_each_task_and_kept_step_with_units(tree):
     results, config = tree
     path = results.scores(config.run_id)
-    out = json.loads(bench(results, config.run_id[:5], "--json", "--out", str(path)))
+    out = json.loads(bench(results, config.run_id[:5], "--json", "--out", path))
     assert out["file"] == str(path)
     frame = pd.read_parquet(path)
     assert sorted(frame["step"].unique()) == [AT, STEPS]
@@ -62,13 +57,12 @@ def test_a_row_for_each_task_and_kept_step_with_units(tree):
 
 def test_a_task_file_gives_the_scores_of_the_tasks_it_was_written_from(tree, tmp_path):
     results, config = tree
-    bench(results, config.run_id, "--out", str(tmp_path / "made.parquet"))
+    bench(results, config.run_id, "--out", tmp_path / "made.parquet")
     made = pd.read_parquet(tmp_path / "made.parquet")
     corpus, file = results.corpus(config.corpus.corpus_id), tmp_path / "t.jsonl"
-    words = ["held-out", "--corpus", str(corpus), "--out", str(file)]
-    assert CliRunner().invoke(tasks_command, words).exit_code == 0
+    printed("tasks", "held-out", "--corpus", corpus, "--out", file)
     out = tmp_path / "scores.parquet"
-    text = bench(results, config.run_id, "--tasks", str(file), "--out", str(out))
+    text = bench(results, config.run_id, "--tasks", file, "--out", out)
     assert "continuation_16" in text
     pd.testing.assert_frame_equal(pd.read_parquet(out), made)
 
@@ -79,7 +73,7 @@ def test_a_run_without_weights_leaves_an_empty_table(tree):
     results.run(other).mkdir(parents=True)
     (results.run(other) / "config.json").write_text(config.canonical_json())
     write_json(results.kept(other), {"status": "diverged"})
-    assert "diverged" in bench(results, other, "--out", str(results.scores(other)))
+    assert "diverged" in bench(results, other, "--out", results.scores(other))
     assert pd.read_parquet(results.scores(other)).empty
     with pytest.raises(UserError, match="no such run"):
         bench(results, "ffff")
@@ -93,31 +87,19 @@ def test_without_a_file_nothing_is_written_over_the_sweeps_scores(tree):
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("none.jsonl", "'none.jsonl' is no file; name a task file, held-out"),
-        ("heldout", "'heldout' is no file"),
-    ],
-)
-def test_a_source_that_is_none_is_refused(tree, source, told):
+def test_sources_that_cannot_be_asked_are_refused(tree, tmp_path):
     results, config = tree
-    with pytest.raises(UserError, match=told):
-        bench(results, config.run_id, "--tasks", source)
+    with pytest.raises(UserError, match=r"'none.jsonl' is no file; name a task file, held-out"):
+        bench(results, config.run_id, "--tasks", "none.jsonl")
+    line = '{"task": "continuation_4", "id": "1", "context": "a", "choices": ["b", "c"]}'
+    (tmp_path / "t.jsonl").write_text(line)
+    with pytest.raises(UserError, match="is in held-out and in"):
+        bench(results, config.run_id, "--tasks", "held-out", "--tasks", tmp_path / "t.jsonl")
 
 
 def test_a_run_whose_weights_were_not_kept_says_how_to_keep_them(tree):
-    results, config = tree
+    results, _ = tree
     other = "00112233445566ff"
     results.run(other).mkdir(parents=True)
     with pytest.raises(UserError, match="keep_weights"):
         bench(results, other)
-    assert config
-
-
-def test_two_sources_of_one_task_are_refused(tree, tmp_path):
-    results, config = tree
-    line = '{"task": "continuation_4", "id": "1", "context": "a", "choices": ["b", "c"]}'
-    (tmp_path / "t.jsonl").write_text(line)
-    with pytest.raises(UserError, match="is in held-out and in"):
-        bench(results, config.run_id, "--tasks", "held-out", "--tasks", str(tmp_path / "t.jsonl"))

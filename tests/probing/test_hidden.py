@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from click.testing import CliRunner
 
-from moelaws.cli.kept import probe as command
+from command_line import printed
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import write_json
@@ -106,7 +105,7 @@ def test_another_corpus_is_refused(tree, tmp_path):
 def test_a_run_without_weights_leaves_an_empty_table(tree):
     results, _ = tree
     weights.finish(results.weights("0123456789abcdef"), "diverged")
-    output = run("0123456789abcdef", "--results", str(results.root))
+    output = printed("probe", "0123456789abcdef", "--results", results.root)
     assert "0 states (run diverged)" in output
     assert len(pd.read_parquet(results.hidden("0123456789abcdef"))) == 0
 
@@ -114,11 +113,5 @@ def test_a_run_without_weights_leaves_an_empty_table(tree):
 def test_the_command_writes_where_the_records_are(tree):
     results, config = tree
     write_json(results.kept(config.run_id), {"status": "completed"})
-    run(config.run_id, "--results", str(results.root), "--tokens", "20")
+    printed("probe", config.run_id, "--results", results.root, "--tokens", "20")
     assert len(pd.read_parquet(results.hidden(config.run_id))) == 20 * (LAYERS + 1)
-
-
-def run(*arguments):
-    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output

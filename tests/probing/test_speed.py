@@ -122,11 +122,6 @@ def test_a_long_measurement_passes_no_end_of_the_runs_schedule():
     assert row["rounds"] == 3
 
 
-def test_nothing_to_measure_is_refused():
-    with pytest.raises(UserError, match="there is no configuration to measure"):
-        measure([], "cpu")
-
-
 def test_lack_of_memory_says_what_to_do(monkeypatch):
     def lacking(*arguments):
         raise MemoryError

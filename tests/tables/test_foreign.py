@@ -148,18 +148,14 @@ def test_a_text_late_in_a_long_column_is_no_warning_of_pandas(tmp_path, recwarn)
     assert not recwarn.list
 
 
-def test_a_parquet_file_whose_columns_share_a_name(tmp_path):
-    table = pa.table([[1.0], [2.0]], names=["N", "N"])
-    pq.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(UserError, match="column N stands twice"):
-        read_any(tmp_path / "t.parquet")
-
-
-def test_no_file_and_a_folder(tmp_path):
+def test_no_file_and_a_folder_and_columns_that_share_a_name(tmp_path):
     with pytest.raises(UserError, match=r"none\.csv: no such table"):
         read_any(tmp_path / "none.csv")
-    (tmp_path / "t.parquet").mkdir()
+    (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(UserError, match="is a folder; give the file of a table"):
+        read_any(tmp_path / "folder.parquet")
+    pq.write_table(pa.table([[1.0], [2.0]], names=["N", "N"]), tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="column N stands twice"):
         read_any(tmp_path / "t.parquet")
 
 

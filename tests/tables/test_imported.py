@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from moelaws.cli import cli
+from command_line import call, printed
 from moelaws.files import seal
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
@@ -43,6 +42,13 @@ RUNS = pd.DataFrame(
 )
 
 
+def by_mapping(table, columns, **changes):
+    """The import of a file by a mapping of ``columns``, which is written beside it."""
+    mapping = {"study": "theirs", "origin": ORIGIN, "columns": columns, **changes}
+    (table.parent / "map.yaml").write_text(yaml.safe_dump(mapping))
+    return import_table(table, table.parent / "map.yaml")
+
+
 @pytest.fixture
 def imported(tmp_path):
     """``imported(runs, **changes)``: the import of ``runs`` by the mapping with other keys."""
@@ -51,15 +57,9 @@ def imported(tmp_path):
         runs.to_csv(tmp_path / "runs.csv", index=False)
         own = COLUMNS | dict(columns)
         own = {name: entry for name, entry in own.items() if entry is not None}
-        mapping = {"study": "theirs", "origin": ORIGIN, "columns": own, **changes}
-        (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
-        return import_table(tmp_path / "runs.csv", tmp_path / "map.yaml")
+        return by_mapping(tmp_path / "runs.csv", own, **changes)
 
     return run
-
-
-def changed(**columns):
-    return RUNS.assign(**columns)
 
 
 def test_a_column_a_unit_a_constant_and_arithmetic_fill_a_studys_columns(imported, tmp_path):
@@ -104,7 +104,7 @@ def test_a_mapping_laid_out_otherwise_is_the_same_mapping(imported, tmp_path):
 def test_rows_are_kept_by_numbers_by_words_and_by_the_last_step(imported):
     assert imported(rows="steps >= 2000").frame["run_id"].tolist() == ["b", "c"]
     assert imported(only={"state": ["finished"]}).frame["run_id"].tolist() == ["a", "b"]
-    curves = pd.concat([RUNS, changed(steps=RUNS["steps"] // 2, ppl=[30.0, 31.0, 32.0])])
+    curves = pd.concat([RUNS, RUNS.assign(steps=RUNS["steps"] // 2, ppl=[30.0, 31.0, 32.0])])
     assert imported(curves, last="steps").frame["steps"].tolist() == [1000, 2000, 3000]
 
 
@@ -116,15 +116,15 @@ def test_a_run_without_a_name_goes_by_its_row(imported):
 def test_a_count_that_rounding_moved_off_a_whole_number_is_that_number(imported):
     assert 1.001 * 1e6 != 1001000
     params = [1.001, 20.5, 0.067]
-    assert imported(changed(params=params)).frame["N_active_nonemb"].tolist() == [
+    assert imported(RUNS.assign(params=params)).frame["N_active_nonemb"].tolist() == [
         *(1_001_000, 20_500_000, 67_000)
     ]
     with pytest.raises(UserError, match=r"row 1: the value is 1000\.00001; it must be a whole"):
-        imported(changed(experts=[1000.00001, 8, 64]))
+        imported(RUNS.assign(experts=[1000.00001, 8, 64]))
 
 
 def test_small_counts_pass_where_the_mapping_or_the_source_tells_their_unit(imported, tmp_path):
-    tiny = changed(params=[10, 20, 60])
+    tiny = RUNS.assign(params=[10, 20, 60])
     columns = {"N_active_nonemb": {"column": "params", "unit": "K"}}
     compute = {"expression": "6 * N_active_nonemb * 1e5"}
     with pytest.raises(UserError, match=r"C_6N is at most 3\.6e\+10 FLOP\. .* `unit: FLOP` if"):
@@ -134,13 +134,8 @@ def test_small_counts_pass_where_the_mapping_or_the_source_tells_their_unit(impo
     assert frame["C_6N"].tolist() == [6e9, 12e9, 36e9]
     own = imported(tiny, {"N_active_nonemb": {"column": "params", "unit": "parameters"}})
     own.write(tmp_path / "own.parquet")
-    (tmp_path / "map.yaml").write_text(
-        yaml.safe_dump(
-            {"study": "theirs", "origin": ORIGIN}
-            | {"columns": {n: n for n in ("status", "N_active_nonemb", "L")}}
-        )
-    )
-    again = import_table(tmp_path / "own.parquet", tmp_path / "map.yaml").frame
+    names = {name: name for name in ("status", "N_active_nonemb", "L")}
+    again = by_mapping(tmp_path / "own.parquet", names).frame
     assert again["N_active_nonemb"].tolist() == [10, 20, 60]
 
 
@@ -158,10 +153,8 @@ def test_a_unit_that_the_source_declares_is_not_converted_twice(
     columns = [Column(n, "float", declared if n == name else "1", "") for n in frame]
     write_table(frame, columns, tmp_path / "own.parquet", {})
     own = {"status": {"value": "completed"}, name: {"column": name, "unit": unit}}
-    mapping = {"study": "theirs", "origin": ORIGIN, "columns": {"L": "L"} | own}
-    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
     with pytest.raises(UserError, match=rf"map.yaml: columns.{name}: .*{message}") as refused:
-        import_table(tmp_path / "own.parquet", tmp_path / "map.yaml")
+        by_mapping(tmp_path / "own.parquet", {"L": "L"} | own)
     assert "--unit" not in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -181,7 +174,7 @@ def test_of_two_columns_of_one_name_an_expression_has_ours_in_our_unit(imported)
 
 @pytest.mark.parametrize("loss", ["ppl", {"expression": "ln(ppl)"}])
 def test_a_run_that_diverged_is_kept_and_has_no_loss(imported, loss):
-    runs = changed(ppl=[2.0, 1.9, np.inf], other=[3.0, np.inf, np.inf])
+    runs = RUNS.assign(ppl=[2.0, 1.9, np.inf], other=[3.0, np.inf, np.inf])
     last_finished = runs.assign(state=["finished", "broke", "broke"])
     gap = {"expression": "L - ln(2)", "type": "float", "unit": "nats/token", "description": "gap"}
     frame = imported(last_finished, {"L": loss, "L_train": "other"}, more={"gap": gap}).frame
@@ -194,7 +187,7 @@ def test_a_run_that_diverged_is_kept_and_has_no_loss(imported, loss):
 
 
 def test_a_completed_run_without_a_loss_gets_the_status_that_the_mapping_says(imported):
-    runs = changed(ppl=[20.0, np.inf, None], state="finished")
+    runs = RUNS.assign(ppl=[20.0, np.inf, None], state="finished")
     frame = imported(runs, without_loss="diverged").frame
     assert frame["status"].tolist() == ["completed", "diverged", "diverged"]
     assert frame["L"].notna().tolist() == [True, False, False]
@@ -204,7 +197,7 @@ def test_a_completed_run_without_a_loss_gets_the_status_that_the_mapping_says(im
 
 @pytest.mark.parametrize("done", [[True, True, False], [True, True, None]])
 def test_yes_and_no_are_no_numbers(imported, done):
-    runs = changed(done=done)
+    runs = RUNS.assign(done=done)
     assert imported(runs, only={"done": [True]}).frame["run_id"].tolist() == ["a", "b"]
     with pytest.raises(UserError, match="keep none of the 3 rows"):
         imported(runs, only={"done": [1]})
@@ -214,10 +207,8 @@ def test_a_number_of_any_length_is_refused_with_its_row(tmp_path):
     rows = [{"name": "a", "E": 8, "L": 2.0}, {"name": "b", "E": 10**400, "L": 2.0}]
     (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, rows)))
     columns = {"run_id": "name", "status": {"value": "completed"}, "L": "L", "E": "E"}
-    mapping = {"study": "theirs", "origin": ORIGIN, "columns": columns}
-    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
     with pytest.raises(UserError, match=r"columns\.E: row 2: the value is inf; it must be a whole"):
-        import_table(tmp_path / "runs.jsonl", tmp_path / "map.yaml")
+        by_mapping(tmp_path / "runs.jsonl", columns)
 
 
 def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
@@ -246,7 +237,7 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (RUNS, {"columns": {"E": {"value": True}}}, "row 1: column E is True; it must be a numb"),
         (RUNS, {"columns": {"k": {"expression": "name + 1"}}}, "no column 'name' of numbers"),
         (
-            changed(run_id=[1, 2, 3]),
+            RUNS.assign(run_id=[1, 2, 3]),
             {"columns": {"k": {"expression": "run_id + 1"}}},
             "no column 'run_id' of numbers",
         ),
@@ -259,7 +250,7 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (RUNS, {"columns": {"E": "name"}}, "row 1: column name is 'a'; it must be a number"),
         (RUNS, {"columns": {"D": {"expression": "1 / (steps - 1000)"}}}, "row 1: .* is inf; it mu"),
         (
-            changed(params=[10, 20, 30]),
+            RUNS.assign(params=[10, 20, 30]),
             {"columns": {"N_active_nonemb": "params"}},
             "N_active_nonemb is at most 30 parameters. .* `unit: M`, or `unit: parameters` if",
         ),
@@ -273,29 +264,29 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (RUNS, {"columns": {"status": {"value": "ok"}}}, "row 1: status is 'ok'; it must be one"),
         (RUNS, {"columns": {"status": {"value": "completed"}}}, "row 3: the loss L of run c is"),
         (
-            changed(ppl=[20, np.inf, None]),
+            RUNS.assign(ppl=[20, np.inf, None]),
             {"columns": {"L": "ppl"}},
             "row 2: L of run b is inf; it must be a number above 0 and below 1e100",
         ),
-        (changed(ppl=[20, -1, None]), {}, r"row 2: ln\(ppl\) is nan; it must be a finite number"),
+        (RUNS.assign(ppl=[20, -1, None]), {}, r"row 2: ln\(ppl\) is nan; it must be a finite"),
         (
-            changed(state=["finished", "crashed", "broke"]),
+            RUNS.assign(state=["finished", "crashed", "broke"]),
             {},
             "row 2: column state is 'crashed', which values does not translate; it has broke, fin",
         ),
         (
-            changed(name=["a", "b", "a"]),
+            RUNS.assign(name=["a", "b", "a"]),
             {},
             "rows 1 and 3 both have run_id a; a table holds one row a run. If these are two runs, "
             "map run_id to a column that tells them apart .in W&B: ID.; if they are rows of one "
             "run, add `last: COLUMN`",
         ),
         (
-            changed(name=["a", "b", "a"], steps=[1000, 2000, 1000]),
+            RUNS.assign(name=["a", "b", "a"], steps=[1000, 2000, 1000]),
             {"last": "steps"},
             "rows 1 and 3 both have run_id a and the same steps, which is the run's highest",
         ),
-        (changed(name=["a", None, "c"]), {}, "columns.run_id: row 2: column name is empty; it mus"),
+        (RUNS.assign(name=["a", None, "c"]), {}, "columns.run_id: row 2: column name is empty"),
         (
             pd.concat([RUNS, RUNS.iloc[:1]]),
             {"columns": {"run_id": None}},
@@ -319,14 +310,11 @@ def test_what_no_table_of_ours_may_hold_is_refused(imported, runs, changes, mess
 
 def test_the_command_writes_the_table_and_names_what_is_unknown(imported, tmp_path):
     imported()
-    words = ["import", str(tmp_path / "runs.csv"), "--mapping", str(tmp_path / "map.yaml")]
-    done = CliRunner().invoke(cli, [*words, "--out", str(tmp_path / "t.parquet")])
-    assert done.exit_code == 0, done.output
-    assert "3 runs; unknown of them: tier, sweep, seed" in done.output
-    assert "CC0-1.0: Nobody, 2026." in done.output
-    data = json.loads(
-        CliRunner().invoke(cli, [*words, "--json", "--out", str(tmp_path / "t.parquet")]).output
-    )
+    words = ["import", tmp_path / "runs.csv", "--mapping", tmp_path / "map.yaml"]
+    text = printed(*words, "--out", tmp_path / "t.parquet")
+    assert "3 runs; unknown of them: tier, sweep, seed" in text
+    assert "CC0-1.0: Nobody, 2026." in text
+    data = json.loads(printed(*words, "--json", "--out", tmp_path / "t.parquet"))
     assert (data["rows"], data["origin"]["file"]) == (3, "runs.csv")
     assert "lr" not in data["columns"]
 
@@ -334,24 +322,21 @@ def test_the_command_writes_the_table_and_names_what_is_unknown(imported, tmp_pa
 def test_a_table_is_never_imported_over_its_own_source(imported, tmp_path, monkeypatch):
     imported().write(tmp_path / "theirs.parquet")
     source = (tmp_path / "theirs.parquet").read_bytes()
-    columns = {name: name for name in ("run_id", "status", "L")}
-    mapping = {"study": "theirs", "origin": ORIGIN, "columns": columns}
-    (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping))
+    by_mapping(tmp_path / "theirs.parquet", {name: name for name in ("run_id", "status", "L")})
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.parquet").symlink_to("theirs.parquet")
-    words = ["import", "theirs.parquet", "--mapping", "map.yaml"]
-    for out in ([], ["--out", str(tmp_path / "theirs.parquet")], ["--out", "link.parquet"]):
+    for out in ([], ["--out", tmp_path / "theirs.parquet"], ["--out", "link.parquet"]):
         with pytest.raises(UserError, match=r"parquet is the source itself; .*--out"):
-            CliRunner().invoke(cli, [*words, *out], catch_exceptions=False)
+            call("import", "theirs.parquet", "--mapping", "map.yaml", *out)
     assert (tmp_path / "theirs.parquet").read_bytes() == source
 
 
 def test_a_shown_table_names_its_source(imported, tmp_path):
     table = tmp_path / "t.parquet"
     imported().write(table)
-    shown = CliRunner().invoke(cli, ["show", str(table)])
-    assert "runs.csv" in shown.output
-    assert "CC0-1.0" in shown.output
+    shown = printed("show", table)
+    assert "runs.csv" in shown
+    assert "CC0-1.0" in shown
     damaged = tmp_path / "damaged.parquet"
     shutil.copy(table, damaged)
     damaged.write_bytes(table.read_bytes().replace(b"CC0", b"GPL"))

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import os
-import shutil
 import signal
 import threading
 
@@ -13,13 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from moelaws.cli import main
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 from moelaws.tables.query import LOCKED, RefusedError, answer, query
-from repository import REPOSITORY
 
 TABLES = {"sparsity": pa.table({"S": [0.0, 0.5], "L": [4.0, None]})}
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a, range(1000000) b WHERE a.range < b.range"
@@ -140,31 +137,16 @@ def test_a_time_with_a_zone_is_told_how_to_be_read():
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
+def tree(project_folder):
     """A project with a table and two runs, in the current folder."""
-    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
-    results = Results(tmp_path / "results")
+    results = Results(project_folder / "results")
     columns = (Column("S", "float", "1", "sparsity"), Column("L", "float", "nats", "loss", True))
     table = pd.DataFrame({"S": [0.0, 0.1], "L": [4.1234567890123, None]})
     write_table(table, columns, results.tier("demo").table("sparsity"))
     for run_id, seed, resumed in (("a1", 1, [{"code": "x"}]), ("a2", "unknown", [{"code": 1}])):
         write_json(results.run(run_id) / "config.json", {"seed": seed})
         write_json(results.run(run_id) / "provenance.json", {"resumed_from": resumed})
-    monkeypatch.chdir(tmp_path)
     return results
-
-
-@pytest.fixture
-def ended(monkeypatch, capsys):
-    """Runs the command as a user's shell does: (exit code, standard output, standard error)."""
-
-    def run(*words):
-        monkeypatch.setattr("sys.argv", ["moelaws", "query", *map(str, words)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        return exit_.value.code or 0, *capsys.readouterr()
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -187,7 +169,7 @@ def ended(monkeypatch, capsys):
 def test_one_line_says_why_there_is_no_answer(words, message, tree, ended):
     (tree.root.parent / "link").symlink_to(tree.root / "demo")
     before = files(tree.root.parent)
-    code, output, error = ended(*words)
+    code, output, error = ended("query", *words)
     assert (code, output) == (2, "")
     assert message in error
     assert error.startswith("moelaws: ")
@@ -199,16 +181,16 @@ def test_csv_has_the_numbers_in_full(tree, ended):
     sql = "SELECT S, L, 'a,b' AS t, [1, 2] AS l FROM sparsity ORDER BY S"
     lines = [["S", "L", "t", "l"], ["0.0", "4.1234567890123", "a,b", "[1, 2]"]]
     lines.append(["0.1", "", "a,b", "[1, 2]"])
-    code, printed, _ = ended(sql, "--csv", "-")
+    code, printed, _ = ended("query", sql, "--csv", "-")
     assert (code, list(csv.reader(io.StringIO(printed)))) == (0, lines)
     path = tree.root.parent / "new/answer.csv"
-    assert ended(sql, "--csv", path)[:2] == (0, f"{path}: 2 rows\n")
+    assert ended("query", sql, "--csv", path)[:2] == (0, f"{path}: 2 rows\n")
     assert path.read_text() == printed
 
 
 def test_runs_that_differ_in_the_type_of_a_value_are_text(tree, ended):
     sql = 'SELECT seed, resumed FROM (SELECT "config.seed" AS seed, "provenance.resumed_from"'
-    code, printed, _ = ended(sql + " AS resumed FROM runs) ORDER BY seed", "--json")
+    code, printed, _ = ended("query", sql + " AS resumed FROM runs) ORDER BY seed", "--json")
     assert code == 0
     assert json.loads(printed) == [
         {"seed": '"unknown"', "resumed": '[{"code": 1}]'},
@@ -222,8 +204,8 @@ def test_a_tree_without_results_has_no_runs(tmp_path):
 
 def test_a_broken_table_matters_to_the_queries_that_read_it_alone(tree, ended):
     tree.tier("demo").table("leverage").write_text("not Parquet")
-    assert ended("SELECT count(*) FROM sparsity")[0] == 0
-    code, _, error = ended("SELECT count(*) FROM leverage")
+    assert ended("query", "SELECT count(*) FROM sparsity")[0] == 0
+    code, _, error = ended("query", "SELECT count(*) FROM leverage")
     assert (code, error.count("\n")) == (2, 1)
     assert "leverage.parquet is no readable Parquet file" in error
 

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from scipy import stats
 
+from command_line import call, printed
 from moelaws import laws
 from moelaws.analysis.inputs import completed, read_runs
-from moelaws.cli import cli
 from moelaws.cli.simulate import simulated as from_entry
 from moelaws.cli.simulate import write
 from moelaws.files.layout import Results
@@ -90,11 +89,11 @@ def test_a_law_that_is_not_of_a_log_gets_its_noise_added(sweep):
 
 def test_a_run_keeps_its_noise_whatever_else_is_asked_for(sweep):
     whole = simulated(sweep, repeats=2).frame.set_index("run_id")
-    part = simulated(sweep, rows="S >= 0.75 and seed == 0").frame.set_index("run_id")
-    assert 0 < len(part) < len(sweep.runs)
+    selected = simulated(sweep, rows="S >= 0.75 and seed == 0").frame.set_index("run_id")
+    assert 0 < len(selected) < len(sweep.runs)
     of_all_rows = ["n_seeds", "L_seed_sd"]
     pd.testing.assert_frame_equal(
-        whole.loc[part.index].drop(columns=of_all_rows), part.drop(columns=of_all_rows)
+        whole.loc[selected.index].drop(columns=of_all_rows), selected.drop(columns=of_all_rows)
     )
     assert not np.isclose(simulated(sweep, seed=2).frame["L"], simulated(sweep).frame["L"]).any()
 
@@ -146,15 +145,11 @@ def test_rows_that_select_nothing_are_refused(sweep, rows, message):
         design(sweep, rows)
 
 
-def test_command_writes_a_table_that_says_how_it_was_made(tmp_path, monkeypatch):
+def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     """In a folder with nothing but the configuration: no text is prepared."""
-    (tmp_path / "config").symlink_to(REPOSITORY / "config")
-    monkeypatch.chdir(tmp_path)
     words = ["simulate", "sparsity.loss", "--study", "sparsity", "--noise", "0.01", "--seed", "3"]
-    result = CliRunner().invoke(cli, words, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    path = tmp_path / "results/demo/simulated/tables/sparsity.parquet"
-    assert "72 simulated runs of sparsity, demo" in result.stdout
+    path = project_folder / "results/demo/simulated/tables/sparsity.parquet"
+    assert "72 simulated runs of sparsity, demo" in printed(*words)
     frame = read_table(path)
     sweep = expand_study(load_study("sparsity"), load_project())
     expected = simulated(sweep, noise=0.01, seed=3, mapping=studys_mapping(sweep.study, LAW))
@@ -166,39 +161,30 @@ def test_command_writes_a_table_that_says_how_it_was_made(tmp_path, monkeypatch)
     assert (about["noise"], about["seed"]) == (0.01, 3)
     assert about["variables"] == {"N": "N_total", "D": "D", "S": "S"}
 
-    result = CliRunner().invoke(cli, [*words, "--out", "t.csv", "--json"], catch_exceptions=False)
-    data = json.loads(result.stdout)
+    data = json.loads(printed(*words, "--out", "t.csv", "--json"))
     assert data["rows"] == 72
     assert data["ranges"]["L"]["highest"] == frame["L"].max()
     read = pd.read_csv("t.csv")
     np.testing.assert_array_equal(read["L"], frame["L"])
 
 
-def test_coefficients_of_a_fit(sweep, tmp_path, monkeypatch):
-    """A fit's own mapping goes with its coefficients; of a split one the rows choose the part."""
-    (tmp_path / "config").symlink_to(REPOSITORY / "config")
-    monkeypatch.chdir(tmp_path)
+def test_coefficients_of_a_fit(sweep, project_folder):
+    """A fit's own mapping goes with its coefficients; rows choose the group of a split one."""
     frame = simulated(sweep, laws.fittable("clark.routing")).frame
     law = laws.fittable("sparsity.isoflop")
     entry = Fit(name="f", law=law.id, mapping={"N": "N_active"}, split_by="C", bootstrap=2)
     report = fit(law, frame, entry)
-    write_fit(report, tmp_path / "split.json")
-
-    def command(ref, *words):
-        call = ["simulate", ref, "--study", "sparsity", "--params", "split.json", *words]
-        CliRunner().invoke(cli, [*call, "--out", "t.csv"], catch_exceptions=False)
-        return pd.read_csv("t.csv")
-
-    got = command(law.id, "--rows", "C == 9e10")
+    write_fit(report, project_folder / "split.json")
+    words = ("--study", "sparsity", "--params", "split.json", "--out", "t.csv")
+    printed("simulate", law.id, *words, "--rows", "C == 9e10")
+    got = pd.read_csv("t.csv")
     columns = {"N": got["N_active"], "S": got["S"]}
-    expected = law.predict(report.part({"C": 9e10}).estimates(), columns)
+    expected = law.predict(report.selected({"C": 9e10}).estimates(), columns)
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
     with pytest.raises(UserError, match=r"split by C, of which the grid has 3.*--rows 'C == "):
-        command(law.id)
-    with pytest.raises(
-        UserError, match=r"holds a fit of sparsity.isoflop; give a fit of sparsity\.loss"
-    ):
-        command("sparsity.loss")
+        call("simulate", law.id, *words)
+    with pytest.raises(UserError, match=r"fit of sparsity.isoflop; give a fit of sparsity\.loss"):
+        call("simulate", "sparsity.loss", *words)
 
 
 def of_a_study(sweep, **entry):
@@ -266,11 +252,8 @@ def test_a_trained_table_still_needs_all_its_columns(sweep, tmp_path):
         read_study(path)
 
 
-def test_the_command_without_a_law_follows_the_study(tmp_path, monkeypatch):
-    (tmp_path / "config").symlink_to(REPOSITORY / "config")
-    monkeypatch.chdir(tmp_path)
-    call = ["simulate", "--study", "allocation", "--json"]
-    data = json.loads(CliRunner().invoke(cli, call, catch_exceptions=False).stdout)
+def test_the_command_without_a_law_follows_the_study(project_folder):
+    data = json.loads(printed("simulate", "--study", "allocation", "--json"))
     entry = load_study("allocation").simulation
     assert (data["law"], data["noise"], data["seed"]) == (entry.law, entry.noise, entry.seed)
     assert data["assumed"] == entry.assumed
@@ -278,7 +261,7 @@ def test_the_command_without_a_law_follows_the_study(tmp_path, monkeypatch):
     assert data["table"] == str(path)
     assert is_study(path)
     with pytest.raises(UserError, match=r"sectional.yaml has no simulation"):
-        CliRunner().invoke(cli, ["simulate", "--study", "sectional"], catch_exceptions=False)
+        call("simulate", "--study", "sectional")
 
 
 @pytest.mark.parametrize(
@@ -295,7 +278,7 @@ def test_the_command_without_a_law_follows_the_study(tmp_path, monkeypatch):
 )
 def test_mistakes(words, message):
     with pytest.raises(UserError, match=message):
-        CliRunner().invoke(cli, ["simulate", *words, "--study", "sparsity"], catch_exceptions=False)
+        call("simulate", *words, "--study", "sparsity")
 
 
 def test_values_that_overflow_are_named_by_their_run(sweep):

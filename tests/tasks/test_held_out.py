@@ -57,8 +57,8 @@ def test_each_task_has_as_many_right_answers_of_each_kind(items):
 
 
 def test_no_document_asks_more_than_its_share(items):
-    asked = Counter((i.task, i.document) for i in items)
-    for (task, _), n in asked.items():
+    counts = Counter((i.task, i.document) for i in items)
+    for (task, _), n in counts.items():
         assert n <= PER_DOCUMENT * (1 if task.startswith("continuation") else 3)
 
 

@@ -43,7 +43,7 @@ GOOD = '{"task": "t", "id": "1", "context": "a", "choices": [" b", " c"]}'
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (GOOD + "\n" + GOOD, "line 2: the task t has an item '1' already"),
         ("{", "line 1 is not valid JSON"),
@@ -56,13 +56,13 @@ GOOD = '{"task": "t", "id": "1", "context": "a", "choices": [" b", " c"]}'
         ("\n", "has no items"),
     ],
 )
-def test_a_mistake_is_told_with_file_and_line(tmp_path, text, told):
+def test_a_mistake_is_told_with_file_and_line(tmp_path, text, message):
     path = tmp_path / "t.jsonl"
     path.write_text(text)
     with pytest.raises(UserError) as error:
         read_items(path)
     assert str(path) in str(error.value)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_file_that_is_missing_or_no_text_is_told(tmp_path):
@@ -73,10 +73,6 @@ def test_a_file_that_is_missing_or_no_text_is_told(tmp_path):
         read_items(tmp_path / "b.jsonl")
 
 
-def test_tasks_keep_the_order_in_which_they_first_come():
+def test_tasks_and_their_items_keep_their_order():
     made = [Item(task=t, id=str(i), context="", choices=("a",)) for i, t in enumerate("bab")]
-    assert {task: [i.id for i in asked] for task, asked in by_task(made).items()} == {
-        "b": ["0", "2"],
-        "a": ["1"],
-    }
-    assert list(by_task(made)) == ["b", "a"]
+    assert list(by_task(made).items()) == [("b", [made[0], made[2]]), ("a", [made[1]])]

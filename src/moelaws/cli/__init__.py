@@ -52,7 +52,7 @@ SECTIONS = {
         "bench": "Score a run whose weights were kept on tasks.",
     },
 }
-# The rules call them, and people seldom: `moelaws --help` only names them.
+# Rules call these commands, people seldom do: `moelaws --help` only names them.
 OF_RULES = {
     "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
     "check": "Import the code of a study, before anything is trained for it.",
@@ -68,7 +68,7 @@ OF_RULES = {
 }
 COMMANDS = {name: line for each in (*SECTIONS.values(), OF_RULES) for name, line in each.items()}
 
-# Where a command is that does not have a module of its own.
+# Command -> its place, where it has no module of its own.
 PLACES = {
     "check": "entries:check",
     "derive": "entries:derive",
@@ -125,7 +125,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: runs the command line."""
-    # Without click's own handling, the code that a command ended with is returned here.
+    # Outside of its standalone mode click returns a command's exit code and raises its errors.
     end_as(lambda: cli(standalone_mode=False, prog_name="moelaws"))
 
 
@@ -136,9 +136,6 @@ def end_as(action: Callable[[], Any]) -> NoReturn:
     """
     try:
         sys.exit(action())
-    except UserError as error:
-        click.echo(f"moelaws: {error}", err=True)
-        sys.exit(2)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
@@ -147,10 +144,11 @@ def end_as(action: Callable[[], Any]) -> NoReturn:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(141)
+    except UserError as error:
+        message = str(error)
     except OSError as error:  # a read-only folder, a path that is a directory, a full disk
-        where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"moelaws: {where}{error.strerror or error}", err=True)
-        sys.exit(2)
+        message = ": ".join(str(x) for x in (error.filename, error.strerror or error) if x)
     except MemoryError as error:
-        click.echo(f"moelaws: not enough memory: {error}; ask for less at a time", err=True)
-        sys.exit(2)
+        message = f"not enough memory: {error}; ask for less at a time"
+    click.echo(f"moelaws: {message}", err=True)
+    sys.exit(2)

@@ -1,4 +1,4 @@
-"""``moelaws tag`` and ``moelaws note``: what people write of runs, kept beside their records."""
+"""``moelaws tag`` and ``moelaws note`` keep what people write about runs beside their records."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,11 +15,11 @@ from moelaws.spec.errors import UserError
 @click.argument("words", metavar="RUN... NAME=VALUE...", nargs=-1, required=True)
 @json_option
 def tag(words: tuple[str, ...], as_json: bool) -> None:
-    """Give each RUN (an id or its beginning) each tag, NAME with any text as VALUE.
+    """Give each RUN (an id or its beginning) each tag NAME, with any text as its VALUE.
 
-    A tag that it has is replaced; one with an empty VALUE is removed. Tags are kept beside the
-    record and change neither the run nor what the workflow makes of it. `moelaws runs`, `show`
-    and `query` show them.
+    An earlier VALUE is replaced; an empty VALUE removes the tag. Tags are kept beside the record
+    and change neither the run nor what the workflow makes of it. `moelaws runs`, `show` and
+    `query` show them.
 
     \b
     moelaws tag 3fb1 c02d baseline=yes optimizer=muon
@@ -52,7 +52,7 @@ def _annotate(
     runs: Iterable[str], tags: Mapping[str, str], note: str | None, as_json: bool
 ) -> None:
     results = Results()
-    # All are known before the first is changed.
+    # An unknown run is refused before any is changed.
     ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
     changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}
     if as_json:

@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import FILE, check_out, json_option, option, print_json
+from moelaws.cli.common import FILE, check_out, json_option, option, print_answer
 from moelaws.cli.project import override_options
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.words import counted
 from moelaws.workflow import archive
 from moelaws.workflow.jobs import Jobs
 
@@ -71,13 +72,12 @@ def command(
         with reporting() as report:
             manifest = archive.write(out, jobs, overrides, is_whole, report)
         words = "written; `moelaws archive --check` verifies it"
-    if as_json:
-        print_json(manifest)
-        return
     size = sum(file["bytes"] for file in manifest["files"].values())
     stale = manifest["stale_runs"]
-    click.echo(
+    by_other_code = f" ({stale} of them by other training code)" if stale else ""
+    text = (
         f"{checked or out}: {', '.join(manifest['studies'])}, tier {manifest['tier']}: "
-        f"{manifest['runs']} runs{f' ({stale} of them by other training code)' if stale else ''}, "
-        f"{len(manifest['files'])} files, {size / 1e6:.1f} MB unpacked; {words}"
+        f"{counted(manifest['runs'], 'run')}{by_other_code}, "
+        f"{counted(len(manifest['files']), 'file')}, {size / 1e6:.1f} MB unpacked; {words}"
     )
+    print_answer(as_json, manifest, text)

@@ -1,4 +1,4 @@
-"""Options of a budget and of what a plan has to keep to, with the units that people write."""
+"""Options for a budget and for the limits of a plan, with the units that people write."""
 
 import math
 import re
@@ -15,12 +15,12 @@ from moelaws.spec.errors import UserError
 
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
-_EPOCHS, _SERVED_BYTES = 1.0, 2.0  # by default; the latter a parameter
+_EPOCHS, _SERVED_BYTES = 1.0, 2.0  # defaults: passes over the text, bytes of a served parameter
 _TRAINING_FRACTION = 0.8  # of the memory, for weights and optimizer states beside activations
 
 
 class _Value(click.ParamType[Any]):
-    """A value that ``read`` makes of a text, where it ``holds``; ``words`` say what it must be."""
+    """A value that ``read`` makes of a text; unless it ``holds``, ``words`` say what is wrong."""
 
     def __init__(
         self, name: str, read: Callable[[str], Any], holds: Callable[[Any], bool], words: str
@@ -43,7 +43,7 @@ def _bytes(text: str) -> float:
     return float(number) * _BYTES[unit]
 
 
-def _between(low: float, high: float) -> _Value:  # NaN, which click's own range lets pass, is not
+def _between(low: float, high: float) -> _Value:  # click's own range would let NaN pass
     words = f"no number from {low:g} to {high:g}"
     return _Value("NUMBER", float, lambda x: low <= x <= high, words)
 

@@ -1,11 +1,11 @@
-"""``moelaws judge`` and ``claims``: claims decided by rule, and those of all studies as a page."""
+"""``moelaws judge`` decides claims by rule; ``claims`` sets those of all studies as a page."""
 
 from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, out_option, print_json, print_table
-from moelaws.cli.project import project_options, simulated_option
+from moelaws.cli.common import json_option, out_option, print_answer, print_json, print_table
+from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.files.atomic import write_json, write_text
 from moelaws.spec.project import Project, chosen_studies, load_study
@@ -13,7 +13,7 @@ from moelaws.spec.project import Project, chosen_studies, load_study
 
 @click.command(name="judge")
 @click.argument("study")
-@project_options
+@source_options
 @file_options
 @out_option("The JSON file to write.")
 @json_option
@@ -25,10 +25,10 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
     from moelaws.claims.judge import judge as decide
 
     judged = load_study(study).at_tier(project.tier)
-    if files.is_simulated(project):
+    if project.source == "simulated":
         judged = judged.of_simulated()
     verdicts = decide(judged, files.inputs(judged, "claims", judged.claims, project))
-    out = out or files.folder(project).verdicts(judged.study)
+    out = out or tier_folder(project).verdicts(judged.study)
     write_json(out, verdicts)
     if as_json:
         print_json(verdicts)
@@ -39,27 +39,21 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
 
 @click.command(name="claims")
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
-@project_options
-@simulated_option
+@source_options
 @out_option("The Markdown file to write.")
 @json_option
-def command(
-    verdicts: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool
-) -> None:
+def command(verdicts: tuple[Path, ...], project: Project, out: Path | None, as_json: bool) -> None:
     """Write what the papers claim beside what these runs show to results/TIER/claims.md.
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
     """
     from moelaws.claims.page import page, read_verdicts
 
-    folder = StudyFiles(simulated=simulated).folder(project)
+    folder = tier_folder(project)
     out = out or folder.claims
     if not verdicts:
         names = [s.study for s in chosen_studies(project) if s.at_tier(project.tier).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
     judged = [read_verdicts(path) for path in verdicts]
     write_text(out, page(judged, project.tier))
-    if as_json:
-        print_json({"page": str(out), "studies": judged})
-    else:
-        click.echo(str(out))
+    print_answer(as_json, {"page": str(out), "studies": judged}, out)

@@ -4,6 +4,7 @@ import functools
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 
 import click
 
-from moelaws.files.atomic import finite
+from moelaws.files.atomic import finite, read_json
+from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
 
 Command = Callable[..., Any]
 FILE = click.Path(path_type=Path)
@@ -26,7 +29,7 @@ def option(
 ) -> Callable[[Command], Command]:
     """Returns the decorator of an option that shows its default.
 
-    ``names`` are the option's and, behind a space, the parameter's that receives it.
+    ``names`` is the option's name; another name of the parameter may follow behind a space.
     """
     if default is not None:
         more = {"default": default, "show_default": default not in ("", ()), **more}
@@ -47,7 +50,7 @@ study_option = option(
 def out_option(help: str, *suffixes: str) -> Callable[[Command], Command]:
     """Returns the option ``--out``, which a command receives as a path or None.
 
-    A file that has none of ``suffixes``, if there are any, or cannot be written is refused.
+    A file without one of the ``suffixes`` is refused, and so is one that cannot be written.
     """
     return option("--out", help, FILE, callback=lambda _, __, path: check_out(path, *suffixes))
 
@@ -98,6 +101,37 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(finite(data), allow_nan=False, default=_plain))
 
 
+def print_answer(as_json: bool, data: Any, text: object) -> None:
+    """Prints ``data`` as JSON where that is asked for, and otherwise ``text``."""
+    if as_json:
+        print_json(data)
+    else:
+        click.echo(str(text))
+
+
+def warn(*warnings: str, limit: int = 8) -> None:
+    """Prints warnings on standard error, the first ``limit`` of them."""
+    more = len(warnings) - limit
+    for text in (*warnings[:limit], *([f"and {more} more like these"] if more > 0 else [])):
+        click.echo(f"moelaws: warning: {text}", err=True)
+
+
+def read_named(word: str, results: Results) -> tuple[Path | str, Any]:
+    """Returns the JSON that a word of the command line names, behind the place where it stands.
+
+    The word is a file, - for standard input, or the id of a run on record or its beginning.
+    """
+    from moelaws.records.runs import find_record  # with the records it loads pyarrow
+
+    if word == "-":
+        where = "standard input"
+        return where, parse_json(sys.stdin.buffer.read(), where)
+    path = Path(word)
+    if not path.suffix and not path.exists():
+        path = results.run(find_record(results, word).run_id) / "config.json"
+    return path, read_json(path)
+
+
 def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> Path | None:
     """Returns an ``option``'s file; refuses, before any work, one that cannot be written."""
     if path is None or not suffixes:
@@ -108,7 +142,7 @@ def check_out(path: Path | None, *suffixes: str, option: str = "--out") -> Path 
     if path.is_dir():
         raise UserError(f"{option} is {str(path)!r}, which is a folder; give the name of a file")
     folder = path.absolute().parent
-    while not folder.exists():  # what is not there yet is made when the file is written
+    while not folder.exists():  # missing folders are made when the file is written
         folder = folder.parent
     if not folder.is_dir():
         raise UserError(f"{option} is {str(path)!r}, but {folder} is no folder")

@@ -41,7 +41,6 @@ def command(
     one is constant in the table is fitted in a reduced form. A law that cannot be fitted to the
     table is named with the reason, and the others are compared.
     """
-
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]

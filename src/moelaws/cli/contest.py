@@ -10,17 +10,18 @@ import click
 from moelaws.cli.common import (
     json_option,
     out_option,
+    print_answer,
     print_json,
     print_table,
     study_option,
     table_option,
 )
 from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
-from moelaws.cli.project import project_options, simulated_option
+from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
-from moelaws.spec.project import Project, chosen_studies, load_study
+from moelaws.spec.project import Project, chosen_studies
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import SplitScores
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
 
 @click.command("contest")
 @click.argument("name")
-@project_options
+@source_options
 @study_option
 @table_option
-@simulated_option
 @seed_option
 @threads_option
 @out_option("The JSON file to write.", ".json")
@@ -41,7 +41,6 @@ def command(
     project: Project,
     study_name: str | None,
     table: Path | None,
-    simulated: bool,
     seed: int,
     threads: int,
     out: Path | None,
@@ -52,11 +51,10 @@ def command(
     `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
     for any table and hold-out.
     """
-    study = load_study(study_name) if study_name else study_with("contests", name)
+    study = study_with("contests", name, study_name)
     entry = study.entry("contests", name)
 
     from moelaws.files.atomic import write_json
-    from moelaws.files.layout import Results
     from moelaws.files.seal import made_of
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
@@ -66,7 +64,7 @@ def command(
     from moelaws.workflow.code import of_contest
 
     check_contest(study, entry)
-    folder = Results().tier(project.tier, simulated or project.source == "simulated")
+    folder = tier_folder(project)
     table = table or folder.table(study.study)
     frame, declared = read(table)
     with fitting_on(threads), reporting() as progress, located(table):
@@ -110,22 +108,18 @@ def _print(split: SplitScores, level: float) -> None:
 
 @click.command("contests")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@project_options
-@simulated_option
+@source_options
 @out_option("The Markdown file to write.", ".md")
 @json_option
-def contests(
-    files: tuple[Path, ...], project: Project, simulated: bool, out: Path | None, as_json: bool
-) -> None:
+def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_json: bool) -> None:
     """Write which law to use for what to results/TIER/laws.md.
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
     from moelaws.claims.page import contests_page, read_contest
     from moelaws.files.atomic import write_text
-    from moelaws.files.layout import Results
 
-    folder = Results().tier(project.tier, simulated or project.source == "simulated")
+    folder = tier_folder(project)
     out = out or folder.laws
     files = files or tuple(
         folder.contest(study.study, contest.name)
@@ -134,7 +128,4 @@ def contests(
     )
     judged = [read_contest(path) for path in files]
     write_text(out, contests_page(judged, project.tier))
-    if as_json:
-        print_json({"page": str(out), "contests": judged})
-    else:
-        click.echo(str(out))
+    print_answer(as_json, {"page": str(out), "contests": judged}, out)

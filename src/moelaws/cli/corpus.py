@@ -2,7 +2,6 @@
 
 import signal
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -50,8 +49,8 @@ def command(
     vocabulary = {} if vocab_size is None else {"vocab_size": vocab_size}
     corpus = corpus_of(choice, with_vocabulary(vocabulary, choice).get("vocab_size", VOCABULARY))
     folder = out or Results().corpus(corpus.corpus_id)
-    # A scheduler's end of the job is an interruption too: nothing half-made stays behind.
-    signal.signal(signal.SIGTERM, _interrupt)
+    # A scheduler ends a job by SIGTERM: like Ctrl-C, it must leave nothing half-made behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with reporting() as report:
         progress = shown_by(report, f"corpus {sources.name}")
         prepare(corpus, sources, folder, progress, choice.pretrained)
@@ -75,7 +74,3 @@ def command(
     ):
         if count:
             click.echo(f"{what}: {count}")
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

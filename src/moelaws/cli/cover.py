@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import FILE, json_option, option, print_json
+from moelaws.cli.common import FILE, json_option, option, print_answer
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_text
 
@@ -29,7 +29,7 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
     """
     lines, unverified = [], 0
     for path in sorted(files):
-        read_json(path)  # what is damaged or no record is refused
+        read_json(path)  # refuses a damaged file, and one that is no record
         state, digest = seal.inspect(path)
         lines.append(f"{digest}  {path.as_posix()}\n")
         unverified += state == "unverified"
@@ -43,9 +43,5 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
         "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
     )
     write_text(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
-    if as_json:
-        print_json(
-            {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}
-        )
-    else:
-        click.echo(f"{out}: digest of the whole {whole}")
+    about = {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}
+    print_answer(as_json, about, f"{out}: digest of the whole {whole}")

@@ -17,10 +17,10 @@ from moelaws.spec.errors import UserError
 def command(runs: tuple[str, ...], as_json: bool) -> None:
     """Show what differs between two runs or more: configuration, code, packages, results.
 
-    Each run has a column, and each key that is not the same in all of them a row. The loss of the
-    first run is compared with that of each other one: a negative difference means that the first is
-    better. It has a standard error paired by document, where both were measured on the same
-    documents.
+    Each run has a column, and each key that is not the same in all of them has a row. The loss of
+    the first run is compared with that of each other one: a negative difference means that the
+    first is better. If both were measured on the same documents, the difference has a standard
+    error paired by document.
 
     In the JSON each key has the list of its values. Of two runs, loss_difference is an object:
     value (the first less the second), standard_error, unit, documents; or unpaired, the reason why
@@ -38,23 +38,18 @@ def command(runs: tuple[str, ...], as_json: bool) -> None:
         print_json({key: list(row) for key, row in rows.items()} | {"loss_difference": losses})
         return
     print_table(["key", *ids], [[key, *map(str, row)] for key, row in rows.items()])
-    for other, difference in compared.items():
-        _print_difference(ids[0], other, difference)
-
-
-def _print_difference(first: str, other: str, difference: dict[str, Any]) -> None:
-    if "unpaired" in difference:
-        click.echo(f"the difference of the losses has no paired error: {difference['unpaired']}")
-        return
-    click.echo(
-        f"loss of {first} less that of {other}: {difference['value']:.4f} nats/token, standard "
-        f"error {difference['standard_error']:.2g} (paired, over {difference['documents']} "
-        "documents; another seed would change it too)"
-    )
+    for other, loss in compared.items():
+        if "unpaired" in loss:
+            click.echo(f"the difference of the losses has no paired error: {loss['unpaired']}")
+            continue
+        click.echo(
+            f"loss of {ids[0]} less that of {other}: {loss['value']:.4f} nats/token, standard "
+            f"error {loss['standard_error']:.2g} (paired, over {loss['documents']} documents; "
+            "another seed would change it too)"
+        )
 
 
 def _loss_difference(run_ids: list[str]) -> dict[str, Any]:
-
     try:
         losses = paired_losses(Results(), run_ids)
     except UnpairedError as error:

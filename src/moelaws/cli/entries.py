@@ -1,6 +1,6 @@
-"""``moelaws derive``, ``figure`` and ``table``: one entry of a study, from what it declares.
+"""``moelaws derive``, ``figure`` and ``table`` make one entry of a study, as it declares it.
 
-And ``check``, which imports the code of all entries.
+``moelaws check`` imports the code of all entries.
 """
 
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, out_option, print_json, study_option
-from moelaws.cli.project import project_options
-from moelaws.cli.study_files import StudyFiles, file_options, report_warnings, study_with
+from moelaws.cli.common import json_option, out_option, print_answer, study_option, warn
+from moelaws.cli.project import source_options, tier_folder
+from moelaws.cli.study_files import StudyFiles, file_options, study_with
 from moelaws.files.layout import TierFolder
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
@@ -33,7 +33,7 @@ def _command(
     @click.command(name=verb, help=purpose)
     @click.argument("name")
     @study_option
-    @project_options
+    @source_options
     @file_options
     @out_option(f"The {suffixes[0]} file to write; results/... by default.")
     @json_option
@@ -45,17 +45,14 @@ def _command(
         out: Path | None,
         as_json: bool,
     ) -> None:
-        study = load_study(study_name) if study_name else study_with(key, name)
+        study = study_with(key, name, study_name)
         inputs = files.inputs(study, key, [study.entry(key, name)], project)
-        out = out or path(files.folder(project), study.study, name)
+        out = out or path(tier_folder(project), study.study, name)
         warnings: list[str] = resolve("moelaws", code)(study, name, inputs, out)
-        report_warnings(warnings)
+        warn(*warnings)
         written = [str(out.with_suffix(suffix)) for suffix in suffixes]
-        if as_json:
-            about = {verb: name, "study": study.study}
-            print_json({**about, "files": written, "warnings": warnings})
-        else:
-            click.echo("\n".join(written))
+        about = {verb: name, "study": study.study, "files": written, "warnings": warnings}
+        print_answer(as_json, about, "\n".join(written))
 
     return command
 

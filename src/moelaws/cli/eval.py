@@ -37,7 +37,11 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
     but follows from others that are (D from C and N, S from E and k), it is derived. With a fit's
     coefficients come intervals, and a warning where the point is beyond the fitted rows.
     """
-    law, given = _law(ref), given_numbers(inputs)
+    from moelaws import laws
+    from moelaws.cli.laws import join_own_laws
+
+    join_own_laws([ref])
+    law, given = laws.get(ref), given_numbers(inputs)
     fitted = None if params == "published" else _fitted(Path(params), law, given)
     if fitted is not None:
         law = fitted.law
@@ -48,14 +52,6 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
         print_json(answer)
     else:
         _print(law, answer)
-
-
-def _law(ref: str) -> Law:
-    from moelaws import laws
-    from moelaws.cli.laws import join_own_laws
-
-    join_own_laws([ref])
-    return laws.get(ref)
 
 
 def given_numbers(inputs: Sequence[str]) -> dict[str, float]:
@@ -79,9 +75,9 @@ def given_numbers(inputs: Sequence[str]) -> dict[str, float]:
 
 
 def _answer(law: Law, given: Mapping[str, float], fitted: _Fitted | None) -> dict[str, Any]:
-    """Returns the prediction and what it rests on; values and units by name where several are."""
+    """Returns the prediction and its basis; values and units of several results are by name."""
     if fitted is not None:
-        coefficients, split_by = fitted.part.estimates(), fitted.report.split_by
+        coefficients, split_by = fitted.group.estimates(), fitted.report.split_by
     elif law.published is not None:
         coefficients, split_by = dict(law.published), ""
     else:
@@ -128,23 +124,26 @@ def _print(law: Law, answer: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A fit at one point: its report, and the part of it that holds there."""
+    """A fit at one point: its report, and the fit of the group of rows that holds there."""
 
     path: Path
     law: FittableLaw
     report: FitReport
-    part: GroupFit
+    group: GroupFit
 
     def intervals(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns those of the mean and a new observation; none without the file of the draws."""
+        """Returns the intervals of the mean and of a new observation.
+
+        There are none without the file of the bootstrap's draws.
+        """
         from moelaws.fitting.prediction import predict
         from moelaws.fitting.report import draws_path, part_draws
 
         if not draws_path(self.path).exists():
             click.echo(f"no intervals: there is no {draws_path(self.path)}", err=True)
             return {}
-        drawn, level = part_draws(self.path, self.report, self.part), self.report.level
-        estimates, residuals = self.part.estimates(), self.part.residuals
+        drawn, level = part_draws(self.path, self.report, self.group), self.report.level
+        estimates, residuals = self.group.estimates(), self.group.residuals
         prediction = predict(self.law, estimates, drawn, residuals, columns, level)
         ends = {
             "mean": (prediction.low, prediction.high),
@@ -155,13 +154,13 @@ class _Fitted:
             for what, (low, high) in ends.items()
             if math.isfinite(low[0]) and math.isfinite(high[0])
         }
-        return {"level": level, "method": self.part.intervals, **known}
+        return {"level": level, "method": self.group.intervals, **known}
 
     def beyond(self, columns: Mapping[str, Any]) -> list[str]:
         """Returns a warning where the point lies outside what the fitted rows cover."""
         from moelaws.fitting.prediction import beyond_ranges, outside
 
-        support = self.part.support
+        support = self.group.support
         if support is None or not outside(self.law, support, columns)[0]:
             return []
         point = {name: float(x) for name, x in columns.items()}
@@ -170,7 +169,7 @@ class _Fitted:
 
 
 def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
-    """Returns the fit at ``path`` at the point ``given``."""
+    """Returns the fit at ``path``, with the group of rows that the point ``given`` belongs to."""
     from moelaws import laws
     from moelaws.fitting.report import read_fit
     from moelaws.laws.base import FittableLaw
@@ -178,26 +177,29 @@ def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
     if not isinstance(law, FittableLaw):
         raise UserError(f"law {law.ref} is a formula: it takes no --params")
     report = read_fit(path)
-    if report.law.startswith(f"{law.ref}:"):  # of the law's forms the fit has chosen one
+    if report.law.startswith(f"{law.ref}:"):  # the fit has chosen one of the law's forms
         law = laws.fittable(report.law)
     if report.law != law.ref:
         raise UserError(f"{path} holds a fit of {report.law}; give a fit of {law.ref}")
-    part = report.part(dict(given))
+    group = report.part(dict(given))
     variables = {variable.name for variable in law.variables}
     for key, names, own in (
-        ("params", part.params, set(law.names)),
-        ("hull.ranges", part.support.ranges if part.support else variables, variables),
+        ("params", group.params, set(law.names)),
+        ("hull.ranges", group.support.ranges if group.support else variables, variables),
     ):
         if set(names) != own:
             raise UserError(
                 f"{path}: {key} has {', '.join(names) or 'none'}; those of {law.ref} are "
                 f"{', '.join(sorted(own))}: make the fit again"
             )
-    return _Fitted(path, law, report, part)
+    return _Fitted(path, law, report, group)
 
 
 def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:
-    """Returns the variables that ``given`` leads to, and how, once all are in their domains."""
+    """Returns the variables that follow from ``given``, and how each of them follows.
+
+    A variable outside its domain is refused.
+    """
     import numpy as np
 
     from moelaws.laws.vocabulary import VOCABULARY, derive, plan, same_quantity, ways
@@ -235,7 +237,7 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
 def _computed(
     law: Law, values: Mapping[str, float], columns: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Returns those results that the variables given suffice for: all where none was left out."""
+    """Returns the results that can be computed; without left-out variables these are all."""
     left_out = [name for name, value in columns.items() if math.isnan(value)]
     computed = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
     if not computed:

@@ -9,29 +9,26 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import json_option, out_option, print_json
-from moelaws.cli.project import project_options, simulated_option
+from moelaws.cli.common import json_option, out_option, print_json, warn
+from moelaws.cli.project import source_options
 from moelaws.files.atomic import write_text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 from moelaws.spec.words import counted
 
-EVERY = 60.0  # seconds between the beginnings of two writings
+EVERY = 60.0  # seconds from the start of one writing to that of the next, at least
 
 
 @click.command(name="explore")
-@project_options
-@simulated_option
+@source_options
 @out_option("The page to write (.html); results/TIER/explore.html by default.", ".html")
 @json_option
-def command(project: Project, simulated: bool, out: Path | None, as_json: bool) -> None:
+def command(project: Project, out: Path | None, as_json: bool) -> None:
     """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.
 
     The page is one file that opens in a browser without a network. It shows what is there, also
     while runs are under way: call the command again to see more.
     """
-    if simulated:
-        project = project.model_copy(update={"source": "simulated"})
     out, data = write_page(project, out)
     size = out.stat().st_size / 1e6
     if as_json:
@@ -39,8 +36,7 @@ def command(project: Project, simulated: bool, out: Path | None, as_json: bool) 
         about = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
         print_json({**about, **numbers, "notes": data["notes"]})
         return
-    for note in data["notes"]:
-        click.echo(f"moelaws: warning: {note}", err=True)
+    warn(*data["notes"], limit=len(data["notes"]))
     click.echo(
         f"{out}: {counted(data['runs']['count'], 'run')}, {size:.1f} MB; open it in a browser"
     )
@@ -68,9 +64,9 @@ def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[st
 
 
 class Page:
-    """The page of a project's tier. It takes seconds to write, so a thread of its own does it.
+    """The page of a project's tier; writing it takes seconds, so a thread of its own does it.
 
-    Whoever has it open sees the new one after a reload: it is replaced in one step.
+    The file is replaced in one step: a browser shows the new page after a reload.
     """
 
     def __init__(self, project: Project) -> None:
@@ -79,19 +75,19 @@ class Page:
         self._began = -math.inf
 
     def refresh(self) -> None:
-        """Begins to write the page, where the last writing is over and began a minute ago."""
+        """Begins to write the page if the last writing is over and began a minute ago."""
         if time.monotonic() - self._began >= EVERY and not self._thread.is_alive():
             self._began = time.monotonic()
             self._thread = threading.Thread(target=self._write, daemon=True)
             self._thread.start()
 
     def write_last(self) -> Path:
-        """Writes the page of what there is at the end; returns where it is."""
+        """Writes the page a last time; returns where it is."""
         if self._thread.is_alive():
             self._thread.join()
         return write_page(self.project)[0]
 
     def _write(self) -> None:
-        # Before the first run has ended there is little to show, and perhaps nothing.
+        # Before the first run has ended there may be nothing to show, which is a UserError.
         with suppress(UserError):
             write_page(self.project)

@@ -14,6 +14,7 @@ from moelaws.cli.common import (
     gathered,
     json_option,
     option,
+    print_answer,
     print_json,
     results_option,
     with_options,
@@ -21,10 +22,8 @@ from moelaws.cli.common import (
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
-from moelaws.records.code import training_code
-from moelaws.records.listing import Listing
 from moelaws.records.progress import reporting
-from moelaws.records.runs import all_records, find_record
+from moelaws.records.runs import find_record
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.project import CONFIG, load_project
 from moelaws.spec.references import resolve
@@ -58,23 +57,13 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     tree = Results(results)
     written = export(tree, find_record(tree, run).run_id, to)
     size = sum(written.files.values())
-    if as_json:
-        print_json(
-            {
-                "run_id": written.run_id,
-                "folder": str(to),
-                "architecture": written.architecture,
-                "files": written.files,
-                "bytes": size,
-            }
-        )
-    else:
-        click.echo(f"{to}: run {written.run_id} as {written.architecture}, {size / 1e6:.1f} MB")
+    text = f"{to}: run {written.run_id} as {written.architecture}, {size / 1e6:.1f} MB"
+    print_answer(as_json, {**vars(written), "folder": str(to), "bytes": size}, text)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Which runs are meant, by the project and by name."""
+    """The runs and the studies that a user names, and the project that has them."""
 
     chosen: tuple[str, ...]
     studies: tuple[str, ...]
@@ -83,7 +72,7 @@ class Scope:
 
 
 def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds what the three commands share; a command receives ``scope``, ``selection``, JSON."""
+    """Adds the arguments of all trackers: ``scope``, ``selection`` and ``as_json``."""
     scope = gathered(
         "scope",
         Scope,
@@ -171,7 +160,7 @@ def _export(name: str, to: str | Path, scope: Scope, selection: Selection, as_js
         raise UserError(
             f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
         ) from None
-    results, code = Results(scope.results), training_code()
+    results = Results(scope.results)
     if not results.runs.is_dir():
         raise UserError(f"there is no folder {results.runs}; --results names the root of records")
     overrides = dict(scope.overrides)
@@ -180,9 +169,7 @@ def _export(name: str, to: str | Path, scope: Scope, selection: Selection, as_js
     places = None
     if overrides or CONFIG.exists():
         places = places_of(load_project(overrides=overrides))
-    records = [find_record(results, run) for run in scope.chosen] or all_records(results)
-    listing = Listing.of([r for r in records if selection.holds(r, code)], code)
-    records = listing.where(selection.where).records
+    records = selection.of(results, scope.chosen).records
     named = bool(scope.chosen) and not scope.studies
     with writer(to) as write, reporting() as report:
         runs, left_out = export(records, results, places, write, report, named)

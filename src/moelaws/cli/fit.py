@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from moelaws.cli.common import (
     pairs,
     print_json,
     print_table,
+    with_options,
 )
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, located
@@ -67,8 +67,8 @@ threads_option = option(
 
 
 def fit_options(command: Command) -> Command:
-    """Adds the options of a fit that one law and several have alike."""
-    return functools.reduce(lambda made, add: add(made), _FIT_OPTIONS[::-1], command)
+    """Adds the options that the fit of one law and the comparison of several share."""
+    return with_options(command, _FIT_OPTIONS)
 
 
 @click.command("fit")
@@ -109,7 +109,7 @@ def command(
     A column that has a variable's own name needs no --map; the loss is L. Variables that have no
     column are derived where they can be, such as D = C / (6 N_active), and the output says so.
     """
-    # By identity: 0 == False, and a zero that was given is to be refused, not forgotten.
+    # ``is not``, because 0 == False: a zero that was given must be refused, not forgotten.
     given = {k: v for k, v in options.items() if v is not None and v is not False and v != ()}
     if spec is not None and given:
         flags = {"mapping": "map", "units": "unit"}
@@ -142,7 +142,10 @@ def command(
 
 
 def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Returns the table at ``path`` and the units it declares; of a report, its estimates."""
+    """Returns the table at ``path`` and the units that it declares.
+
+    If ``path`` is the report of a fit, its estimates are the table.
+    """
     from moelaws.fitting.report import estimates_table, is_report, read_fit
     from moelaws.tables.foreign import read_any
 
@@ -151,7 +154,7 @@ def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
 
 @contextmanager
 def fitting_on(cores: int) -> Iterator[None]:
-    """Lets fits inside the block use ``cores``, in a process that keeps the memory it freed."""
+    """Lets fits inside the block use ``cores``, and keeps freed memory for the next fit."""
     from moelaws.fitting.cores import using_cores
     from moelaws.records.memory import keep_freed_memory
 
@@ -161,7 +164,7 @@ def fitting_on(cores: int) -> Iterator[None]:
 
 
 def _entry(spec: str) -> Fit:
-    """Returns the fit entry in a JSON text, or in the file that it names."""
+    """Returns the fit entry that is a JSON text, or the one in the file of that name."""
     from moelaws.files.atomic import read_json
     from moelaws.spec.base import parse
     from moelaws.spec.fit import Fit
@@ -173,7 +176,7 @@ def _entry(spec: str) -> Fit:
 
 
 def from_options(given: dict[str, Any], where: str) -> Fit:
-    """Returns the entry of the options ``given``; ``where`` is what messages call it."""
+    """Returns the entry that the options ``given`` make; messages call it ``where``."""
     from moelaws.spec.base import parse
     from moelaws.spec.fit import Fit
 
@@ -191,38 +194,43 @@ def _print(report: FitReport) -> None:
             title="Cross-validation, best forms first:",
         )
         click.echo()
-    for part in report.parts:
-        _print_part(report, part)
+    for fitted in report.parts:
+        _print_fitted(report, fitted)
 
 
-def _print_part(report: FitReport, part: GroupFit) -> None:
-    where = "".join(f", {column} = {value:.6g}" for column, value in part.where.items())
-    state = "converged" if part.converged else "NOT converged"
-    click.echo(f"{report.law}{where}: {part.n} rows ({report.source}), {state}")
-    for note in part.notes:
+def _print_fitted(report: FitReport, fitted: GroupFit) -> None:
+    where = "".join(f", {column} = {value:.6g}" for column, value in fitted.where.items())
+    state = "converged" if fitted.converged else "NOT converged"
+    click.echo(f"{report.law}{where}: {fitted.n} rows ({report.source}), {state}")
+    for note in fitted.notes:
         click.echo(f"  {note}")
-    for reason, count in part.left_out.items():
+    for reason, count in fitted.left_out.items():
         click.echo(f"  left out: {count} ({reason})")
     percent = f"{100 * report.level:g} %"
     print_table(
         ("parameter", "estimate", f"low ({percent})", "high"),
-        [(name, p.estimate, p.low, p.high) for name, p in part.params.items()],
+        [(name, p.estimate, p.low, p.high) for name, p in fitted.params.items()],
     )
-    click.echo(f"intervals: {part.intervals}")
-    if part.profile:
+    click.echo(f"intervals: {fitted.intervals}")
+    if fitted.profile:
         print_table(
             ("profile likelihood", "estimate", f"low ({percent})", "high"),
-            [(name, p.estimate, p.low, p.high) for name, p in part.profile.items()],
+            [(name, p.estimate, p.low, p.high) for name, p in fitted.profile.items()],
         )
-    errors = [(k, v, (part.holdout or {}).get(k)) for k, v in part.metrics.items()]
+    errors = [(k, v, (fitted.holdout or {}).get(k)) for k, v in fitted.metrics.items()]
     print_table(("error", "fitted", "held out"), errors)
-    if part.rollout:
-        _print_rollout(report.spec["rollout"], part)
-    starts = part.diagnostics.starts
+    if fitted.rollout:
+        rows = []
+        for rollout in fitted.rollout:
+            above = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
+            rows.append((rollout.below, rollout.n, *above, rollout.reason or ""))
+        columns = (f"{report.spec['rollout']} <=", "fitted", "above", "rmse", "bias", "r2")
+        print_table((*columns, "not fitted"), rows)
+    starts = fitted.diagnostics.starts
     if starts is not None:
         pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "
         click.echo(
-            f"objective {part.objective:.9g}; {starts.run:,} of the grid's {starts.grid:,} "
+            f"objective {fitted.objective:.9g}; {starts.run:,} of the grid's {starts.grid:,} "
             f"starts{pruned}{starts.reached} of {starts.survived} reached the optimum"
         )
         if starts.sample:
@@ -232,13 +240,5 @@ def _print_part(report: FitReport, part: GroupFit) -> None:
                 f"({starts.sample_reached} reached it)"
             )
     else:
-        click.echo(f"objective {part.objective:.9g}")
+        click.echo(f"objective {fitted.objective:.9g}")
     click.echo()
-
-
-def _print_rollout(column: str, part: GroupFit) -> None:
-    rows = []
-    for rollout in part.rollout:
-        errors = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
-        rows.append((rollout.below, rollout.n, *errors, rollout.reason or ""))
-    print_table((f"{column} <=", "fitted", "above", "rmse", "bias", "r2", "not fitted"), rows)

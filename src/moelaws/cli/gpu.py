@@ -1,8 +1,10 @@
-"""The GPUs of one command: taken before CUDA starts, which then sees no other."""
+"""Takes the GPUs of a command before CUDA starts, which then sees no others."""
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
@@ -30,13 +32,15 @@ gpus_option = option(
 
 
 @contextmanager
-def holding(
-    chosen: Chosen | None, number: int, log: Callable[[str], None]
-) -> Iterator[tuple[Gpu, ...]]:
-    """Holds ``number`` of the ``chosen`` GPUs while the block runs; none where None is chosen."""
+def holding(chosen: Chosen | None, number: int) -> Iterator[tuple[Gpu, ...]]:
+    """Holds ``number`` of the ``chosen`` GPUs while the block runs; none where None is chosen.
+
+    Standard error says which they are, and for which the command waits.
+    """
     if chosen is None:
         yield ()
         return
+    log = partial(click.echo, err=True)
     with held(list_gpus(chosen), number, log) as gpus:
         for gpu in gpus:
             log(f"on GPU {gpu.index}: {gpu.name} ({gpu.uuid})")
@@ -47,7 +51,7 @@ def holding(
 def worker_environments(
     gpus: Sequence[Gpu], workers: int, runs_per_gpu: int
 ) -> list[dict[str, str]]:
-    """Returns what each worker's processes have in their environment: the GPU that they see.
+    """Returns the environment variables of each worker's processes: which GPU they see.
 
     The GPUs are those that are held, or else those that CUDA_VISIBLE_DEVICES names, as a cluster
     sets it for its jobs. A single worker sees all of them.
@@ -57,11 +61,10 @@ def worker_environments(
     names = [name for name in names or visible if name not in ("", "-1")]
     if workers == 1 or not names:
         return [{} for _ in range(workers)]
-    share = {}
+    fraction = {}
     if runs_per_gpu > 1:
-        share = {GPU_SHARE: str(1 / runs_per_gpu)}
+        fraction = {GPU_SHARE: str(1 / runs_per_gpu)}
         state = "runs" if mps_is_running() else "does not run"
         click.echo(f"{runs_per_gpu} runs on each GPU; CUDA MPS {state}", err=True)
-    return [
-        {"CUDA_VISIBLE_DEVICES": names[worker % len(names)], **share} for worker in range(workers)
-    ]
+    visible_to = itertools.islice(itertools.cycle(names), workers)
+    return [{"CUDA_VISIBLE_DEVICES": name, **fraction} for name in visible_to]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from moelaws.accounting.cost import Device, PerRun, device_of, placed
-from moelaws.cli.common import json_option, option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table, warn
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
@@ -16,10 +16,9 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.study import CPU_TIERS
 from moelaws.spec.words import counted
-from moelaws.tables.describe import describe
-from moelaws.tables.kept_weights import kept_runs
+from moelaws.tables.describe import describe, kept_runs
 
-LONG = 150  # runs; a longer sweep is summed up by budget and sparsity unless --all is given
+LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
 COLUMNS = (
     "run_id", "C", "S", "E", "k", "n_layers", "d_model", "d_expert", "N_total", "N_active", "D",
     "steps", "lr", "seed", "C_sparsity",
@@ -44,7 +43,13 @@ def command(
     """
     sweeps = _sweeps(study, project)
     if prefix is not None:
-        click.echo(_configuration(sweeps, prefix))
+        runs = {r.run_id: r for s in sweeps for r in s.runs if r.run_id.startswith(prefix)}
+        if len(runs) != 1:
+            raise UserError(
+                f"--run is {prefix!r}, and the ids of {len(runs)} runs of this sweep begin with "
+                "it; `moelaws grid` without --run lists them"
+            )
+        click.echo(next(iter(runs.values())).config.canonical_json())
         return
     on_cpu = project.tier in CPU_TIERS
     device = learned(device_of("cpu" if on_cpu else "cuda", project.gpu_memory), Results())
@@ -84,22 +89,11 @@ def _print(
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
     if problem := too_long_for(sweep.runs, project_sources(project)):
-        click.echo(f"moelaws: warning: this sweep cannot be run as it is: {problem}", err=True)
-
-
-def _configuration(sweeps: list[Sweep], prefix: str) -> str:
-    """Returns the canonical JSON of the run whose id begins with ``prefix``."""
-    runs = {r.run_id: r for s in sweeps for r in s.runs if r.run_id.startswith(prefix)}
-    if len(runs) != 1:
-        raise UserError(
-            f"--run is {prefix!r}, and the ids of {len(runs)} runs of this sweep begin with it; "
-            "`moelaws grid` without --run lists them"
-        )
-    return next(iter(runs.values())).config.canonical_json()
+        warn(f"this sweep cannot be run as it is: {problem}")
 
 
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
-    """Returns what each run is, as the study's table describes it, its devices and its cost."""
+    """Returns each run's columns in the study's table, with its devices and its cost."""
     costs = [placed(run.config, device, per_run) for run in sweep.runs]
     return [
         {
@@ -127,7 +121,7 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
     if kept := kept_runs(sweep):
         held = {run: 1 + len(steps) for run, steps in kept.items()}
         size = 4e-9 * sum(r["N_total"] * held.get(r["run_id"], 0) for r in rows)
-        click.echo(f"weights of {len(kept)} runs are kept, {size:.2g} GB")
+        click.echo(f"weights of {counted(len(kept), 'run')} are kept, {size:.2g} GB")
     together = Counter(r["devices"] for r in rows)
     if set(together) != {1}:
         runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))
@@ -136,12 +130,10 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
             f"{device.own_memory / 1e9:g} GB: {runs}"
         )
     if device.own_memory and memory * 1e9 > device.own_memory:
-        click.echo(
-            f"moelaws: warning: a run wants more than the {device.own_memory / 1e9:.0f} GB of each "
-            "GPU, on as many as it has balance groups (sequences of a dense model): "
-            "lower balance_group (batch, where it is not set), context or the model's size",
-            err=True,
-        )
+        limit = f"the {device.own_memory / 1e9:.0f} GB of each GPU"
+        advice = "lower balance_group (batch, where it is not set), context or the model's size"
+        number = "on as many as it has balance groups (sequences of a dense model)"
+        warn(f"a run wants more than {limit}, {number}: {advice}")
 
 
 def _print_summary(rows: list[dict[str, Any]], title: str) -> None:

@@ -1,5 +1,6 @@
-"""``moelaws probe`` and ``bench``: what the kept weights of a run hold, and how they score."""
+"""``moelaws probe`` writes hidden states of kept weights; ``bench`` scores them on tasks."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from moelaws.cli.common import (
     print_json,
     print_table,
     results_option,
+    warn,
 )
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
@@ -66,13 +68,7 @@ def probe(
         written.append({"run_id": run_id, "status": status, "file": str(path), "rows": rows})
         if not as_json:
             click.echo(f"{path}: {rows} states" + ("" if rows else f" (run {status})"))
-    if as_json:
-        print_json(written if is_batch(word) else written[0])
-    if marker:
-        write_json(
-            marker,
-            {"runs": {one["run_id"]: seal.digest(Path(str(one["file"]))) for one in written}},
-        )
+    _finish(word, written, marker, as_json)
 
 
 @click.command(name="bench")
@@ -112,22 +108,18 @@ def bench(
     tree = Results(results)
     scored = []
     for run_id in _runs(word, tree, out):
-        file = tree.scores(run_id) if is_batch(word) else out
-        status, rows = _scored(run_id, sources, is_batch(word), device, tree, file)
+        file = tree.scores(run_id) if _is_batch(word) else out
+        status, rows = _scored(run_id, sources, _is_batch(word), device, tree, file)
         path = str(file) if file else None
         scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
         if not as_json:
             _show(run_id, status, rows, file)
-    if as_json:
-        print_json(scored if is_batch(word) else scored[0])
-    if marker:
-        digests = {one["run_id"]: seal.digest(tree.scores(str(one["run_id"]))) for one in scored}
-        write_json(marker, {"runs": digests})
+    _finish(word, scored, marker, as_json)
 
 
 def _runs(word: str, results: Results, out: Path | None) -> list[str]:
     """Returns the run that ``word`` names, or those of a batch's file that keep weights."""
-    if is_batch(word):
+    if _is_batch(word):
         if out:
             raise UserError("--out is for a single run")
         return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
@@ -138,9 +130,20 @@ def _runs(word: str, results: Results, out: Path | None) -> list[str]:
     return [find_record(results, word).run_id]
 
 
-def is_batch(word: str) -> bool:
+def _is_batch(word: str) -> bool:
     """Tells whether a word is the file of a batch, not the id of a run."""
     return word.endswith(".json")
+
+
+def _finish(
+    word: str, runs: Sequence[Mapping[str, Any]], marker: Path | None, as_json: bool
+) -> None:
+    """Prints what is known of each of the ``runs``, and writes the digests of their files."""
+    if as_json:
+        print_json(runs if _is_batch(word) else runs[0])
+    if marker:
+        digests = {run["run_id"]: seal.digest(Path(run["file"])) for run in runs if run["file"]}
+        write_json(marker, {"runs": digests})
 
 
 def _scored(
@@ -154,6 +157,7 @@ def _scored(
     """Returns how the run ended and its scores, which are written to ``out`` if there is one."""
     from moelaws.probing.bench import bench as score
     from moelaws.probing.bench import write_rows
+    from moelaws.tasks.item import by_task
     from moelaws.tasks.sources import HELD_OUT, is_file, items_of
 
     status, config = _kept(tree, run_id)
@@ -163,7 +167,10 @@ def _scored(
         sources = sources or (str(tree.tasks(corpus)) if of_sweep else HELD_OUT,)
         items = items_of(sources, tree.corpus(corpus))
         rows = score(tree.weights(run_id), tree.corpus(corpus), items, device)
-        _warn_of_long_choices({item.task: None for item in items}, rows, config)
+        scored = {row["task"] for row in rows}
+        if left_out := [task for task in by_task(items) if task not in scored]:
+            context = f"the model's context of {config.model.context} tokens"
+            warn(f"left out, for a choice is longer than {context}: {', '.join(left_out)}")
     if out:
         files = [tree.kept(run_id), *(Path(source) for source in sources if is_file(source))]
         origin = seal.made_of(files, digest(closure("moelaws.probing.bench"))) if config else None
@@ -174,7 +181,7 @@ def _scored(
 def _show(run_id: str, status: str, rows: list[dict[str, Any]], out: Path | None) -> None:
     if rows:
         columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
-        print_table(columns, [_line(row) for row in rows])
+        print_table(columns, map(_cells, rows))
     else:
         click.echo(f"run {run_id} is {status}: it has no weights")
     if out:
@@ -192,22 +199,7 @@ def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
     return status, parse(RunConfig, read_json(tree.run(run_id) / "config.json"), tree.run(run_id))
 
 
-def _warn_of_long_choices(
-    tasks: dict[str, None], rows: list[dict[str, Any]], config: RunConfig
-) -> None:
-    if left_out := [task for task in tasks if task not in {row["task"] for row in rows}]:
-        click.echo(
-            "moelaws: warning: left out, for a choice is longer than the model's context of "
-            f"{config.model.context} tokens: {', '.join(left_out)}",
-            err=True,
-        )
-
-
-def _line(row: dict[str, Any]) -> tuple[object, ...]:
-    def measured(name: str, digits: int) -> str:
-        value, error = row[name], row[f"{name}_se"]
-        return f"{value:.{digits}f} +- {error:.{digits}f}"
-
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
     chance = f"{row['chance']:.2f}" if row["chance"] else "-"
-    accuracy, bits = measured("accuracy", 3), measured("bits_per_byte", 3)
-    return row["task"], row["step"], row["items"], chance, accuracy, bits
+    means = (f"{row[n]:.3f} +- {row[f'{n}_se']:.3f}" for n in ("accuracy", "bits_per_byte"))
+    return row["task"], row["step"], row["items"], chance, *means

@@ -10,8 +10,8 @@ from moelaws import laws
 from moelaws.cli.common import json_option, option, print_json, print_table
 from moelaws.laws.base import FittableLaw, Law, Variable
 
-OF_ALL = "*"  # no law's id: a list of all laws holds a user's own ones too
-SHOWN_VARIANTS = 12  # that many are shown in full; the others are counted
+OF_ALL = "*"  # stands for all laws, with those of a user's own studies
+SHOWN_VARIANTS = 12  # as many are shown in full; the others are counted
 
 
 @click.command("laws")
@@ -45,9 +45,9 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
 def join_own_laws(refs: Iterable[str], study: str | None = None) -> None:
     """Makes the laws ``refs`` known where a user's own study has them.
 
-    The study is ``study``, a YAML file, or else each that config/config.yaml names. Where moelaws
-    has all of these laws nothing is read, so that a mistake in a configuration which the command
-    does not need is none, and so that one prediction stays quick.
+    The study is ``study``, a YAML file, or else each that config/config.yaml names. If moelaws
+    itself has all of these laws, no configuration is read: mistakes in it then do not matter, and
+    one prediction stays quick.
     """
     if all(ref.partition(":")[0] in laws.ids() for ref in refs):
         return
@@ -62,9 +62,9 @@ def join_own_laws(refs: Iterable[str], study: str | None = None) -> None:
 
 
 def differences(law: Law, form: Law) -> dict[str, Any]:
-    """Returns what ``form`` declares otherwise: name -> [of the law, of the form].
+    """Returns what ``form`` declares differently: name -> [the law's, the form's].
 
-    Of published values only those that differ; None where one of the two has no such value.
+    Only the published values that differ are listed, with None for a value that one does not have.
     """
     different: dict[str, Any] = _different(_traits(law), _traits(form))
     published = _different(law.published or {}, form.published or {})
@@ -172,7 +172,7 @@ def _print_differences(law: Law, form: Law, latex: bool) -> None:
     rows = [(name, *pair) for name, pair in different.items()]
     if any(None not in pair for pair in published.values()):
         rows += [(name, *map(_exactly, pair)) for name, pair in published.items()]
-    elif published:  # other parameters, or none printed: in the table of that form
+    elif published:  # the two have different parameters, or only one has values
         values = [x.published or {} for x in (law, form)]
         texts = [", ".join(f"{n} {_exactly(v)}" for n, v in each.items()) for each in values]
         rows.append(("published", *(text or "none" for text in texts)))

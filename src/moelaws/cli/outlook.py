@@ -1,4 +1,4 @@
-"""``moelaws outlook``: where a sweep leads, as a page with a table and a figure."""
+"""``moelaws outlook``: what a sweep advises for larger budgets, as page, table and figure."""
 
 import math
 from contextlib import suppress
@@ -12,7 +12,7 @@ from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.speed import completed_runs, of_runs
 from moelaws.analysis.inputs import row_mask
-from moelaws.cli.common import FILE, json_option, option, out_option, print_json
+from moelaws.cli.common import FILE, json_option, option, out_option, print_answer
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
 from moelaws.figures.draw import save
@@ -69,7 +69,7 @@ def command(
     own, unusable = fitted_laws(
         fits, config, lambda path, report: _active(by_study.get(path.parent.name, runs), report)
     )
-    # Infinite where the table does not tell its text, as of other tools' runs.
+    # Infinite if the tables do not say how much text there was, like those of other tools' runs.
     text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
     tokens = math.inf if math.isnan(text) else EPOCHS * text
     answers = {
@@ -84,7 +84,7 @@ def command(
         for factor in TIMES
     }
     speed = None
-    with suppress(UserError):  # of tables that hold no speed, as other tools' do
+    with suppress(UserError):  # tables of other tools' runs may have no speed
         speed = of_runs(runs)
     frame = pd.DataFrame(rows(list(answers.values()), speed))
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
@@ -92,16 +92,13 @@ def command(
     save(draw(answers), out.with_suffix(".pdf"))
     left_out = {path.stem: reason for path, reason in unusable.items()}
     write_text(out, page(answers, project.tier, left_out, speed))
-    if as_json:
-        print_json({"page": str(out)})
-    else:
-        click.echo(str(out))
+    print_answer(as_json, {"page": str(out)}, out)
 
 
 def _active(runs: pd.DataFrame, report: FitReport) -> int | None:
-    """Returns the active experts of the mixtures behind a fit; None where they are not all alike.
+    """Returns the active experts of the mixtures behind a fit, or None if they are not all alike.
 
-    ``runs`` are those of its study.
+    ``runs`` are those of the fit's study.
     """
     if sweep := report.spec.get("sweep"):
         runs = runs[in_sweep(runs, sweep)]

@@ -1,16 +1,13 @@
 """``moelaws pin``: a search's laws of learning rate and batch become those of the other studies."""
 
-from collections.abc import Iterable
-
 import click
 import yaml
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
 from moelaws.analysis.pinning import pinned
-from moelaws.cli.common import json_option, option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table, warn
 from moelaws.cli.project import project_options
-from moelaws.cli.study_files import report_warnings
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.records.runs import read_record
@@ -32,7 +29,6 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
     Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
     identities of those runs change. Shows the laws before and after.
     """
-
     study, tier = load_study(study_name), project.tier
     names = {fit.name: fit for fit in study.fits}
     for word, name in (("--lr", lr), ("--batch", batch)):
@@ -40,7 +36,8 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
             raise UserError(
                 f"{word} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
             )
-    folder = Results().tier(tier)
+    results = Results()
+    folder = results.tier(tier)
     searched = {names[lr].table, names[batch].table} - {""}
     inputs = FittedInputs(
         frame=read_runs(folder.table(study.study)),
@@ -48,7 +45,10 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
         derived_tables={name: folder.derived(study.study, name) for name in searched},
     )
     old = read_pinned(tier)
-    new = pinned(study, inputs, tier, lr, batch, _corpora(inputs.table["run_id"]))
+    searched_runs = [run for run in inputs.table["run_id"] if results.run(run).is_dir()]
+    texts = (Corpus(**read_record(results, run).config["corpus"]) for run in searched_runs)
+    corpora = sorted({text.corpus_id for text in texts})  # of the runs that are on record
+    new = pinned(study, inputs, tier, lr, batch, corpora)
     file = pinned_file(tier)
     write_text(file, _text(new))
     if as_json:
@@ -56,38 +56,26 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
         print_json({"file": str(file), "old": before, "new": new.model_dump(mode="json")})
         return
     _print(old, new)
-    report_warnings(new.provenance.notes)
+    warn(*new.provenance.notes)
     click.echo(str(file))
 
 
-def _corpora(run_ids: Iterable[str]) -> list[str]:
-    """Returns the identities of the texts that runs of the search, as far as on record, read."""
-    results = Results()
-    known = [run_id for run_id in run_ids if results.run(run_id).is_dir()]
-    return sorted(
-        {Corpus(**read_record(results, run_id).config["corpus"]).corpus_id for run_id in known}
-    )
-
-
 def _text(new: Pinned) -> str:
-    """Returns YAML that begins with what a reader should know first."""
+    """Returns the file's YAML, behind a comment that says what it is and where it is from."""
     source = new.provenance
     low, high = source.C
+    fits = {"lr": source.lr.name, "batch": source.batch_tokens.name}
+    options = "".join(f" --{name} {fit}" for name, fit in fits.items() if fit != name)
     head = [
         f"# Learning-rate and batch laws of the {source.tier} tier, x = coefficient * C^exponent,",
         "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md).",
-        f"# Written by `moelaws pin {source.study} --tier {source.tier}"
-        f"{_option('lr', source.lr.name)}{_option('batch', source.batch_tokens.name)}`;",
+        f"# Written by `moelaws pin {source.study} --tier {source.tier}{options}`;",
         "# another search pinned changes the identities of all runs that follow these laws.",
         f"# At C = {low:.3g}: lr {new.lr.at(low):.3g}, batch {new.batch_tokens.at(low):.4g} tokens;"
         f" at C = {high:.3g}: lr {new.lr.at(high):.3g}, batch {new.batch_tokens.at(high):.4g}.",
     ]
     data = new.model_dump(mode="json")
     return "\n".join(head) + "\n" + yaml.safe_dump(data, sort_keys=False, default_flow_style=None)
-
-
-def _option(name: str, fit: str) -> str:
-    return "" if fit == name else f" --{name} {fit}"
 
 
 def _print(old: Pinned | None, new: Pinned) -> None:

@@ -21,7 +21,7 @@ from moelaws.grids.timings import learned
 from moelaws.records.progress import reporting
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted
-from moelaws.tables.kept_weights import kept_runs
+from moelaws.tables.describe import kept_runs
 from moelaws.tables.simulate import design, simulation_entry
 
 _SAMPLE = 1000
@@ -82,7 +82,8 @@ def command(
         )
         return
     click.echo(
-        f"{study.study}, {project.tier}: {about['law']} at {len(simulation.frame)} runs, noise "
+        f"{study.study}, {project.tier}: {about['law']} at "
+        f"{counted(len(simulation.frame), 'run')}, noise "
         f"{about['noise']:g} of ln L, simulated"
         + (f"\nassumed: {about['assumed']}" if about["assumed"] else "")
     )
@@ -91,11 +92,18 @@ def command(
         _print(fit, every)
     click.echo()
     for cost in costs:
-        _print_cost(cost)
+        disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
+        click.echo(
+            f"{counted(cost.runs, 'run')} of {cost.tokens:.3g} tokens in all, "
+            f"{cost.flops:.3g} FLOPs: about {cost.hours:,.3g} {cost.device.name} hours, "
+            f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
+        )
+        if cost.device.basis:
+            click.echo(cost.device.basis)
 
 
 def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:
-    """Yields what the sweep takes on each device; its whole grid unless ``rows`` chooses runs."""
+    """Yields what the runs that ``rows`` chooses, or else all, cost on a CPU and on a GPU."""
     runs = sweep.runs
     if rows:
         chosen = set(design(sweep, rows)["run_id"])
@@ -108,13 +116,13 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
 
 
 def _as_json(fit: Planned) -> dict[str, Any]:
-    parts = []
+    groups = []
     for fitted in fit.report.parts if fit.report else ():
         own = [asdict(c) for c in fit.coefficients if c.where == fitted.where]
         params = {c.pop("parameter"): {k: c[k] for k in c if k != "where"} for c in own}
         known = {"where": fitted.where, "n": fitted.n, "converged": fitted.converged}
-        parts.append(known | {"params": params, "r2": fitted.metrics["r2"]})
-    return {"name": fit.name, "law": fit.law, "error": fit.reason or None, "parts": parts}
+        groups.append(known | {"params": params, "r2": fitted.metrics["r2"]})
+    return {"name": fit.name, "law": fit.law, "error": fit.reason or None, "parts": groups}
 
 
 def _print(fit: Planned, every: bool) -> None:
@@ -123,11 +131,11 @@ def _print(fit: Planned, every: bool) -> None:
         click.echo(f"{fit.name}, {fit.law}: cannot be fitted: {fit.reason}")
         return
     runs, split = sum(fitted.n for fitted in report.parts), report.split_by
-    parts = f" in {len(report.parts)} parts" if split else ""
-    held = sum(not c.identified for c in coefficients)
-    title = f"{fit.name}, {report.law}: {runs} rows{parts}, " + (
-        f"{held} of {len(coefficients)} coefficients not identified" if held else "all identified"
-    )
+    divided = f" in {counted(len(report.parts), 'part')}" if split else ""
+    open_ones = sum(not c.identified for c in coefficients)
+    state = f"{open_ones} of {len(coefficients)} coefficients not identified"
+    title = f"{fit.name}, {report.law}: {counted(runs, 'row')}{divided}, "
+    title += state if open_ones else "all identified"
     shown = [c for c in coefficients if every or c.reference is not None]
     if not shown:
         click.echo(f"{title}; none has a true value to compare with (--all shows them)")
@@ -149,14 +157,3 @@ def _cells(c: Coefficient) -> tuple[object, ...]:
 
 def _of_another_law(coefficient: Coefficient) -> bool:
     return not coefficient.simulated and coefficient.reference is not None
-
-
-def _print_cost(cost: Budget) -> None:
-    disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
-    click.echo(
-        f"{counted(cost.runs, 'run')} of {cost.tokens:.3g} tokens in all, {cost.flops:.3g} FLOPs: "
-        f"about {cost.hours:,.3g} {cost.device.name} hours, {cost.disk_bytes / 1e9:,.3g} GB of disk"
-        + (f" ({disk})" if disk else "")
-    )
-    if cost.device.basis:
-        click.echo(cost.device.basis)

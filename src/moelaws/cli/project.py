@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from moelaws.cli.common import FILE, gathered, option
+from moelaws.files.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import parse_yaml
 from moelaws.spec.project import CONFIG, Project, load_project
@@ -30,7 +31,19 @@ def _project(tier: str | None, config: Path, assignments: tuple[str, ...]) -> Pr
     return load_project(overrides=_overrides(tier, assignments), path=config)
 
 
-_tier_option = option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")
+def _project_of_source(
+    tier: str | None, config: Path, assignments: tuple[str, ...], simulated: bool
+) -> Project:
+    project = _project(tier, config, assignments)
+    return project.model_copy(update={"source": "simulated"}) if simulated else project
+
+
+def tier_folder(project: Project) -> TierFolder:
+    """Returns the folder in which the workflow puts what it makes at the project's tier."""
+    return Results().tier(project.tier, project.source == "simulated")
+
+
+tier_option = option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")
 _set_option = option(
     "--set assignments",
     "Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",
@@ -39,19 +52,19 @@ _set_option = option(
 )
 
 # Adds ``--tier`` and ``--set``; the command receives ``overrides`` of the configuration's keys.
-override_options = gathered("overrides", _overrides, _tier_option, _set_option)
+override_options = gathered("overrides", _overrides, tier_option, _set_option)
 
-# Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
-project_options = gathered(
-    "project",
-    _project,
-    _tier_option,
-    option("--config", "The project's configuration.", FILE, CONFIG),
-    _set_option,
-)
-
+_config_option = option("--config", "The project's configuration.", FILE, CONFIG)
 simulated_option = option(
     "--simulated",
     "Read and write below results/TIER/simulated, as with source: simulated.",
     is_flag=True,
+)
+
+# Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
+project_options = gathered("project", _project, tier_option, _config_option, _set_option)
+
+# Adds the same and ``--simulated``, which sets the source of the ``project``.
+source_options = gathered(
+    "project", _project_of_source, tier_option, _config_option, _set_option, simulated_option
 )

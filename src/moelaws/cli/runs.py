@@ -1,5 +1,6 @@
 """``moelaws runs``: what was trained, what failed, what other code made."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import click
@@ -15,25 +16,31 @@ from moelaws.spec.words import counted
 
 @dataclass(frozen=True)
 class Selection:
-    """Which runs are meant."""
+    """Which runs a command is about."""
 
     status: str | None
     stale: bool
     tags: tuple[str, ...]
     where: str
 
-    def holds(self, record: Record, code: str) -> bool:
-        """Tells whether a run has the state and the tags, by the digest of today's code."""
+    def of(self, results: Results, chosen: Iterable[str]) -> Listing:
+        """Returns the selected runs among those ``chosen`` by id, or among all on record."""
+        code = training_code()
+        records = [find_record(results, run) for run in chosen] or all_records(results)
+        selected = [record for record in records if self._holds(record, code)]
+        return Listing.of(selected, code).where(self.where)
+
+    def _holds(self, record: Record, code: str) -> bool:
         if self.status not in (None, record.status) or (self.stale and not record.is_stale(code)):
             return False
         own = record.annotations.tags
-        asked = [tag.partition("=") for tag in self.tags]
-        return all(own.get(n) == v if equals else n in own for n, equals, v in asked)
+        required = [tag.partition("=") for tag in self.tags]
+        return all(own.get(n) == v if equals else n in own for n, equals, v in required)
 
 
 @dataclass(frozen=True)
 class View:
-    """How they are listed."""
+    """How the runs are listed."""
 
     sort: str | None
     descending: bool
@@ -41,7 +48,7 @@ class View:
     group: bool
 
     def of(self, listing: Listing) -> Listing:
-        """Returns the rows as they are to be shown."""
+        """Returns the listing with its runs grouped and its rows sorted as the user chose."""
         if self.group:
             listing = listing.group()
         return listing.sort(self.sort, self.descending) if self.sort else listing
@@ -114,15 +121,11 @@ def command(
     A COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws
     show RUN` lists them), or the last word of a key, such as tokens.
     """
-
-    results, code = Results(), training_code()
-    records = [find_record(results, run) for run in chosen] or all_records(results)
-    listing = Listing.of([r for r in records if selection.holds(r, code)], code)
-    listing = listing.where(selection.where)
+    results = Results()
+    listing = selection.of(results, chosen)
     if again:
         of_all = bool(chosen) or selection.stale
-        found = listing.records
-        retried = [r for r in found if r.status in UNSUCCESSFUL or (of_all and r.summary)]
+        retried = [r for r in listing.records if r.status in UNSUCCESSFUL or (of_all and r.summary)]
         for record in retried:
             retry(results, record)
         click.echo(
@@ -131,7 +134,7 @@ def command(
         )
     listing = view.of(listing)
     if as_json and not view.group and view.columns is None:
-        print_json([record.as_dict(code) for record in listing.records])
+        print_json([record.as_dict(listing.code) for record in listing.records])
         return
     names = view.names(listing)
     if as_json and view.group and view.columns is None:

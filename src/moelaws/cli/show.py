@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, option, print_json, print_table, study_option
-from moelaws.cli.project import simulated_option
+from moelaws.cli.common import json_option, print_json, print_table, study_option
+from moelaws.cli.project import simulated_option, tier_option
 from moelaws.cli.study_files import study_with
 from moelaws.files.layout import Results, TierFolder
 from moelaws.records.chain import Link, changed_runs, link, trained_by
 from moelaws.records.runs import find_record, flatten
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project, load_study
+from moelaws.spec.project import load_project
 from moelaws.spec.words import counted
 
 # Word on the command line -> key of such entries in a study.
@@ -24,7 +24,7 @@ KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "deri
 @click.argument("name", required=False)
 @study_option
 @simulated_option
-@option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")
+@tier_option
 @json_option
 def command(
     what: str,
@@ -44,7 +44,6 @@ def command(
     moelaws show figure F7
     moelaws show results/demo/tables/sparsity.parquet
     """
-
     if name is not None:
         project = load_project(overrides={"tier": tier} if tier else {})
         folder = Results().tier(project.tier, simulated or project.source == "simulated")
@@ -66,7 +65,6 @@ def command(
 
 
 def _show_run(run: str, as_json: bool) -> None:
-
     data = find_record(Results(), run).as_dict()
     if as_json:
         print_json(data)
@@ -78,7 +76,7 @@ def _file(kind: str, name: str, study_name: str | None, folder: TierFolder) -> P
     """Returns the file that tells the origin of an entry of a study."""
     if kind not in KINDS:
         raise UserError(f"{kind!r} is not among {', '.join(KINDS)}; a run goes by its id alone")
-    study = load_study(study_name) if study_name else study_with(KINDS[kind], name)
+    study = study_with(KINDS[kind], name, study_name)
     study.entry(KINDS[kind], name)
     if kind in ("figure", "table"):
         return folder.figures(study.study) / f"{name}.json"
@@ -93,7 +91,6 @@ def _rows(link: Link, depth: int) -> Iterator[list[str]]:
 
 def _print_runs(top: Link) -> None:
     """Prints where the runs of every table in the chain are from: a file, or trainings."""
-
     for table in _tables(top, "imported"):
         click.echo(f"\n{table.path}: imported")
         for name in ("file", "sha256", "url", "licence", "attribution", "mapping"):
@@ -109,7 +106,7 @@ def _print_runs(top: Link) -> None:
 
 
 def _tables(link: Link, origin: str) -> list[Link]:
-    """The tables in the chain that name their ``origin`` (runs, imported), each once."""
+    """Returns the tables in the chain that name their ``origin`` (runs, imported), each once."""
     tables = {link.path: link} if getattr(link, origin) else {}
     for below in link.inputs:
         tables |= {table.path: table for table in _tables(below, origin)}

@@ -33,6 +33,7 @@ from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Simulation as SimulationEntry
+from moelaws.spec.words import counted
 from moelaws.tables.parquet import write_table
 from moelaws.tables.simulate import Simulation, design, simulate, simulation_entry
 from moelaws.workflow.code import of_simulation
@@ -106,7 +107,7 @@ def command(
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     study = load_study(study_name)
     entry = simulation_entry(study, law_ref, noise=options.noise, seed=options.seed, rows=rows)
-    console = Console(stderr=True)  # no spinner where that is no terminal
+    console = Console(stderr=True)  # shows a spinner only on a terminal
     with console.status(f"simulating {entry.law} on {study.study}, {project.tier}"):
         sweep = expand_study(study, project)
         simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
@@ -120,7 +121,7 @@ def command(
     print_table(
         ("", *keys),
         [(name, *(values[key] for key in keys)) for name, values in ranges.items()],
-        f"{path}: {runs} simulated runs of {study.study}, {project.tier}",
+        f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}",
     )
 
 
@@ -131,7 +132,7 @@ def simulated(
     params: str = "published",  # or a fit's report
     mapped: Mapping[str, str] = {},  # variable -> column, before those of the entry and the report
 ) -> tuple[Simulation, dict[str, Any]]:
-    """Returns the simulated table of a sweep, and how it was simulated as its file says it."""
+    """Returns the simulated table of a sweep, and how it was simulated, as its file says."""
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
     law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)
     mapping, noise = (fitted or entry.mapping) | dict(mapped), entry.noise

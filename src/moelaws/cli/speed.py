@@ -1,6 +1,5 @@
 """``moelaws speed``: how fast several configurations train, measured side by side."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ from moelaws.cli.common import (
     out_option,
     print_json,
     print_table,
+    read_named,
     results_option,
 )
 from moelaws.cli.gpu import gpus_option, holding
 from moelaws.cli.project import override_options
-from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
 from moelaws.gpus.listing import Chosen
@@ -28,13 +27,12 @@ from moelaws.grids.sweep import sweep_of
 from moelaws.records.code import digest
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
-from moelaws.spec.from_json import parse_json
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.run import RunConfig
 from moelaws.tables.describe import describe
 from moelaws.workflow.code import of_speed
 
-# What tells configurations apart, beside their numbers.
+# The columns that tell which configuration a row measures.
 ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_tokens")
 
 
@@ -77,16 +75,20 @@ def command(
 
     if sweep and not study:
         raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
-    files = [_file(word, Results(results)) for word in runs]
-    measured = [_run(file) for file in files]
+    if wrong := next((word for word in runs if word in study_names()), ""):
+        raise UserError(f"{wrong} is a study; --study {wrong} measures its architectures")
+    named = [read_named(word, Results(results)) for word in runs]
+    configs = [parse(RunConfig, data, where) for where, data in named]
+    measured = [Run(config.run_id, config, None) for config in configs]
     if study:
         measured += _of_study(study, sweep, overrides)
     if not measured:
         raise UserError("there is nothing to measure: name runs, JSON files or --study STUDY")
-    with holding(gpus, 1, lambda line: click.echo(line, err=True)):
+    with holding(gpus, 1):
         rows = measure([run.config for run in measured], device, repeats, seed)
     if out:
-        write_rows(out, rows, made_of(filter(None, files), digest(of_speed())))
+        files = [where for where, _ in named if isinstance(where, Path)]
+        write_rows(out, rows, made_of(files, digest(of_speed())))
     lines = [{**describe(run), **row} for run, row in zip(measured, rows, strict=True)]
     if as_json:
         names = ("run_id", *ARCHITECTURE, *rows[0])
@@ -98,28 +100,6 @@ def command(
     print_table(("run_id", *ARCHITECTURE, *columns), map(_cells, lines), title)
     if out:
         click.echo(str(out))
-
-
-def _file(word: str, results: Results) -> Path | None:
-    """Returns the file of a configuration; None for standard input."""
-    from moelaws.records.runs import find_record  # a study is measured without the records
-
-    if word == "-":
-        return None
-    if word.endswith(".json") or Path(word).is_file():
-        return Path(word)
-    if word in study_names():
-        raise UserError(f"{word} is a study; --study {word} measures its architectures")
-    return results.run(find_record(results, word).run_id) / "config.json"
-
-
-def _run(file: Path | None) -> Run:
-    if file is None:
-        where = "standard input"
-        config = parse(RunConfig, parse_json(sys.stdin.buffer.read(), where), where)
-    else:
-        config = parse(RunConfig, read_json(file), file)
-    return Run(config.run_id, config, None)
 
 
 def _of_study(name: str, sweep: str | None, overrides: dict[str, Any]) -> Sequence[Run]:

@@ -1,4 +1,4 @@
-"""Where the files behind a study's entries lie: as given on the command line, else in results/."""
+"""The files behind a study's entries: those of the command line, or else those in results/."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from moelaws.cli.common import FILE, gathered, option, pairs, table_option
-from moelaws.cli.project import simulated_option
-from moelaws.files.layout import Results, TierFolder
+from moelaws.cli.project import tier_folder
 from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import (
@@ -30,21 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyFiles:
-    """The files that a command line gives; what it leaves out lies where the workflow puts it."""
+    """The files that a command line names; the others are where the workflow puts them."""
 
     table: Path | None = None
     fits: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
     speed: Path | None = None
-    simulated: bool = False
-
-    def is_simulated(self, project: Project) -> bool:
-        """Whether the losses are simulated, by an option or by the project."""
-        return self.simulated or project.source == "simulated"
-
-    def folder(self, project: Project) -> TierFolder:
-        """Returns the folder in which the workflow puts what it makes at the project's tier."""
-        return Results().tier(project.tier, self.is_simulated(project))
 
     def inputs(
         self, study: Study, kind: str, entries: Sequence[Reader], project: Project
@@ -52,7 +40,7 @@ class StudyFiles:
         """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together."""
         from moelaws.analysis.inputs import Inputs, read_runs
 
-        folder, key = self.folder(project), study.study
+        folder, key = tier_folder(project), study.study
         fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}
         derived = {name: folder.derived(key, name) for entry in entries for name in entry.derived}
         fits |= _given("--fit", self.fits, fits)
@@ -73,8 +61,7 @@ class StudyFiles:
         return FittedInputs(**vars(inputs), fits=fits)
 
 
-# Adds ``--table``, ``--fit``, ``--derived``, ``--speed`` and ``--simulated``; the command receives
-# ``files``.
+# Adds ``--table``, ``--fit``, ``--derived`` and ``--speed``; the command receives ``files``.
 file_options = gathered(
     "files",
     StudyFiles,
@@ -90,12 +77,11 @@ file_options = gathered(
         "The measured speeds of the study's configurations; results/... by default.",
         FILE,
     ),
-    simulated_option,
 )
 
 
 def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) -> dict[str, Path]:
-    """Returns name -> file, of the ``texts`` NAME=FILE that an option gives."""
+    """Returns name -> file of an option's ``texts`` NAME=FILE."""
     files = pairs(option, texts, "NAME=FILE")
     if unknown := [name for name in files if name not in declared]:
         raise UserError(
@@ -105,11 +91,13 @@ def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) ->
     return {name: Path(file) for name, file in files.items()}
 
 
-def study_with(kind: str, name: str) -> Study:
-    """Returns the one study that has an entry ``name`` of a kind, such as figures.
+def study_with(kind: str, name: str, given: str | None = None) -> Study:
+    """Returns the study ``given``, or the one that has an entry ``name`` of a kind like figures.
 
-    Where several have one, it is that of the studies that the configuration chooses.
+    If several have one, it is the one among the studies that the configuration chooses.
     """
+    if given:
+        return load_study(given)
     studies = [load_study(key) for key in study_names()]
     names = {s.study: [entry.name for entry in getattr(s, kind)] for s in studies}
     owners = [study for study in studies if name in names[study.study]]
@@ -126,11 +114,3 @@ def study_with(kind: str, name: str) -> Study:
         )
     known = ", ".join(name for each in names.values() for name in each) or "none"
     raise UserError(f"no study has a {noun} {name!r}; there are: {known}")
-
-
-def report_warnings(warnings: Sequence[str], limit: int = 8) -> None:
-    """Prints warnings on standard error, the first ``limit`` of them."""
-    for text in warnings[:limit]:
-        click.echo(f"moelaws: warning: {text}", err=True)
-    if len(warnings) > limit:
-        click.echo(f"moelaws: warning: and {len(warnings) - limit} more like these", err=True)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.common import FILE, json_option, option, out_option, print_json, print_table
+from moelaws.cli.common import FILE, json_option, option, out_option, print_json, print_table, warn
 from moelaws.cli.project import project_options
-from moelaws.cli.study_files import report_warnings
 from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
 from moelaws.grids.sweep import expand_study
@@ -48,12 +47,10 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
         from moelaws.tables.schema import TRAINED_COLUMNS
 
         runs = expand_study(spec, project).runs
-        frame = collect(
-            spec.study, project.tier, runs, results, lambda line: report_warnings([line])
-        )
+        frame = collect(spec.study, project.tier, runs, results, warn)
         notes = {"study": spec.study, "tier": project.tier}
         write_table(frame, TRAINED_COLUMNS, path, notes, {"code": code, **origin(runs, results)})
-        report_warnings(rates_at_the_edge(frame))
+        warn(*rates_at_the_edge(frame))
         counts = Counter(frame["status"])
     if as_json:
         print_json({"table": str(path), "rows": counts.total(), "status": counts})

@@ -10,6 +10,7 @@ from moelaws.cli.common import (
     json_option,
     option,
     out_option,
+    print_answer,
     print_json,
     print_table,
 )
@@ -47,7 +48,11 @@ def command(
     moelaws tasks olmo:arc_easy/rc_0shot olmo:hellaswag/rc_0shot --out tasks.jsonl
     """
     if not sources:
-        _list_bundled(out or harness, as_json)
+        if out or harness:
+            words = f"such as {HELD_OUT}; moelaws tasks --help lists it"
+            raise UserError(f"name what to write, {words}")
+        bundled = [HELD_OUT, *(f"{OLMO}{name}" for name in available())]
+        print_answer(as_json, {"sources": bundled}, "\n".join(bundled))
         return
     items = items_of(sources, corpus)
     rows = [
@@ -71,14 +76,3 @@ def command(
         return
     print_table(("task", "group", "items", "choices"), [tuple(row.values()) for row in rows])
     click.echo("\n".join(map(str, files)), nl=bool(files))
-
-
-def _list_bundled(out: Path | None, as_json: bool) -> None:
-    """Prints the bundled tasks that can be asked here."""
-    if out:
-        raise UserError(f"name what to write, such as {HELD_OUT}; moelaws tasks --help lists it")
-    names = [f"{OLMO}{name}" for name in available()]
-    if as_json:
-        print_json({"sources": [HELD_OUT, *names]})
-    else:
-        click.echo("\n".join([HELD_OUT, *names]))

@@ -1,17 +1,26 @@
-"""``moelaws train``: runs from their configurations, one here or a batch side by side."""
+"""``moelaws train``: trains runs from their configurations, one alone or a batch side by side."""
 
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
 from moelaws.cli import end_as
-from moelaws.cli.common import COUNT, json_option, marker_option, option, print_json, results_option
+from moelaws.cli.common import (
+    COUNT,
+    json_option,
+    marker_option,
+    option,
+    print_answer,
+    print_json,
+    read_named,
+    results_option,
+)
 from moelaws.cli.gpu import gpus_option, holding, worker_environments
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
@@ -21,9 +30,10 @@ from moelaws.records.summary import RunSummary, finished
 from moelaws.records.tensors import are_kept
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 from moelaws.spec.words import counted
+
+LOG_LINES = 8  # that are shown of the log of a run that failed
 
 
 @dataclass(frozen=True)
@@ -131,35 +141,32 @@ def command(
     )  # fmt: skip
     number = devices if devices > 1 else -(-workers // runs_per_gpu)
     if alone:
-        with holding(gpus, number, lambda line: click.echo(line, err=True)) as held:
+        with holding(gpus, number) as held:
             os.environ.update(worker_environments(held, 1, 1)[0])
             _show(_train(orders[0], setup, as_json), as_json)
         return
     waiting = [order for order in orders if not _is_done(order, tree)]
     if waiting:
-        with holding(gpus, number, lambda line: click.echo(line, err=True)) as held:
+        with holding(gpus, number) as held:
             _train_all(waiting, setup, worker_environments(held, workers, runs_per_gpu))
     if marker:
         write_marker(marker, orders, tree)
     summaries = [read_json(tree.summary(order.config.run_id)) for order in orders]
-    if as_json:
-        print_json(summaries)
-    else:
-        done = f"{counted(len(orders), 'run')} {'has' if len(orders) == 1 else 'have'} a summary"
-        click.echo(f"{done}, {len(orders) - len(waiting)} had one before")
+    done = f"{counted(len(orders), 'run')} {'has' if len(orders) == 1 else 'have'} a summary"
+    print_answer(as_json, summaries, f"{done}, {len(orders) - len(waiting)} had one before")
 
 
 def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str, str]]) -> None:
-    """Trains ``orders`` side by side, and once more those that lacked memory beside others.
+    """Trains ``orders`` side by side; those that lacked memory get a second try with a whole GPU.
 
     Raises:
         SystemExit: after a signal, and where a run failed.
     """
     import moelaws.training.run  # noqa: F401  # loads torch, once for all
-    from moelaws.records.provenance import collect
+    from moelaws.records.provenance import GPU_SHARE, collect
     from moelaws.training.pool import Pool
 
-    collect()  # what it finds of code and machine stays known to each run's process
+    collect()  # forked processes inherit what it finds out about the code and the machine
     tree = setup.results
 
     def train(order: Order) -> None:
@@ -175,7 +182,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         lacked = [order for order in orders if _lacked_memory(order, tree)]
         for order in lacked:
             click.echo(f"{order.config.run_id}: trying again without others beside it", err=True)
-        again = Pool(train, [{**worker, "MOELAWS_GPU_SHARE": "1.0"} for worker in alone], log_of)
+        again = Pool(train, [{**worker, GPU_SHARE: "1.0"} for worker in alone], log_of)
         failed |= again.run(lacked)
         pool.stopped = again.stopped
     for order in orders:
@@ -187,32 +194,24 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         sys.exit(128 + pool.stopped)
     for run, code in failed.items():
         log = tree.run(run) / "log"
-        click.echo(f"run {run} failed ({_ended(code)}); its log, {log}, ends so:", err=True)
-        click.echo(_last_lines(log), err=True)
+        end = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+        click.echo(f"run {run} failed ({end}); its log, {log}, ends so:", err=True)
+        for line in log.read_text(errors="replace").splitlines()[-LOG_LINES:]:
+            click.echo(f"    {line}", err=True)
     if failed:
         sys.exit(1)
 
 
 def _lacked_memory(order: Order, results: Results) -> bool:
-    try:
+    with suppress(UserError):
         return bool(read_json(results.summary(order.config.run_id))["status"] == "out_of_memory")
-    except UserError:
-        return False
-
-
-def _ended(code: int) -> str:
-    return f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-
-
-def _last_lines(log: Path, number: int = 8) -> str:
-    lines = log.read_text(errors="replace").splitlines()[-number:]
-    return "\n".join(f"    {line}" for line in lines)
+    return False
 
 
 def _is_done(order: Order, results: Results) -> bool:
-    """Tells whether there is nothing to do for a run; torch is not needed to see it."""
+    """Tells whether a run has all that is wanted of it; this does not load torch."""
     run_id = order.config.run_id
-    with suppress(UserError):  # what is damaged its own process tells
+    with suppress(UserError):  # the run's own process reports a damaged record
         summary = finished(results.run(run_id), order.config)
         if summary is None:
             return False
@@ -228,15 +227,7 @@ def _orders(
     run: str, results: Results, keep_weights: bool, keep_steps: str | None
 ) -> Iterator[Order]:
     """Yields the runs that one word of the command line names."""
-    from moelaws.records.runs import find_record
-
-    if run == "-":
-        where, data = "standard input", parse_json(sys.stdin.buffer.read(), "standard input")
-    else:
-        path = Path(run)
-        if not path.suffix and not path.exists():
-            path = results.run(find_record(results, run).run_id) / "config.json"
-        where, data = str(path), read_json(path)
+    where, data = read_named(run, results)
     if isinstance(data, dict) and "runs" in data:
         yield from parse(Orders, data, where).runs
         return
@@ -246,9 +237,9 @@ def _orders(
 
 
 def _check_starter(devices: int, gpus: Chosen | None) -> None:
-    """Raises UserError, in the first of several processes, for options that torchrun contradicts.
+    """Raises UserError for options that contradict how torchrun has started the processes.
 
-    Others end silently.
+    The first process raises it; the others end silently.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if processes == 1:
@@ -265,10 +256,10 @@ def _check_starter(devices: int, gpus: Chosen | None) -> None:
 
 
 def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
-    """Trains one run in this process, or in one for each of its devices.
+    """Trains one run in this process, or in a process for each of its devices.
 
     Returns:
-        The summary; None in all but the first of several processes, which say nothing.
+        The summary; None in all but the first of several processes.
     """
     from moelaws.training.plan import TrainingOptions, checked
     from moelaws.training.ranks import is_first_process, is_one_of_several
@@ -280,7 +271,7 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
         setup.device, setup.backend, setup.micro_batch, order.keep, order.steps, progress=True
     )
     if setup.devices > 1 and not is_one_of_several():
-        device = checked(config, options, setup.devices)[0].device  # so that a mistake is told once
+        device = checked(config, options, setup.devices)[0].device  # reports a mistake once
         sys.exit(_together(order, replace(setup, device=device), as_json))
     corpus = setup.corpus or setup.results.corpus(config.corpus.corpus_id)
     try:
@@ -294,33 +285,26 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
 
 
 def _together(order: Order, setup: Setup, as_json: bool) -> int:
-    """Has this command done by a process for each device; returns the exit code."""
+    """Runs this command in a process for each device; returns the exit code."""
     from moelaws.training.device import check_number
     from moelaws.training.together import across_nodes, node_of, together
 
     command, words = ["-P", "-m", "moelaws.cli", "train"], setup.words(as_json)
     words += ["--keep-weights"] if order.keep else []
     words += ["--keep-steps", ",".join(map(str, order.steps))] if order.steps else []
-    text = order.config.canonical_json()  # standard input may have been read
+    text = order.config.canonical_json()  # standard input cannot be read again
     if setup.nodes > 1:
         across_nodes([*command, "-", *words], setup.nodes, text)
     node = node_of(os.environ)
     check_number(setup.device, setup.devices // node.count)
-    with _written(text) as path:
-        return together([*command, path, *words], setup.devices, node)
-
-
-@contextmanager
-def _written(text: str) -> Iterator[str]:
-    """Yields the path of a temporary file that holds ``text``."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(text)
         file.flush()
-        yield file.name
+        return together([*command, file.name, *words], setup.devices, node)
 
 
 def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:
-    """Returns the steps on the way whose weights are to be kept."""
+    """Returns the steps before the last one whose weights are to be kept."""
     try:
         steps = {int(word) for word in words.split(",")} if words else set()
     except ValueError:
@@ -334,7 +318,7 @@ def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:
 
 
 def _show(summary: RunSummary | None, as_json: bool) -> None:
-    """Prints the summary; nothing in a process for which another one prints it."""
+    """Prints the summary; without one, the first of several processes prints it."""
     if summary is not None and as_json:
         print_json(summary.model_dump(mode="json"))
     elif summary is not None:

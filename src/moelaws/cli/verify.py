@@ -1,20 +1,19 @@
-"""``moelaws verify``: everything in results/ read, and what is wrong with it."""
+"""``moelaws verify``: reads everything in results/ and says what is wrong with it."""
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 import click
 
-from moelaws.cli.common import json_option, option, print_json, print_table
+from moelaws.cli.common import json_option, option, print_json, print_table, warn
 from moelaws.files.layout import Results, recovery
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import TIERS, Study
-from moelaws.workflow.verify import STATES, Verdict, Verification
+from moelaws.workflow.verify import STATES, Verification
 
 SHOWN = 8  # lines for each state
 
@@ -29,10 +28,10 @@ SHOWN = 8  # lines for each state
 def command(tier: str | None, as_json: bool) -> None:
     """Read all that was made (runs, texts, weights, tables, fits, figures) and say what is wrong.
 
-    A file is whole where it is what was written, and unverified where it was written by a version
-    that noted no digest. It is stale where other code or other inputs than today's made it,
-    orphaned where no entry of the project asks for it, and damaged where its content changed.
-    Exits with 1 where anything is damaged.
+    A file is whole if it is what was written, and unverified if it was written by a version that
+    noted no digest. It is stale if other code or other inputs than today's made it, orphaned if no
+    entry of the project asks for it, and damaged if its content changed. The command exits with 1
+    if anything is damaged.
     """
     results = Results()
     if not results.root.is_dir():
@@ -57,7 +56,11 @@ def command(tier: str | None, as_json: bool) -> None:
         rows = [(kind, *(counts[kind, state] or None for state in STATES)) for kind in kinds]
         print_table(("", *STATES), rows)
         for state in reversed(STATES):
-            _print_reasons(state, [v for v in verdicts if v.state == state and v.reason])
+            reasons = [f"{v.path}: {v.reason}" for v in verdicts if v.state == state and v.reason]
+            if len(reasons) > SHOWN:
+                reasons[SHOWN:] = [f"and {len(reasons) - SHOWN} more; --json lists them all"]
+            for reason in reasons:
+                click.echo(f"{state}: {reason}")
         for verdict in damaged:
             click.echo(f"To make {verdict.path} again: {recovery(verdict.path)[1]}")
     if damaged:
@@ -65,7 +68,10 @@ def command(tier: str | None, as_json: bool) -> None:
 
 
 def _of_project() -> tuple[dict[str, Study], frozenset[str] | None]:
-    """Returns all studies by key, and the runs of all their tiers; None where some have no text."""
+    """Returns all studies by key, and the runs of all their tiers.
+
+    The runs are None where the text of some of them is missing, so that their ids are unknown.
+    """
     project = load_project()
     studies = [*(load_study(name) for name in study_names()), *chosen_studies(project)]
     runs: set[str] = set()
@@ -74,14 +80,7 @@ def _of_project() -> tuple[dict[str, Study], frozenset[str] | None]:
             try:
                 sweep = expand_study(study, project.model_copy(update={"tier": tier}))
             except UserError as error:
-                click.echo(f"moelaws: warning: no run is called orphaned: {error}", err=True)
+                warn(f"no run is called orphaned: {error}")
                 return {study.study: study for study in studies}, None
             runs |= {run.run_id for run in sweep.runs}
     return {study.study: study for study in studies}, frozenset(runs)
-
-
-def _print_reasons(state: str, verdicts: Sequence[Verdict]) -> None:
-    for verdict in verdicts[:SHOWN]:
-        click.echo(f"{state}: {verdict.path}: {verdict.reason}")
-    if len(verdicts) > SHOWN:
-        click.echo(f"{state}: and {len(verdicts) - SHOWN} more; --json lists them all")

@@ -49,7 +49,6 @@ def command(
     runs the jobs elsewhere. Ends when the sweep is finished, or with Ctrl-C, which stops no run.
     Where the output is no terminal, a line is printed at each change; with --json, an object.
     """
-
     watching = Watching(Results(), _planned(project, names))
     page = Page(project) if html else None
     snapshots = _snapshots(watching, 0.0 if once else every, page)
@@ -65,7 +64,6 @@ def command(
 
 def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
     """Returns the runs that the Snakefile would ask for, by id."""
-
     if names:
         project = project.model_copy(update={"studies": list(names)})
     if project.source == "simulated":
@@ -82,7 +80,7 @@ def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
 
 
 def _snapshots(watching: Watching, every: float, page: Page | None) -> Iterator[Snapshot]:
-    """Yields the sweep as it is, until it is finished; once alone where ``every`` is 0."""
+    """Yields the sweep every so many seconds until it is finished; only once if that is 0."""
     while True:
         snapshot = watching.look()
         yield snapshot
@@ -95,7 +93,6 @@ def _snapshots(watching: Watching, every: float, page: Page | None) -> Iterator[
 
 def _print_as_json(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a JSON object now and at each change."""
-
     last = None
     for snapshot in snapshots:
         if snapshot.courses != last:
@@ -110,7 +107,7 @@ def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
     from rich.live import Live
 
     console = Console(highlight=False)
-    if not console.is_terminal:  # a look that was asked for once
+    if not console.is_terminal:  # of --once
         console.print(drawn(next(snapshots), tier, console.width))
         return
     with Live(console=console, auto_refresh=False) as live:
@@ -120,7 +117,6 @@ def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
 
 def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
-
     last = None
     for snapshot in snapshots:
         counts = snapshot.counts

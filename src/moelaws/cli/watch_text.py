@@ -13,11 +13,11 @@ from moelaws.spec.words import short
 SHOWN = 16  # rows of a table
 BARS = "▁▂▃▄▅▆▇█"
 BAR_WIDTH = 30  # of the FLOPs
-WIDE = 120  # columns of a terminal in which the table of the running has room for all of its own
+WIDE = 120  # columns that a terminal needs for the whole table of the runs at work
 
 
 def idle(tier: str) -> str:
-    """Returns what to do where runs are left and nobody trains."""
+    """Returns what to do when runs are left and no trainer is at work."""
     return (
         "No trainer is at work now. Unless a call of snakemake is about to start one, this trains "
         f"what is left: snakemake --cores all --config tier={tier}"
@@ -27,31 +27,31 @@ def idle(tier: str) -> str:
 def drawn(snapshot: Snapshot, tier: str, width: int) -> RenderableType:
     """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed.
 
-    ``width`` is that of the terminal in columns: a narrow one sees less of the running.
+    ``width`` is the terminal's, in columns: a narrow one shows less of the runs at work.
     """
     full = round(BAR_WIDTH * snapshot.share)
-    parts: list[RenderableType] = [
+    blocks: list[RenderableType] = [
         Text(f"Sweep of tier {tier}", style="bold"),
         Text("█" * full + "░" * (BAR_WIDTH - full)),
         Text(", ".join(snapshot.words())),
     ]
     if running := snapshot.of("running"):
-        parts += ["", _running(snapshot, running, width >= WIDE), *_more(running)]
+        blocks += ["", _running(snapshot, running, width >= WIDE), *_more(running)]
     if stopped := snapshot.of("interrupted"):
-        parts += ["", Text("Stopped before their end; the next call of snakemake resumes them:")]
-        parts += [_reasons(stopped, snapshot), *_more(stopped)]
+        blocks += ["", Text("Stopped before their end; the next call of snakemake resumes them:")]
+        blocks += [_reasons(stopped, snapshot), *_more(stopped)]
     if failed := snapshot.of("failed"):
-        parts += ["", Text("Failed; `moelaws runs --retry` has them trained again:")]
-        parts += [_reasons(failed, snapshot), *_more(failed)]
+        blocks += ["", Text("Failed; `moelaws runs --retry` has them trained again:")]
+        blocks += [_reasons(failed, snapshot), *_more(failed)]
     if snapshot.finished:
-        parts += ["", Text("All runs are over. `moelaws runs` lists them.")]
+        blocks += ["", Text("All runs are over. `moelaws runs` lists them.")]
     elif not running:
-        parts += ["", Text(idle(tier))]
-    return Group(*parts)
+        blocks += ["", Text(idle(tier))]
+    return Group(*blocks)
 
 
 def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
-    """Returns the same as numbers; ``runs`` has those that are running, interrupted or failed."""
+    """Returns the sweep's numbers; ``runs`` has those that are running, interrupted or failed."""
     shown = snapshot.of("running", "interrupted", "failed")
     return {
         "tier": tier,
@@ -70,7 +70,7 @@ def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
 
 
 def sparkline(values: tuple[float, ...]) -> str:
-    """Returns numbers as a row of bars, the lowest and the highest at the ends of their height."""
+    """Returns numbers as a row of bars, from the lowest bar to the highest one."""
     if not values:
         return ""
     low, span = min(values), max(values) - min(values)
@@ -79,9 +79,9 @@ def sparkline(values: tuple[float, ...]) -> str:
 
 
 def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Table:
-    """The runs at work; where it is not ``wide`` by the first digits of their ids, without sizes.
+    """Returns the table of the runs at work.
 
-    `moelaws runs` takes these digits for the id.
+    If it is not ``wide``, it leaves out sizes and shortens ids; `moelaws runs` takes these too.
     """
     table = _table("run", *(["study"] if wide else []))
     for name in (*(["parameters", "active"] if wide else []), "step", "loss"):

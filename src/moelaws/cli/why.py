@@ -11,10 +11,10 @@ import click
 from moelaws.cli.common import json_option, print_json
 from moelaws.spec.errors import UserError
 
-# How the lines begin that Snakemake prints of every call.
+# How the lines begin that Snakemake prints at every call.
 USUAL = ("Using ", "Assuming ", "Building DAG")
-SHOWN = 3  # files that are named of each reason
-# How Snakemake begins a reason, and the same in words.
+SHOWN = 3  # files that each reason names
+# How Snakemake begins a reason -> the reason in plain words.
 REASONS = {
     "Missing output files": "does not exist yet",
     "Updated input files": "changed since it was made",
@@ -31,21 +31,22 @@ REASONS = {
 def command(words: tuple[str, ...], as_json: bool) -> None:
     """Say which jobs `snakemake TARGET...` would run, and why each of them.
 
-    A TARGET is a file below results/, or a rule such as tables; without one it is all. Further
-    words go to snakemake, such as --config tier=gpu. Nothing is run.
+    A TARGET is a file below results/, or a rule such as tables; the default is the rule all.
+    Further words go to snakemake, such as --config tier=gpu. Nothing is run.
     """
     call = [sys.executable, "-m", "snakemake", *words]
     options = ["--dry-run", "--cores", "1", "--quiet", "host"]
     done = subprocess.run([*call, *options], capture_output=True, text=True)
+    text = done.stdout + "\n" + done.stderr
+    lines = text.splitlines()
     if done.returncode:
-        lines = (done.stdout + "\n" + done.stderr).splitlines()
         message = [line.strip() for line in lines if line.strip() and not line.startswith(USUAL)]
         raise UserError(message[-1].removeprefix("moelaws: "))
-    jobs = list(_jobs(done.stdout + "\n" + done.stderr))
+    jobs = list(_jobs(text))
     if as_json:
         print_json(jobs)
         return
-    for line in (done.stdout + "\n" + done.stderr).splitlines():
+    for line in lines:
         if line.startswith("moelaws: "):
             click.echo(line.removeprefix("moelaws: "))
     for job in jobs:
@@ -69,7 +70,7 @@ def _jobs(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _in_words(reason: str) -> str:
-    """Returns one of Snakemake's reasons in words; one that is not known here as it is."""
+    """Returns one of Snakemake's reasons in plain words; an unknown reason stays as it is."""
     start, _, rest = reason.partition(":")
     if start not in REASONS:
         return reason

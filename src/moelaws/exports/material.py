@@ -1,8 +1,8 @@
-"""What of a run goes to an experiment tracker, whichever it is.
+"""What an experiment tracker gets of a run; it is the same for all trackers.
 
-The names are the same in all of them: a parameter is a column of the study's table or a key of the
-configuration, ``train/loss`` is a column of the run's history over its steps, ``load/cv/layer1``
-one of its experts' load, and ``final/L`` a number of its summary.
+A parameter is a column of the study's table or a key of the configuration, ``train/loss`` is a
+column of the run's history over its steps, ``load/cv/layer1`` one of its experts' load, and
+``final/L`` a number of its summary.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _FINAL = {
 
 @dataclass(frozen=True)
 class Place:
-    """A study that has a run in its grid, its tier, and the budget and sweeps of that point.
+    """Where a run stands in a grid: the study, the tier, and the budget and sweeps of its point.
 
-    Runs that no chosen study has are of the study ``moelaws``.
+    Runs that are in no chosen study go to the study ``moelaws``.
     """
 
     study: str = "moelaws"
@@ -68,7 +68,7 @@ class Point:
     """What was measured at one step."""
 
     step: int  # optimizer steps done
-    time: float  # in seconds since 1970; pauses between resumptions are left out
+    time: float  # in seconds since 1970, as if the run had never been interrupted
     values: Mapping[str, float]  # name -> value, in the units of the run's files
 
 
@@ -81,7 +81,7 @@ class TrackedRun:
     label: str  # tells it from others of its study, such as ``d48 E32 2e11 s0 · 3fb1c02d``
     status: str
     # Columns of the study's table that follow from the configuration, and keys of the
-    # configuration, such as ``config.model.d_model`` -> value.
+    # configuration, such as ``config.model.d_model`` -> value; a list is JSON.
     parameters: Mapping[str, Any]
     points: list[Point]  # by step; the final numbers stand at the last one
     final: Mapping[str, float]  # name -> number of the summary
@@ -95,9 +95,7 @@ class TrackedRun:
     def of(cls, record: Record, results: Results, place: Place) -> TrackedRun:
         """Returns a run that completed or diverged.
 
-        Raises:
-            UserError: for a configuration that this version does not know, and for a damaged or
-                foreign file of the record.
+        A configuration that this version does not know is refused, and so is a damaged record.
         """
         folder = results.run(record.run_id)
         config = parse(RunConfig, record.config, folder / "config.json")
@@ -107,14 +105,20 @@ class TrackedRun:
         budget = f"{place.C or sizes['C_sparsity']:.2g}".replace("e+", "e")
         label = f"d{sizes['d_model']} {experts} {budget} s{sizes['seed']} · {record.run_id[:8]}"
         summary, started = flatten(record.summary), _started(record, folder)
-        final = {name: float(summary[k]) for name, k in _FINAL.items() if _is_number(summary, k)}
+        numbers = {key: float(x) for key, x in summary.items() if type(x) in (int, float)}
+        final = {name: numbers[key] for name, key in _FINAL.items() if key in numbers}
         values = {**sizes, "C": place.C, **flatten({"config": config.model_dump(mode="json")})}
+        parameters = {
+            name: value if isinstance(value, str | int | float) else json.dumps(value)
+            for name, value in values.items()
+            if value is not None
+        }
         return cls(
             record.run_id,
             place,
             label,
             record.status,
-            _known(values),
+            parameters,
             _points(folder, int(summary.get("steps", config.steps)), started, final),
             final,
             [path for name in FILES if (path := folder / name).is_file()],
@@ -126,16 +130,12 @@ class TrackedRun:
 
     @property
     def digest(self) -> str:
-        """Is another one where anything that is sent changed."""
+        """Returns a digest of all that is sent."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
 
 def places_of(project: Project) -> dict[str, list[Place]]:
-    """Returns run -> its places in the chosen studies at the project's tier.
-
-    Raises:
-        UserError: for a study that is not there, or has no grid for the tier.
-    """
+    """Returns run -> its places in the chosen studies, each of which must have the tier's grid."""
     places: dict[str, list[Place]] = {}
     for study in chosen_studies(project):
         for run in expand_study(study, project).runs:
@@ -155,12 +155,12 @@ def export(
     """Writes each run among ``records`` that has ended, once for each study that has it.
 
     Args:
-        places: run -> its places in studies; None without a project, and then every run goes.
+        places: run -> its places in studies; None without a project, and then every run is written.
         write: makes a tracker hold a run as it is now, in place of what it held of that run.
-        named: whether the user named the runs: then those of no study go, too.
+        named: whether the user named the runs; then those of no study are written, too.
 
     Returns:
-        study and run of all that was written, and run -> why it was left out.
+        the study and the id of each run that was written, and run -> why it was left out.
     """
     records = list(records)
     written: list[tuple[str, str]] = []
@@ -208,30 +208,15 @@ def _points(folder: Path, last: int, started: float, final: Mapping[str, float])
 
 
 def _columns(table: pa.Table, path: Path, *needed: str) -> dict[str, list[Any]]:
-    """Returns the columns of numbers of a table, as Python's numbers."""
+    """Returns the columns of a table that hold no lists; those ``needed`` must be there."""
     if missing := [name for name in needed if name not in table.column_names]:
         raise UserError(f"{path} has no column {missing[0]}")
     plain = [name for name in table.column_names if not pa.types.is_nested(table[name].type)]
     return {name: table[name].to_numpy().tolist() for name in plain}
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that there are; lists as JSON."""
-    plain = (str, int, float)
-    return {
-        key: value if isinstance(value, plain) else json.dumps(value)
-        for key, value in values.items()
-        if value is not None
-    }
-
-
-def _is_number(summary: Mapping[str, Any], key: str) -> bool:
-    value = summary.get(key)
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _started(record: Record, folder: Path) -> float:
-    """Returns when the run began, in seconds; where that is not on record, when it ended."""
+    """Returns when the run began, in seconds since 1970, or else when its summary was written."""
     try:
         return datetime.fromisoformat(record.provenance["started"]).timestamp()
     except (KeyError, TypeError, ValueError):

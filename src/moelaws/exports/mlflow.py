@@ -1,7 +1,8 @@
 """Runs in MLflow's SQLite database or on its server: an experiment for each study.
 
-MLflow keeps what is deleted in its trash, so a run that it holds as it is now is left alone. A tag
-that is written last says what was sent; a run without it is half of one, and is replaced.
+MLflow keeps deleted runs in its trash, so a run that it already holds as it is now is left alone.
+The last tag that is written is the digest of what was sent: a run without it is incomplete, and is
+replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 # Read when mlflow is imported: no telemetry, no address printed for each run, and a server that
 # does not answer is given up after some seconds instead of minutes.
@@ -33,8 +33,8 @@ from moelaws.spec.errors import UserError, quoted
 
 RUN, SENT = "moelaws.run_id", "moelaws.sent"  # tags: our identity of a run, and its digest
 LARGEST = sys.float_info.max
-# What MLflow takes in one call, and of characters in one value.
-MOST_METRICS, MOST_OTHERS, LONGEST_PARAM, LONGEST_TAG = 1000, 100, 6000, 8000
+# How many entries MLflow takes in one call, and how many characters in one value.
+MAX_METRICS, MAX_OTHERS, MAX_PARAM, MAX_TAG = 1000, 100, 6000, 8000
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _database(uri: str) -> Path | None:
 
 
 def _check(database: Path) -> None:
-    """Refuses at once what MLflow would try to open for minutes."""
+    """Refuses a file that is no database at once: MLflow would try to open it for minutes."""
     database.parent.mkdir(parents=True, exist_ok=True)
     try:
         with closing(sqlite3.connect(database)) as connection:
@@ -85,7 +85,7 @@ def _check(database: Path) -> None:
 
 
 def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
-    """Returns MLflow's identity of a study's experiment, which is made where there is none."""
+    """Returns MLflow's identity of a study's experiment, and makes one where there is none."""
     if known := client.get_experiment_by_name(study):
         if known.lifecycle_stage != "active":
             raise MlflowException(
@@ -114,7 +114,6 @@ def _put(
         client.delete_run(old.info.run_id)
     began, ended = (int(1000 * t) for t in (run.started, run.started + run.seconds))
     identity = client.create_run(experiment, began, {RUN: run.run_id}, run.label).info.run_id
-    log = partial(client.log_batch, identity)
     steps: dict[str, list[tuple[str, float, int, int]]] = {}
     for point in run.points:
         for name, value in point.values.items():
@@ -123,14 +122,15 @@ def _put(
         _insert(database, identity, [row for rows in steps.values() for row in rows[:-1]])
         steps = {name: rows[-1:] for name, rows in steps.items()}
     metrics = [Metric(*row) for rows in steps.values() for row in rows]
-    for batch in _batches(metrics, MOST_METRICS):
-        log(metrics=batch)
-    params = [Param(name, str(v)[:LONGEST_PARAM]) for name, v in run.parameters.items()]
-    for batch in _batches(params, MOST_OTHERS):
-        log(params=batch)
-    tags = [RunTag(name, value[:LONGEST_TAG]) for name, value in _tags(run).items() if value]
-    for batch in _batches(tags, MOST_OTHERS):
-        log(tags=batch)
+    params = [Param(name, str(v)[:MAX_PARAM]) for name, v in run.parameters.items()]
+    tags = [RunTag(name, value[:MAX_TAG]) for name, value in _tags(run).items() if value]
+    for kind, entries, size in (
+        ("metrics", metrics, MAX_METRICS),
+        ("params", params, MAX_OTHERS),
+        ("tags", tags, MAX_OTHERS),
+    ):
+        for start in range(0, len(entries), size):
+            client.log_batch(identity, **{kind: entries[start : start + size]})
     for path in run.files:
         client.log_artifact(identity, str(path))
     client.set_terminated(identity, "FINISHED" if run.status == "completed" else "FAILED", ended)
@@ -165,8 +165,3 @@ def _tags(run: TrackedRun) -> dict[str, str | None]:
         "mlflow.note.content": run.annotations.note,
         **{f"moelaws.{name}": value for name, value in run.tags.items()},
     }
-
-
-def _batches(items: list[Any], most: int) -> Iterator[list[Any]]:
-    for start in range(0, len(items), most):
-        yield items[start : start + most]

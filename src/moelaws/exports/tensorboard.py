@@ -20,7 +20,7 @@ from moelaws.files.atomic import replacing_folder
 from moelaws.files.lock import one_at_a_time
 from moelaws.spec.from_json import parse_json
 
-# What the page of hyperparameters has as columns, of all runs the same.
+# The columns of TensorBoard's page of hyperparameters, the same for all runs.
 HPARAMS = (
     "N_total", "N_active", "C_sparsity", "D", "S", "A", "G", "E", "k", "n_layers",
     "d_model", "d_expert", "lr", "batch_tokens", "steps", "seed",
@@ -38,7 +38,7 @@ def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
 
 
 def _write(folder: Path, run: TrackedRun) -> None:
-    """Writes ``FOLDER/STUDY/LABEL`` anew in place of what was there of the run."""
+    """Writes ``FOLDER/STUDY/LABEL`` in place of any earlier export of the run."""
     study, name = folder / run.place.study, f"events.out.tfevents.{int(run.started)}.{run.run_id}"
     with replacing_folder(study / run.label) as work, (work / name).open("wb") as file:
         events = RecordWriter(file)
@@ -50,7 +50,7 @@ def _write(folder: Path, run: TrackedRun) -> None:
 
 
 def _events(run: TrackedRun) -> Iterator[event_pb2.Event]:
-    """Yields the scalars of each step, as float32; before them hyperparameters and texts."""
+    """Yields hyperparameters and texts, and then the scalars of each step, as float32."""
     yield event_pb2.Event(wall_time=run.started, file_version="brain.Event:2")
     for summary in (*_hyperparameters(run), *_texts(run)):
         yield event_pb2.Event(wall_time=run.started, summary=summary)
@@ -63,7 +63,9 @@ def _events(run: TrackedRun) -> Iterator[event_pb2.Event]:
 
 def _texts(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     """Yields what the page of texts shows, as Markdown."""
-    yield text_pb("run", _table({**run.tags, **_annotations(run)}))
+    own = {f"tags.{name}": value for name, value in run.annotations.tags.items()}
+    note = {"note": run.annotations.note} if run.annotations.note else {}
+    yield text_pb("run", _table({**run.tags, **own, **note}))
     yield text_pb("parameters", _table(run.parameters))
     for path in run.files:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -73,18 +75,10 @@ def _texts(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
         yield text_pb(f"files/{path.name}", indented)
 
 
-def _annotations(run: TrackedRun) -> dict[str, str]:
-    own = {f"tags.{name}": value for name, value in run.annotations.tags.items()}
-    return {**own, "note": run.annotations.note} if run.annotations.note else own
-
-
 def _table(values: Any) -> str:
-    rows = [f"| {name} | {_cell(value)} |" for name, value in values.items()]
+    cells = {name: " ".join(str(value).split()) for name, value in values.items()}
+    rows = ["| {} | {} |".format(name, cell.replace("|", "\\|")) for name, cell in cells.items()]
     return "\n".join(["| name | value |", "|-|-|", *rows])
-
-
-def _cell(value: object) -> str:
-    return " ".join(str(value).split()).replace("|", "\\|")
 
 
 def _hyperparameters(run: TrackedRun) -> Iterator[summary_pb2.Summary]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 os.environ["WANDB_ERROR_REPORTING"] = "false"  # wandb reads it when it is imported
 
@@ -23,7 +22,7 @@ from moelaws.exports.material import TrackedRun
 from moelaws.files.leftovers import discard, sweep, temporary
 from moelaws.files.lock import one_at_a_time
 
-MOST_TAG = 64  # characters of a tag that W&B takes
+MAX_TAG = 64  # characters of a tag that W&B takes
 
 
 @contextmanager
@@ -42,7 +41,7 @@ def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
 
 
 def _put(folder: Path, hidden: Path, run: TrackedRun) -> None:
-    """Writes ``FOLDER/STUDY/offline-run-DATE_TIME-RUN`` in place of what was there of the run."""
+    """Writes ``FOLDER/STUDY/offline-run-DATE_TIME-RUN`` in place of any earlier export."""
     began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
     study, written = folder / run.place.study, _write(run, hidden)
     study.mkdir(exist_ok=True)
@@ -53,16 +52,29 @@ def _put(folder: Path, hidden: Path, run: TrackedRun) -> None:
 
 def _write(run: TrackedRun, hidden: Path) -> Path:
     """Writes an offline run below ``hidden``; returns its folder."""
-    own = {f"tags.{name}": value for name, value in run.annotations.tags.items()}
+    tags = run.annotations.tags
+    labels = [run.place.tier, run.status, *(f"{name}={tags[name]}"[:MAX_TAG] for name in tags)]
     offline = wandb.init(
         project=run.place.study,
         id=run.run_id,
         name=run.label,
         notes=run.annotations.note or None,
-        tags=_labels(run),
-        config={**run.parameters, **run.tags, **own},
+        tags=[label for label in labels if label],
+        config={**run.parameters, **run.tags, **{f"tags.{name}": tags[name] for name in tags}},
         dir=hidden,
-        settings=_settings(run),
+        # With these wandb asks no host and notes nothing of this process.
+        settings=wandb.Settings(
+            mode="offline",
+            console="off",
+            silent=True,
+            disable_code=True,
+            disable_git=True,
+            save_code=False,
+            x_disable_machine_info=True,
+            x_disable_meta=True,
+            x_disable_stats=True,
+            x_save_requirements=False,
+        ),
     )
     files = Path(offline.dir)
     for path in run.files:
@@ -76,25 +88,3 @@ def _write(run: TrackedRun, hidden: Path) -> Path:
     for name in ("tmp", "logs"):  # of this export, not of the run
         shutil.rmtree(folder / name, ignore_errors=True)
     return folder
-
-
-def _labels(run: TrackedRun) -> list[str]:
-    """Returns W&B's tags: the tier, the status, and the user's own as ``name=value``."""
-    own = [f"{name}={value}"[:MOST_TAG] for name, value in run.annotations.tags.items()]
-    return [label for label in (run.place.tier, run.status, *own) if label]
-
-
-def _settings(run: TrackedRun) -> Any:
-    """Returns settings by which wandb asks no host and notes nothing of this process."""
-    return wandb.Settings(
-        mode="offline",
-        console="off",
-        silent=True,
-        disable_code=True,
-        disable_git=True,
-        save_code=False,
-        x_disable_machine_info=True,
-        x_disable_meta=True,
-        x_disable_stats=True,
-        x_save_requirements=False,
-    )

@@ -1,7 +1,7 @@
-"""What runs would cost together, in device hours and on disk, and whether that is too much.
+"""Estimates what runs cost together, in device hours and on disk, and whether that is too much.
 
-Estimates, for planning and for a ceiling: ``accounting.cost`` says how rough they are. Light, for
-the Snakefile asks at each call.
+``accounting.cost`` says how rough the estimates are. This module is light, because the Snakefile
+uses it at each call.
 """
 
 import math
@@ -15,29 +15,29 @@ from moelaws.files.layout import Results
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.spec.project import Project
+from moelaws.spec.words import counted
 
-# Runs that are unfinished at once, each with a checkpoint: the jobs of profiles/slurm.
+# As many runs are unfinished at once, each with a checkpoint, as profiles/slurm allows jobs.
 AT_ONCE = 100
 CHECKPOINT = 12.0  # bytes a parameter: fp32 weights and two moments
 WEIGHTS = 4.0  # bytes a parameter: fp32
-# Measured on the demo's runs: 62 bytes a logged step, of which there are 2000 at most; the rest of
-# a run's folder, with what Snakemake notes of it.
+# Bytes of a run's folder with Snakemake's notes of it, and of each of at most 2000 logged steps, as
+# measured on the demo's runs.
 RECORD, LOGGED_STEP, LOGGED_STEPS = 2e4, 62.0, 2000
-# What moelaws probe looks at: hidden states in fp32, after the embedding and after each layer.
-PROBED_TOKENS = 2048
+PROBED_TOKENS = 2048  # of which moelaws probe keeps hidden states, after embedding and each layer
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What runs cost by estimate."""
+    """What runs cost, by estimate."""
 
-    device: Device  # whose hours are meant
-    runs: int  # how many
+    device: Device  # whose seconds and hours these are
+    runs: int  # their number
     flops: float  # of training, by the sparsity paper's convention (Eq 9)
     tokens: float  # of training, summed over runs
-    seconds: float  # of one device: each run's times the devices that it takes
-    seconds_by_run: Mapping[str, float]  # the same of each run, by its id
-    disk: Mapping[str, float]  # what it is for -> bytes
+    seconds: float  # of one device: a run's seconds times its devices, summed over runs
+    seconds_by_run: Mapping[str, float]  # run_id -> its term of this sum
+    disk: Mapping[str, float]  # kind of file -> bytes
 
     @property
     def hours(self) -> float:
@@ -45,7 +45,7 @@ class Budget:
 
     @property
     def disk_bytes(self) -> float:
-        """Returns all that lies on disk at the most."""
+        """Returns the bytes of all files that are on disk at the same time, at most."""
         return sum(self.disk.values())
 
     def as_dict(self) -> dict[str, object]:
@@ -62,8 +62,9 @@ def budget(
 ) -> Budget:
     """Returns what training ``runs``, each once, costs on a ``device``.
 
-    ``kept`` has the ids of runs whose final weights are kept, with the steps on the way, ``probed``
-    of those whose hidden states are; ``per_run`` devices train a run (``accounting.cost.placed``).
+    ``kept`` has the ids of runs whose final weights are kept, with the earlier steps whose weights
+    are kept, too; ``probed`` has the ids of runs whose hidden states are kept; ``per_run`` devices
+    train a run (``accounting.cost.placed``).
     """
     costs = [placed(run.config, device, per_run) for run in runs]
     sizes = [count_parameters(run.config.model).total for run in runs]
@@ -97,9 +98,9 @@ def over_limit(
     kept: Mapping[str, Sequence[int]] = MappingProxyType({}),
     probed: Collection[str] = (),
 ) -> str:
-    """Returns how the runs still to train pass the project's limits; empty where they do not.
+    """Returns how the runs still to train exceed the project's limits; empty if they do not.
 
-    A run that several ``sweeps`` have counts once; ``kept`` and ``probed`` as of :func:`budget`.
+    A run in several ``sweeps`` counts once; ``kept`` and ``probed`` are those of :func:`budget`.
     """
     sweeps = list(sweeps)
     every = [run for sweep in sweeps for run in sweep.runs]
@@ -127,23 +128,23 @@ def over_limit(
         return ""
     allowing = ", ".join(f"{name}: {value:g}" for name, value in limits.items())
     return (
-        f"the {total.runs:,} runs still to train at tier {project.tier} would take, by estimate, "
-        f"about {'; and '.join(problems)}. Choose fewer studies, a smaller tier or fewer runs "
-        "(moelaws grid and moelaws plan show what they cost), or raise limits in "
+        f"the {counted(total.runs, 'run')} still to train at tier {project.tier} would take, by "
+        f"estimate, about {'; and '.join(problems)}. Choose fewer studies, a smaller tier or fewer "
+        "runs (moelaws grid and moelaws plan show what they cost), or raise limits in "
         f"config/config.yaml; to allow it for one call: --config 'limits={{{allowing}}}'"
     )
 
 
 def _done(run: Run, results: Results, kept: Collection[str]) -> bool:
-    """Whether a call of the workflow has nothing to train for ``run``."""
+    """Tells whether a call of the workflow has nothing to train for ``run``."""
     if run.run_id in kept and not results.kept(run.run_id).exists():
         return False
-    again = results.lacked_memory(run.run_id).exists()  # tried again at each call
+    again = results.lacked_memory(run.run_id).exists()  # each call tries such a run again
     return results.summary(run.run_id).exists() and not again
 
 
 def _text(runs: Iterable[Run]) -> float:
-    """Returns bytes of the tokenised texts: what each one's longest run reads in an epoch."""
+    """Returns the bytes of the tokenised texts: of each, as much as its longest run reads once."""
     longest: dict[str, float] = {}
     for run in runs:
         corpus = run.config.corpus
@@ -153,11 +154,11 @@ def _text(runs: Iterable[Run]) -> float:
     return sum(longest.values())
 
 
-def _listed(parts: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {x:,.3g}" for name, x in parts.items() if x > 0)
+def _listed(amounts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {x:,.3g}" for name, x in amounts.items() if x > 0)
 
 
 def _round_up(value: float) -> float:
-    """Returns a limit of two digits that lets ``value`` pass, with some room."""
+    """Returns a limit of two digits that is 5 % or more above ``value``."""
     step = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(1.05 * value / step) * step

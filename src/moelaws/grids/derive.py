@@ -19,9 +19,9 @@ from moelaws.spec.model import Model
 
 
 def derive_architecture(point: Point, rules: Derivations) -> Point:
-    """Returns ``point`` with experts, widths and heads derived where not set.
+    """Returns ``point`` with experts, widths and heads derived unless they are set.
 
-    Where a rule lacks a setting, or what follows is not a whole number, it raises a UserError.
+    A rule that lacks a setting, or whose result is not a whole number, raises a UserError.
     """
     point = dict(point)
     _refuse_contradictions(point, rules)
@@ -40,10 +40,10 @@ def derive_architecture(point: Point, rules: Derivations) -> Point:
 
 
 def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choice: Choice) -> Point:
-    """Returns ``point`` with batch and learning rate derived where not set.
+    """Returns ``point`` with batch and learning rate derived unless they are set.
 
-    The FLOPs of its ``model`` tell what compute a point of D tokens spends; ``choice`` is what
-    rules that are ``chosen`` come to.
+    The compute of a point of D tokens follows from the FLOPs of its ``model``; ``choice`` settles
+    the rules that are ``chosen``.
     """
     point, known, steps = dict(point), dict(point), rules.steps
     if isinstance(steps, StepsFromTokens) and (at := steps.laws_at):
@@ -57,7 +57,7 @@ def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choic
 
 
 def _refuse_contradictions(point: Point, rules: Derivations) -> None:
-    """Refuses a setting that another overrules: it would stand in the table and mean nothing."""
+    """Refuses a setting that another one overrules: the table would show it, without meaning."""
     if "C" in point and "steps" in point:
         raise UserError("C and steps are both set, but one follows from the other; set one of them")
     if "D" in point and (other := next((n for n in ("C", "steps") if n in point), "")):
@@ -117,7 +117,8 @@ def heads_from_width(point: Point, rule: HeadsFromWidth) -> int:
 def planned_steps(point: Point, model: Model, rules: Derivations, batch_from: str) -> int:
     """Returns the optimizer steps: as set, those that spend C by the rule, or those of D tokens.
 
-    Fewer than the rule's ``min_steps`` are a UserError, which says where the batch is from.
+    Fewer steps than the rule's ``min_steps`` raise a UserError; ``batch_from`` tells it where the
+    batch is from.
     """
     rule, batch = rules.steps, f"batch = {point['batch']} ({batch_from})"
     if "steps" in point:

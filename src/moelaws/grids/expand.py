@@ -1,4 +1,4 @@
-"""A grid expanded to runs: the sweep that Snakemake, the command line and the tables agree on."""
+"""Expands a grid to runs: the sweep that Snakemake, the command line and the tables agree on."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -38,10 +38,11 @@ AUTO = Choice()  # as a project without pinned laws
 def expand(
     grid: Grid, corpus: CorpusChoice, where: str, seed: int = 0, choice: Choice = AUTO
 ) -> list[Run]:
-    """Returns the runs of ``grid``, each once, in the grid's order, with ``seed`` added to theirs.
+    """Returns the runs of ``grid``, each once, in the grid's order.
 
-    ``where`` is file and tier, for messages; learning rates and batches whose rule is ``chosen``
-    follow ``choice``. An impossible point is a UserError that names it.
+    ``seed`` is added to each run's seed; ``where`` names file and tier in messages. Learning rates
+    and batches whose rule is ``chosen`` follow ``choice``. An impossible point raises a UserError
+    that names it.
     """
     settings = grid.settings.model_dump(exclude_none=True)
     runs: dict[str, Run] = {}
@@ -64,7 +65,7 @@ def _run(
 ) -> Run:
     rule = rules.batch
     batch_from = "set" if "batch" in point or rule is None else f"by the rule {rule.rule}"
-    with located(label):  # ``parse`` names the place by itself
+    with located(label):  # not around ``parse``, which names the place itself
         point = derive_architecture(with_vocabulary(point, corpus), rules)
         if rules.hidden_width:
             point = with_hidden_width(point, rules.hidden_width, label)
@@ -80,7 +81,7 @@ def _run(
 
 
 def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, Any]:
-    """Returns the data of a RunConfig with one step: steps are planned once the batch is sound."""
+    """Returns the data of a RunConfig with one step: steps are planned when its batch is valid."""
     whole = {"balance_group": point["batch"]} if "batch" in point else {}
     return {
         **whole,
@@ -95,10 +96,10 @@ def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, A
 
 
 def architectures(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Returns the first of the ``runs`` of each configuration, in their order.
+    """Returns the first of the ``runs`` of each architecture, in their order.
 
-    Runs that differ in seed, learning rate and number of steps alone have one configuration: a step
-    of theirs takes the same time and memory.
+    Runs that differ only in seed, learning rate and number of steps have one architecture: their
+    steps take the same time and memory.
     """
     first: dict[str, Run] = {}
     for run in runs:

@@ -1,4 +1,4 @@
-"""Learning rate and batch of a point: by a pinned or published law, a power law, or a table."""
+"""Learning rate and batch of a point, by a pinned or published law, a power law, or a table."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from moelaws.spec.grid import Chosen, LeverageLaw, PowerOf, TableOf
 from moelaws.spec.hyperparameters import Choice
 
 Point = dict[str, Any]
-Settled = PowerOf | LeverageLaw | TableOf  # a rule that is no longer to be chosen
+Settled = PowerOf | LeverageLaw | TableOf  # a rule that leaves no choice to the project
 
 
 def _over_compute(law: Mapping[str, Any], **others: float) -> PowerOf:
@@ -23,7 +23,7 @@ LEVERAGE = {"lr": _over_compute(LR), "batch": _over_compute(BATCH)}  # a batch i
 
 
 def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice) -> Settled:
-    """Returns ``rule``, or what the project chooses in its place, which must be there."""
+    """Returns ``rule``, or the rule that the project chooses in its place, which must exist."""
     if not isinstance(rule, Chosen):
         return rule
     source = choice.source
@@ -81,7 +81,7 @@ def power_of(point: Point, rule: PowerOf, rule_name: str) -> float:
 
 
 def from_table(point: Point, rule: TableOf, name: str) -> float:
-    """Returns the value of the row for the point's settings, which must have one."""
+    """Returns the value of the row for the point's settings, which the table must have."""
     key = tuple(needed(point, setting, f"table ({name})") for setting in rule.by)
     for row in rule.rows:
         if row[:-1] == key:
@@ -98,7 +98,7 @@ def _named(names: tuple[str, ...], values: tuple[float, ...]) -> str:
 
 
 def needed(point: Point, setting: str, rule: str) -> Any:
-    """Returns the point's ``setting``, or raises an error that names the rule that needs it."""
+    """Returns the point's ``setting``; the error where it is missing names the ``rule``."""
     if point.get(setting) is None:
         raise UserError(f"{setting} is missing; the derivation {rule!r} needs it")
     return point[setting]

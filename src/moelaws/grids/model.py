@@ -1,4 +1,4 @@
-"""The model of a grid point: its settings put together, and the widths that FLOPs leave it."""
+"""The model of a grid point, from its settings, and the widths that follow from its FLOPs."""
 
 import math
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from moelaws.spec.grid import WidthFromFlops, WidthsFromRatio, data_of
 from moelaws.spec.model import DenseFFN, Model, Slices
 
 _DENSE_LAYERS = ("n_dense_layers", "d_ffn")
-MOST_WIDTH = 10**6  # hidden, of any model
-TOLERANCE = 0.02  # of FLOPs a token: half of what a step of the width costs the smallest models
-RATIO_TOLERANCE = 0.01  # of the same: half of what one column of narrow experts costs
+MAX_WIDTH = 10**6  # hidden, of any model
+TOLERANCE = 0.02  # of FLOPs a token: half of what one more column costs the smallest models
+RATIO_TOLERANCE = 0.01  # of FLOPs a token: half of what one more column of narrow experts costs
 
 
 def model_data(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the data of the ``Model`` of ``point``; what the point lacks is missing there too."""
+    """Returns the data of the ``Model`` of ``point``, without the settings that it lacks."""
     data = {**data_of(point, Model), "ffn": _ffn(point)}
     if "n_slices" in point:
         heads = {"n_heads": point["n_heads"]} if "n_heads" in point else {}
@@ -30,7 +30,7 @@ def model_data(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_hidden_width(point: Point, rule: WidthFromFlops, where: str) -> Point:
-    """Returns ``point`` with the hidden width whose training costs nearest ``flops_per_token``."""
+    """Returns ``point`` with the hidden width whose training FLOPs are nearest its budget's."""
     name = "d_ffn" if point.get("ffn", "moe") == "dense" else "d_expert"
     if name in point:
         return _at_width(point, name, point[name])
@@ -41,9 +41,9 @@ def with_hidden_width(point: Point, rule: WidthFromFlops, where: str) -> Point:
         return train_flops_per_token(model, rule.convention)
 
     low, high = 1, 2
-    while cost(high) < budget and high < MOST_WIDTH:
+    while cost(high) < budget and high < MAX_WIDTH:
         low, high = high, 2 * high
-    while high - low > 1:  # cost(low) <= budget < cost(high), or the narrowest is too dear
+    while high - low > 1:  # cost(low) <= budget < cost(high), unless a width of 1 costs too much
         middle = (low + high) // 2
         low, high = (middle, high) if cost(middle) <= budget else (low, middle)
     width = min(low, high, key=lambda w: abs(cost(w) - budget))
@@ -68,7 +68,7 @@ def _at_width(point: Point, name: str, width: int) -> Point:
 def _ffn(point: Mapping[str, Any]) -> dict[str, Any]:
     if point.get("ffn") == "dense":
         return {"kind": "dense", **data_of(point, DenseFFN)}
-    # A setting of another router is refused, where it would mean nothing.
+    # With the settings of all routers, so that parsing refuses one that is of another router.
     ffn = {"kind": "moe", **data_of(point, *routers().values())}
     if not point.get("n_dense_layers"):
         ffn = {name: value for name, value in ffn.items() if name not in _DENSE_LAYERS}
@@ -77,7 +77,7 @@ def _ffn(point: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Widths:
-    """Widths at a ratio, and what they come to once rounded."""
+    """Widths at a ratio, with the ratio and the FLOPs of the rounded widths."""
 
     d_model: int
     d_expert: int
@@ -94,9 +94,9 @@ def base_flops(point: Point, rule: WidthsFromRatio) -> float:
 def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths:
     """Returns widths whose C_E / C_A is nearest ``r``, as logarithms, with C_A + C_E = ``flops``.
 
-    ``d_model`` is a multiple of 2 n_heads, so that rotary heads can divide it; ``d_expert`` takes
-    up what remains. Layers, heads, experts and context are the point's. Source: allocation, App
-    B.1, FLOPs as in App C corrected. A ratio that no widths reach is a UserError.
+    ``d_model`` is a multiple of 2 n_heads, so that rotary heads can divide it; ``d_expert`` spends
+    the FLOPs that remain. Layers, heads, experts and context are the point's. Source: allocation,
+    App B.1, FLOPs as in App C corrected. A ratio that no widths reach raises a UserError.
     """
     ratio: float = needed(point, "r", rule.rule)
     unit = 2 * needed(point, "n_heads", rule.rule)
@@ -127,7 +127,7 @@ def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths
 
 
 def _step(reached: list[Widths], end: int) -> float:
-    """Returns half a step of d_model at an ``end`` of what is reached, as a factor of r."""
+    """Returns half a step of d_model at an ``end`` of the reached widths, as a factor of r."""
     if len(reached) < 2:
         return 1.0
     inner, outer = (reached[-2], reached[-1]) if end else (reached[1], reached[0])
@@ -135,7 +135,7 @@ def _step(reached: list[Widths], end: int) -> float:
 
 
 def _model(point: Point, d_model: int, d_expert: int, rule: WidthsFromRatio) -> Model:
-    """Returns the point's model at these widths; logits are in neither count."""
+    """Returns the point's model at these widths, with one token: no count includes logits."""
     own = {"n_kv": needed(point, "n_heads", rule.rule), **point, "ffn": "moe", "vocab_size": 1}
     data = model_data(own | {"d_model": d_model, "d_expert": d_expert})
     return parse(Model, data, "the rule ratio")

@@ -1,4 +1,4 @@
-"""A study's sweep in this project: the tier's grid expanded with the project's text and seed."""
+"""Expands a study's grid at the project's tier, with the project's text and seed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def project_sources(project: Project, root: Path = Path()) -> Sources | DatasetS
 
 
 def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
-    """Returns the sweep of ``study``, which must have a grid for the tier; empty without grids."""
+    """Returns the sweep of ``study``; it is empty for a study without any grid.
+
+    A study with grids must have one for the tier.
+    """
     if not study.grids:
         return Sweep(study, project.tier, ())
     where = f"{study.file}, grids.{project.tier}"
@@ -53,12 +56,12 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
 
 
 def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str:
-    """Returns what is wrong where a run needs more text than there is; empty where none does.
+    """Returns what is wrong if a run needs more text than there is; empty if none does.
 
-    A token stands for a byte at least: this refuses what is impossible for certain, before the
-    text is tokenised.
+    A token has at least one byte: before the text is tokenised, this finds runs that are certainly
+    impossible.
     """
-    if sources.bytes is None:  # known once the data set is read; the trainer asks again
+    if sources.bytes is None:  # unknown before the data set is read; the trainer checks again
         return ""
     larger = "set corpus in config/config.yaml to a larger text"
     for run in runs:
@@ -89,7 +92,7 @@ def sweep_of(name: str, project: Project) -> Sweep:
 
 
 def planned(sweeps: Iterable[Sweep]) -> dict[str, Planned]:
-    """Returns the runs of ``sweeps`` by id, as those who watch them need to know them."""
+    """Returns the runs of ``sweeps`` by id, as ``records.watching`` takes them."""
     from moelaws.records.watching import Planned  # loads pyarrow
 
     runs: dict[str, Planned] = {}

@@ -16,7 +16,7 @@ from moelaws.spec.project import Project
 
 @dataclass(frozen=True)
 class CorpusChoice:
-    """What the project says of the text; the grid adds the vocabulary, unless it is pretrained."""
+    """The project's settings of the text; the grid adds the vocabulary unless it is pretrained."""
 
     source: Text | HubDataset | FolderDataset
     validation: float
@@ -27,7 +27,7 @@ class CorpusChoice:
 def choose_corpus(
     project: Project, sources: Sources | DatasetSource, root: Path = Path()
 ) -> CorpusChoice:
-    """Returns the project's choice with ``sources`` as its text, files that can be read."""
+    """Returns the project's choice, with the identity of ``sources`` as its text."""
     return CorpusChoice(
         source=sources.identity(Results(root / "results").corpus("digests.json")),
         validation=project.validation,
@@ -37,7 +37,7 @@ def choose_corpus(
 
 
 def with_vocabulary(point: Mapping[str, Any], choice: CorpusChoice) -> dict[str, Any]:
-    """Returns ``point`` with the vocabulary of a pretrained tokenizer, and sets no other."""
+    """Returns ``point``, with the size of the vocabulary if the tokenizer is pretrained."""
     if choice.pretrained is None:
         return dict(point)
     if "vocab_size" in point:

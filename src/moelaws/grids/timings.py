@@ -1,4 +1,4 @@
-"""What finished runs say of this machine's speed: the estimate of the next sweep rests on it."""
+"""The speed of this machine in finished runs, on which the estimate of the next sweep rests."""
 
 from itertools import islice
 
@@ -22,9 +22,9 @@ def learned(device: Device, results: Results) -> Device:
 def timings(results: Results, device: Device) -> list[Timing]:
     """Returns the completed runs that this machine trained on ``device`` without interruption.
 
-    Those of a processor count where one core trained them, those of a GPU where they had one to
-    themselves. Damaged records are passed over. Of many runs the first ``ENOUGH`` by id are read,
-    which are of all sizes, for an id is a digest.
+    Runs of a processor count if one core trained them, runs of a GPU if they had it to themselves.
+    Damaged records are passed over. At most ``ENOUGH`` runs are read, the first by id; they have
+    all sizes, because an id is a digest.
     """
     here = machine()
     timed = (
@@ -47,7 +47,7 @@ def _is_on(device: Device, record: Record) -> bool:
 
 
 def _timing(results: Results, record: Record) -> Timing | None:
-    """Returns all steps of a run at their median time; None where the record does not tell it."""
+    """Returns the time of a run's steps, by their median; None if the record does not have it."""
     if record.status != "completed":
         return None
     try:

@@ -1,1 +1,1 @@
-"""What a trained model holds inside: hidden states of its kept weights, to Parquet."""
+"""Measurements of models: hidden states and scores of kept weights, and speed."""

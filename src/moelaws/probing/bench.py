@@ -1,4 +1,4 @@
-"""Scores of one run's kept weights, at the end and at the steps that were kept, as Parquet."""
+"""Scores one run's kept weights, at the end and at the steps that were kept, to Parquet."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -63,7 +63,7 @@ def bench(
     return rows
 
 
-# Writes scores to a path, a row each; none of a run that left no weights.
+# Writes scores to a path, a row each; a run that left no weights has no rows.
 write_rows = partial(
     columns.write_rows,
     about=COLUMNS,

@@ -1,4 +1,4 @@
-"""Hidden states of a kept run: the residual stream after each layer, at sampled held-out tokens.
+"""Hidden states of kept weights: the residual stream after each layer, at held-out tokens.
 
 Shapes: B sequences, N positions, D model width, T sampled tokens, L layers.
 """
@@ -35,10 +35,10 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Sample:
-    """Which held-out tokens are looked at."""
+    """The sampled held-out tokens, by their places."""
 
-    tokens_BN: NDArray[np.int64]  # the inputs of their sequences
-    sequence_T: NDArray[np.int64]  # row in tokens_BN of each
+    tokens_BN: NDArray[np.int64]  # the inputs of the sequences that hold them
+    sequence_T: NDArray[np.int64]  # row of each in tokens_BN
     position_T: NDArray[np.int64]
 
 
@@ -64,18 +64,14 @@ def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) ->
 
 
 def write_none(out: Path) -> None:
-    """Writes an empty table: the run left no weights, for it diverged or lacked memory."""
+    """Writes an empty table for a run without weights, which diverged or lacked memory."""
     none = np.empty(0, np.int64)
     sample = Sample(np.empty((0, 1), np.int64), none, none)
     _write(out, sample, np.empty((0, 0, 1), np.float32))
 
 
 def choose(held_out: Validation, tokens: int, seed: int) -> Sample:
-    """Draws ``tokens`` places among the held-out inputs, each at most once.
-
-    Raises:
-        UserError: where there are fewer.
-    """
+    """Draws ``tokens`` places among the held-out inputs, each at most once, if there are enough."""
     inputs_BN = held_out.tokens[:, :-1]
     if tokens > inputs_BN.size:
         raise UserError(

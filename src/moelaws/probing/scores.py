@@ -1,8 +1,8 @@
-"""Scores of a kept run on tasks: how often it chooses the right answer, and in how many bits.
+"""Scores of a model on tasks: how often it chooses the right answer, and in how many bits.
 
-A choice is as likely as its tokens are after the context. Context and choice are tokenised together
-and cut where the context's tokens end, as lm-evaluation-harness does it, so that both give the same
-numbers. Of what is longer than the model's context, the end is read.
+The probability of a choice is that of its tokens after the context. Context and choice are
+tokenised together and split where the context's tokens end, as in lm-evaluation-harness, so that
+both give the same numbers. If they are longer than the model's context, only their end is read.
 
 Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
 """
@@ -26,12 +26,11 @@ from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item, by_task
 from moelaws.training.evaluation import clustered_se
 
-TOKENS = 8192  # that are scored at a time
+TOKENS = 8192  # in a batch, at most
 
 
 class Answer(NamedTuple):
-    """What a model says of one choice: its log-probability in nats, and whether greedy decoding
-    would have produced it."""
+    """A choice's log-probability in nats, and whether greedy decoding would have produced it."""
 
     nats: float
     greedy: bool
@@ -55,7 +54,7 @@ class TaskScore:
 
     @classmethod
     def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> TaskScore:
-        """Scores one task: ``answers`` has what the model says of each choice of each item."""
+        """Scores one task; ``answers`` has the model's answer to each choice of each item."""
         right, per_byte, bits = np.empty((3, len(items)))
         for i, (item, said) in enumerate(zip(items, answers, strict=True)):
             size = [len(choice.encode()) for choice in item.choices]
@@ -93,10 +92,8 @@ def score(
 ) -> list[TaskScore]:
     """Returns the scores of each task among ``items``, in the order in which tasks first come.
 
-    A task with a choice that is longer than the model's ``context``, in tokens, is left out.
-
-    Raises:
-        UserError: where all are.
+    A task with a choice of more tokens than the model's ``context`` is left out; a UserError is
+    raised if all are.
     """
     scores, longest = [], 0
     for questions in by_task(items).values():
@@ -124,11 +121,11 @@ class _Sequence(NamedTuple):
 
 
 def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> _Sequence:
-    """Returns context and choice in tokens; before what has no context another document ends."""
+    """Returns the tokens of context and choice; an end of document stands for an empty context."""
     whole = tokenizer.encode(item.contexts[choice] + item.choices[choice])
-    # Spaces at a context's end are one token with what follows: they count with the choice.
+    # Spaces at a context's end and the next word are one token, which counts with the choice.
     before = tokenizer.encode(item.contexts[choice].rstrip())
-    scored = max(1, len(whole) - len(before))  # a choice may only lengthen the last token
+    scored = max(1, len(whole) - len(before))  # 1 if the choice only lengthens the last token
     alone = scored == len(whole)
     return _Sequence([tokenizer.end_of_document, *whole] if alone else whole, scored)
 
@@ -136,7 +133,7 @@ def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> _Sequence:
 def _answers(
     model: Transformer, tokens: Sequence[list[int]], scored: Sequence[int], padding: int
 ) -> list[Answer]:
-    """Returns what the model says of the last ``scored`` tokens of each sequence."""
+    """Returns the model's answer for the last ``scored`` tokens of each sequence."""
     answers: list[Answer | None] = [None] * len(tokens)
     device = model.embedding.device
     model.eval()
@@ -144,7 +141,7 @@ def _answers(
         for chosen in _batches([len(t) for t in tokens]):
             width = len(tokens[chosen[-1]])
             batch = torch.full((len(chosen), width), padding)
-            for row, i in enumerate(chosen):  # nothing looks to the right, at the padding
+            for row, i in enumerate(chosen):  # attention is causal: padding changes nothing
                 batch[row, : len(tokens[i])] = torch.tensor(tokens[i])
             rows = [np.full(scored[i], row) for row, i in enumerate(chosen)]
             places = [np.arange(len(tokens[i]) - scored[i], len(tokens[i])) for i in chosen]
@@ -156,14 +153,14 @@ def _answers(
             nats_T = -F.cross_entropy(logits_TV, target_T, reduction="none").double()
             greedy_T = logits_TV.argmax(-1) == target_T
             ends = np.cumsum([scored[i] for i in chosen])[:-1].tolist()
-            parts = zip(nats_T.tensor_split(ends), greedy_T.tensor_split(ends), strict=True)
-            for i, (nats, greedy) in zip(chosen, parts, strict=True):
+            pieces = nats_T.tensor_split(ends), greedy_T.tensor_split(ends)
+            for i, nats, greedy in zip(chosen, *pieces, strict=True):
                 answers[i] = Answer(float(nats.sum()), bool(greedy.all()))
     return [answer for answer in answers if answer is not None]
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yields numbers of sequences of like length, the longest of a batch last."""
+    """Yields the numbers of sequences of similar length, the longest of a batch last."""
     batch: list[int] = []
     for i in np.argsort(lengths, kind="stable").tolist():
         if batch and (len(batch) + 1) * lengths[i] > TOKENS:

@@ -1,4 +1,4 @@
-"""How fast configurations train and what memory a step takes, measured side by side in turns."""
+"""Measures how fast configurations train and what memory a step takes, in turns."""
 
 import math
 import time
@@ -25,8 +25,8 @@ from moelaws.training.evaluation import evaluate
 from moelaws.training.job import EVALUATION_TOKENS
 from moelaws.training.loop import Trainer
 
-REPEATS = 15  # rounds, unless asked otherwise
-ENDLESS = 1_000_000  # steps: no measurement comes to the end of the schedule
+REPEATS = 15  # rounds
+ENDLESS = 1_000_000  # steps: no measurement reaches the end of the schedule
 LEVEL, RESAMPLES = 0.9, 2000  # of the interval of a ratio
 
 # column -> (unit, description)
@@ -86,8 +86,8 @@ class RandomTokens:
 class SteppedTrainer(Trainer):
     """The trainer of a run, on random tokens, which makes one step at a time.
 
-    A step is a run's own: its batch, balance groups, precision and optimizer, with the back end of
-    the experts that a run would choose.
+    A step has the batch, the balance groups, the precision and the optimizer of the run, and the
+    back end of the experts that the run would choose.
     """
 
     def __init__(self, config: RunConfig, device: str) -> None:
@@ -115,7 +115,8 @@ class SteppedTrainer(Trainer):
         Each storage that the forward pass saves counts once, however many tensors share it; casts
         of parameters to another type count, parameters do not.
         """
-        saved: dict[int, torch.UntypedStorage] = {}  # by address; held, so that none is used again
+        # By address; this holds the storages, so that no address is used a second time.
+        saved: dict[int, torch.UntypedStorage] = {}
 
         def keep(tensor: Tensor) -> Tensor:
             storage = tensor.untyped_storage()
@@ -152,23 +153,21 @@ class SteppedTrainer(Trainer):
 def measure(
     configs: Sequence[RunConfig], device: str = "auto", repeats: int = REPEATS, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Times a training step and a forward pass of each configuration; returns a row for each, with
-    the names of ``COLUMNS``.
+    """Times a training step and a forward pass of each configuration.
 
-    In each of the ``repeats`` rounds every configuration has its turn, in a random order, so that
-    whatever slows the machine for a while hits all alike. Ratios compare times of one round. The
-    models of all configurations, untrained, and their optimizers are in memory at the same time. A
-    GPU is waited for around each step, which a run does not do.
+    Returns a row for each configuration, with the names of ``COLUMNS``. In each of the ``repeats``
+    rounds every configuration has its turn, in a random order, so that a slow period of the machine
+    slows all alike. Ratios compare times of one round. The models of all configurations, untrained,
+    and their optimizers are in memory at the same time. Unlike a run, this waits for the GPU before
+    and after each step.
 
     Args:
         device: auto, cpu or cuda.
         seed: of the orders of the turns and of the bootstrap.
 
     Raises:
-        UserError: where there is no configuration, no such device, or not enough memory for all.
+        UserError: where there is no such device, or not enough memory for all.
     """
-    if not configs:
-        raise UserError("there is no configuration to measure: name runs, JSON files or a study")
     torch.set_num_threads(threads())
     keep_freed_memory()
     device = choose_device(device)
@@ -189,7 +188,7 @@ def _measure(
     trainers = [SteppedTrainer(config, device) for config in configs]
     memory = []
     for trainer in trainers:
-        trainer.train_step()  # warms up; where memory lacks, the micro-batch is smaller from now on
+        trainer.train_step()  # warms up, and makes the micro-batch smaller if memory is short
         trainer.evaluate()
         memory.append(trainer.memory())
     step_RC = np.empty((repeats, len(configs)))  # seconds, by round and configuration
@@ -248,7 +247,7 @@ def median_interval(
 
 
 def _seconds(call: Callable[[], None], device: str) -> float:
-    """Returns how long a call takes, with all that it has the device do."""
+    """Returns how long a call takes, until the device has done all of its work."""
     _wait_for(device)
     began = time.perf_counter()
     call()

@@ -20,6 +20,7 @@ from moelaws.files.lock import file_system_time, holder
 from moelaws.files.parquet import read_origin, read_parquet
 from moelaws.records.progress import duration
 from moelaws.spec.errors import UserError
+from moelaws.spec.words import counted
 
 State = Literal["done", "running", "failed", "interrupted", "waiting"]
 STATES: tuple[State, ...] = get_args(State)
@@ -119,7 +120,7 @@ class Snapshot:
 
     def words(self) -> list[str]:
         """Returns the sweep in words: runs by state, fraction of the FLOPs, time left."""
-        words = [f"{self.counts['done']} of {len(self.planned)} runs done"]
+        words = [f"{self.counts['done']} of {counted(len(self.planned), 'run')} done"]
         words += [f"{n} {state}" for state, n in self.counts.items() if n and state != "done"]
         words.append(f"{self.share:.0%} of the FLOPs")
         if (left := self.seconds_left) is not None:

@@ -17,7 +17,7 @@ from moelaws.spec.errors import UserError
 from moelaws.tables.describe import describe
 from moelaws.tables.schema import TRAINED_COLUMNS
 
-# What tells configurations apart, but for the rate and the seed.
+# The columns by which configurations differ; runs of one differ in learning rate or seed.
 CONFIGURATION = [
     "C", "kind", "E", "k", "E_s", "n_layers", "d_model", "n_heads", "n_kv", "d_expert", "context",
     "vocab_size", "batch_tokens",
@@ -33,9 +33,8 @@ def aggregate(
 ) -> pd.DataFrame:
     """Returns one row a run, in the grid's order, with the ``TRAINED_COLUMNS``.
 
-    ``warn`` is told of each budget whose losses have no paired error though they should.
-
-    A run without a summary is refused.
+    ``warn`` is called for each budget whose losses have no paired error though they should have
+    one. A run without a summary is refused.
     """
     runs = list(runs)
     rows = [_row(study, tier, run, results) for run in runs]
@@ -54,8 +53,11 @@ def aggregate(
 
 
 def origin(runs: Iterable[Run], results: Results) -> dict[str, dict[str, str]]:
-    """Returns what the table of ``runs`` is made of: run -> the digest of its summary, and of its
-    losses by document where it has them, damaged or not."""
+    """Returns what the table of ``runs`` is made of, as digests by run.
+
+    They are those of the summaries, and those of the losses by document, damaged or not, for runs
+    that have them.
+    """
     ids = [run.run_id for run in runs]
     files = {run: results.run(run) / DOCUMENTS for run in ids}
     return {
@@ -65,7 +67,7 @@ def origin(runs: Iterable[Run], results: Results) -> dict[str, dict[str, str]]:
 
 
 def rates_at_the_edge(frame: pd.DataFrame) -> list[str]:
-    """Names each budget where a configuration's best learning rate is the last one tried.
+    """Returns a line for each budget where a best learning rate is the lowest or highest tried.
 
     ``frame`` is a study's table. Configurations with fewer than three rates were not searched.
     """
@@ -92,10 +94,10 @@ def rates_at_the_edge(frame: pd.DataFrame) -> list[str]:
 def _paired_errors(
     runs: list[Run], results: Results, warn: Callable[[str], None]
 ) -> dict[str, float]:
-    """Returns run -> the error of its loss among the runs of its budget, where they can be paired.
+    """Returns run -> the error of its loss among the runs of its budget, if they can be paired.
 
-    Runs of other texts, contexts or evaluations were measured on other tokens; runs of before have
-    no losses by document.
+    Only runs that were measured on the same tokens are paired: those of one text, context and
+    evaluation. Runs of earlier versions have no losses by document.
     """
     groups: dict[Any, list[str]] = {}
     for run in runs:
@@ -115,7 +117,7 @@ def _paired_errors(
 
 
 def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:
-    """Losses in nats per token compare under one tokenizer alone, whatever the corpus is called."""
+    """Refuses runs of one corpus with different shards: their losses per token do not compare."""
     seen: dict[str, tuple[str, Any]] = {}
     for run in runs:
         corpus = run.config.corpus.corpus_id
@@ -129,7 +131,7 @@ def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:
 
 
 def _speed(summary: RunSummary, results: Results) -> float:
-    """Tokens a second in the median step; over the whole loop where no history tells it."""
+    """Returns tokens a second in the median step, or over the whole loop without a history."""
     seconds = seconds_a_step(results, summary.run_id)
     if not (seconds and summary.steps):
         return summary.tokens_per_second

@@ -1,4 +1,4 @@
-"""A declared column: what every table says of what it holds."""
+"""A declared column of a table."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,9 +18,9 @@ class Column:
 def estimated(
     name: str, unit: str, description: str, ends: str | None = None
 ) -> tuple[Column, ...]:
-    """Returns the columns of a number that may be missing and of its interval's ends.
+    """Returns the columns of a number that may be missing, and of the ends of its interval.
 
-    These begin with ``ends``, by default with the number's name: N_low and N_high of N.
+    The names of the ends begin with ``ends``, or with the number's name: N_low and N_high of N.
     """
     before = name + "_" if ends is None else ends and ends + "_"
     return (

@@ -1,15 +1,19 @@
-"""The columns of a table that follow from a run's configuration alone."""
+"""The columns of a table that follow from a run's configuration alone, and selection by them."""
 
+import math
 from typing import Any
 
 from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.expand import Run
+from moelaws.grids.sweep import Sweep
+from moelaws.spec.errors import located
 from moelaws.spec.model import Model, MoE
+from moelaws.spec.rows import select
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """Returns names and values, as ``tables.schema`` declares them."""
+    """Returns column -> value for those columns of ``tables.schema``."""
     config = run.config
     model, tokens = config.model, config.tokens
     parameters = count_parameters(model)
@@ -50,6 +54,26 @@ def describe(run: Run) -> dict[str, Any]:
     }
 
 
+def kept_runs(sweep: Sweep) -> dict[str, tuple[int, ...]]:
+    """Returns the runs whose weights the study's ``keep_weights`` keeps.
+
+    Each has the steps before its last one whose weights are kept, too.
+    """
+    keep = sweep.study.keep_weights
+    if not keep.keeps_any(sweep.tier):
+        return {}
+    kept = {}
+    for run in sweep.runs:
+        if keep.sweep and keep.sweep not in run.sweeps:
+            continue
+        values = {name: x for name, x in describe(run).items() if not isinstance(x, str)}
+        columns = {n: math.nan if x is None else x for n, x in (values | {"C": run.C}).items()}
+        with located(sweep.study.file, "keep_weights"):
+            if select(columns, keep.rows):
+                kept[run.run_id] = keep.steps_of(run.config.steps)
+    return kept
+
+
 def _experts(model: Model) -> dict[str, Any]:
     ffn = model.ffn
     if isinstance(ffn, MoE):
@@ -67,7 +91,7 @@ def _experts(model: Model) -> dict[str, Any]:
     unrouted = {"E_s": 0, "route_by": "none", "chunk": 0}
     if slices := model.slices:
         E, k = slices.n_experts, slices.n_experts if slices.positions == "all" else 1
-        shares = {"S": 1 - k / E, "S_shared": 1 - k / E, "A": k / E}
-        return {**unrouted, **shares, "E": E, "k": k, "slice_positions": slices.positions}
+        ratios = {"S": 1 - k / E, "S_shared": 1 - k / E, "A": k / E}
+        return {**unrouted, **ratios, "E": E, "k": k, "slice_positions": slices.positions}
     dense = {"S": 0.0, "S_shared": 0.0, "A": 1.0, "E": 1, "k": 1}
     return {**unrouted, **dense, "slice_positions": "none"}

@@ -1,4 +1,4 @@
-"""Anybody's table: Parquet, CSV, TSV or JSON lines; texts may be compressed by gzip."""
+"""Reads anybody's table: Parquet, CSV, TSV or JSON lines; texts may be compressed by gzip."""
 
 import csv
 import gzip
@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.from_json import parse_json
@@ -22,10 +24,9 @@ _GZIP = ".gz"
 def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     """Reads the table at ``path`` by its suffix, and the unit of each column that declares one.
 
-    Units are in the schema of Parquet tables alone. A study's own table is checked against its
-    declared columns.
-
-    An empty, cut or foreign file is refused, and one without rows or with two columns of one name.
+    Only Parquet tables declare units. A study's own table is checked against its declared columns.
+    An empty, cut or foreign file is refused, and so is a table without rows or with two columns of
+    one name.
     """
     suffix = _suffix(path)
     if path.is_dir():
@@ -58,6 +59,12 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     return frame, units
 
 
+def numbers(frame: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """Returns the columns of numbers, (rows,) each, with NaN for missing values; no booleans."""
+    numeric = frame.select_dtypes("number")
+    return {str(n): numeric[n].to_numpy(float, na_value=np.nan) for n in numeric}
+
+
 def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -75,7 +82,7 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 def _suffix(path: Path) -> str:
-    """The suffix that tells the kind of table; that of a compressed text stands before .gz."""
+    """Returns the suffix that tells the kind of table; in a compressed text it precedes .gz."""
     inner = Path(path.stem).suffix.lower()
     is_text = inner in (*_SEPARATORS, *_LINES)
     return inner if path.suffix.lower() == _GZIP and is_text else path.suffix.lower()
@@ -88,7 +95,7 @@ def _open(path: Path, newline: str | None = None) -> TextIO:
 
 
 def _not_text(path: Path) -> str:
-    """What a file that is no UTF-8 text is, as far as its bytes tell."""
+    """Returns what a file that is not UTF-8 text seems to be, by its bytes."""
     data = gzip.decompress(path.read_bytes()) if path.suffix.lower() == _GZIP else path.read_bytes()
     if data.startswith(b"PAR1"):
         return "a Parquet file; name it .parquet"
@@ -145,7 +152,7 @@ def _json_lines(path: Path) -> pd.DataFrame:
                     "`jq -c '.[]'` writes them"
                 )
             where = f"{path}: line {number}"
-            # pandas and others write NaN for what is missing.
+            # pandas and others write NaN for missing values.
             record = parse_json(line, where, missing=True)
             if not isinstance(record, dict):
                 raise UserError(

@@ -1,4 +1,4 @@
-"""What no table of imported runs may hold; messages name rows by their number in the source."""
+"""Checks of a table of imported runs; messages name rows by their number in the source."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -16,7 +16,7 @@ STATUSES = ("completed", "diverged", "out_of_memory")
 LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train")
 _ABOVE_0 = ("parameters", "tokens", "FLOP", "heads", "steps")
 _ABOVE_0_NAMES = ("L", "bpb", "L_train", "lr", "n_layers", "d_model", "d_expert")
-# Of two columns of one row the first is never the greater.
+# In each row the first of two such columns is at most the second.
 _ORDERED = (
     ("k", "E"),
     ("N_active", "N_total"),
@@ -42,11 +42,11 @@ def refuse_twice(cells: pd.Series, text: Callable[[Any], str]) -> None:
         raise UserError(f"rows {first} and {second} {text(cells[second])}")
 
 
-def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str]) -> None:
-    """Refuses a study's table that is made of the rows of ``source``.
+def check(frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str]) -> None:
+    """Refuses a study's table, made of the rows of ``source``, that is wrong somewhere.
 
-    Of the columns ``unit_told`` the mapping or the source tells the unit, so that small counts of
-    them are no sign of another one.
+    The mapping or the source states the unit of the columns ``with_unit``; for other columns small
+    counts are a sign of another unit.
     """
     refuse_twice(
         frame["run_id"],
@@ -68,7 +68,7 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, unit_told: Collection[str])
     )
     for column in IMPORTED_COLUMNS:
         if column.type in ("int", "float"):
-            _check_range(frame, column, column.name in unit_told)
+            _check_range(frame, column, column.name in with_unit)
     for less, more in _ORDERED:
         _check_order(frame[less], frame[more])
     completed = status == "completed"
@@ -93,7 +93,7 @@ def _check_order(less: pd.Series, more: pd.Series) -> None:
     )
 
 
-def _check_range(frame: pd.DataFrame, column: Column, unit_told: bool) -> None:
+def _check_range(frame: pd.DataFrame, column: Column, has_unit: bool) -> None:
     name, unit = column.name, column.unit
     domain = POSITIVE if unit in _ABOVE_0 or name in _ABOVE_0_NAMES else NOT_NEGATIVE
     if name in VOCABULARY:
@@ -106,7 +106,7 @@ def _check_range(frame: pd.DataFrame, column: Column, unit_told: bool) -> None:
         ),
     )
     is_count = name.startswith(("N_", "C", "D"))
-    if is_count and not unit_told and values.max() < SOME_ROW_ABOVE.get(unit, 0):
+    if is_count and not has_unit and values.max() < SOME_ROW_ABOVE.get(unit, 0):
         raise UserError(
             f"{name} is at most {values.max():.6g} {unit}. Say its unit in the mapping, such as "
             f"`unit: {USUAL_UNITS[unit]}`, or `unit: {unit}` if the numbers are right."

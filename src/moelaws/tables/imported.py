@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.files.parquet import read_origin, read_parquet, write_parquet
-from moelaws.laws.base import Array, Variable
+from moelaws.laws.base import Variable
 from moelaws.laws.vocabulary import factor, refuse_unit
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.expressions import evaluate, names
@@ -20,21 +20,21 @@ from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
-from moelaws.tables.foreign import read_any
+from moelaws.tables.foreign import numbers, read_any
 from moelaws.tables.import_checks import LOSSES, check, refuse_first, refuse_twice
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
 
 _TYPES = {"int": "Int64", "float": "float64", "string": "object"}
-NOTE = "imported"  # of the file: JSON of where its rows are from
+NOTE = "imported"  # key in the file's metadata: JSON that says where its rows are from
 
 
 @dataclass(frozen=True)
 class Imported:
     """A study's table of imported runs."""
 
-    # A row a run, with every column of a study's table, then those of the mapping's own; what the
-    # source does not know is missing
+    # A row a run, with every column of a study's table and then the mapping's own; values that the
+    # source does not have are missing
     frame: pd.DataFrame
     columns: tuple[Column, ...]  # what each of them holds, with units
     # The source's name, digest, address, licence and attribution, and the mapping's digest
@@ -54,8 +54,8 @@ class Imported:
 def import_table(path: Path, mapping_file: Path) -> Imported:
     """Returns the table at ``path`` as a study's table, by the mapping in ``mapping_file``.
 
-    Whatever no table of ours may hold is refused: a missing column, a cell of the wrong kind, a
-    number out of range, a row or run that stands twice, a completed run without a finite loss.
+    A missing column, a cell of the wrong kind, a number out of range, a row or run that stands
+    twice, and a completed run without a finite loss are refused.
     """
     mapping = read_mapping(mapping_file)
     source, units = read_any(path)
@@ -68,7 +68,7 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
             raise UserError(f"rows and only keep none of the {len(source)} rows of {path}")
     frame = replace(reader, source=kept).table()
     with located(path):
-        check(frame, kept, reader.unit_told())
+        check(frame, kept, reader.with_unit())
     columns = columns_of(mapping)
     return Imported(frame.reset_index(drop=True), columns, about)
 
@@ -100,7 +100,7 @@ def _about(path: Path, mapping: Mapping, mapping_file: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """A foreign table as a mapping reads it; rows go by their number in the file (the index)."""
+    """A foreign table as a mapping reads it; the index is a row's number in the file."""
 
     mapping: Mapping
     file: Path
@@ -108,8 +108,8 @@ class _Reader:
     units: dict[str, str]
 
     def kept(self) -> pd.DataFrame:
-        """The rows that the mapping keeps, in the source's order."""
-        mask = pd.Series(select(_numbers(self.source), self.mapping.rows), self.source.index)
+        """Returns the rows that the mapping keeps, in the source's order."""
+        mask = pd.Series(select(numbers(self.source), self.mapping.rows), self.source.index)
         for column, words in self.mapping.only.items():
             self._require(column)
             mask &= self.source[column].map(_word).isin([_word(word) for word in words])
@@ -117,7 +117,7 @@ class _Reader:
         return replace(self, source=kept)._last() if self.mapping.last else kept
 
     def _last(self) -> pd.DataFrame:
-        """Of the rows of each run the one that is last by the mapping's column."""
+        """Returns the row of each run with the highest value in the mapping's column ``last``."""
         name = self.mapping.last
         if "run_id" not in self.mapping.columns:
             raise UserError(f"last is {name}, but columns.run_id does not say which run a row is")
@@ -134,7 +134,7 @@ class _Reader:
         return self.source[last]
 
     def table(self) -> pd.DataFrame:
-        """A study's table of the source's rows."""
+        """Returns a study's table of the source's rows."""
         frame = pd.DataFrame(index=self.source.index)
         entries: dict[str, Values | Further] = {**self.mapping.columns, **self.mapping.more}
         columns = {column.name: column for column in columns_of(self.mapping)}
@@ -151,12 +151,13 @@ class _Reader:
         return frame.reindex(columns=[*columns]).astype(types)
 
     def _order(self, entries: dict[str, Values | Further]) -> list[str]:
-        """The entries' names, each behind those that its expression names."""
+        """Returns the entries' names, each behind those that its expression names."""
         graph: dict[str, set[str]] = {}
         for name, entry in entries.items():
             with self._located(name):
                 named = set(names(entry.expression)) if entry.expression else set()
-            graph[name] = named & set(entries) - {name}  # within its own it is the source's
+            # In its own expression a column's name stands for the source's column.
+            graph[name] = named & set(entries) - {name}
         if "L" in graph:
             graph["L"].add("status")
         try:
@@ -176,8 +177,8 @@ class _Reader:
     def _located(self, name: str) -> AbstractContextManager[None]:
         return located(self.file, "more" if name in self.mapping.more else "columns", name)
 
-    def unit_told(self) -> set[str]:
-        """The columns of a study's table whose unit the mapping or the source tells."""
+    def with_unit(self) -> set[str]:
+        """Returns the columns of a study's table whose unit the mapping or the source states."""
         own = {column.name: column.unit for column in columns_of(self.mapping)}
         entries = self.mapping.columns.items()
         return {n for n, e in entries if e.unit or self.units.get(e.column) == own[n]}
@@ -198,7 +199,7 @@ class _Reader:
         return _whole(values) if column.type == "int" else values
 
     def _column(self, name: str, entry: Values | Further, kind: str) -> pd.Series:
-        """The values of an entry that computes nothing, as texts or as floats."""
+        """Returns the values of an entry without an expression, as texts or as floats."""
         if entry.value is not None:
             values = pd.Series([entry.value] * len(self.source), self.source.index, dtype=object)
         else:
@@ -228,9 +229,9 @@ class _Reader:
         return words.map(known)
 
     def _computed(self, expression: str, frame: pd.DataFrame, name: str) -> pd.Series:
-        # Of one name ours counts: its unit is known.
+        # If both tables have a column of one name, ours is taken: its unit is known.
         theirs = self.source.drop(columns=frame.columns, errors="ignore")
-        given = _numbers(theirs) | _numbers(frame)
+        given = numbers(theirs) | numbers(frame)
         values = pd.Series(evaluate(expression, given, len(frame)), frame.index)
         # A run that diverged may have an infinite loss; one that completed is refused later.
         wrong = values.isna() | (np.isinf(values) & (name not in LOSSES))
@@ -242,7 +243,7 @@ class _Reader:
         return values
 
     def _as_numbers(self, cells: pd.Series, name: str) -> pd.Series:
-        # A whole number of any length is one in JSON lines; as a text it is read as infinite.
+        # JSON lines may hold a whole number of any length; pandas reads it as infinite from a text.
         texts = cells.map(lambda cell: str(cell) if type(cell) is int else cell)
         values = pd.to_numeric(texts, errors="coerce").astype(float)
         refuse_first(
@@ -257,13 +258,8 @@ class _Reader:
             raise UserError(f"the table has no column {column!r}{known}")
 
 
-def _numbers(frame: pd.DataFrame) -> dict[str, Array]:
-    numeric = frame.select_dtypes("number")
-    return {str(n): numeric[n].to_numpy(float, na_value=np.nan) for n in numeric}
-
-
 def _word(cell: Any) -> str | None:
-    """A cell's text; a whole number has no point, missing cells have none."""
+    """Returns a cell's text, without a point for whole numbers; None for a missing cell."""
     if isinstance(cell, float | np.floating):
         return None if np.isnan(cell) else str(int(cell)) if cell.is_integer() else str(cell)
     return None if cell is None or cell is pd.NA else str(cell)

@@ -1,4 +1,4 @@
-"""A mapping file, read, and the columns of the table that it makes; light, for the Snakefile."""
+"""Reads a mapping file, and says which columns its table has; light, for the Snakefile."""
 
 import hashlib
 from dataclasses import replace
@@ -37,7 +37,7 @@ def read_mapping(path: Path) -> Mapping:
 
 
 def columns_of(mapping: Mapping) -> tuple[Column, ...]:
-    """Returns the columns of a table that ``mapping`` makes: a study's, then its own."""
+    """Returns the columns of the table that ``mapping`` makes: a study's, then its own."""
     own = tuple(
         replace(column, description=f"{column.description}; here: {note}")
         if (note := mapping.columns[column.name].note if column.name in mapping.columns else "")
@@ -52,5 +52,5 @@ def columns_of(mapping: Mapping) -> tuple[Column, ...]:
 
 
 def digest_of(mapping: Mapping) -> str:
-    """Returns the SHA-256 of what a mapping says, however its file is laid out."""
+    """Returns the SHA-256 of a mapping's content, which the layout of its file does not change."""
     return hashlib.sha256(mapping.canonical_json().encode()).hexdigest()

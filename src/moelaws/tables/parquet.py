@@ -16,19 +16,6 @@ from moelaws.tables.schema import COLUMNS, IMPORTED_COLUMNS, SIMULATED_COLUMNS
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
 
-def arrow_schema(columns: Sequence[Column], metadata: Mapping[str, str] = {}) -> pa.Schema:
-    fields = [
-        pa.field(
-            c.name,
-            _ARROW[c.type],
-            nullable=c.nullable,
-            metadata={"unit": c.unit, "description": c.description},
-        )
-        for c in columns
-    ]
-    return pa.schema(fields, metadata=dict(metadata))
-
-
 def write_table(
     frame: pd.DataFrame,
     columns: Sequence[Column],
@@ -38,10 +25,9 @@ def write_table(
 ) -> None:
     """Writes ``frame`` atomically with exactly the declared columns, in their order.
 
-    The bytes depend on the content alone: no time, no pandas index. The digests of the files that
-    it was made of go with it.
-
-    A missing or undeclared column, a wrong type or a null where none may be is refused.
+    The bytes depend on the content alone: no time, no pandas index. ``made_of`` has the digests of
+    the files that the table was made of. A missing or undeclared column, a wrong type, and a null
+    in a column that may have none are refused.
     """
     missing = [c.name for c in columns if c.name not in frame.columns]
     extra = [name for name in frame.columns if name not in {c.name for c in columns}]
@@ -49,23 +35,29 @@ def write_table(
         raise UserError(
             f"{path}: these columns are missing: {missing}; these are not declared: {extra}"
         )
-    # Nulls are let in at first, so that a missing value is told from a wrong type.
+    # At first every column may have nulls, so that messages tell a missing value from a wrong type.
     types = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns])
+    fields = [
+        types.field(c.name)
+        .with_nullable(c.nullable)
+        .with_metadata({"unit": c.unit, "description": c.description})
+        for c in columns
+    ]
     try:
         table = pa.Table.from_pandas(
             frame[[c.name for c in columns]], schema=types, preserve_index=False
         )
         _refuse_nulls(table, columns, path)
-        table = table.cast(arrow_schema(columns, metadata))
+        table = table.cast(pa.schema(fields, metadata=dict(metadata)))
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
         raise UserError(f"{path}: {error}") from error
     write_parquet(path, table, made_of)
 
 
 def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
-    """Reads the table at ``path``; with ``columns`` given, those must be there with their types.
+    """Reads the table at ``path``, which must have the given ``columns`` with their types.
 
-    A damaged or foreign file, a missing column, a wrong type or null is refused.
+    A damaged or foreign file, a missing column, a wrong type, and a wrong null are refused.
     """
     table = read_parquet(path)
     for column in columns:
@@ -75,16 +67,16 @@ def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
         if kind != _ARROW[column.type]:
             raise UserError(f"{path}: column {column.name!r} is {kind}; it must be {column.type}")
     _refuse_nulls(table, columns, path)
-    # What pandas notes of an index is not read: it may be anything, and each column counts.
+    # Without pandas' notes, which may be damaged, an index is an ordinary column.
     frame: pd.DataFrame = table.replace_schema_metadata().to_pandas()
     return frame
 
 
 def read_study(path: Path) -> pd.DataFrame:
-    """Reads a study's table, each declared column there with its type.
+    """Reads a study's table, which must have each declared column with its type.
 
-    Of a simulated one, what only a training measures may be missing; of an imported one, what its
-    source does not tell.
+    A simulated table may lack the values that only a training measures, and an imported one those
+    that its source does not have.
     """
     said = notes(path)
     imported = IMPORTED_COLUMNS if "imported" in said else COLUMNS
@@ -97,7 +89,7 @@ def is_study(path: Path) -> bool:
 
 
 def notes(path: Path) -> dict[str, str]:
-    """Returns what ``write_table`` noted of a table; nothing where ``path`` is no Parquet file."""
+    """Returns the metadata of a table; it is empty if ``path`` is no Parquet file."""
     try:
         metadata = pq.read_schema(path).metadata or {}
     except UNREADABLE:

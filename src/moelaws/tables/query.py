@@ -1,4 +1,4 @@
-"""SQL over the tables of a tier and the record of the runs; it reads and changes nothing else."""
+"""Answers SQL over the tables of a tier and the record of the runs; it reads nothing else."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from moelaws.spec.errors import UserError
 from moelaws.tables.parquet import read_table
 
 RUNS, SCORES = "runs", "scores"
-MOST_ROWS = 1_000_000  # of an answer
+MAX_ROWS = 1_000_000  # of an answer
 # DuckDB refuses every file, every extension and every change of a setting.
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
@@ -28,27 +28,27 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
 
 
 class RefusedError(Exception):
-    """The SQL is not what a query may be; the text says why."""
+    """The SQL is not allowed in a query; the text says why."""
 
 
 class Answer(NamedTuple):
-    """The answer to a query: its columns' names and its rows, as JSON knows values."""
+    """The answer to a query: the names of its columns, and its rows of values that JSON has."""
 
     columns: list[str]
     rows: list[list[Any]]
 
 
 def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: int = 2) -> Answer:
-    """Answers ``sql``, in which a study's table goes by the study's name.
+    """Answers ``sql``, in which a study's table has the name of the study.
 
-    ``runs`` is the record of every run, a column for each dotted key; ``scores`` holds what kept
-    runs scored on tasks, a row for each run, step and task.
-    ``seconds`` count once the tables are read; DuckDB may take so many ``gigabytes`` of memory.
+    ``runs`` is the record of every run, with a column for each dotted key; ``scores`` has a row for
+    each run, step and task on which a run with kept weights was scored. DuckDB may take this many
+    ``gigabytes`` of memory, and this many ``seconds`` once the tables are read.
     """
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     scored = sorted(results.scores("x").parent.glob("*.parquet"))
     names = [*studies, RUNS, *([SCORES] if scored else [])]
-    # A table that is read is named in the text. Where none is, all may be meant: SHOW TABLES.
+    # Only tables that the text names are read. If it names none, as SHOW TABLES, all are read.
     named = [name for name in names if name.casefold() in sql.casefold()] or names
     tables = {name: _table(name, results, tier) for name in named}
     try:
@@ -64,7 +64,7 @@ def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: i
             "more with --memory-limit"
         ) from None
     except (duckdb.Error, RefusedError, RecursionError, ValueError) as error:
-        # Below the first paragraph DuckDB draws where in the SQL the mistake is.
+        # DuckDB's first paragraph is the reason; a drawing of the place in the SQL follows.
         reason = " ".join(str(error).split("\n\n")[0].split())
         raise UserError(
             f"query: {reason}; allowed is one SELECT, DESCRIBE, SUMMARIZE or EXPLAIN "
@@ -79,7 +79,7 @@ def answer(sql: str, tables: dict[str, pa.Table], seconds: int, gigabytes: int) 
 
     Raises:
         RefusedError: for any other statement, and for an answer that is too long.
-        duckdb.Error: for a mistake in the SQL, and for what reaches outside of the tables.
+        duckdb.Error: for a mistake in the SQL, and for SQL that reaches outside of the tables.
         TimeoutError: after that many ``seconds``.
     """
     config = {**LOCKED, "memory_limit": f"{gigabytes}GB"}
@@ -108,14 +108,14 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
         while name in columns:
             name += "_1"
         columns.append(name)
-    rows = cursor.fetchmany(MOST_ROWS + 1)
-    if len(rows) > MOST_ROWS:
-        raise RefusedError(f"the answer has more than {MOST_ROWS:,} rows; add a LIMIT")
+    rows = cursor.fetchmany(MAX_ROWS + 1)
+    if len(rows) > MAX_ROWS:
+        raise RefusedError(f"the answer has more than {MAX_ROWS:,} rows; add a LIMIT")
     return Answer(columns, [[_plain(value) for value in row] for row in rows])
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value as JSON knows it: a decimal as a number, a date or the like as text."""
+    """Returns a value that JSON has: a number for a decimal, a text for a date and the like."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -135,7 +135,7 @@ def _table(name: str, results: Results, tier: str) -> pa.Table:
 
 
 def _runs(results: Results) -> pa.Table:
-    """Returns a row for each run on record; what differs in type among runs is JSON text."""
+    """Returns a row for each run on record; a key whose type differs among runs is JSON text."""
     rows = [flatten(record.as_dict()) for record in all_records(results)]
     columns = dict.fromkeys(key for row in rows for key in row) or ["run_id"]
     return pa.table({column: _array([row.get(column) for row in rows]) for column in columns})

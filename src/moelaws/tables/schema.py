@@ -63,7 +63,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("code", "string", "1", "digest of the training code that made the run"),
 )
 
-# What the records of this project's own runs give beside these.
+# The columns of this project's own runs, whose records have some more.
 TRAINED_COLUMNS: tuple[Column, ...] = (
     *COLUMNS,
     Column(
@@ -83,14 +83,14 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
     Column("slice_positions", "string", "1", "that an expert on a slice sees: all, chunks or none"),
 )
 
-# Measured of a training alone: a simulated table has the columns without values.
+# Only a training has values of these: in a simulated table they are missing.
 _OF_A_TRAINING = ("epochs", "seconds", "tokens_per_second", "peak_memory", "code")
 SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
     replace(c, nullable=c.nullable or c.name in _OF_A_TRAINING) for c in COLUMNS
 )
 
-# Somebody else's runs: what their file does not tell is missing.
-_TOLD = ("run_id", "study", "source", "status")
+# The file of somebody else's runs need not have more than these.
+_REQUIRED = ("run_id", "study", "source", "status")
 IMPORTED_COLUMNS: tuple[Column, ...] = tuple(
-    replace(c, nullable=c.nullable or c.name not in _TOLD) for c in COLUMNS
+    replace(c, nullable=c.nullable or c.name not in _REQUIRED) for c in COLUMNS
 )

@@ -1,4 +1,4 @@
-"""A law's losses at a grid's points, with noise: for power analysis and tests of recovery."""
+"""Simulates a law's losses at a grid's points, for power analysis and tests of recovery."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -21,6 +21,7 @@ from moelaws.spec.study import Simulation as SimulationEntry
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.describe import describe
+from moelaws.tables.foreign import numbers
 from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
@@ -30,7 +31,7 @@ DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says oth
 class Simulation:
     """A simulated table: a row a run, with every column of a study's table.
 
-    What only a training measures has no values.
+    The columns that only a training measures have no values.
     """
 
     frame: pd.DataFrame
@@ -40,10 +41,10 @@ class Simulation:
 
 
 def simulation_entry(study: Study, law: str = "", **changes: Any) -> SimulationEntry:
-    """Returns the ``simulation`` entry of ``study``, or one of ``law`` at all its runs.
+    """Returns the ``simulation`` entry of ``study``, or an entry of ``law`` for all its runs.
 
-    The latter maps the columns as the study's fits do. ``changes`` are of the entry's other keys,
-    such as ``noise``; None leaves a key as it is.
+    The latter maps columns as the study's fits do. ``changes`` replace other keys of the entry,
+    such as ``noise``; a change of None leaves its key as it is.
     """
     entry = study.simulation
     if law:
@@ -64,8 +65,8 @@ def design(
     Args:
         sweep: the study's grid at a tier.
         rows: an expression over these columns (``spec.rows``); all rows by default.
-        repeats: how many seeds of each run; more than one are runs of their own, whose seeds
-            follow on the grid's.
+        repeats: how many seeds each run has; the further ones are runs of their own, with seeds
+            above the grid's.
         sweeps: names of the grid's sweeps to use; all runs by default.
     """
     chosen = [run for run in sweep.runs if not sweeps or set(sweeps) & set(run.sweeps)]
@@ -86,7 +87,7 @@ def design(
     frame = frame.astype(dict.fromkeys(floats, "float64"))
     frame = frame.assign(study=sweep.study.study, tier=sweep.tier)
     if rows.strip():
-        frame = frame[select(_numbers(frame), rows)].reset_index(drop=True)
+        frame = frame[select(numbers(frame), rows)].reset_index(drop=True)
     if frame.empty:
         raise UserError(
             f"rows expression {rows!r} selects none of the {len(runs)} runs of "
@@ -99,7 +100,7 @@ def design(
 def studys_mapping(study: Study, law: FittableLaw) -> dict[str, str]:
     """Returns variable -> column as in the study's first fit of this law; empty without one.
 
-    A study that fits another form of the law alone maps the same variables.
+    If the study fits only another form of the law, its mapping is taken.
     """
     entries = [fit for fit in study.fits if fit.law.partition(":")[0] == law.id]
     entries.sort(key=lambda fit: fit.law != law.ref)  # this form first, in the study's order
@@ -123,10 +124,10 @@ def simulate(
 
     A law of a logarithmic scale gets L = L_true exp(noise z), another L = L_true + noise z, with a
     standard normal z that follows from ``seed`` and the row's run alone: a run keeps its noise
-    whatever other rows, laws or coefficients are asked for.
+    whatever the other rows, the law and the coefficients are.
 
-    A variable that the design does not give is refused, and a value outside of its domain,
-    also where the noise takes the response there.
+    A variable that the design does not have is refused, and so is a value outside of its domain or
+    a response that the noise makes infinite or zero.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
     true = _predicted(law, params, variables, frame)
@@ -147,7 +148,7 @@ def simulate(
         out = out.assign(L_seed_sd=seeds.transform("std"))
     declared = [measured.pop(c.name, c) for c in SIMULATED_COLUMNS]
     declared += measured.values()
-    # Of what only a training measures there are the columns.
+    # Columns that only a training measures are added without values.
     out = out.reindex(columns=[column.name for column in declared])
     return Simulation(out, tuple(declared), variables, origins)
 
@@ -188,32 +189,24 @@ def _reseeded(run: Run, more: int) -> Run:
     return replace(run, run_id=config.run_id, config=config)
 
 
-def _numbers(frame: pd.DataFrame) -> dict[str, Array]:
-    return {
-        str(name): column.to_numpy(dtype=float)
-        for name, column in frame.items()
-        if pd.api.types.is_numeric_dtype(column)
-    }
-
-
 def _variables(
     frame: pd.DataFrame, law: FittableLaw, mapping: Mapping[str, str]
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Returns the law's variables, each within its domain, and where each is from."""
-    numbers = _numbers(frame)
-    response = law.response.name  # to come; a study's entry may map it
+    grid = numbers(frame)
+    response = law.response.name  # a study's entry may map it, but it is still to be simulated
     mapping = {name: column for name, column in mapping.items() if name != response}
     for name, column in mapping.items():
         known = name in VOCABULARY or any(name == v.name for v in law.variables)
-        if known and (column not in numbers or column == response):
+        if known and (column not in grid or column == response):
             raise UserError(
-                f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(numbers)}"
+                f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(grid)}"
             )
-    given = sources(law, mapping, [*(name for name in numbers if name != response), response])
-    values = {n: numbers[column] for n, column in given.columns.items() if n != response}
+    given = sources(law, mapping, [*(name for name in grid if name != response), response])
+    values = {n: grid[column] for n, column in given.columns.items() if n != response}
     origins = dict(given.columns)
     for step in given.derivations:
-        with np.errstate(all="ignore"):  # judged below
+        with np.errstate(all="ignore"):  # checked below
             values[step.result] = np.asarray(step.function(*(values[n] for n in step.needs)))
         origins[step.result] = step.text
     for name in values:
@@ -231,6 +224,6 @@ def _variables(
 
 
 def _normal(key: str) -> float:
-    """Returns a standard normal number that ``key`` alone decides, whatever NumPy's version."""
+    """Returns a standard normal number that depends on ``key`` alone, not on NumPy's version."""
     bits = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 12
     return NormalDist().inv_cdf((bits + 0.5) / 2**52)

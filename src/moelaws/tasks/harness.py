@@ -1,7 +1,7 @@
-"""Tasks for lm-evaluation-harness: a YAML file and its questions, for each task.
+"""Writes tasks for lm-evaluation-harness: for each task a YAML file and its questions.
 
-The harness then asks any model that transformers loads what ``moelaws bench`` asks a run, in the
-same tokens.
+The harness can then ask any model that transformers loads the questions that ``moelaws bench`` asks
+a run, in the same tokens.
 """
 
 import json
@@ -22,15 +22,15 @@ def write_for_harness(folder: Path, items: Iterable[Item]) -> list[Path]:
     """Writes ``NAME.yaml`` and ``NAME.jsonl`` for each task to ``folder``; returns the YAML files.
 
     Raises:
-        UserError: for a task that the harness has no such form for: one without choices, or whose
-            context differs between choices.
+        UserError: for a question with one choice alone or with a context for each choice, which
+            the harness' multiple choice does not have.
     """
     tasks = by_task(items)
     for task, questions in tasks.items():
         if any(isinstance(item.context, tuple) or len(item.choices) == 1 for item in questions):
             raise UserError(
                 f"the task {task} has questions with a context for each choice or with one choice "
-                "alone, which the harness' multiple choice has not; name other tasks"
+                "alone, which the harness' multiple choice does not have; name other tasks"
             )
     folder.mkdir(parents=True, exist_ok=True)
     files = []

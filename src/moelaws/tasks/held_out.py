@@ -1,12 +1,13 @@
-"""Tasks from a corpus' own held-out documents, so that any run can be asked without a download.
+"""Tasks from a corpus' own held-out documents: they need no download, and every run has them.
 
 - ``continuation_16`` and ``continuation_64``: which of four texts of so many characters comes next?
   The other three continue other documents.
-- ``brackets``: which bracket closes here? Equally often each of those that the text has.
-- ``indentation``: is the next line of code indented less, equally or more? Equally often each.
+- ``brackets``: which bracket closes here? Each kind in the text is right equally often.
+- ``indentation``: is the next line of code indented less, equally or more? Each is right equally
+  often.
 
-A question is asked where a word ends, a bracket closes or a line ends, and its context is what
-comes before. The same documents and seed give the same items under every version of NumPy.
+A question is asked where a word ends, a bracket closes or a line ends, and the text before it is
+its context. The same documents and seed give the same items under every version of NumPy.
 """
 
 import re
@@ -20,26 +21,27 @@ from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item
 
-CONTEXT = 160  # characters before a question, at the most
+CONTEXT = 160  # characters before a question, at most
 LENGTHS = (4, 16, 64)  # characters of a continuation
 ITEMS = 180  # of a task
-FEWEST = 60  # of a task that is worth asking: its accuracy is known to some 0.06
-PER_DOCUMENT = 8  # items of a task, at the most
-DOCUMENTS = 1000  # that are read, at the most: they are in a random order
+FEWEST = 60  # items of a task that is worth asking: its accuracy has an error of about 0.06
+PER_DOCUMENT = 8  # items of a task and kind, at most
+DOCUMENTS = 1000  # that are read, at most: they are in a random order
 LONGEST = 1 << 15  # characters of each that are read
 CLOSING = ")]}"
 STEP = 4  # spaces of an indentation
 
-# Contexts of words end in a letter or digit, which byte-level tokenizers do not join with what is
-# none: a choice is then tokens of its own. No context ends in spaces, which harnesses move.
+# Contexts end in a letter or digit, and the next character is neither: byte-level tokenizers do not
+# join these, so that a choice has tokens of its own. No context ends in spaces, as harnesses move
+# them to the choice.
 _WORD_ENDS = re.compile(r"(?<=[A-Za-z0-9])(?=[^\w'])")
 _CLOSING = re.compile(rf"(?<=[A-Za-z0-9])[{re.escape(CLOSING)}]")
-# A line that is not blank, and the next one, which may be a first one in its turn.
+# A line that is not blank, followed by another one, which the next match may begin with.
 _TWO_LINES = re.compile(r"^(?P<line>(?P<here> *)\S(?:.*\S)?)(?=\n(?P<next> *)\S)", re.M)
 
 
 class Place(NamedTuple):
-    """Where a question can be asked: ``text[:at]`` is before it. ``kind`` is what is balanced."""
+    """A place for a question, behind ``text[:at]``; there are equally many of each ``kind``."""
 
     document: int
     at: int
@@ -47,10 +49,10 @@ class Place(NamedTuple):
 
 
 def held_out_items(corpus: PreparedCorpus, seed: int = 0) -> list[Item]:
-    """Returns the items of all tasks that the held-out documents of ``corpus`` have enough for.
+    """Returns the items of each task for which the held-out documents of ``corpus`` suffice.
 
     Raises:
-        UserError: where they have enough for none.
+        UserError: if they suffice for none.
     """
     texts = documents(corpus)
     items = [
@@ -70,7 +72,7 @@ def documents(corpus: PreparedCorpus) -> list[str]:
     """Returns the texts of the held-out documents, or of the first ``DOCUMENTS`` of them."""
     tokenizer = Tokenizer.load(corpus.folder / TOKENIZER)
     starts = corpus.validation_starts[: DOCUMENTS + 1].tolist()
-    # No token is longer than a document: so many tokens have at least so many characters.
+    # A token has at least one character, so that ``LONGEST`` tokens are enough.
     texts = (corpus.validation[a : min(b - 1, a + LONGEST)] for a, b in pairwise(starts))
     return [tokenizer.decode(tokens.tolist())[:LONGEST] for tokens in texts]
 
@@ -138,9 +140,10 @@ def indentations(texts: Sequence[str], seed: int) -> list[Item]:
 def _chosen(
     texts: Sequence[str], kinds: Callable[[str], Iterator[tuple[int, int]]], seed: int
 ) -> list[Place]:
-    """Draws places, equally many of each kind and few in one document; none where few are there.
+    """Draws places, equally many of each kind and few in one document.
 
-    ``kinds`` yields the places of a text, each with its kind.
+    ``kinds`` yields the places of a text, each with its kind. There are none if the texts have too
+    few.
     """
     by_kind: dict[int, list[Place]] = {}
     for document, text in enumerate(texts):
@@ -160,7 +163,7 @@ def _chosen(
         [by_kind[kind][i] for i in random_order(len(by_kind[kind]), seed, len(texts) + kind)[:each]]
         for kind in sorted(by_kind)
     ]
-    # By turns, so that any first part of the items is balanced too.
+    # The kinds take turns, so that the first n items are balanced for every n.
     return [place for turn in zip(*shuffled, strict=True) for place in turn]
 
 

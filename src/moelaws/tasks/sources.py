@@ -1,6 +1,6 @@
 """Where tasks come from: held-out documents, a task file, or a bundled task.
 
-Light, for the Snakefile checks the words that name them at every parse.
+This module is light, because the Snakefile checks the words that name tasks at every parse.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,12 @@ OLMO = "olmo:"
 
 
 def is_file(source: str) -> bool:
-    """Returns whether a word names a task file."""
+    """Tells whether a word names a task file."""
     return source != HELD_OUT and not source.startswith(OLMO)
 
 
 def check_sources(sources: Iterable[str], where: object) -> None:
-    """Refuses a word of the project that names no tasks, or none that Snakemake can read.
-
-    Raises:
-        UserError: naming ``where`` the word stands, and what is allowed.
-    """
+    """Refuses a word that names no tasks, or none that Snakemake can read; it stands ``where``."""
     with located(where, "tasks"):
         for source in sources:
             check_source(source)

@@ -21,6 +21,7 @@ from moelaws.records.code import PACKAGE, training_code
 from moelaws.records.progress import Report
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError, listed
+from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
 
@@ -35,7 +36,7 @@ _PACKED = (".parquet", ".png", ".pdf", ".safetensors")  # compression would hard
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 _TEXT = """\
-The sweep of {studies}, tier {tier}: {runs} runs, losses {source}
+The sweep of {studies}, tier {tier}: {runs}, losses {source}
 
 This archive holds a finished sweep of moelaws, which trains grids of Mixture-of-Experts language
 models, fits scaling laws to their losses and judges what papers claim of them.
@@ -99,7 +100,8 @@ def write(
     }
     words = {**overrides, "studies": studies}.items()
     text = _TEXT.format(
-        **{**about, "studies": " and ".join(jobs.studies), "commit": code["commit"] or "unknown"},
+        **{**about, "studies": " and ".join(jobs.studies), "commit": code["commit"] or "unknown"}
+        | {"runs": counted(len(records), "run")},
         root=jobs.folder.root,
         explore=jobs.folder.explore,
         config=shlex.join(["--config", *(f"{key}={_flow(value)}" for key, value in words)]),

@@ -27,7 +27,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.study import Reader, Study, Tier, reads_speed, reads_weights, sweep_of
-from moelaws.tables.kept_weights import kept_runs
+from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_sources, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study

@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +17,13 @@ from moelaws.tasks.harness import write_for_harness
 from moelaws.tasks.held_out import held_out_items
 from moelaws.tasks.item import Item, by_task
 from moelaws.training import weights
+from optional_package import need
 
-REQUIRED = os.environ.get("MOELAWS_EXPORTS") == "required"
 ITEMS = 24  # of each task
 
 
 @pytest.fixture(scope="module")
-def asked(config, corpus):
+def questions(config, corpus):
     """(items of each task, ours) of a trained run, with a question that has no context."""
     _, results = corpus
     folder = results.corpus(config.corpus.corpus_id)
@@ -38,17 +36,15 @@ def asked(config, corpus):
     return by_task(items), score(model, tokenizer, items, config.model.context)
 
 
-@pytest.mark.skipif(not REQUIRED and find_spec("lm_eval") is None, reason="lm-eval is not here")
-def test_the_harness_gives_our_numbers(config, corpus, asked, tmp_path, monkeypatch):
+def test_the_harness_gives_our_numbers(config, corpus, questions, tmp_path, monkeypatch):
     for variable in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.setenv(variable, "1")
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    import lm_eval
-    from lm_eval.tasks import TaskManager
-
+    lm_eval = need("lm_eval", __file__)
+    TaskManager = need("lm_eval.tasks", __file__).TaskManager
     _, results = corpus
     export(results, config.run_id, tmp_path / "exported")
-    tasks, ours = asked
+    tasks, ours = questions
     write_for_harness(tmp_path / "tasks", [item for of_task in tasks.values() for item in of_task])
     theirs = lm_eval.simple_evaluate(
         model="hf",
@@ -73,8 +69,8 @@ def test_the_harness_gives_our_numbers(config, corpus, asked, tmp_path, monkeypa
         assert np.mean(bits) == pytest.approx(scored.bits_per_byte, rel=1e-5)
 
 
-def test_each_task_is_a_file_of_its_own_that_names_its_questions(asked, tmp_path):
-    tasks, _ = asked
+def test_each_task_is_a_file_of_its_own_that_names_its_questions(questions, tmp_path):
+    tasks, _ = questions
     items = [item for of_task in tasks.values() for item in of_task]
     for file in write_for_harness(tmp_path / "new", items):
         about = yaml.safe_load(file.read_text())

@@ -7,12 +7,11 @@ from functools import partial
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
+from command_line import printed
 from exported_models import DENSE, EXPERTS
 from full_disk import files_of_at_most
 from killed import killed_at
-from moelaws.cli import cli
 from moelaws.corpus.shards import file_record
 from moelaws.exports.hf.folder import MARK, export
 from moelaws.files.atomic import read_json, write_json
@@ -39,18 +38,15 @@ def is_whole(folder):
 
 def test_the_command_writes_the_folder(corpus, config, tmp_path):
     folder = tmp_path / "not" / "there" / "yet"
-    words = ["export", "hf", config.run_id[:9], "--to", str(folder)]
-    done = CliRunner().invoke(
-        cli, [*words, "--results", str(corpus[1].root), "--json"], catch_exceptions=False
-    )
-    printed = json.loads(done.output)
+    words = ["export", "hf", config.run_id[:9], "--to", folder, "--results", corpus[1].root]
+    answer = json.loads(printed(*words, "--json"))
     assert sorted(os.listdir(folder)) == sorted(FILES)
     assert is_whole(folder)
     assert len({path.stat().st_mode for path in folder.iterdir()}) == 1  # who reads one reads all
-    assert printed["run_id"] == config.run_id
-    assert printed["architecture"] == "Qwen3MoeForCausalLM"
-    assert printed["bytes"] == sum(printed["files"].values())
-    assert printed["files"]["config.json"] == (folder / "config.json").stat().st_size
+    assert answer["run_id"] == config.run_id
+    assert answer["architecture"] == "Qwen3MoeForCausalLM"
+    assert answer["bytes"] == sum(answer["files"].values())
+    assert answer["files"]["config.json"] == (folder / "config.json").stat().st_size
 
 
 def test_the_card_tells_what_was_measured(corpus, config, write, tmp_path):

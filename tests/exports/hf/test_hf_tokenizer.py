@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, processors
 
@@ -51,6 +51,7 @@ TEXTS = st.text() | st.text("def lamb():\n\t<|endoftext_|><s> é漢🙂", max_si
 
 @pytest.mark.parametrize("name", PAIRS)
 @given(text=TEXTS)
+@example(text="a lambda, which is a token that was added")
 def test_any_text_has_the_corpus_tokens(name, text):
     mine, theirs = PAIRS[name]
     assert theirs.encode(text).ids == mine.encode(text)
@@ -72,6 +73,6 @@ def test_a_literal_end_is_text_unless_a_reader_asks_otherwise(name):
     mine, theirs = PAIRS[name]
     text = exported.end_of_document_text(json.loads(CORPUS[name]))
     assert mine.end_of_document not in theirs.encode(text).ids
-    asked = Tokenizer.from_str(theirs.to_str())
-    asked.encode_special_tokens = False
-    assert asked.encode(text).ids == [mine.end_of_document]
+    reader = Tokenizer.from_str(theirs.to_str())
+    reader.encode_special_tokens = False
+    assert reader.encode(text).ids == [mine.end_of_document]

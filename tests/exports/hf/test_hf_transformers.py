@@ -23,6 +23,7 @@ from moelaws.exports.hf.architecture import architecture_of, config
 from moelaws.exports.hf.folder import export
 from moelaws.files.atomic import read_json
 from moelaws.training.weights import load
+from optional_package import need
 
 TOLERANCE = 1e-5  # of the largest logit
 TEXTS = [Path(os.__file__).read_text("utf-8"), "naïve 漢字 🙂\r\n\t  é", "<|endoftext|>", ""]
@@ -36,12 +37,8 @@ RUNS = {
 
 @pytest.fixture(scope="session")
 def transformers():
-    stop = pytest.fail if os.environ.get("MOELAWS_EXPORTS") == "required" else pytest.skip
     os.environ["HF_HUB_OFFLINE"] = "1"  # it is read when the library is loaded
-    try:
-        import transformers
-    except ImportError:
-        stop("transformers is not installed; this file's first lines say how to run its tests")
+    transformers = need("transformers", __file__)
     transformers.utils.logging.enable_propagation()  # to where warnings are caught
     transformers.utils.logging.disable_progress_bar()
     return transformers

@@ -12,8 +12,8 @@ FITS = (
     "What fits has mlp: swiglu. Dense models fit with and without qk_norm; models with experts fit "
     "with qk_norm: true and n_shared: 0, or with qk_norm: false and normalize_top_k: true"
 )
-# Grouped matrix products, which transformers prefers for experts, take rows of whole 16 bytes: of
-# so many numbers in bf16.
+# Transformers prefers grouped matrix products for experts. Their rows must have a multiple of 16
+# bytes, which are this many numbers in bf16.
 GROUPED = 8
 
 
@@ -21,15 +21,16 @@ GROUPED = 8
 class Architecture:
     """A model of transformers.
 
-    All of them have RMSNorm before attention and feed-forward, SwiGLU, no biases, and experts that
-    are chosen by the softmax over all of them. They differ in what follows.
+    Each of them has RMSNorm before attention and feed-forward, SwiGLU, no biases, and experts that
+    are chosen by the softmax over all experts. They differ in these fields.
     """
 
     name: str  # of the class, as config.json has it
     model_type: str
-    # RoPE turns neighbouring entries of a head, as here; otherwise one half of it with the other.
+    # RoPE turns neighbouring entries of a head together, as moelaws does; otherwise it turns the
+    # first half of the head with the second.
     turns_neighbours: bool = False
-    # The router adds a bias to the scores by which it chooses experts; 0 has no effect.
+    # The router adds a bias to the scores by which it chooses experts; an export sets it to 0.
     has_router_bias: bool = False
 
 
@@ -81,11 +82,7 @@ def _obstacles(model: Model) -> Iterator[str]:
 
 
 def config(model: Model) -> dict[str, Any]:
-    """Returns the content of config.json; the weights are in fp32.
-
-    Raises:
-        UserError: as ``architecture_of``.
-    """
+    """Returns the content of config.json, or refuses the model as ``architecture_of`` does."""
     architecture = architecture_of(model)
     end_of_document = model.vocab_size - 1
     return {
@@ -101,7 +98,7 @@ def config(model: Model) -> dict[str, Any]:
         "hidden_act": "silu",
         "rms_norm_eps": EPSILON,
         "rope_parameters": {"rope_type": "default", "rope_theta": model.rope_theta},
-        "rope_theta": model.rope_theta,  # where versions before 5 look for it
+        "rope_theta": model.rope_theta,  # transformers before version 5 reads it here
         "max_position_embeddings": model.context,
         "tie_word_embeddings": model.tied_embeddings,
         "bos_token_id": end_of_document,  # it stands before each document, too
@@ -115,7 +112,7 @@ def _feed_forward(model: Model) -> dict[str, Any]:
     if isinstance(ffn, DenseFFN):
         return {"intermediate_size": ffn.d_ffn}
     widths: dict[str, Any] = {
-        # Without dense layers transformers builds nothing of this width, but wants a number.
+        # Transformers needs a number here, even if no layer is dense and nothing has this width.
         "intermediate_size": ffn.d_ffn or ffn.d_expert,
         "moe_intermediate_size": ffn.d_expert,
     }

@@ -1,4 +1,4 @@
-"""The folder of an exported run: whole or not there, and never in the place of anything else."""
+"""Writes the folder of an exported run, whole or not at all, and never over other files."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 from moelaws.training.weights import check_exists, load
 
-MARK = "moelaws.json"  # what was exported, and every file with its SHA-256
+MARK = "moelaws.json"  # names the run that was exported, and every file with its SHA-256
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,14 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
         UserError: where no weights are kept, no architecture of transformers fits, the corpus is
             not there, or ``folder`` holds something else or cannot be written.
     """
-    summary = _completed(results, run_id)
+    kept = results.kept(run_id)
+    check_exists(kept)
+    if (status := read_json(kept)["status"]) != "completed":
+        raise UserError(
+            f"run {run_id} ended as {status} and left no weights; only a completed run can be "
+            "exported"
+        )
+    summary = parse(RunSummary, read_json(results.summary(run_id)), results.summary(run_id))
     folder = folder.resolve()
     check_folder(folder, run_id)
     run = parse(RunConfig, read_json(results.run(run_id) / "config.json"), results.run(run_id))
@@ -77,29 +84,8 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
     return Export(run_id, folder, fitting.name, sizes)
 
 
-def _completed(results: Results, run_id: str) -> RunSummary:
-    """Returns the summary of a run whose weights were kept.
-
-    Raises:
-        UserError: where they were not, or the run has none, for it diverged or lacked memory.
-    """
-    kept = results.kept(run_id)
-    check_exists(kept)
-    status = read_json(kept)["status"]
-    if status != "completed":
-        raise UserError(
-            f"run {run_id} ended as {status} and left no weights; only a completed run can be "
-            "exported"
-        )
-    return parse(RunSummary, read_json(results.summary(run_id)), results.summary(run_id))
-
-
 def corpus_tokenizer(folder: Path, run: RunConfig) -> dict[str, Any]:
-    """Returns tokenizer.json of the run's prepared corpus in ``folder``.
-
-    Raises:
-        UserError: where the corpus is not there, is another one, or its tokenizer was changed.
-    """
+    """Returns tokenizer.json of the run's corpus in ``folder``, which must be unchanged."""
     corpus, path = PreparedCorpus.open(folder, verify=False), folder / TOKENIZER
     if corpus.corpus != run.corpus:
         raise UserError(f"{folder} is not the corpus of run {run.run_id}")
@@ -108,16 +94,12 @@ def corpus_tokenizer(folder: Path, run: RunConfig) -> dict[str, Any]:
             f"{path} is damaged or was changed; delete {folder} and prepare the corpus again"
         )
     data = parse_json(path.read_bytes(), path)
-    assert isinstance(data, dict)  # for PreparedCorpus has read it
+    assert isinstance(data, dict)  # PreparedCorpus has checked it
     return data
 
 
 def check_folder(folder: Path, run_id: str) -> None:
-    """Refuses a place for the export that is not empty, unless it is an earlier export of the run.
-
-    Raises:
-        UserError: with what lies there.
-    """
+    """Refuses a place for the export that holds anything but an earlier export of the run."""
     if not folder.exists():
         return
     if not folder.is_dir():

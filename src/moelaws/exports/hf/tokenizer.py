@@ -1,8 +1,8 @@
 """The tokenizer of a corpus as files that transformers loads, with the end of a document.
 
-The corpus' own tokenizer.json knows nothing of the end of a document (``corpus.tokenizer``), but a
-model must be able to write it. It becomes a special token here. By ``split_special_tokens``
-transformers still reads every text as training did: as text, whatever it contains.
+The corpus' own tokenizer.json has no entry for the end of a document (``corpus.tokenizer``), but a
+model must be able to write it, so it becomes a special token here. ``split_special_tokens`` makes
+transformers read the characters of that token in a text as text, as training did.
 """
 
 from typing import Any
@@ -11,15 +11,16 @@ TEXT = "<|endoftext|>"  # as GPT-2 calls it
 
 
 def tokenizer(data: dict[str, Any], end_of_document: int) -> dict[str, Any]:
-    """Returns tokenizer.json from ``data``, that of the corpus, with one entry more.
+    """Returns ``data``, the tokenizer.json of the corpus, with an entry for the end of a document.
 
     A pretrained file may ask for truncation, padding, or tokens around each text. The corpus was
-    made without, and so is what is returned.
+    prepared without these, so they are removed.
     """
     text = end_of_document_text(data)
-    # It is an entry of the model too: the library numbers added tokens by counting the entries,
-    # which is wrong where a pretrained vocabulary has gaps.
-    vocabulary = data["model"]["vocab"] | {text: end_of_document}
+    # Added tokens become entries of the model too. Otherwise the library numbers them by counting
+    # the entries, which is wrong beside the new one and where a pretrained vocabulary has gaps.
+    known = data.get("added_tokens", [])
+    vocabulary = data["model"]["vocab"] | {token["content"]: token["id"] for token in known}
     added = {
         "id": end_of_document, "content": text, "single_word": False, "lstrip": False,
         "rstrip": False, "normalized": False, "special": True,
@@ -29,8 +30,8 @@ def tokenizer(data: dict[str, Any], end_of_document: int) -> dict[str, Any]:
         "truncation": None,
         "padding": None,
         "post_processor": None,
-        "added_tokens": [*data.get("added_tokens", []), added],
-        "model": {**data["model"], "vocab": vocabulary},
+        "added_tokens": [*known, added],
+        "model": {**data["model"], "vocab": vocabulary | {text: end_of_document}},
     }
 
 
@@ -58,6 +59,6 @@ def tokenizer_config(data: dict[str, Any], context: int) -> dict[str, Any]:
 
 
 def generation_config(end_of_document: int) -> dict[str, Any]:
-    """Returns generation_config.json: a document ends, and batches are padded, by that token."""
+    """Returns generation_config.json: that token ends a document and pads a batch."""
     names = ("bos_token_id", "eos_token_id", "pad_token_id")
     return dict.fromkeys(names, end_of_document)

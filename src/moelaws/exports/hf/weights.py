@@ -20,11 +20,11 @@ INDEX = "model.safetensors.index.json"
 
 
 def to_halves(rows: Tensor, width: int) -> Tensor:
-    """Reorders what a head of ``width`` W has: first its entries 0, 2, 4, ..., then 1, 3, 5, ...
+    """Reorders the rows of each head of ``width`` W: the even ones 0, 2, 4, ... come first.
 
-    ``rows`` is (H W, D), or (W,) for the gain of a norm. Here RoPE turns the entries 2 j and
-    2 j + 1 of a head by one angle, in transformers the entries j and j + W / 2. Where queries and
-    keys are reordered alike, their products are the same.
+    ``rows`` is (H W, D), or (W,) for the gain of a norm. In moelaws RoPE turns the entries 2 j and
+    2 j + 1 of a head by one angle, in transformers the entries j and j + W / 2. Queries and keys
+    are reordered alike, so that their products stay the same.
     """
     heads = rows.reshape(-1, width // 2, 2, *rows.shape[1:])
     return heads.transpose(1, 2).reshape(rows.shape)
@@ -33,9 +33,10 @@ def to_halves(rows: Tensor, width: int) -> Tensor:
 def convert(
     model: Model, architecture: Architecture, weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Returns the fp32 ``weights`` by transformers' names, as views where the order is the same.
+    """Returns the fp32 ``weights`` by transformers' names; they are views unless reordered.
 
-    Experts stand one by one, as in published checkpoints; transformers stacks them as it loads.
+    Each expert has tensors of its own, as in published checkpoints; transformers stacks them when
+    it loads them.
     """
     tensors = {"model.embed_tokens.weight": weights["embedding"]}
     for i in range(model.n_layers):
@@ -100,9 +101,6 @@ def write(folder: Path, tensors: Mapping[str, Tensor], largest: int = SHARD) -> 
     """Writes ``tensors`` to ``folder``: one file, or shards of ``largest`` bytes with an index.
 
     Only one shard at a time is copied in memory.
-
-    Raises:
-        UserError: where they cannot be written, such as for a full disk.
     """
     shards = _shards(tensors, largest)
     names = (
@@ -111,7 +109,7 @@ def write(folder: Path, tensors: Mapping[str, Tensor], largest: int = SHARD) -> 
         else [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
     )
     for file, shard in zip(names, shards, strict=True):
-        # Copies, for two tensors of a file may not share memory.
+        # Copies, because safetensors refuses two tensors of a file that share memory.
         copies = {name: tensors[name].clone(memory_format=CONTIGUOUS) for name in shard}
         write_tensors(folder / file, copies, {"format": "pt"})
     if len(shards) > 1:
@@ -122,7 +120,7 @@ def write(folder: Path, tensors: Mapping[str, Tensor], largest: int = SHARD) -> 
 
 
 def _shards(tensors: Mapping[str, Tensor], largest: int) -> list[list[str]]:
-    """Returns the names in each file, in their order."""
+    """Returns the names of the tensors in each file, in order."""
     shards: list[list[str]] = [[]]
     filled = 0
     for name, tensor in tensors.items():
