@@ -29,7 +29,7 @@ SPARSITIES = st.sampled_from([0.0, 0.5, 0.9, 0.98])
 
 
 @given(COMPUTES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_chinchilla_splits_a_budget_as_its_closed_form(C):
     p = CHINCHILLA.params
     a, b = p["alpha"], p["beta"]
@@ -40,7 +40,7 @@ def test_chinchilla_splits_a_budget_as_its_closed_form(C):
 
 
 @given(COMPUTES, st.sampled_from([0.5, 0.9, 0.98]))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_sparsity_law_has_its_best_size_at_the_ceiling_of_sparsity(C, ceiling):
     best = optimal_size(SPARSITY.params, ceiling, C)
     plan = SPARSITY.best(Constraints(C, max_sparsity=ceiling))
@@ -59,7 +59,7 @@ def test_memory_brings_out_the_papers_best_sparsity_of_a_size(N, C, S):
 
 
 @given(COMPUTES, SPARSITIES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_joint_loss_has_its_closed_form_at_each_sparsity(C, S):
     law = replace(JOINT, S=S)
     closed = compute_optimal(at_experts(JOINT.params, 1 / (1 - S)), C)
@@ -78,7 +78,7 @@ LIMITS = st.builds(
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 @given(limits=LIMITS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_no_plan_of_a_fine_grid_is_better_than_the_best(law, limits):
     """Plans by brute force, from the constraints alone."""
     N_active, S = np.meshgrid(np.geomspace(1e4, 1e13, 901), [0.0, *np.linspace(0, 1, 31)[1:-1]])
@@ -94,7 +94,7 @@ def test_no_plan_of_a_fine_grid_is_better_than_the_best(law, limits):
 
 
 @given(limits=LIMITS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_regret_is_none_under_the_own_law_and_negative_nowhere(limits):
     minimax = Minimax(LAWS, limits)
     for own, truth in enumerate(minimax.truths):
@@ -109,7 +109,7 @@ def test_regret_is_none_under_the_own_law_and_negative_nowhere(limits):
 
 
 @given(limits=LIMITS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_no_plan_of_the_space_is_more_robust_than_the_robust_one(limits):
     minimax = Minimax(LAWS, limits)
     worst = float(minimax.worst(minimax.robust()))

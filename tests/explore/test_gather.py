@@ -65,7 +65,7 @@ def test_a_law_between_the_points_of_its_grid(data, published, name):
             for name, x in measured.items()
         }
         point["S"] = 1 - point["S"]
-        exact = float(form.predict(report.part({}).estimates(), point))
+        exact = float(form.predict(report.group({}).estimates(), point))
         errors.append(abs(interpolated(law, point) - exact))
     assert np.median(errors) < 0.003  # nats
     assert max(errors) < 0.008

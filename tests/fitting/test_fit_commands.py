@@ -40,7 +40,7 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
     at = ("N=2e9", "S=0.5", "C=1e21")
     result = _run("eval", "sparsity.isoflop", *at, "--params", out, "--json")
     data = json.loads(result.stdout)
-    group = read_fit(out).part({"C": 1e21})
+    group = read_fit(out).group({"C": 1e21})
     assert data["params"] == group.estimates()
     assert data["inputs"] == {"N": 2e9, "S": 0.5, "C": 1e21}
     assert data["unit"] == "nats/token"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from moelaws import laws
 from moelaws.cli import cli
 from moelaws.files.atomic import read_json, write_json
-from moelaws.fitting.report import draws_path, part_draws, read_draws, read_fit, write_fit
+from moelaws.fitting.report import draws_path, group_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.spec.errors import UserError
 
@@ -90,17 +90,17 @@ def test_groups_of_tiny_values_are_kept_apart(dense, tmp_path):
     write_fit(report, tmp_path / "f.json")
     back = read_fit(tmp_path / "f.json")
     for group in report.parts:
-        assert part_draws(tmp_path / "f.json", back, group).shape == (5, 5)
+        assert group_draws(tmp_path / "f.json", back, group).shape == (5, 5)
         rows, _ = selected_rows(table, LAW, entry(LAW, **fields), group.where)
         assert rows.sum() == 90
 
 
 def test_group_by_value(split):
-    assert split.part({"C": 1e21, "N": 3.0}).where == {"C": 1e21}
+    assert split.group({"C": 1e21, "N": 3.0}).where == {"C": 1e21}
     with pytest.raises(UserError, match="give C=VALUE, one of 3e"):
-        split.part({})
+        split.group({})
     with pytest.raises(UserError, match=r"C is 5e\+20; it must be one of"):
-        split.part({"C": 5e20})
+        split.group({"C": 5e20})
 
 
 def test_draws_of_another_fit_are_refused(split, tmp_path):
@@ -109,7 +109,7 @@ def test_draws_of_another_fit_are_refused(split, tmp_path):
     back = read_fit(path)
     split.draws.iloc[:-1].to_parquet(draws_path(path), index=False)
     with pytest.raises(UserError, match="the draws of another fit"):
-        part_draws(path, back, back.parts[0])
+        group_draws(path, back, back.parts[0])
 
 
 def test_foreign_files_are_refused(tmp_path):
@@ -171,7 +171,7 @@ def test_a_broken_report_is_refused_in_a_line(keys, value, message, written, tmp
     assert str(caught.value).startswith(str(tmp_path / "fit.json"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_whatever_a_report_holds_is_read_or_refused(data, written):
     """Never a traceback: a user's error, or a prediction."""

@@ -34,7 +34,7 @@ def _case(kind, law_id, seed):
     return Objective(model, observed, delta, rng.random(model.n), unit), theta
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=seeds, delta=st.floats(1e-6, 10))
 def test_huber_loss_is_scipys(seed, delta):
     r = np.random.default_rng(seed).normal(0, 2 * delta, 50)
@@ -42,7 +42,7 @@ def test_huber_loss_is_scipys(seed, delta):
     assert huber(r, np.inf) == pytest.approx(r**2 / 2)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_values_are_the_sums_that_they_are_named_after(seed):
     sums = {
@@ -58,7 +58,7 @@ def test_values_are_the_sums_that_they_are_named_after(seed):
 
 @pytest.mark.parametrize("law_id", ["chinchilla", "sparsity.loss"])
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_gradient_and_hessian_are_derivatives_of_the_value(law_id, kind, seed):
     objective, theta = _case(kind, law_id, seed)
@@ -75,7 +75,7 @@ def test_gradient_and_hessian_are_derivatives_of_the_value(law_id, kind, seed):
     assert hessian[0] == pytest.approx((up - down) / (2 * h), rel=1e-3, abs=1e-4 * scale)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=seeds, delta=st.sampled_from([1e-3, 0.1, 1.0, np.inf]))
 def test_the_majoriser_touches_a_linear_law_from_above(seed, delta):
     """f(x + s) <= f(x) + g s + s'As/2 for every step: why a step along it cannot ascend."""

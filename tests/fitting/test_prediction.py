@@ -80,7 +80,7 @@ def _columns(law, points):
 @pytest.mark.parametrize(
     "domains", [(POSITIVE, POSITIVE), (POSITIVE, SPARSITY, POSITIVE), (NOT_NEGATIVE, SPARSITY)]
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_random_clouds(domains, seed):
     law = _with(*domains)
@@ -98,7 +98,7 @@ def test_random_clouds(domains, seed):
     assert (outside(law, support, _columns(law, queries)) == beyond)[clear].all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 40), spread=st.floats(1e-3, 20))
 def test_rows_and_what_lies_between_them_are_inside(seed, n, spread):
     """Whatever the rows: few, on a line, at large or small spread."""

@@ -51,7 +51,7 @@ def test_the_published_widths_follow_from_their_ratios(size: int) -> None:
             assert widths.r == pytest.approx(experts / attention, rel=0.01)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     r=st.floats(0.25, 1.3),
     d_base=st.sampled_from([384, 512, 768, 1024]),

@@ -66,7 +66,7 @@ def test_it_has_the_parameters_that_rows_can_tell(ref, constant, left):
 
 
 @pytest.mark.parametrize(("ref", "constant", "left"), CASES)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nothing_is_lost_and_nothing_is_left_open(ref, constant, left, seed):
     """As many directions of the whole law move predictions as the reduced one has parameters."""

@@ -66,7 +66,7 @@ questions = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(questions, min_size=1, max_size=4))
 def test_each_choice_is_as_likely_as_its_tokens_one_by_one(model, tokenizer, items):
     items = [item.model_copy(update={"id": str(i)}) for i, item in enumerate(items)]

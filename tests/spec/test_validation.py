@@ -155,7 +155,7 @@ ODD = [
 SCHEMAS = {"project": (Project, PROJECT), "study": (Study, STUDY), "pinned": (Pinned, PINNED)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_whatever_stands_anywhere_is_taken_or_refused_in_plain_words(data):
     schema, whole = SCHEMAS[data.draw(st.sampled_from(sorted(SCHEMAS)))]

@@ -36,7 +36,7 @@ def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
     known = used | held
     if known.any():
         variables = read_variables(law, rows[known], spec).values
-        value[known] = law.predict(report.part({}).estimates(), variables)
+        value[known] = law.predict(report.group({}).estimates(), variables)
         if len(natural):
             draws[:, known] = of_draws(law, natural, variables)
     return Prediction(rows, used, held, value, draws)

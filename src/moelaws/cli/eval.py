@@ -137,12 +137,12 @@ class _Fitted:
         There are none without the file of the bootstrap's draws.
         """
         from moelaws.fitting.prediction import predict
-        from moelaws.fitting.report import draws_path, part_draws
+        from moelaws.fitting.report import draws_path, group_draws
 
         if not draws_path(self.path).exists():
             click.echo(f"no intervals: there is no {draws_path(self.path)}", err=True)
             return {}
-        drawn, level = part_draws(self.path, self.report, self.group), self.report.level
+        drawn, level = group_draws(self.path, self.report, self.group), self.report.level
         estimates, residuals = self.group.estimates(), self.group.residuals
         prediction = predict(self.law, estimates, drawn, residuals, columns, level)
         ends = {
@@ -181,7 +181,7 @@ def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
         law = laws.fittable(report.law)
     if report.law != law.ref:
         raise UserError(f"{path} holds a fit of {report.law}; give a fit of {law.ref}")
-    group = report.part(dict(given))
+    group = report.group(dict(given))
     variables = {variable.name for variable in law.variables}
     for key, names, own in (
         ("params", group.params, set(law.names)),

@@ -175,7 +175,7 @@ def _coefficients(
                 f"{report.parts[0].where[column]:.17g}'"
             )
         at[column] = float(values[0])
-    return form, report.part(at).estimates(), dict(report.spec.get("mapping", {}))
+    return form, report.group(at).estimates(), dict(report.spec.get("mapping", {}))
 
 
 def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:

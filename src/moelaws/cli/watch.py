@@ -120,7 +120,7 @@ def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:
     last = None
     for snapshot in snapshots:
         counts = snapshot.counts
-        if (change := (counts, f"{snapshot.share:.0%}")) != last:
+        if (change := (counts, f"{snapshot.fraction_done:.0%}")) != last:
             last = change
             click.echo(", ".join(snapshot.words()))
             if not (counts["running"] or snapshot.finished):

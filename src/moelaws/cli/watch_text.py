@@ -29,7 +29,7 @@ def drawn(snapshot: Snapshot, tier: str, width: int) -> RenderableType:
 
     ``width`` is the terminal's, in columns: a narrow one shows less of the runs at work.
     """
-    full = round(BAR_WIDTH * snapshot.share)
+    full = round(BAR_WIDTH * snapshot.fraction_done)
     blocks: list[RenderableType] = [
         Text(f"Sweep of tier {tier}", style="bold"),
         Text("█" * full + "░" * (BAR_WIDTH - full)),

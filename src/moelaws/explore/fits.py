@@ -17,7 +17,7 @@ from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
 from moelaws.fitting.diagnostics import Residuals
 from moelaws.fitting.prediction import predict
-from moelaws.fitting.report import FitReport, GroupFit, draws_path, part_draws, read_fit
+from moelaws.fitting.report import FitReport, GroupFit, draws_path, group_draws, read_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
 from moelaws.laws.base import AT_LEAST_1, FRACTION, SPARSITY, Array, FittableLaw, Mask, Variable
@@ -69,7 +69,7 @@ class LossFit:
         """
         draws = np.empty((0, len(self.law.names)))
         if draws_path(self.path).is_file():
-            drawn = part_draws(self.path, self.report, group)
+            drawn = group_draws(self.path, self.report, group)
             kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MAX_DRAWS)).round().astype(int)
             draws = np.asarray(drawn[kept])
         no_residuals = Residuals()  # no interval of a new observation is shown

@@ -85,7 +85,7 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterat
             f"these rows do not identify {', '.join(known.unidentified)}: an interval reaches a "
             f"bound, spans a factor of {SPAN:g} (coefficients) or twice the estimate (exponents)"
         )
-    for name, fraction in law.shares(params, rows.columns).items():
+    for name, fraction in law.fractions(params, rows.columns).items():
         if fraction.max() < TINY:
             yield (
                 f"the term of {name} is below 0.01% of every prediction: its parameters are not "

@@ -124,7 +124,7 @@ class FitReport(Checked):
             for text in fitted.warnings
         ]
 
-    def part(self, where: Mapping[str, float]) -> GroupFit:
+    def group(self, where: Mapping[str, float]) -> GroupFit:
         """Returns the fit of the group whose value of the split column is in ``where``."""
         column = self.split_by
         if not column:
@@ -235,7 +235,7 @@ def read_draws(path: Path) -> pd.DataFrame:
     return frame
 
 
-def part_draws(path: Path, report: FitReport, group: GroupFit) -> Array:
+def group_draws(path: Path, report: FitReport, group: GroupFit) -> Array:
     """Returns the draws (B, P) of one ``group`` of the ``report`` at ``path``.
 
     The parameters are in the group's order. No pandas is imported, so that an interval of one

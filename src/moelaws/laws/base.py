@@ -281,7 +281,7 @@ class FittableLaw(Law):
         """Returns the response on the scale of the objective's residuals."""
         return np.asarray(np.log(response) if self.log_response else response, float)
 
-    def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
+    def fractions(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
         """Returns coefficient -> its term's fraction (n,) of the prediction, for a sum of terms."""
         return {}
 

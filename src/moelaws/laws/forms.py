@@ -39,7 +39,7 @@ class PowerLawSum(FittableLaw):
             terms.append((np.array(index), np.stack(factors)))
         return PowerLawModel(terms, len(position))
 
-    def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
+    def fractions(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
         _, (weight_TBn,) = self.model(columns).evaluate(self.vector(params)[None])
         return {t.coefficient.name: x for t, x in zip(self.terms, weight_TBn[:, 0], strict=True)}
 

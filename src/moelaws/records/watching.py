@@ -95,7 +95,7 @@ class Snapshot:
         )
 
     @property
-    def share(self) -> float:
+    def fraction_done(self) -> float:
         """Returns the fraction of the training FLOPs that is done, 0 to 1."""
         return 1 - self.flops_left / self.total_flops if self.total_flops else 1.0
 
@@ -122,7 +122,7 @@ class Snapshot:
         """Returns the sweep in words: runs by state, fraction of the FLOPs, time left."""
         words = [f"{self.counts['done']} of {counted(len(self.planned), 'run')} done"]
         words += [f"{n} {state}" for state, n in self.counts.items() if n and state != "done"]
-        words.append(f"{self.share:.0%} of the FLOPs")
+        words.append(f"{self.fraction_done:.0%} of the FLOPs")
         if (left := self.seconds_left) is not None:
             words.append(f"about {duration(left)} left")
         return words

@@ -62,7 +62,7 @@ def test_what_the_rows_cannot_tell_is_not_a_number():
     assert np.isnan(curvature([]).value)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     c=st.floats(0.001, 1), slope=st.floats(-1, 1), seed=st.integers(0, 5), groups=st.integers(1, 3)
 )

@@ -69,7 +69,7 @@ def test_runs_have_the_papers_sparsity_and_the_fitted_ratio(paper):
     np.testing.assert_allclose(frame["r_star_published"], ratio(frame["C"], frame["S"]))
     report = paper.inputs.fit("ratio")
     again = laws.fittable(report.law).predict(
-        report.part({}).estimates(), {"C": frame["C"], "S": frame["S"]}
+        report.group({}).estimates(), {"C": frame["C"], "S": frame["S"]}
     )
     np.testing.assert_allclose(frame["r_star"], again)
     assert frame["r_star"].between(0.1, 3).all()

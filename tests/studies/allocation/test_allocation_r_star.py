@@ -67,7 +67,7 @@ def test_draws_are_judged_one_by_one():
     assert (alone == together.T).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.floats(2, 4), min_size=3, max_size=3), min_size=1, max_size=6))
 def test_the_rule_never_gives_up_more_than_a_thousandth(losses):
     r = [np.array([0.3, 0.6, 1.2])] * len(losses)

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
@@ -64,7 +64,6 @@ def test_the_paper_s_iterate():
     assert values["k_star"] == pytest.approx(k, rel=1e-11)
 
 
-@settings(deadline=None)
 @given(point=points)
 def test_no_k_has_a_lower_bound_than_k_star(point):
     values = evaluated(**point)
@@ -81,7 +80,6 @@ def test_no_k_has_a_lower_bound_than_k_star(point):
     assert bound.value(values["k_whole"]) == pytest.approx(bound.value(whole).min(), rel=1e-12)
 
 
-@settings(deadline=None)
 @given(point=points)
 def test_an_inner_optimum_solves_the_first_order_condition_within_its_bounds(point):
     values = evaluated(**point)
@@ -97,7 +95,6 @@ def test_an_inner_optimum_solves_the_first_order_condition_within_its_bounds(poi
         assert point["B"] == 0 or k <= values["k_upper"] * (1 + 1e-9)
 
 
-@settings(deadline=None)
 @given(point=points)
 def test_stationary_points_are_lambert_s_branches(point):
     p, values = 2 * point["s"] / point["d"], evaluated(**point)
@@ -123,7 +120,6 @@ def test_stationary_points_are_lambert_s_branches(point):
         assert values["k_star"] == pytest.approx(minimum, rel=1e-6)
 
 
-@settings(deadline=None)
 @given(point=points)
 def test_the_paper_s_iterate_settles_below_the_optimum(point):
     values = evaluated("generalization.active_experts:paper", **point)

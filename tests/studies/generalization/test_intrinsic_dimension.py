@@ -62,7 +62,7 @@ def test_manifolds_have_their_dimension(cloud):
     assert 0 <= cloud.mad < 0.1 * d
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(scale=st.floats(1e-3, 1e3), shift=st.floats(-5, 5), seed=st.integers(0, 99))
 def test_neither_scale_nor_place_nor_rotation_changes_it(scale, shift, seed):
     rng = np.random.default_rng(seed)

@@ -23,11 +23,11 @@ NAMES = [router.name for router in ROUTERS]
 def test_the_intervals_hold_table_3(inputs, router):
     report = inputs.fit(router.fit)
     printed = laws.get(report.law).published
-    for name, estimate in report.part({}).params.items():
+    for name, estimate in report.group({}).params.items():
         assert estimate.low < printed[name] < estimate.high, name
     assert report.source == "imported"
-    assert report.part({}).metrics["r2"] > 0.996
-    assert report.part({}).metrics["rmse"] < 0.019
+    assert report.group({}).metrics["r2"] > 0.996
+    assert report.group({}).metrics["rmse"] < 0.019
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_least_squares_of_the_log_loss_by_another_optimiser(inputs, fit, expecte
     at = [-0.08, -0.1, 0.01, 1.1, np.log(2.0), np.log(300.0)]
     theirs = least_squares(residuals, at, method="lm", x_scale="jac", xtol=1e-14, ftol=1e-14).x
     theirs[4:] = np.exp(theirs[4:])
-    ours = list(inputs.fit(fit).part({}).estimates().values())
+    ours = list(inputs.fit(fit).group({}).estimates().values())
     np.testing.assert_allclose(ours, theirs, rtol=1e-4)
     np.testing.assert_allclose(ours, expected, rtol=1e-3)
 
 
 def test_the_dense_law_is_the_printed_one(inputs):
-    result, law = inputs.fit("dense").part({}), laws.get("clark.dense")
+    result, law = inputs.fit("dense").group({}), laws.get("clark.dense")
     assert result.n == 8
     assert result.params["alpha"].low < law.published["alpha"] < result.params["alpha"].high
     N = inputs.rows("dense")["N_dense"].to_numpy(float)
@@ -71,7 +71,7 @@ def test_the_dense_law_is_the_printed_one(inputs):
 def test_routed_models_lie_on_the_dense_line_over_their_effective_size(inputs):
     gains = inputs.derived("gains")
     dense = laws.get("clark.dense")
-    params = inputs.fit("dense").part({}).estimates()
+    params = inputs.fit("dense").group({}).estimates()
     over = {name: dense.predict(params, {"N": gains[name]}) for name in ("N_dense", "N_effective")}
     rmse = {name: float(np.sqrt(np.mean((gains["L"] - L) ** 2))) for name, L in over.items()}
     assert rmse["N_dense"] > 0.25
@@ -101,10 +101,10 @@ def test_over_base_sizes_c_is_less_sure_than_by_independent_residuals(inputs):
     assert set(sizes["sizes"]) == {6}
     assert ((sizes["low"] < sizes["estimate"]) & (sizes["estimate"] < sizes["high"])).all()
     for router in ROUTERS:
-        alone, own = inputs.fit(router.fit).part({}).params["c"], sizes.loc[router.name, "c"]
+        alone, own = inputs.fit(router.fit).group({}).params["c"], sizes.loc[router.name, "c"]
         assert 1.1 < (own["high"] - own["low"]) / (alone.high - alone.low) < 1.3
     rows, law = inputs.rows("hash"), laws.fittable("clark.routing:hash")
-    start = law.vector(inputs.fit("hash").part({}).estimates())
+    start = law.vector(inputs.fit("hash").group({}).estimates())
 
     def refit(kept):
         columns = {"N_active": kept["N_dense"].to_numpy(float), "E": kept["E"].to_numpy(float)}

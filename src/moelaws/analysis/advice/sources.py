@@ -11,7 +11,7 @@ from moelaws.analysis.advice.plans import COLUMNS
 from moelaws.analysis.advice.regret import CandidateLaw
 from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.prediction import product_range
-from moelaws.fitting.report import FitReport, draws_path, part_draws, read_fit
+from moelaws.fitting.report import FitReport, draws_path, group_draws, read_fit
 from moelaws.laws.base import FittableLaw
 from moelaws.spec.advice import AdviceConfig, CandidateEntry
 from moelaws.spec.errors import UserError
@@ -97,7 +97,7 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     draws = np.empty((0, 0))
     if draws_path(path).is_file():
         order = [list(fitted.params).index(name) for name in law.names]
-        draws = part_draws(path, report, fitted)[:, order]
+        draws = group_draws(path, report, fitted)[:, order]
     candidate = CandidateLaw(
         path.stem,
         law,

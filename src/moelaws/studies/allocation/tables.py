@@ -44,8 +44,8 @@ def coefficients(inputs: FittedInputs) -> Tabular:
     for name in ("loss", "loss_published"):
         report = inputs.fit(name)
         published = laws.fittable(report.law).published or {}
-        unknown = report.part({}).diagnostics.unidentified
-        for parameter, estimate in report.part({}).params.items():
+        unknown = report.group({}).diagnostics.unidentified
+        for parameter, estimate in report.group({}).params.items():
             numbers = estimate.estimate, estimate.low, estimate.high, published.get(parameter)
             identified = "no" if parameter in unknown else "yes"
             rows.append((TITLES[name], parameter, *numbers, identified))
@@ -66,7 +66,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
 
 def starts(inputs: FittedInputs) -> Tabular:
     """Sets the start values of the fit of Eq 2 (the paper's Table 3) and how many were run."""
-    search = inputs.fit("loss").part({}).diagnostics.starts
+    search = inputs.fit("loss").group({}).diagnostics.starts
     assert search is not None, "Eq 2 is fitted from starts"
     rows = [
         {
@@ -90,7 +90,7 @@ def goodness(inputs: FittedInputs) -> Tabular:
     rows: list[dict[str, Any]] = []
     for name, title in TITLES.items():
         report = inputs.fit(name)
-        result = report.part({})
+        result = report.group({})
         held = result.holdout or {}
         rows.append(
             {

@@ -41,7 +41,7 @@ def helps_everywhere(inputs: Inputs) -> Evidence:
 
 def helps_less(inputs: FittedInputs) -> Evidence:
     """Returns the coefficient c of the three routers, with the intervals over base sizes."""
-    estimates = [inputs.fit(router.fit).part({}).params["c"] for router in ROUTERS]
+    estimates = [inputs.fit(router.fit).group({}).params["c"] for router in ROUTERS]
     alone = "; ".join(
         f"{router.name} [{number_or_nan(c.low):.4f}, {number_or_nan(c.high):.4f}]"
         for router, c in zip(ROUTERS, estimates, strict=True)
@@ -53,7 +53,7 @@ def helps_less(inputs: FittedInputs) -> Evidence:
 
 def saturates(inputs: FittedInputs) -> Evidence:
     """Returns the profile-likelihood intervals of E_max of the three routers."""
-    profiles = [inputs.fit(router.fit).part({}).profile["E_max"] for router in ROUTERS]
+    profiles = [inputs.fit(router.fit).group({}).profile["E_max"] for router in ROUTERS]
     ends = [(p.low or 0.0, math.inf if p.high is None else p.high) for p in profiles]
     beside = "; ".join(
         f"{router.name} [{low:.0f}, {high:.0f}]"

@@ -46,7 +46,7 @@ def gains(inputs: FittedInputs) -> pd.DataFrame:
         drawn = effective_parameters({str(n): draws[n].to_numpy()[:, None] for n in draws}, N, E)
         low, high = percentiles(drawn, report.level)
         own = own.assign(L_dense=own["N_dense"].map(dense), low=low, high=high)
-        N_effective = effective_parameters(report.part({}).estimates(), N, E)
+        N_effective = effective_parameters(report.group({}).estimates(), N, E)
         tables.append(own.assign(gain=own["L_dense"] - own["L"], N_effective=N_effective))
     return pd.concat(tables, ignore_index=True)
 
@@ -69,7 +69,7 @@ def cutoffs(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
             report, draws = inputs.fit(name), inputs.draws(name)
             drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
-            law, result = laws.fittable(report.law), report.part({})
+            law, result = laws.fittable(report.law), report.group({})
             objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
             row = {"router": router.name, "objective": objective, "n": result.n, "low": low}
             row |= {"high": high, "level": report.level}
@@ -100,8 +100,8 @@ def sizes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
 
         sizes = sorted(rows["N_dense"].unique())
         others = [fit(law, rows[rows["N_dense"] != size], once) for size in sizes]
-        whole = quantities(report.part({}).estimates())
-        left_out = np.array([quantities(other.part({}).estimates()) for other in others])
+        whole = quantities(report.group({}).estimates())
+        left_out = np.array([quantities(other.group({}).estimates()) for other in others])
         low, high = jackknife(whole, left_out, report.level)
         P = len(law.names)
         columns = {

@@ -53,7 +53,7 @@ def expert_axis(ax: Any, low: float, high: float, ticks: Sequence[float]) -> Non
 def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
     """Returns what the fit predicts at ``columns``, with its interval."""
     report = inputs.fit(fit)
-    law, result = laws.fittable(report.law), report.part({})
+    law, result = laws.fittable(report.law), report.group({})
     draws = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
     return predict(law, result.estimates(), draws, result.residuals, columns, report.level)
 
@@ -61,7 +61,7 @@ def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
 def line(inputs: FittedInputs, fit: str, **columns: Any) -> Array:
     """Returns what the fit predicts at ``columns``, without an interval."""
     report = inputs.fit(fit)
-    return laws.fittable(report.law).predict(report.part({}).estimates(), columns)
+    return laws.fittable(report.law).predict(report.group({}).estimates(), columns)
 
 
 def of_router(inputs: FittedInputs, fit: str) -> pd.DataFrame:

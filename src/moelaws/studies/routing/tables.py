@@ -27,7 +27,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         squared, huber = inputs.fit(router.fit), inputs.fit(router.huber)
         law = laws.fittable(squared.law)
         for p in law.parameters:
-            ours, robust = (report.part({}).params[p.name] for report in (squared, huber))
+            ours, robust = (report.group({}).params[p.name] for report in (squared, huber))
             printed = (law.published or {})[p.name]
             low, high = number_or_nan(ours.low), number_or_nan(ours.high)
             rows.append(
@@ -46,7 +46,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
                     "High (Huber)": number_or_nan(robust.high),
                 }
             )
-    fits = [inputs.fit(router.fit).part({}) for router in ROUTERS]
+    fits = [inputs.fit(router.fit).group({}) for router in ROUTERS]
     counts = ", ".join(f"{router.name} {p.n}" for router, p in zip(ROUTERS, fits, strict=True))
     notes = (
         f"Fitted runs, dense ones among them: {counts}. Squared: least squares of the log loss, "
@@ -107,7 +107,7 @@ def errors(inputs: FittedInputs) -> Tabular:
     """Sets the errors of every fit on the runs that it was fitted to."""
     rows = []
     for fit, name in ERRORS.items():
-        result = inputs.fit(fit).part({})
+        result = inputs.fit(fit).group({})
         metrics = (number_or_nan(result.metrics[key]) for key in ("rmse", "r2", "bic"))
         rows.append((name, result.n, len(result.params), *metrics))
     heads = ["Fit", "Runs", "Parameters", "RMSE (nats)", "R2", "BIC"]

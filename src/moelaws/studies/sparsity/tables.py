@@ -49,7 +49,7 @@ def starts(inputs: FittedInputs) -> Tabular:
     scale = {p.name: f"ln {p.name}" if p.scale == "log" else p.name for p in law.parameters}
     grids = law.protocol.grid, protocol.grid
     rows = [(scale[name], *(_listed(grid[name]) for grid in grids)) for name in law.protocol.grid]
-    search = report.part({}).diagnostics.starts
+    search = report.group({}).diagnostics.starts
     notes = [f"The grid has {protocol.n_starts:,} starts; L-BFGS in the paper."]
     if search is not None:
         notes.append(
@@ -62,7 +62,7 @@ def starts(inputs: FittedInputs) -> Tabular:
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets T3: the fitted coefficients with their intervals beside the published ones."""
     report = inputs.fit("loss")
-    result, law = report.part({}), laws.fittable(report.law)
+    result, law = report.group({}), laws.fittable(report.law)
     published: Mapping[str, float] = law.published or {}
     loose = result.diagnostics.unidentified
     rows = [
@@ -94,7 +94,7 @@ def goodness(inputs: FittedInputs) -> Tabular:
     """Sets the errors of Eq 6 and two baselines on fitted and held-out runs, and those printed."""
     rows = []
     for fit, name in LAWS.items():
-        result = inputs.fit(fit).part({})
+        result = inputs.fit(fit).group({})
         rows.append(_errors(name, "fitted", result.metrics, result))
         if result.holdout:
             rows.append(_errors(name, "held out", result.holdout))

@@ -46,7 +46,7 @@ def runs(inputs: FittedInputs) -> Rows:
         N_active=rows["N_active_nonemb"],
         S=S,
         E=rows["E"] + rows["E_s"],
-        r_star=fitted.predict(report.part({}).estimates(), {"C": C, "S": S}),
+        r_star=fitted.predict(report.group({}).estimates(), {"C": C, "S": S}),
         r_star_published=ratio.ratio(C, S),
         sparsest=np.isclose(S, S.max(), rtol=1e-9, atol=0).astype(int),
     )

@@ -100,7 +100,7 @@ def curve(inputs: FittedInputs) -> Sheet:
     smooth = running_mean(history["loss"].to_numpy(float), max(1, round(WINDOW * len(history))))
     D = np.geomspace(max(tokens[-1] / 50, tokens[0]), tokens[-1], 80)
     at_end = {name: float(run[column]) for name, column in spec.mapping.items() if name != "L"}
-    fitted = law.predict(report.part({}).estimates(), {**at_end, "D": D})
+    fitted = law.predict(report.group({}).estimates(), {**at_end, "D": D})
     colour, label = style.ORDERED(0.3), "training loss, mean\nof 2 % of the steps"
     series = "training loss, running mean"
     panel.line(series, tokens, smooth, color=colour, linewidth=0.9, label=label)

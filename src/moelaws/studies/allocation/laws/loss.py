@@ -84,7 +84,7 @@ class AllocationLoss(FittableLaw):
             np.log(self.fraction(values)),
         )
 
-    def shares(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
+    def fractions(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
         _, (weight_TBn, _) = self.model(columns).evaluate(self.vector(params)[None])
         return dict(zip(_NAMES[:5], weight_TBn[:, 0], strict=True))
 
