@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from calls import Calls
+from calls import Calls, Made
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
@@ -23,24 +23,6 @@ KINDS = {
 STEPS = 4
 
 
-class Random:
-    """Batches of uniform tokens, the same for every trainer."""
-
-    def __init__(self, config):
-        self.shape = (config.batch, config.model.context + 1)
-        self.vocab_size, self.drawn = config.model.vocab_size, 0
-
-    def next(self):
-        self.drawn += 1
-        return np.random.default_rng(self.drawn).integers(self.vocab_size, size=self.shape)
-
-    def state(self):
-        return {"drawn": self.drawn}
-
-    def restore(self, state):
-        self.drawn = state["drawn"]
-
-
 def trainer_of(kind, device=DEVICE, precision="fp32", micro_batch=None, **keywords):
     model = {"n_layers": 2, "d_model": 32, "n_heads": 2, "n_kv": 1, "context": 32,
              "vocab_size": 300, "init_std": 0.1, "qk_norm": True, "ffn": KINDS[kind]}  # fmt: skip
@@ -50,7 +32,7 @@ def trainer_of(kind, device=DEVICE, precision="fp32", micro_batch=None, **keywor
          "optimizer": {"lr": 1e-2}, "precision": precision}
     )  # fmt: skip
     built = Transformer(config.model, 0, precision=precision).to(device)
-    return Trainer(config, built, Random(config), micro_batch, **keywords)
+    return Trainer(config, built, Made(config), micro_batch, **keywords)
 
 
 def rows(trainer):

@@ -10,7 +10,7 @@ import click
 
 from moelaws.cli.common import option
 from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus, mps_is_running
-from moelaws.records.provenance import GPU_SHARE
+from moelaws.records.provenance import GPU_FRACTION
 from moelaws.spec.errors import UserError
 
 
@@ -63,7 +63,7 @@ def worker_environments(
         return [{} for _ in range(workers)]
     fraction = {}
     if runs_per_gpu > 1:
-        fraction = {GPU_SHARE: str(1 / runs_per_gpu)}
+        fraction = {GPU_FRACTION: str(1 / runs_per_gpu)}
         state = "runs" if mps_is_running() else "does not run"
         click.echo(f"{runs_per_gpu} runs on each GPU; CUDA MPS {state}", err=True)
     visible_to = itertools.islice(itertools.cycle(names), workers)

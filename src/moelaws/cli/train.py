@@ -163,7 +163,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         SystemExit: after a signal, and where a run failed.
     """
     import moelaws.training.run  # noqa: F401  # loads torch, once for all
-    from moelaws.records.provenance import GPU_SHARE, collect
+    from moelaws.records.provenance import GPU_FRACTION, collect
     from moelaws.training.pool import Pool
 
     collect()  # forked processes inherit what it finds out about the code and the machine
@@ -182,7 +182,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         lacked = [order for order in orders if _lacked_memory(order, tree)]
         for order in lacked:
             click.echo(f"{order.config.run_id}: trying again without others beside it", err=True)
-        again = Pool(train, [{**worker, GPU_SHARE: "1.0"} for worker in alone], log_of)
+        again = Pool(train, [{**worker, GPU_FRACTION: "1.0"} for worker in alone], log_of)
         failed |= again.run(lacked)
         pool.stopped = again.stopped
     for order in orders:

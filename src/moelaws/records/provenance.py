@@ -15,7 +15,7 @@ from moelaws.records.code import PACKAGE, training_code
 
 PACKAGES = ("torch", "numpy", "tokenizers", "megablocks", "triton", "pyarrow", "pydantic")
 
-GPU_SHARE = "MOELAWS_GPU_SHARE"  # environment variable with the fraction of a GPU for a training
+GPU_FRACTION = "MOELAWS_GPU_SHARE"  # environment variable with the fraction of a GPU for a training
 
 
 def collect() -> dict[str, Any]:
@@ -30,7 +30,7 @@ def collect() -> dict[str, Any]:
         **machine(),
         # The GPUs that CUDA was allowed to see, such as one by its UUID, and the fraction taken.
         "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
-        "gpu_share": float(text) if (text := os.environ.get(GPU_SHARE)) else None,
+        "gpu_share": float(text) if (text := os.environ.get(GPU_FRACTION)) else None,
         "system": platform.platform(),
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }
