@@ -179,7 +179,7 @@ def test_coefficients_of_a_fit(sweep, project_folder):
     printed("simulate", law.id, *words, "--rows", "C == 9e10")
     got = pd.read_csv("t.csv")
     columns = {"N": got["N_active"], "S": got["S"]}
-    expected = law.predict(report.part({"C": 9e10}).estimates(), columns)
+    expected = law.predict(report.group({"C": 9e10}).estimates(), columns)
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
     with pytest.raises(UserError, match=r"split by C, of which the grid has 3.*--rows 'C == "):
         call("simulate", law.id, *words)
