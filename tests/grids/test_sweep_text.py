@@ -24,7 +24,7 @@ GRID = {
     [
         (None, ""),
         (10**6, ""),
-        (6 * 10**5, "trains on D = 6.4e+05 tokens, more than 1 epochs of a text of 6e+05 bytes"),
+        (6 * 10**5, "more than a text of 6e+05 bytes can give with max_epochs = 1"),
     ],
 )
 def test_a_data_set_is_refused_where_its_bytes_cannot_do(size, says):

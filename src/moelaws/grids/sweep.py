@@ -69,8 +69,8 @@ def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str
         held_out = sources.bytes * config.corpus.validation
         if config.tokens > (sources.bytes - held_out) * config.max_epochs:
             return (
-                f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than "
-                f"{config.max_epochs:g} epochs of a text of {sources.bytes:.4g} bytes can give; "
+                f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than a text of "
+                f"{sources.bytes:.4g} bytes can give with max_epochs = {config.max_epochs:g}; "
                 f"{larger}, or choose a smaller C or tier"
             )
         if (evaluated := config.evaluation.sequences * config.model.context) > held_out:
