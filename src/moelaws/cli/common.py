@@ -121,13 +121,13 @@ def read_named(word: str, results: Results) -> tuple[Path | str, Any]:
 
     The word is a file, - for standard input, or the id of a run on record or its beginning.
     """
-    from moelaws.records.runs import find_record  # with the records it loads pyarrow
+    from moelaws.records.runs import find_record  # a file is read without the records
 
     if word == "-":
         where = "standard input"
         return where, parse_json(sys.stdin.buffer.read(), where)
     path = Path(word)
-    if not path.suffix and not path.exists():
+    if not path.suffix and not path.is_file():
         path = results.run(find_record(results, word).run_id) / "config.json"
     return path, read_json(path)
 

@@ -131,7 +131,7 @@ def _print(fit: Planned, every: bool) -> None:
         click.echo(f"{fit.name}, {fit.law}: cannot be fitted: {fit.reason}")
         return
     runs, split = sum(fitted.n for fitted in report.parts), report.split_by
-    divided = f" in {counted(len(report.parts), 'part')}" if split else ""
+    divided = f" in {counted(len(report.parts), 'group')}" if split else ""
     open_ones = sum(not c.identified for c in coefficients)
     state = f"{open_ones} of {len(coefficients)} coefficients not identified"
     title = f"{fit.name}, {report.law}: {counted(runs, 'row')}{divided}, "

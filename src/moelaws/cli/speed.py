@@ -75,7 +75,7 @@ def command(
 
     if sweep and not study:
         raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
-    if wrong := next((word for word in runs if word in study_names()), ""):
+    if wrong := next((w for w in runs if w in study_names() and not Path(w).is_file()), ""):
         raise UserError(f"{wrong} is a study; --study {wrong} measures its architectures")
     named = [read_named(word, Results(results)) for word in runs]
     configs = [parse(RunConfig, data, where) for where, data in named]

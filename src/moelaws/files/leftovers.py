@@ -30,9 +30,10 @@ def sweep(folder: Path, locked: bool = False) -> None:
     It cannot know whether processes on other hosts live. Their temporaries are removed only if the
     caller has ``locked`` the folder and so is its only writer.
     """
-    for path in temporaries(folder):
-        if _is_left_over(path.name, locked):
-            discard(path)
+    with suppress(OSError):
+        for path in temporaries(folder):
+            if _is_left_over(path.name, locked):
+                discard(path)
 
 
 def temporaries(folder: Path) -> list[Path]:

@@ -39,12 +39,6 @@ def apply(path: Path) -> str:
     return sha
 
 
-def sealed(data: bytes) -> bytes:
-    """Returns the content of a file with its blank seal filled."""
-    start = _start(data)
-    return data[:start] + _digest(data, start).encode() + data[start + len(_ZEROS) :]
-
-
 def is_kept(data: bytes) -> bool:
     """Returns whether a file's content has a seal and matches it."""
     return _inspect(data)[0] == "whole"

@@ -242,7 +242,7 @@ def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
     g = np.where(np.abs(g) <= 1e-13 * objective.gradient_terms(theta)[free], 0.0, g)
     scaled, diagonal = normalised(H)
     eigenvalues, vectors = np.linalg.eigh(scaled)
-    floor = max(1e-13 * eigenvalues[-1], np.finfo(float).tiny)  # 0 where absolute values are flat
+    floor = max(1e-13 * eigenvalues[-1], np.finfo(float).tiny)  # all may be 0 where values are flat
     along = vectors.T @ (g / diagonal)
     gain = 0.5 * float((along**2 / np.maximum(np.abs(eigenvalues), floor)).sum())
     # A perfect fit has objective 0. Residuals of 1e-11 in every row count as perfect, or of 1e-11

@@ -176,7 +176,7 @@ class Objective:
             curvature += model.curvature(point.state, bend)
             above_BP = np.einsum("pbn,pbn->bp", J_PBn, J_PBn * above)
         length = np.diag(model.metric)
-        length = np.maximum(length, 1e-12 * length.max())  # 0 where a feature is 0 in all rows
+        length = np.maximum(length, 1e-12 * length.max())  # a feature may be 0 in all rows
         return Slopes(point.value, gradient, curvature, (above_BP / length).max(axis=1))
 
 

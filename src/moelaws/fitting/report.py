@@ -1,7 +1,7 @@
 """What a fit estimates and what a contest of laws finds, as data, and the files of a fit.
 
 ``FILE.json`` holds a fit's report, and ``FILE.bootstrap.parquet`` beside it the bootstrap's draws.
-Nothing here loads the engine or pandas, so that reading is quick and depends on neither.
+A report or a contest is read without the engine and without pandas, so that it is quick.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class FitReport(Checked):
     that was read back has the SHA-256 of its file instead, ``draws_digest``.
     """
 
-    law: str  # the law's id, with its variant: ``sparsity.isoflop:2-1-1``
+    law: str  # the law's id, with its variant: ``sparsity.isoflop:211``
     name: str  # of the fit in its study
     source: str  # of the losses: trained, simulated, imported, or several joined by a plus sign
     split_by: str  # the column that splits the fit; empty for one group

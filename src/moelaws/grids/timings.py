@@ -23,8 +23,8 @@ def timings(results: Results, device: Device) -> list[Timing]:
     """Returns the completed runs that this machine trained on ``device`` without interruption.
 
     Runs of a processor count if one core trained them, runs of a GPU if they had it to themselves.
-    Damaged records are passed over. At most ``ENOUGH`` runs are read, the first by id; they have
-    all sizes, because an id is a digest.
+    Damaged records are passed over. The result has at most ``ENOUGH`` runs, the first by id; they
+    have all sizes, because an id is a digest.
     """
     here = machine()
     timed = (

@@ -3,7 +3,7 @@
 The settings and the counts of a router are a class of ``spec.experts``; its module is here.
 
 Shapes: B sequences, N positions, T = B N tokens, D model width, E experts, K experts a token, G
-balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence.
+balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence, R rows of X assignments.
 """
 
 import math
@@ -83,7 +83,7 @@ def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
 
     It avoids ``bincount``, which makes the host wait for a GPU to learn how many bins there are.
     """
-    # Each group has several of the R rows: on a GPU, additions to the same number wait in line.
+    # A group has several of the R rows if it can: on a GPU, additions to one number wait in line.
     rows = groups * math.gcd(len(experts_TK) // groups, ROWS_OF_A_GROUP)
     experts_RX = experts_TK.reshape(rows, -1)
     counts_RE = torch.zeros(rows, n_experts, dtype=torch.int64, device=experts_TK.device)

@@ -163,7 +163,7 @@ def _chosen(
         [by_kind[kind][i] for i in random_order(len(by_kind[kind]), seed, len(texts) + kind)[:each]]
         for kind in sorted(by_kind)
     ]
-    # The kinds take turns, so that the first n items are balanced for every n.
+    # The kinds take turns: among the first n items their numbers differ by at most one.
     return [place for turn in zip(*shuffled, strict=True) for place in turn]
 
 

@@ -191,7 +191,7 @@ class Trainer:
         return [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
 
     def _diverged(self) -> bool:
-        """Checks every ``SETTLE`` steps whether the loss diverged, and cuts off what came after."""
+        """Checks for divergence every ``SETTLE`` steps and at the end; cuts off what came after."""
         if self.step % SETTLE and self.step < self.config.steps:
             return False
         self._settle()

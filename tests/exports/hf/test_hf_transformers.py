@@ -38,7 +38,9 @@ RUNS = {
 @pytest.fixture(scope="session")
 def transformers():
     os.environ["HF_HUB_OFFLINE"] = "1"  # it is read when the library is loaded
-    transformers = need("transformers", __file__)
+    need("transformers", __file__)
+    import transformers
+
     transformers.utils.logging.enable_propagation()  # to where warnings are caught
     transformers.utils.logging.disable_progress_bar()
     return transformers

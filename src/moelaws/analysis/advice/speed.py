@@ -71,7 +71,7 @@ def _require(frame: pd.DataFrame, columns: Iterable[str]) -> None:
 def of_runs(runs: pd.DataFrame, device: str = "") -> Speed:
     """Returns the speed of completed ``runs``, all of one ``device``, which may have no name.
 
-    ln FLOP/s is linear in ln N_active and -ln(1 - S), so that a mixture is slower than a dense
+    ln FLOP/s is linear in ln N_active and -ln(1 - S), so that a mixture may be slower than a dense
     model of the same active size. Its absolute deviations are least, so that some runs which shared
     their device with other work hardly count. A missing column or too few runs are a UserError.
     """

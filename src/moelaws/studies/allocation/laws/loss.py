@@ -49,7 +49,7 @@ def _ln_ratio(columns: Columns) -> Array:
     return np.asarray(np.log(columns["r"]) - np.log(columns["r_star"]))
 
 
-# R of Eq 2 is the deviation from the optimal ratio, which the paper never defines.
+# R of Eq 2, which the paper never defines, is the deviation from the optimal ratio.
 DEVIATIONS: Mapping[str, Form] = {
     "abslog": Form(
         "abs(ln(r/r_star))", r"\left|\ln\frac{r}{r^*}\right|", lambda x: np.abs(_ln_ratio(x))

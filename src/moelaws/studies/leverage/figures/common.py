@@ -40,7 +40,7 @@ def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = Non
 
 
 def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> None:
-    """Makes the x axis one of compute, with ticks at powers of ten or, where it has one, finer."""
+    """Makes the x axis one of compute, with ticks at powers of ten, or finer if these are few."""
     panel.ax.set_xscale("log")
     low, high = sorted(panel.ax.xaxis.get_view_interval())
     if high < 1.5 * low:  # one budget

@@ -115,7 +115,7 @@ def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
     """Returns the surface of the fit ``fit`` at the middle budget, the upper of two."""
     known = sorted(surfaces(inputs, fit), key=lambda surface: surface.C)
     if not known:
-        raise UserError(f"fit {fit!r}: it has no part; no budget had enough completed runs")
+        raise UserError(f"fit {fit!r}: it has no group; no budget had enough completed runs")
     return known[len(known) // 2]
 
 
