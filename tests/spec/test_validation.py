@@ -99,6 +99,7 @@ def refusal(schema, data):
         ("fits.0.name", False, "fits #1.name is false; it must be a text (YAML reads yes, no, "),
         ("figures.0.code", "abc", "F1a.code is 'abc'; it must be a module and its function, such"),
         ("figures.0.with", {"1x": 2}, "figures.F1a.with.1x: the key '1x' must be a name of "),
+        ("figures.0.with", {"": 2}, "figures.F1a.with.'': the key '' must be a name of letters"),
         ("figures.0", None, "figures #1 is empty (null); it must be a mapping with the keys capt"),
         ("package", "a-b", "package is 'a-b'; it must be the dotted name of a Python package or l"),
     ],

@@ -113,8 +113,11 @@ def _path(keys: Sequence[str | int], data: Any) -> str:
         if key == KEY and not _has(data, key):
             break
         data = data[key] if _has(data, key) else None
-        name = data.get("name") if isinstance(key, int) and isinstance(data, Mapping) else key
-        path += f".{name}" if isinstance(name, str) and name else f" #{int(key) + 1}"
+        if isinstance(key, str):
+            path += f".{key or repr(key)}"
+            continue
+        name = data.get("name") if isinstance(data, Mapping) else None
+        path += f".{name}" if isinstance(name, str) and name else f" #{key + 1}"
     return path.removeprefix(".").strip()
 
 
