@@ -173,4 +173,4 @@ def test_the_demos_models_answer_better_than_by_guessing(demo):
         # All models answer the same questions, so their mean is hardly surer than one of them. How
         # many of them are above a bound depends on the processor; the mean does not.
         own = scores.loc[task].mean(numeric_only=True)
-        assert own["error"] + 2 * own["error_se"] < own["chance"], task
+        assert own["error"] + 3 * own["error_se"] < own["chance"], task

@@ -44,7 +44,11 @@ def _indices(value: object) -> object:
 
 def _list(value: object) -> object:
     # `--config studies=sparsity` gives a bare name, as a user would type it.
-    return tuple(value.split(",")) if isinstance(value, str) and value != "all" else value
+    return tuple(value.split(",")) if isinstance(value, str) else value
+
+
+def _list_or_all(value: object) -> object:
+    return value if value == "all" else _list(value)
 
 
 def _count_or_auto(value: object) -> object:
@@ -67,9 +71,9 @@ class Project(Frozen):
     tier: Tier = "demo"
     source: Literal["trained", "simulated"] = "trained"  # of the losses
     # Names of config/studies/, and YAML files of a user's own studies.
-    studies: Annotated[Literal["all"] | tuple[Name | StudyFile, ...], BeforeValidator(_list)] = (
-        "all"
-    )
+    studies: Annotated[
+        Literal["all"] | tuple[Name | StudyFile, ...], BeforeValidator(_list_or_all)
+    ] = "all"
     corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or environment, or text files
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     # The fraction of the text that is held out, in whole documents
