@@ -124,7 +124,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point: runs the command line."""
+    """Runs the command line."""
     # Outside of its standalone mode click returns a command's exit code and raises its errors.
     end_as(lambda: cli(standalone_mode=False, prog_name="moelaws"))
 

@@ -28,7 +28,7 @@ class Run:
 
     @property
     def flops(self) -> float:
-        """Training FLOPs by the sparsity paper's convention (Eq 9)."""
+        """Returns the training FLOPs by the sparsity paper's convention (Eq 9)."""
         return train_flops_per_token(self.config.model, "sparsity") * self.config.tokens
 
 

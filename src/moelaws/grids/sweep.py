@@ -31,7 +31,7 @@ class Sweep:
 
     @property
     def corpora(self) -> dict[str, Corpus]:
-        """The corpora of the runs, by identity."""
+        """Returns the corpora of the runs, by identity."""
         return {run.config.corpus.corpus_id: run.config.corpus for run in self.runs}
 
 

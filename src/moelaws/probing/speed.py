@@ -101,7 +101,7 @@ class SteppedTrainer(Trainer):
 
     @property
     def tokens_a_step(self) -> int:
-        """Training tokens of a step."""
+        """Returns the training tokens of a step."""
         return self.config.batch * self.config.model.context
 
     def evaluate(self) -> None:

@@ -42,7 +42,7 @@ class Imported:
 
     @property
     def study(self) -> str:
-        """The study that the table is of."""
+        """Returns the study that the table is of."""
         return str(self.frame["study"].iloc[0])
 
     def write(self, path: Path) -> None:

@@ -51,14 +51,14 @@ class Item(Frozen):
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """The text before each choice."""
+        """Returns the text before each choice."""
         if isinstance(self.context, tuple):
             return self.context
         return (self.context,) * len(self.choices)
 
     @property
     def cluster(self) -> str:
-        """The name that items share if they are not independent of each other."""
+        """Returns the name that items share if they are not independent of each other."""
         return self.document or f"item {self.id}"
 
 
