@@ -23,11 +23,32 @@ rule judge:
         f"{SIMULATED} --out {{output}} > {{log}} 2>&1"
 
 
+rule power:
+    input:
+        table=lambda w: JOBS.folder.table(w.study),
+        code=lambda w: JOBS.power_code(w.study),
+        spec=lambda w: JOBS.power_spec(w.study),
+    output:
+        FOLDER.power("{study}"),
+    log:
+        RESULTS.log(FOLDER, "claims", "{study}", "power"),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        study=study_of,
+        tables=JOBS.project.power,
+        tier=TIER,
+    shell:
+        "moelaws power {params.study:q} --tier {params.tier} --table {input.table} "
+        "--tables {params.tables} --out {output} > {log} 2>&1"
+
+
 rule claims:
     input:
         verdicts=JOBS.verdicts(),
+        powers=JOBS.powers(),
         code=code("moelaws.claims.page"),
-        spec=lambda w: JOBS.page_spec("claims", JOBS.verdicts()),
+        spec=lambda w: JOBS.page_spec("claims", [*JOBS.verdicts(), *JOBS.powers()]),
     output:
         report(FOLDER.claims, category="claims"),
     log:
@@ -37,5 +58,7 @@ rule claims:
         "../../envs/cpu.yaml"
     params:
         tier=TIER,
+        powers=words(*(word for path in JOBS.powers() for word in ("--power", path))),
     shell:
-        "moelaws claims {input.verdicts} --tier {params.tier} --out {output} > {log} 2>&1"
+        "moelaws claims {input.verdicts} {params.powers} --tier {params.tier} --out {output} "
+        "> {log} 2>&1"

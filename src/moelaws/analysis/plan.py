@@ -3,26 +3,20 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.derive import derive
-from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import read_runs
+from moelaws.analysis.remake import fitted_table, remake, with_starts
 from moelaws.files.layout import TierFolder
 from moelaws.fitting.estimate import Progress
-from moelaws.fitting.fit import fit
-from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
+from moelaws.fitting.report import FitReport
 from moelaws.fitting.rows import split_rows
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
-from moelaws.spec.study import Derived, Simulation, Study
-from moelaws.tables.foreign import read_any
+from moelaws.spec.study import Simulation, Study
 from moelaws.tables.simulate import DEFAULT_MAPPING
 
 
@@ -66,13 +60,9 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
     if (law := simulation.law) not in {entry.law for entry in fits}:
         name = "".join(c if c.isalnum() else "_" for c in law)
         fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
-    for i, entry in enumerate(fits):
-        starts = laws.fittable(entry.law).protocol.n_starts
-        if sample is not None and "sample" not in entry.protocol and starts > sample:
-            protocol = {**entry.protocol, "sample": sample}
-            fits[i] = entry.model_copy(update={"protocol": protocol})
     nothing = {"figures": (), "tables": (), "claims": ()}
-    return possible.model_copy(update={"fits": tuple(fits), **nothing})
+    possible = possible.model_copy(update={"fits": tuple(fits), **nothing})
+    return possible if sample is None else with_starts(possible, sample)
 
 
 def plan(
@@ -84,61 +74,12 @@ def plan(
     was simulated, as the table's file records it. ``progress`` returns, for a fit's name, what to
     call with the fit's progress.
     """
-    lost: dict[str, str] = {}  # fits and derived tables -> why
-    for entry, needs in _steps(study):
-        report, coefficients = None, list[Coefficient]()
-        try:
-            if missing := sorted(needs & lost.keys()):
-                raise UserError(f"it needs {missing[0]}: {lost[missing[0]]}")
-            if isinstance(entry, Derived):
-                key = study.study
-                inputs = FittedInputs(
-                    frame=read_runs(folder.table(key)),
-                    fits={n: folder.fit(key, n) for n in entry.fits},
-                    derived_tables={n: folder.derived(key, n) for n in entry.derived},
-                )
-                derive(study, entry.name, inputs, folder.derived(key, entry.name))
-            else:
-                report, coefficients = _fit(study, entry, folder, about, progress(entry.name))
-        except UserError as error:
-            lost[entry.name] = str(error)
+    for entry, report, reason in remake(study, folder, {f.name for f in study.fits}, progress):
         if isinstance(entry, Fit):
-            reason = lost.get(entry.name, "")
-            yield Planned(entry.name, entry.law, report, coefficients, reason)
-
-
-def _steps(study: Study) -> Iterator[tuple[Fit | Derived, set[str]]]:
-    """Yields the fits and the derived tables behind them, each with, and after, what it needs."""
-    derived: dict[str, Fit | Derived] = {entry.name: entry for entry in study.derived}
-    entries = derived | {fit.name: fit for fit in study.fits}
-    needs: dict[str, set[str]] = {f.name: {f.table} - {""} for f in study.fits}
-    needs |= {d.name: {*d.fits, *d.derived} for d in study.derived}
-    names = {fit.name for fit in study.fits}
-    while more := {need for name in names for need in needs[name]} - names:
-        names |= more
-    for name in TopologicalSorter({n: needs[n] for n in needs if n in names}).static_order():
-        yield entries[name], needs[name]
-
-
-def _fit(
-    study: Study, entry: Fit, folder: TierFolder, about: Mapping[str, Any], progress: Progress
-) -> tuple[FitReport, list[Coefficient]]:
-    frame, units = fitted_table(study, entry, folder)
-    with located(f"the table of {entry.name}"):
-        report = fit(laws.fittable(entry.law), frame, entry, units=units, progress=progress)
-    write_fit(report, folder.fit(study.study, entry.name))
-    return report, coefficients(report, about, frame, units)
-
-
-def fitted_table(
-    study: Study, entry: Fit, folder: TierFolder
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Returns the table that ``entry`` is fitted to in ``folder``, and its columns' units."""
-    if not entry.table:
-        return read_any(folder.table(study.study))
-    if entry.table in {f.name for f in study.fits}:
-        return estimates_table(read_fit(folder.fit(study.study, entry.table))), {}
-    return read_any(folder.derived(study.study, entry.table))
+            known = []
+            if report is not None:
+                known = coefficients(report, about, *fitted_table(study, entry, folder))
+            yield Planned(entry.name, entry.law, report, known, reason)
 
 
 def coefficients(

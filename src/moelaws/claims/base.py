@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isnan
+from math import isnan, nan
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
@@ -54,6 +54,8 @@ class JudgedClaim(TypedDict):
     high: float | None
     unit: str
     needed: str
+    null: NotRequired[str]  # how runs are without the claim's effect; empty if nobody says so
+    clearance: NotRequired[float | None]  # of the intervals; verdicts of older versions have none
 
 
 class JudgedStudy(TypedDict):
@@ -66,6 +68,41 @@ class JudgedStudy(TypedDict):
     assumed: str
     claims: list[JudgedClaim]
     made_of: dict[str, Any]
+
+
+PUBLISHED, NULL = "published", "null"  # the law of a simulated table
+NOMINAL = 0.05  # how often a 90 % interval lies wholly above a value that holds
+Counts = dict[str, int]  # verdict -> in how many tables
+
+
+class Tried(TypedDict):
+    """Verdicts of a study's rules on simulated tables, as JSON data (``claims.power``)."""
+
+    study: str
+    tier: str
+    tables: int
+    noise: float  # standard deviation of ln L
+    noise_of: str  # where that is from
+    # claim -> published: with its effect, null: without, where a law simulates that
+    claims: dict[str, dict[str, Counts]]
+    made_of: dict[str, Any]
+
+
+def clearance(
+    intervals: Sequence[tuple[float, float]], above: float | None = None, below: float | None = None
+) -> float:
+    """Returns how many half widths lie between an end of what is expected and a middle, at least.
+
+    The least is taken over the intervals; NaN without any, or where one has an end at infinity.
+    """
+    ends = [end for end in (above, below) if end is not None]
+    clear = [
+        abs(low + high - 2 * end) / (high - low)
+        for low, high in intervals
+        if high > low
+        for end in ends
+    ]
+    return min(clear, default=nan)
 
 
 def verdict(

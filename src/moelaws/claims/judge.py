@@ -3,7 +3,7 @@
 from math import isfinite
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, verdict
+from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, clearance, verdict
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Claim, Study
 
@@ -27,6 +27,8 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
     rule = resolve(study.home, claim.code)
     evidence: Evidence = rule(inputs.declared_by(claim), **claim.arguments)
     decision = verdict(evidence.intervals, claim.expect.above, claim.expect.below)
+    clear = clearance(evidence.intervals, claim.expect.above, claim.expect.below)
+    says = {null.name: null.says for null in study.nulls}
     needed = evidence.needed or " ".join(claim.needed.split())
     return {
         "name": claim.name,
@@ -41,6 +43,8 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "high": _finite(evidence.high),
         "unit": evidence.unit,
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
+        "null": " ".join(says.get(claim.null, "").split()),
+        "clearance": _finite(clear),
     }
 
 

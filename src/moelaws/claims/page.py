@@ -1,15 +1,24 @@
 """The pages of verdicts on claims and of contests between laws."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
+from moelaws.claims.base import (
+    NOMINAL,
+    NULL,
+    PUBLISHED,
+    JudgedClaim,
+    JudgedStudy,
+    Tried,
+    Verdict,
+)
 from moelaws.files.atomic import read_json
 from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
+from moelaws.spec.words import counted
 
 
 def read_verdicts(path: Path) -> JudgedStudy:
@@ -20,8 +29,20 @@ def read_verdicts(path: Path) -> JudgedStudy:
         raise UserError(f"{path} holds no verdicts; `moelaws judge STUDY` writes them") from None
 
 
-def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
-    """Returns the Markdown of judged studies, whose grids are of a ``tier``."""
+def read_power(path: Path) -> Tried:
+    """Returns what `moelaws power` wrote; a UserError refuses a file of something else."""
+    try:
+        return TypeAdapter(Tried).validate_python(read_json(path))
+    except ValidationError:
+        message = f"{path} holds no verdicts on simulated tables; `moelaws power STUDY` writes them"
+        raise UserError(message) from None
+
+
+def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried] = {}) -> str:
+    """Returns the Markdown of judged studies, whose grids are of a ``tier``.
+
+    ``powers`` has the verdicts of the rules of some of the studies on simulated tables.
+    """
     lines = [
         f"# The papers' claims beside these runs ({tier} tier)",
         "",
@@ -36,14 +57,77 @@ def page(verdicts: Sequence[JudgedStudy], tier: str) -> str:
         decided = [claim["verdict"] for claim in study["claims"]]
         counts = " | ".join(str(decided.count(verdict)) for verdict in Verdict)
         lines.append(f"| [{study['study']}](#{study['study']}) | {counts} |")
+    lines += ["", *(f"- **{s['study']}**: {to_remember(s)}" for s in verdicts if s["claims"])]
     for study in verdicts:
+        power = powers.get(study["study"])
         runs = basis(study["source"], study.get("runs", ""))
         lines += ["", f"## {study['study']}", "", f"{study['title']}. {runs}"]
         if study["assumed"]:
             lines += ["", f"Assumed: {study['assumed']}"]
+        if study["claims"]:
+            lines += ["", _by_chance(study, power)]
         for claim in study["claims"]:
             lines += ["", *_section(claim, Path("figures") / study["study"])]
+            lines[-1:-1] = _tried(claim, power)
     return "\n".join(lines) + "\n"
+
+
+def to_remember(study: JudgedStudy) -> str:
+    """Returns what to remember of a study: its clearest verdicts, in one sentence."""
+    says = []
+    for decision, verb in ((Verdict.SUPPORTED, "support"), (Verdict.NOT_SUPPORTED, "contradict")):
+        own = [claim for claim in study["claims"] if claim["verdict"] == decision]
+        if own:
+            clearest = max(own, key=lambda claim: claim.get("clearance") or 0.0)
+            most = " most clearly" if len(own) > 1 else ""
+            says.append(f'they {verb}{most} that "{clearest["statement"].rstrip(".")}"')
+    left = sum(claim["verdict"] == Verdict.CANNOT_TELL for claim in study["claims"])
+    says.append(f"they leave {left} of {counted(len(study['claims']), 'claim')} open")
+    return f"Of these runs, remember: {'; '.join(says)}."
+
+
+def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
+    """Returns a sentence that says how many claims would be supported by chance."""
+    claims, tried = study["claims"], power["claims"] if power else {}
+    supported = sum(claim["verdict"] == Verdict.SUPPORTED for claim in claims)
+    rates = [_rate(tried.get(claim["name"], {}).get(NULL)) for claim in claims]
+    known = sum(rate is not None for rate in rates)
+    chance = sum(NOMINAL if rate is None else rate for rate in rates)
+    how = f"by the level of its interval, {NOMINAL:.0%} for each"
+    if known:
+        how = f"{counted(known, 'rule')} by simulation, the others by {NOMINAL:.0%} for each"
+    return (
+        f"The runs support {supported} of these {counted(len(claims), 'claim')}. If none of the "
+        f"effects were there, some {chance:.1f} would be supported by chance ({how})."
+    )
+
+
+def _rate(counts: Mapping[str, int] | None) -> float | None:
+    """Returns the fraction of the tables in which a rule supports its claim."""
+    return counts[Verdict.SUPPORTED] / sum(counts.values()) if counts else None
+
+
+def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
+    """Returns lines that say what the claim's rule says of simulated tables."""
+    own = power["claims"].get(claim["name"], {}) if power else {}
+    lines = []
+    if effect := own.get(PUBLISHED):
+        lines.append(
+            "- *With the published effect*: with these runs and their noise, the rule supports the "
+            f"claim in {effect[Verdict.SUPPORTED]} of {sum(effect.values())} simulated tables."
+        )
+    if says := claim.get("null"):
+        null = own.get(NULL)
+        count = (
+            ""
+            if not null
+            else (
+                f" There the rule supports the claim in {null[Verdict.SUPPORTED]} of "
+                f"{sum(null.values())} simulated tables."
+            )
+        )
+        lines.append(f"- *Without the effect*: {says}{count}")
+    return lines
 
 
 def basis(source: str, runs: str) -> str:

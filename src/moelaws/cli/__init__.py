@@ -15,6 +15,7 @@ from moelaws.spec.references import resolve
 SECTIONS = {
     "Answer": {
         "advise": "Tell how to spend a budget: what each law recommends and risks.",
+        "power": "Tell how often rules support claims that hold, and that do not.",
         "plan": "Tell how well a grid would determine the laws, and its cost.",
         "laws": "Show every law, or one: equation, source, parameters, errata.",
         "eval": "Evaluate a law at one point.",

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, out_option, print_answer, print_json, print_table
+from moelaws.cli.common import (
+    json_option,
+    option,
+    out_option,
+    print_answer,
+    print_json,
+    print_table,
+)
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.files.atomic import write_json, write_text
@@ -39,15 +46,27 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
 
 @click.command(name="claims")
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
+@option(
+    "--power powers",
+    "Verdicts on simulated tables (moelaws power), to print beside these.",
+    click.Path(path_type=Path),
+    multiple=True,
+)
 @source_options
 @out_option("The Markdown file to write.")
 @json_option
-def command(verdicts: tuple[Path, ...], project: Project, out: Path | None, as_json: bool) -> None:
+def command(
+    verdicts: tuple[Path, ...],
+    powers: tuple[Path, ...],
+    project: Project,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Write what the papers claim beside what these runs show to results/TIER/claims.md.
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
     """
-    from moelaws.claims.page import page, read_verdicts
+    from moelaws.claims.page import page, read_power, read_verdicts
 
     folder = tier_folder(project)
     out = out or folder.claims
@@ -55,5 +74,6 @@ def command(verdicts: tuple[Path, ...], project: Project, out: Path | None, as_j
         names = [s.study for s in chosen_studies(project) if s.at_tier(project.tier).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
     judged = [read_verdicts(path) for path in verdicts]
-    write_text(out, page(judged, project.tier))
+    tried = {power["study"]: power for power in map(read_power, powers)}
+    write_text(out, page(judged, project.tier, tried))
     print_answer(as_json, {"page": str(out), "studies": judged}, out)

@@ -158,6 +158,10 @@ class TierFolder:
         """Returns the file with the judged claims of a study."""
         return self.root / "claims" / f"{study}.json"
 
+    def power(self, study: str) -> Path:
+        """Returns the file with the verdicts of a study's rules on simulated tables."""
+        return self.root / "power" / f"{study}.json"
+
     @property
     def claims(self) -> Path:
         """Returns the page with the judged claims of all chosen studies."""
@@ -202,6 +206,7 @@ _KINDS = (
     (r"contests/[^/]+/[^/]+\.json", "a judged contest of laws", _FORCE),
     (r"outlook\.parquet", "the table of a tier's outlook", _FORCE),
     (r"claims/[^/]+\.json", "the verdicts on a study's claims", _FORCE),
+    (r"power/[^/]+\.json", "the verdicts of a study's rules on simulated tables", _FORCE),
     (r"summary\.json", "the summary of a run", "delete {path.parent} and train the run again"),
     (r"figures/[^/]+/[^/]+\.json", "the record of a figure or of a paper table", _FORCE),
 )

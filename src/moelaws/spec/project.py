@@ -102,6 +102,8 @@ class Project(Frozen):
     hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"
     # The tasks that kept weights are scored on (moelaws bench): held-out, olmo:NAME, or task files
     tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
+    # On how many simulated tables, with and without their effects, the rules of claims are tried
+    power: Whole = 10
     limits: Limits = Limits()
 
     @property

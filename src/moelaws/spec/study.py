@@ -106,7 +106,17 @@ class Claim(Reader):
     rule: str  # what the code does, in a sentence or two
     expect: Expected  # an interval within supports the claim, one outside contradicts it
     needed: str = ""  # what would decide the claim if these runs cannot
+    null: Name | Literal[""] = ""  # of the study's nulls: how runs are without the claim's effect
     figure: Name  # to look at
+
+
+class Null(Frozen):
+    """Runs without the effect of some claims, on which `moelaws power` tries the claims' rules."""
+
+    name: Name
+    says: str  # what holds for such runs, in a sentence
+    law: str = ""  # fitted to the runs, it gives such losses; none if tests alone simulate it
+    mapping: dict[str, str] = {}  # variable -> column, if it is not the one of the same name
 
 
 class Simulation(Frozen):
@@ -179,6 +189,7 @@ class Study(Frozen):
     figures: tuple[Figure, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     claims: tuple[Claim, ...] = ()
+    nulls: tuple[Null, ...] = ()
     _file: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
@@ -189,6 +200,7 @@ class Study(Frozen):
             ("fits and derived tables", fits + derived),
             ("figures and tables", pictures),
             ("claims", [c.name for c in self.claims]),
+            ("nulls", [n.name for n in self.nulls]),
             ("contests", [c.name for c in self.contests]),
             *((f"{c.name}: splits", [split.name for split in c.splits]) for c in self.contests),
         ):
@@ -201,6 +213,8 @@ class Study(Frozen):
             _refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
         for claim in self.claims:
             _refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
+            nulls = [null.name for null in self.nulls]
+            _refuse_unknown(f"{claim.name}: null", "null", [claim.null][: bool(claim.null)], nulls)
         if self.simulation:
             _refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
         return self

@@ -50,6 +50,15 @@ def of_study(study: Study) -> tuple[Path, ...]:
     return closure(*(module_of(study.home, entry.code) for entry in study.readers))
 
 
+def of_power(study: Study) -> tuple[Path, ...]:
+    """Returns the files behind the trials of a study's rules on simulated tables."""
+    readers = (*study.claims, *study.derived)
+    laws = {fit.law for fit in study.fits} | {null.law for null in study.nulls if null.law}
+    laws |= {study.simulation.law} if study.simulation else set()
+    modules = (module_of(study.home, entry.code) for entry in readers)
+    return closure("moelaws.claims.power", *modules, *map(_law, laws))
+
+
 def of_fit(law: str) -> tuple[Path, ...]:
     """Returns the files behind a fit of ``law``: those of the engine and of the law."""
     return closure("moelaws.fitting.fit", "moelaws.tables.foreign", _law(law))

@@ -148,6 +148,17 @@ class Jobs:
         """Returns the judged claims of each study that makes any."""
         return [self.folder.verdicts(key) for key, study in self.studies.items() if study.claims]
 
+    def powers(self) -> list[Path]:
+        """Returns the trials of rules on simulated tables, for studies of runs trained here."""
+        if self.simulated or not self.project.power:
+            return []
+        return [
+            self.folder.power(key)
+            for key, study in self.studies.items()
+            if study.grids and study.of_simulated().claims
+            if study.simulation or any(null.law for null in study.nulls)
+        ]
+
     def contests(self) -> list[Path]:
         """Returns the judged contests of laws."""
         return self._each("contests", self.folder.contest)
@@ -280,6 +291,10 @@ class Jobs:
         """Returns the source files behind all entries of a study."""
         return relative(code.of_study(self.studies[study]))
 
+    def power_code(self, study: str) -> list[str]:
+        """Returns the source files behind the trials of a study's rules."""
+        return relative(code.of_power(self.studies[study]))
+
     def outlook_code(self) -> list[str]:
         """Returns the source files behind the outlook."""
         return relative(code.of_outlook(self.advice)) if self.advice else []
@@ -309,6 +324,11 @@ class Jobs:
         """Returns the file with all entries of a kind of a study."""
         entries = [entry.canonical_json() for entry in getattr(self.studies[study], kind)]
         return self.spec("\n".join(entries) + "\n", kind, study)
+
+    def power_spec(self, study: str) -> Path:
+        """Returns the file with what the trials of a study's rules depend on."""
+        tried = self.studies[study].model_copy(update={"grids": {}, "figures": (), "tables": ()})
+        return self.spec(f"{self.project.power}\n{tried.canonical_json()}\n", "power", study)
 
     def runs_spec(self, study: str) -> Path:
         """Returns the file with the runs of the study's table, or with what is simulated instead.

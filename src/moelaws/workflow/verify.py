@@ -74,6 +74,9 @@ class Verification:
             yield self._made("speed", path, code.of_speed if read else None)
         for path in _files(folder.root / "claims", "*.json"):
             yield self._with_origin("claims", path, path.stem, "")
+        for path in _files(folder.root / "power", "*.json"):
+            study = self.studies.get(path.stem)
+            yield self._made("power", path, partial(code.of_power, study) if study else None)
         for path in _files(folder.root, f"{folder.outlook.stem}.parquet"):
             behind = None if self.advice is None else partial(code.of_outlook, self.advice)
             yield self._made("outlook", path, behind)

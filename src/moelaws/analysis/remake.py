@@ -1,0 +1,95 @@
+"""Makes a study's fits and derived tables in a folder, as the workflow would of other losses."""
+
+from collections.abc import Callable, Iterator, Set
+from graphlib import TopologicalSorter
+
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import read_runs
+from moelaws.files.layout import TierFolder
+from moelaws.fitting.estimate import Progress
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
+from moelaws.spec.errors import UserError, located
+from moelaws.spec.fit import Fit
+from moelaws.spec.study import Derived, Reader, Study
+from moelaws.tables.foreign import read_any
+
+
+def with_starts(study: Study, sample: int) -> Study:
+    """Returns the study with fits that run ``sample`` starts where a law's grid has more.
+
+    A fit keeps the number of starts that the study gives it.
+    """
+    fits = list(study.fits)
+    for i, entry in enumerate(fits):
+        starts = laws.fittable(entry.law).protocol.n_starts
+        if "sample" not in entry.protocol and starts > sample:
+            protocol = {**entry.protocol, "sample": sample}
+            fits[i] = entry.model_copy(update={"protocol": protocol})
+    return study.model_copy(update={"fits": tuple(fits)})
+
+
+def remake(
+    study: Study, folder: TierFolder, names: Set[str], progress: Callable[[str], Progress]
+) -> Iterator[tuple[Fit | Derived, FitReport | None, str]]:
+    """Makes the fits and derived tables ``names`` of a study, and those that they need.
+
+    The study's table lies in ``folder``, where all are written. Yields each with its report, if it
+    is a fit, or with the reason why it could not be made.
+    """
+    lost: dict[str, str] = {}  # fits and derived tables -> why
+    for entry, needs in _steps(study, names):
+        report = None
+        try:
+            if missing := sorted(needs & lost.keys()):
+                raise UserError(f"it needs {missing[0]}: {lost[missing[0]]}")
+            if isinstance(entry, Derived):
+                path = folder.derived(study.study, entry.name)
+                derive(study, entry.name, inputs_of(study, entry, folder), path)
+            else:
+                frame, units = fitted_table(study, entry, folder)
+                with located(f"the table of {entry.name}"):
+                    law, shown = laws.fittable(entry.law), progress(entry.name)
+                    report = fit(law, frame, entry, units=units, progress=shown)
+                write_fit(report, folder.fit(study.study, entry.name))
+        except UserError as error:
+            lost[entry.name] = str(error)
+        yield entry, report, lost.get(entry.name, "")
+
+
+def inputs_of(study: Study, entry: Reader, folder: TierFolder) -> FittedInputs:
+    """Returns what ``entry`` of a study reads in ``folder``."""
+    key = study.study
+    return FittedInputs(
+        frame=read_runs(folder.table(key)),
+        fits={name: folder.fit(key, name) for name in entry.fits},
+        derived_tables={name: folder.derived(key, name) for name in entry.derived},
+        data={name: study.shipped(name) for name in getattr(entry, "data", ())},
+    )
+
+
+def fitted_table(
+    study: Study, entry: Fit, folder: TierFolder
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Returns the table that ``entry`` is fitted to in ``folder``, and its columns' units."""
+    if not entry.table:
+        return read_any(folder.table(study.study))
+    if entry.table in {f.name for f in study.fits}:
+        return estimates_table(read_fit(folder.fit(study.study, entry.table))), {}
+    return read_any(folder.derived(study.study, entry.table))
+
+
+def _steps(study: Study, names: Set[str]) -> Iterator[tuple[Fit | Derived, set[str]]]:
+    """Yields the entries ``names`` and those behind them, each with, and after, what it needs."""
+    entries: dict[str, Fit | Derived] = {fit.name: fit for fit in study.fits}
+    entries |= {derived.name: derived for derived in study.derived}
+    needs = {name: entry.needs for name, entry in entries.items()}
+    reached = {*names}
+    while more := {need for name in reached for need in needs[name]} - reached:
+        reached |= more
+    for name in TopologicalSorter({n: needs[n] for n in needs if n in reached}).static_order():
+        yield entries[name], needs[name]

@@ -1,0 +1,139 @@
+"""How often rules support claims on simulated tables, with their effects there and without them.
+
+A verdict is a promise: this says how often it is kept. Each table has the runs of the study and the
+spread of their losses between seeds. The losses are those of the law that the paper publishes, or
+those of a law that does not know the effect and that was fitted to the runs.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws import laws
+from moelaws.analysis.contrasts import seed_sd
+from moelaws.analysis.inputs import completed, row_mask
+from moelaws.analysis.remake import inputs_of, remake, with_starts
+from moelaws.claims.base import NULL, PUBLISHED, Counts, Tried, Verdict
+from moelaws.claims.judge import judged
+from moelaws.files.layout import Results, TierFolder
+from moelaws.fitting.fit import fit
+from moelaws.spec.errors import located
+from moelaws.spec.fit import Fit
+from moelaws.spec.study import Claim, Null, Simulation, Study
+from moelaws.tables.parquet import write_table
+from moelaws.tables.schema import SIMULATED_COLUMNS
+from moelaws.tables.simulate import DEFAULT_MAPPING, simulate
+from moelaws.tables.sweeps import in_sweep
+
+SAMPLE = 100  # starts of a fit whose law has more: thousands would take hours for many tables
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """A law that gives the losses of runs, and the claims whose rules are tried on them."""
+
+    key: str  # published or null
+    law: str
+    params: Mapping[str, float]
+    mapping: Mapping[str, str]
+    runs: pd.DataFrame
+    claims: Sequence[Claim]
+
+
+def tried(
+    study: Study,
+    tier: str,
+    table: pd.DataFrame,
+    tables: int,
+    made_of: Mapping[str, Any],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Tried:
+    """Tries the rules of the study's claims on simulated ``tables`` of the runs of its ``table``.
+
+    Claims whose rules read what no law gives, such as expert loads, are left out. A table in which
+    a rule cannot measure counts as one that cannot tell.
+    """
+    runs, simulated = completed(table), with_starts(study.of_simulated(), SAMPLE)
+    noise, noise_of = _noise(study, runs)
+    truths = [*_truths(simulated, runs)]
+    counts: dict[str, dict[str, Counts]] = {}
+    total = len(truths) * tables
+    for i, truth in enumerate(truths):
+        for seed in range(tables):
+            for name, decision in _verdicts(simulated, tier, truth, noise, seed):
+                own = counts.setdefault(name, {}).setdefault(
+                    truth.key, {str(v): 0 for v in Verdict}
+                )
+                own[decision] += 1
+            progress(i * tables + seed + 1, total)
+    return {
+        "study": study.study,
+        "tier": tier,
+        "tables": tables,
+        "noise": noise,
+        "noise_of": noise_of,
+        "claims": counts,
+        "made_of": dict(made_of),
+    }
+
+
+def _noise(study: Study, runs: pd.DataFrame) -> tuple[float, str]:
+    """Returns the standard deviation of ln L of a run between seeds, and where it is from."""
+    noise = seed_sd(runs) / float(runs["L"].mean())
+    if isfinite(noise):
+        return noise, "the spread of these runs between seeds"
+    return (study.simulation or Simulation(law="")).noise, "assumed, since no run has a second seed"
+
+
+def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
+    """Yields the published law with all claims, and each null with a law with its own claims."""
+    if entry := study.simulation:
+        law = laws.fittable(entry.law)
+        chosen = runs[row_mask(runs, entry.rows)]
+        if entry.sweeps:
+            chosen = chosen[np.any([in_sweep(chosen, sweep) for sweep in entry.sweeps], axis=0)]
+        if law.published is not None and len(chosen):
+            known = dict(law.published)
+            yield _Truth(PUBLISHED, law.ref, known, entry.mapping, chosen, study.claims)
+    for null in study.nulls:
+        claims = [claim for claim in study.claims if claim.null == null.name]
+        if null.law and claims:
+            yield _Truth(NULL, null.law, _fitted(null, runs), null.mapping, runs, claims)
+
+
+def _fitted(null: Null, runs: pd.DataFrame) -> dict[str, float]:
+    """Returns the coefficients of the null's law, fitted to the runs."""
+    law = laws.fittable(null.law)
+    protocol = {"sample": SAMPLE} if law.protocol.n_starts > SAMPLE else {}
+    mapping = DEFAULT_MAPPING | null.mapping
+    spec = Fit(name=null.name, law=law.ref, mapping=mapping, protocol=protocol, bootstrap=1)
+    with located(f"null {null.name}"):
+        return fit(law, runs, spec).parts[0].estimates()
+
+
+def _verdicts(
+    study: Study, tier: str, truth: _Truth, noise: float, seed: int
+) -> Iterator[tuple[str, str]]:
+    """Yields the verdicts of the rules on one table of simulated losses."""
+    law, runs = laws.fittable(truth.law), truth.runs.assign(_configuration=truth.runs["run_id"])
+    simulation = simulate(runs, law, truth.params, mapping=truth.mapping, noise=noise, seed=seed)
+    spread = {name: truth.runs[name].to_numpy() for name in ("n_seeds", "L_seed_sd")}
+    frame = simulation.frame.assign(**spread)[[column.name for column in SIMULATED_COLUMNS]]
+    with tempfile.TemporaryDirectory() as root:
+        folder: TierFolder = Results(Path(root)).tier(tier, simulated=True)
+        about = {"study": study.study, "tier": tier, "simulation": "{}"}
+        write_table(frame, SIMULATED_COLUMNS, folder.table(study.study), about)
+        names = {name for claim in truth.claims for name in claim.needs}
+        each = remake(study, folder, names, lambda name: lambda stage, done, total: None)
+        lost = {entry.name for entry, _, reason in each if reason}
+        for claim in truth.claims:
+            if claim.needs & lost:
+                yield claim.name, Verdict.CANNOT_TELL
+            else:
+                yield claim.name, judged(study, claim, inputs_of(study, claim, folder))["verdict"]

@@ -1,0 +1,74 @@
+"""``moelaws power``: how often rules support claims whose effects are there, and are not."""
+
+from pathlib import Path
+
+import click
+
+from moelaws.cli.common import (
+    COUNT,
+    json_option,
+    option,
+    out_option,
+    print_json,
+    print_table,
+    table_option,
+)
+from moelaws.cli.fit import fitting_on, threads_option
+from moelaws.cli.project import project_options, tier_folder
+from moelaws.files.atomic import write_json
+from moelaws.files.seal import made_of
+from moelaws.records.code import digest
+from moelaws.records.progress import reporting
+from moelaws.spec.project import Project, load_study
+from moelaws.workflow.code import of_power
+
+
+@click.command(name="power")
+@click.argument("study")
+@project_options
+@table_option
+@option("--tables", "How many tables to simulate for each law.", COUNT, 10)
+@threads_option
+@out_option("The JSON file to write; results/TIER/power/STUDY.json by default.")
+@json_option
+def command(
+    study: str,
+    project: Project,
+    table: Path | None,
+    tables: int,
+    threads: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Try the rules of STUDY's claims on simulated tables of its runs.
+
+    In some tables the losses are those of the published law, so the effects are there. In the
+    others they are those of a law without the effect, fitted to the runs. `moelaws claims` prints
+    both counts beside each verdict.
+    """
+    from moelaws.analysis.inputs import read_runs
+    from moelaws.claims.base import Verdict
+    from moelaws.claims.power import tried
+
+    chosen = load_study(study).at_tier(project.tier)
+    folder = tier_folder(project)
+    path = table or folder.table(chosen.study)
+    frame = read_runs(path)
+    assert frame is not None  # a path was given
+    origin = made_of([path], digest(of_power(chosen)))
+    with fitting_on(threads), reporting(lines=False) as show:
+        counts = tried(
+            chosen, project.tier, frame, tables, origin, lambda i, n: show("tables", i, n)
+        )
+    out = out or folder.power(chosen.study)
+    write_json(out, counts)
+    if as_json:
+        print_json(counts)
+        return
+    rows = [
+        (name, law, *own.values())
+        for name, laws in counts["claims"].items()
+        for law, own in laws.items()
+    ]
+    columns = ("claim", "losses of the law", *Verdict)
+    print_table(columns, rows, f"{out}: {tables} tables for each law, noise {counts['noise']:.2g}")

@@ -1,0 +1,129 @@
+"""A rule is tried on tables that have the claim's effect, and on tables that do not."""
+
+import pytest
+
+from moelaws import laws
+from moelaws.claims.base import Verdict
+from moelaws.claims.page import page
+from moelaws.claims.power import tried
+from moelaws.spec.base import parse
+from moelaws.spec.study import Study
+from moelaws.tables.simulate import design, simulate
+from planned_study import STUDY, small
+
+CODE = """
+import numpy as np
+from moelaws.claims.base import Evidence
+from moelaws.fitting.quantiles import least_squares
+
+def on_size(inputs, budgets):
+    table = inputs.completed
+    frame = np.log(table[["N_active", "L"]])
+    if budgets:  # sizes are compared within a budget, where all see the same tokens
+        frame = frame - frame.groupby(table["C"]).transform("mean")
+    frame = frame - frame.mean()
+    fitted = least_squares(frame[["N_active"]].to_numpy(), frame["L"].to_numpy(), draws=400)
+    low, high = np.quantile(fitted.draws[:, 0], [0.05, 0.95])
+    return Evidence("a slope", float(fitted.coefficients[0]), float(low), float(high))
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A study of a loss that falls with size, by a rule that knows tokens and one that does not."""
+    root = tmp_path_factory.mktemp("power")
+    (root / "tried_rules").mkdir()
+    (root / "tried_rules/claims.py").write_text(CODE)
+    claims = [
+        {
+            "name": name,
+            "statement": "The loss falls with size at equal tokens.",
+            "source": "toy",
+            "code": "claims:on_size",
+            "with": {"budgets": budgets},
+            "rule": "The slope of ln L over ln N.",
+            "expect": {"below": 0},
+            "null": "tokens_alone",
+            "figure": "F1",
+        }
+        for name, budgets in (("sound", True), ("fooled", False))
+    ]
+    null = {"name": "tokens_alone", "says": "Tokens alone set the loss.", "law": "chinchilla"}
+    more = {
+        "package": "tried_rules",
+        "figures": [{"name": "F1", "code": "figures:draw", "caption": "A picture."}],
+        "claims": claims,
+        "nulls": [null | {"mapping": {"N": "D", "D": "D"}}],
+        "fits": [],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root)
+        yield parse(Study, {**STUDY, **more}, "small.yaml")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Runs with two seeds each, so that their own spread is the noise; more tokens by budget.
+
+    The smallest budget lacks the widest models and the largest one the narrowest.
+    """
+    frame = design(small()[1], repeats=2)
+    frame = frame.assign(D=(frame["C"] / 1e9).astype(int))
+    wide = {1e16: (0, 256), 1e17: (0, 512), 1e18: (128, 512)}
+    ends = frame["C"].map(wide)
+    frame = frame[[low <= d <= high for (low, high), d in zip(ends, frame["d_model"], strict=True)]]
+    law = laws.fittable("chinchilla")
+    made = simulate(frame, law, law.published, mapping={"N": "N_active"}, noise=0.004)
+    return made.frame
+
+
+def test_a_rule_is_tried_with_the_effect_and_without(study, table):
+    counts = tried(study, "demo", table, 8, {})
+    assert counts["noise"] == pytest.approx(0.004, rel=0.5)
+    assert counts["noise_of"] == "the spread of these runs between seeds"
+    for own in counts["claims"].values():
+        assert own["published"] == {**dict.fromkeys(map(str, Verdict), 0), "supported": 8}
+        assert sum(own["null"].values()) == 8
+    # Larger models are those of larger budgets: a rule that compares across budgets is fooled.
+    assert counts["claims"]["sound"]["null"]["supported"] <= 2
+    assert counts["claims"]["fooled"]["null"]["supported"] == 8
+
+
+def test_the_page_says_what_the_rule_says_of_simulated_tables(study, table):
+    claim = {
+        "name": "sound",
+        "statement": "It falls.",
+        "source": "toy",
+        "rule": "A rule.",
+        "figure": "F1",
+        "verdict": "supported",
+        "measured": "a slope",
+        "value": -1.0,
+        "low": -2.0,
+        "high": -0.5,
+        "unit": "",
+        "needed": "",
+        "clearance": 1.7,
+        "null": "Tokens alone set the loss.",
+    }
+    other = {**claim, "name": "other", "statement": "It stays.", "verdict": "not supported"}
+    judged = {"study": "small", "title": "A toy", "source": "trained", "assumed": "", "made_of": {}}
+    judged["claims"] = [claim, {**claim, "name": "clearer", "statement": "It is.", "clearance": 9}]
+    judged["claims"].append(other)
+    counts = {"published": {"supported": 7, "cannot tell": 3}, "null": {"supported": 1, "x": 9}}
+    text = page([judged], "demo", {"small": {"claims": {"sound": counts}}})
+    assert "the rule supports the claim in 7 of 10 simulated tables" in text
+    assert "Tokens alone set the loss. There the rule supports the claim in 1 of 10" in text
+    # .1 by simulation, and two times the nominal .05
+    assert "some 0.2 would be supported by chance (1 rule by simulation" in text
+    remember = 'they support most clearly that "It is"; they contradict that "It stays"'
+    assert (
+        f"- **small**: Of these runs, remember: {remember}; they leave 0 of 3 claims open" in text
+    )
+
+
+def test_without_a_second_seed_the_noise_is_assumed(study, table):
+    alone = table.assign(n_seeds=1, L_seed_sd=float("nan"))
+    counts = tried(study, "demo", alone, 1, {})
+    assert counts["noise"] == study.simulation.noise
+    assert "no run has a second seed" in counts["noise_of"]
