@@ -18,7 +18,7 @@ from moelaws.files.atomic import read_json
 from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
-from moelaws.spec.words import counted
+from moelaws.spec.words import counted, joined
 
 
 def read_verdicts(path: Path) -> JudgedStudy:
@@ -57,15 +57,15 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
         decided = [claim["verdict"] for claim in study["claims"]]
         counts = " | ".join(str(decided.count(verdict)) for verdict in Verdict)
         lines.append(f"| [{study['study']}](#{study['study']}) | {counts} |")
-    lines += ["", *(f"- **{s['study']}**: {to_remember(s)}" for s in verdicts if s["claims"])]
+    lines += ["", "What to remember:", ""]
+    lines += [f"- *{study['study']}*: {to_remember(study)}" for study in verdicts]
     for study in verdicts:
         power = powers.get(study["study"])
         runs = basis(study["source"], study.get("runs", ""))
         lines += ["", f"## {study['study']}", "", f"{study['title']}. {runs}"]
         if study["assumed"]:
             lines += ["", f"Assumed: {study['assumed']}"]
-        if study["claims"]:
-            lines += ["", _by_chance(study, power)]
+        lines += ["", _by_chance(study, power)]
         for claim in study["claims"]:
             lines += ["", *_section(claim, Path("figures") / study["study"])]
             lines[-1:-1] = _tried(claim, power)
@@ -75,15 +75,14 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
 def to_remember(study: JudgedStudy) -> str:
     """Returns what to remember of a study: its clearest verdicts, in one sentence."""
     says = []
-    for decision, verb in ((Verdict.SUPPORTED, "support"), (Verdict.NOT_SUPPORTED, "contradict")):
-        own = [claim for claim in study["claims"] if claim["verdict"] == decision]
-        if own:
+    for decision, verb in ((Verdict.SUPPORTED, "supports"), (Verdict.NOT_SUPPORTED, "contradicts")):
+        if own := [claim for claim in study["claims"] if claim["verdict"] == decision]:
             clearest = max(own, key=lambda claim: claim.get("clearance") or 0.0)
             most = " most clearly" if len(own) > 1 else ""
-            says.append(f'they {verb}{most} that "{clearest["statement"].rstrip(".")}"')
+            says.append(f'{verb}{most} that "{clearest["statement"].rstrip(".")}"')
     left = sum(claim["verdict"] == Verdict.CANNOT_TELL for claim in study["claims"])
-    says.append(f"they leave {left} of {counted(len(study['claims']), 'claim')} open")
-    return f"Of these runs, remember: {'; '.join(says)}."
+    says.append(f"leaves {left} of {counted(len(study['claims']), 'claim')} open")
+    return f"the evidence {joined(says)}."
 
 
 def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
@@ -117,16 +116,12 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
             f"claim in {effect[Verdict.SUPPORTED]} of {sum(effect.values())} simulated tables."
         )
     if says := claim.get("null"):
-        null = own.get(NULL)
-        count = (
-            ""
-            if not null
-            else (
+        lines.append(f"- *Without the effect*: {says}")
+        if null := own.get(NULL):
+            lines[-1] += (
                 f" There the rule supports the claim in {null[Verdict.SUPPORTED]} of "
                 f"{sum(null.values())} simulated tables."
             )
-        )
-        lines.append(f"- *Without the effect*: {says}{count}")
     return lines
 
 
