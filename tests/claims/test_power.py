@@ -116,10 +116,8 @@ def test_the_page_says_what_the_rule_says_of_simulated_tables(study, table):
     assert "Tokens alone set the loss. There the rule supports the claim in 1 of 10" in text
     # .1 by simulation, and two times the nominal .05
     assert "some 0.2 would be supported by chance (1 rule by simulation" in text
-    remember = 'they support most clearly that "It is"; they contradict that "It stays"'
-    assert (
-        f"- **small**: Of these runs, remember: {remember}; they leave 0 of 3 claims open" in text
-    )
+    remember = 'supports most clearly that "It is", contradicts that "It stays"'
+    assert f"- *small*: the evidence {remember} and leaves 0 of 3 claims open." in text
 
 
 def test_without_a_second_seed_the_noise_is_assumed(study, table):
