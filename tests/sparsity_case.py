@@ -68,7 +68,10 @@ def simulate(setting: Setting, seed: int = 0) -> pd.DataFrame:
         n_seeds=setting.seeds, k=2, E=(2 / (1 - frame["S"])).round().astype(int),
     )  # fmt: skip
     frame["run_id"] = [f"{row:016x}" for row in range(len(frame))]
-    return filled(frame)
+    # The sizes of a budget and sparsity have widths of their own, the same at every sparsity.
+    rank = frame.groupby(["C", "S"])["N_total"].rank(method="dense")
+    frame["d_model"] = (16 * rank).astype(int)
+    return filled(frame).assign(recipe=frame["d_model"].astype(str))
 
 
 def fit_surface(frame: pd.DataFrame, size: str, rng: np.random.Generator) -> FitReport:

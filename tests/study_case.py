@@ -18,7 +18,7 @@ from moelaws.records.paired import PairedLosses
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Study
 from moelaws.tables.parquet import write_table
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import COLUMNS, TRAINED_COLUMNS
 
 FILL = {"string": "x", "int": 1, "float": 1.0, "bool": False}
 
@@ -73,7 +73,8 @@ class Case:
     @classmethod
     def of(cls, study: Study, root: Path, frame: pd.DataFrame) -> "Case":
         case = cls(study, root)
-        write_table(frame, COLUMNS, case.table, {"study": study.study})
+        columns = [column for column in TRAINED_COLUMNS if column.name in frame]
+        write_table(frame, columns, case.table, {"study": study.study})
         return case
 
     @property

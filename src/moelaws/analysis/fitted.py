@@ -12,6 +12,7 @@ from moelaws.fitting.report import FitReport, draws_path, read_draws, read_fit
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Reader
+from moelaws.tables.sweeps import best_trials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,8 @@ class FittedInputs(Inputs):
             frame = self.derived(spec.table)
         else:
             frame = self.sweep(spec.sweep) if spec.sweep else self.completed
-        return frame[row_mask(frame, spec.rows)]
+        used = row_mask(frame, spec.rows)
+        return frame[best_trials(frame, spec.best_per, used, spec.mapping.get("L", "L"))]
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -36,7 +36,18 @@ def abscissae(low: float, high: float) -> Array:
     return np.array([low, (low + high) / 2, high])
 
 
-def minima(y_n3: Array, low: float, high: float) -> Minima:
+def minima_along(y_nm: Array, x: Array) -> Minima:
+    """Returns the lowest points of n smooth curves, given by values at evenly spaced ``x`` (m,).
+
+    Each is that of the parabola through the lowest value and its neighbours.
+    """
+    y_nm = np.atleast_2d(y_nm)
+    i = np.clip(y_nm.argmin(axis=1), 1, len(x) - 2)
+    lowest = np.take_along_axis(y_nm, i[:, None] + np.array([-1, 0, 1]), axis=1)
+    return minima(lowest, x[i - 1], x[i + 1])
+
+
+def minima(y_n3: Array, low: float | Array, high: float | Array) -> Minima:
     """Returns the lowest points over [low, high] of quadratics, given by values at ``abscissae``.
 
     With t from -1 to 1 over the range, y = y_1 + (y_2 - y_0)/2 t + (y_0 - 2 y_1 + y_2)/2 t^2.

@@ -44,6 +44,12 @@ _FIT_OPTIONS = (
         metavar="VAR=UNIT",
     ),
     option("--rows", "Rows to use, as 'C >= 1e19 and S > 0'.", metavar="EXPR"),
+    option(
+        "--best-per",
+        "Of rows alike in these columns, use the one of least loss; may be repeated.",
+        multiple=True,
+        metavar="COLUMN",
+    ),
     option("--holdout", "Rows kept for validation, such as 'S>=0.98'.", metavar="EXPR"),
     option(
         "--objective",

@@ -16,7 +16,7 @@ from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
 from moelaws.spec.rows import select
-from moelaws.tables.sweeps import in_sweep
+from moelaws.tables.sweeps import best_trials, in_sweep
 
 MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for held-out ones
 Round = tuple[list[Fitted], dict[str, str]]  # the laws that were fitted, and why others were not
@@ -94,6 +94,7 @@ class _Rows:
             self.used = self.used & (table["status"].astype(str) == "completed").to_numpy(bool)
         if entry.sweep:
             self.used = self.used & in_sweep(table, entry.sweep)
+        self.used = best_trials(table, entry.best_per, self.used, entry.mapping.get("L", "L"))
 
     def kept(self, split: Split) -> list[Kept]:
         """Returns the rounds of a split; the first one fits the most rows."""

@@ -80,6 +80,10 @@ def fit(
     fits = [
         _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
     ]
+    if selection is not None:
+        chosen = f"the form {law.variant} was chosen of {selection['candidates']} by held-out error"
+        for fitted, _ in fits:
+            fitted.notes.append(f"{chosen}; the intervals take it as given")
     columns = used_columns(law, table, spec)
     packages = {name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")}
     return FitReport(

@@ -24,7 +24,7 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.rows import parse_rows, select
-from moelaws.tables.sweeps import in_sweep
+from moelaws.tables.sweeps import best_trials, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
 
@@ -97,6 +97,7 @@ def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     """Returns the table's columns that decide the fit, sorted."""
     columns = set(column_sources(law, table, spec).columns.values())
     columns |= {"status", spec.split_by, spec.weights, spec.resample_by, spec.rollout}
+    columns |= {*spec.best_per}
     columns |= {"sweep"} if spec.sweep else set()
     columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}
     return sorted(columns & set(table.columns))
@@ -142,7 +143,10 @@ class _Reader:
             used = used & swept
         selected = self.select(self.spec.rows)
         _count(left_out, f"not in rows: {self.spec.rows}", used & ~selected)
-        return used & selected
+        used, loss = used & selected, self.given.sources.columns[self.law.response.name]
+        best = best_trials(self.table, self.spec.best_per, used, loss)
+        _count(left_out, f"not the best trial per {', '.join(self.spec.best_per)}", used & ~best)
+        return best
 
     def refuse_repeated_runs(self, used: Mask) -> None:
         """Refuses a run_id that two of the rows used have; rows without one are allowed."""

@@ -52,6 +52,9 @@ class Fit(Entry):
     rows: str = ""  # rows to use, such as "S > 0 and C >= 1e11"; all by default
     split_by: str = ""  # a column: one fit for each of its values
     holdout: str = ""  # rows kept for validation, such as "S >= 0.98"
+    holdouts: dict[str, str] = {}  # tier -> its own hold-out, in place of ``holdout``
+    # Columns in which the trials of a model agree: of these rows only the one of least loss is used
+    best_per: tuple[str, ...] = ()
     rollout: str = ""  # a column such as C: fit below each of its values and predict above it
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
     weights: str = ""  # a column with the standard error of the response, in the response's unit
@@ -105,6 +108,7 @@ class Contest(Entry):
     mappings: dict[str, dict[str, str]] = {}  # law -> its own mapping, where it differs
     sweep: Name | Literal[""] = ""
     rows: str = ""
+    best_per: tuple[str, ...] = ()  # as of a fit
     splits: Annotated[tuple[Split, ...], Field(min_length=1)]
     protocol: dict[str, Any] = {}  # overrides of each law's own
     bootstrap: Annotated[Count, Field(le=100_000)] = 1000

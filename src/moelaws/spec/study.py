@@ -208,6 +208,7 @@ class Study(Frozen):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
         for fit in self.fits:
             _refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
+            _refuse_unknown(f"{fit.name}: holdouts", "tier", fit.holdouts, TIERS)
         for entry in self.readers:
             _refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
             _refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
@@ -314,13 +315,18 @@ class Study(Frozen):
         return entry
 
     def at_tier(self, tier: Tier) -> Study:
-        """Returns the study without entries for which ``tier`` lacks sweeps, weights or speeds."""
+        """Returns the study without entries for which ``tier`` lacks sweeps, weights or speeds.
+
+        Its fits hold out the tier's own rows.
+        """
         lacking, keep = self.lacking(tier), self.keep_weights
         keeps = keep.keeps_any(tier) and keep.sweep not in lacking
         timed = self._without(lambda entry: reads_speed(entry) and tier not in entry.speed)
         left = timed._without(
             lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
         )
+        if any(fit.holdouts for fit in left.fits):
+            left = left.model_copy(update={"fits": tuple(_held_out(f, tier) for f in left.fits)})
         return left if keeps else left.model_copy(update={"keep_weights": KeptWeights()})
 
     def of_simulated(self) -> Study:
@@ -353,6 +359,11 @@ def _refuse_unknown(place: str, what: str, names: Iterable[str], known: Sequence
         if name not in known:
             near = or_nearest(name, known, "there are")
             raise ValueError(f"{place}: the study has no {what} {name!r}{near}")
+
+
+def _held_out(fit: Fit, tier: Tier) -> Fit:
+    own = {"holdout": fit.holdouts.get(tier, fit.holdout), "holdouts": {}}
+    return fit.model_copy(update=own)
 
 
 def reads_weights(entry: Entry) -> bool:

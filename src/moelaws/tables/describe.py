@@ -23,6 +23,9 @@ def describe(run: Run) -> dict[str, Any]:
     if model.slices:
         width = model.slices.d_expert
     attention, feed_forward = attention_and_ffn(model, "allocation")
+    # What sparsity changes: the experts, and the steps where the router's FLOPs count
+    alike = ffn.model_copy(update={"n_experts": ffn.top_k}) if isinstance(ffn, MoE) else ffn
+    common = {"model": model.model_copy(update={"ffn": alike}), "steps": 1, "seed": 0}
     return {
         "run_id": run.run_id,
         "sweep": ",".join(run.sweeps),
@@ -51,6 +54,9 @@ def describe(run: Run) -> dict[str, Any]:
         "lr": config.optimizer.lr,
         "batch_tokens": config.batch * model.context,
         "steps": config.steps,
+        "load_balance": ffn.load_balance if isinstance(ffn, MoE) else None,
+        "warmup": config.schedule.warmup,
+        "recipe": config.model_copy(update=common).fingerprint(),
     }
 
 

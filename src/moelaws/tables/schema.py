@@ -79,6 +79,9 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
         "1",
         "what one routing decision is for: token, chunk, position (of a chunk), or none",
     ),
+    Column("load_balance", "float", "1", "weight of the load-balancing loss", nullable=True),
+    Column("warmup", "float", "1", "fraction of the steps that warm up", nullable=True),
+    Column("recipe", "string", "1", "what runs that differ in sparsity and seed alone share", True),
     Column("chunk", "int", "positions", "that share a routing decision; 0 where none is made"),
     Column("slice_positions", "string", "1", "that an expert on a slice sees: all, chunks or none"),
 )

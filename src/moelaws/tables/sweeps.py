@@ -1,4 +1,6 @@
-"""Selects the rows of a study's table that one of its sweeps has."""
+"""Selects rows of a study's table: those of one of its sweeps, and the best of several trials."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,3 +15,22 @@ def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
         raise UserError(f"sweep is {sweep!r}, but the table has no column sweep")
     names = table["sweep"].astype(str).str.split(",")
     return np.array([sweep in of_row for of_row in names], dtype=bool)
+
+
+def best_trials(
+    table: pd.DataFrame, columns: Sequence[str], used: NDArray[np.bool_], loss: str = "L"
+) -> NDArray[np.bool_]:
+    """Returns a mask (n,) of the ``used`` rows of least ``loss`` among those alike in ``columns``.
+
+    Without ``columns`` these are all. Rows alike in all but what a search varies, such as the
+    learning rate, are its trials. The least of several losses lies below what another training by
+    the same settings would give, by about the spread between seeds.
+    """
+    if not columns:
+        return used
+    if missing := next((name for name in (*columns, loss) if name not in table), ""):
+        raise UserError(f"best_per needs the column {missing!r}, which the table lacks")
+    trials = table.reset_index(drop=True)[used & table[loss].notna().to_numpy()]
+    best = np.zeros(len(table), dtype=bool)
+    best[trials.sort_values(loss, kind="stable").drop_duplicates(list(columns)).index] = True
+    return best

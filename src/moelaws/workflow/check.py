@@ -61,7 +61,7 @@ def check_contest(study: Study, contest: Contest) -> None:
             columns.append(split.column)
         units, known = _columns(study)
         _check_numbers(columns, units)
-        _check_resample_by(contest, known)
+        _check_columns(contest, known)
 
 
 def _check_code(study: Study, entry: Reader) -> None:
@@ -117,7 +117,10 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(
                 f"profile: {name!r} is no parameter of {law.ref}; it has {', '.join(law.names)}"
             )
-    expressions = parse_rows(fit.rows) + parse_rows(fit.holdout)
+    every = (fit.rows, fit.holdout, *fit.holdouts.values())
+    expressions = [clause for text in every for clause in parse_rows(text)]
+    if fit.best_per and law.response.name != "L":
+        raise UserError(f"best_per: {law.ref} gives no loss, by which trials are compared")
     if fit.table:  # its columns are unknown until it is made
         if any(other.name == fit.table and not other.split_by for other in study.fits):
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
@@ -131,7 +134,7 @@ def _check_fit(study: Study, fit: Fit) -> None:
         refuse_unit(law.response, fit.weights, units[fit.weights], word)
     used = (clause.column for clause in expressions)
     _check_numbers((name for name in used if name not in variables.variables), units)
-    _check_resample_by(fit, known)
+    _check_columns(fit, known)
 
 
 def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
@@ -140,8 +143,8 @@ def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
             raise UserError(f"{column!r} is no column of numbers; there are {', '.join(known)}")
 
 
-def _check_resample_by(entry: Fit | Contest, known: list[str]) -> None:
-    if entry.resample_by and entry.resample_by not in known:
-        raise UserError(
-            f"resample_by: {entry.resample_by!r} is no column; there are {', '.join(known)}"
-        )
+def _check_columns(entry: Fit | Contest, known: list[str]) -> None:
+    for key, names in (("resample_by", {entry.resample_by} - {""}), ("best_per", entry.best_per)):
+        for name in names:
+            if name not in known:
+                raise UserError(f"{key}: {name!r} is no column; there are {', '.join(known)}")

@@ -46,7 +46,7 @@ def table(loss, noise, seed=0):
     rng = np.random.default_rng(seed)
     frame["L"] = loss(frame) * np.exp(rng.normal(0, noise, len(frame)))
     frame["run_id"] = [f"{i:016x}" for i in range(len(frame))]
-    return frame.assign(status="completed", source="simulated", E=2 / (1 - frame["S"]))
+    return frame.assign(status="completed", source="simulated", E=2 / (1 - frame["S"]), seed=0)
 
 
 def inputs(frame, root):

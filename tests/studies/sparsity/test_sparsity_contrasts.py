@@ -23,9 +23,6 @@ def case(tmp_path_factory):
     """A sweep whose runs were measured on the same documents: nats of each (runs, documents)."""
     root = tmp_path_factory.mktemp("paired")
     frame = simulate(SETTING)
-    # Each size of a budget and sparsity is a width, so that contrasts are at equal width.
-    rank = frame.groupby(["C", "S"])["N_total"].rank(method="dense")
-    frame["d_model"] = (16 * rank).astype(int)
     frame["L_se"] = 0.04
     spread = frame.groupby(["C", "S", "d_model"])["L"].transform("std")
     case = write_case(root, frame.assign(L_seed_sd=spread, n_seeds=2), SETTING)
@@ -120,7 +117,9 @@ def test_a_missing_densest_run_is_reported_and_its_contrasts_are_left_out(case, 
     one = (table["S"] == 0) & (table["C"] == 1e11) & (table["d_model"] == 16) & (table["seed"] == 0)
     assert one.sum() == 1
     fewer = replace(inputs, frame=table[~one])
-    path = tmp_path / "contrasts.parquet"
+    path, own = tmp_path / "contrasts.parquet", tmp_path / "tuned.parquet"
+    derive(case.study, "tuned", fewer, own)
+    fewer = replace(fewer, derived_tables={**inputs.derived_tables, "tuned": own})
     lines = derive(case.study, "contrasts", fewer, path)
     expected = "C=1e+11, d_model=16, seed=0: runs are compared with S=0.5"
     assert any(expected in line for line in lines)

@@ -11,9 +11,6 @@ from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
-# The runs of a contrast agree in these.
-ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
-
 
 @table(
     Column("run_id", "string", "1", "identity of the run"),
@@ -26,9 +23,13 @@ ALIKE = ["C", "n_layers", "d_model", "G", "k", "lr", "batch_tokens", "seed"]
     Column("seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
 )
 def derive(inputs: Inputs) -> Rows:
-    """Returns a row for each completed run of a budget that is sparser than the densest one."""
-    runs = inputs.completed[inputs.completed["C"].notna()].sort_values("S", kind="stable")
-    groups = runs.groupby(ALIKE, dropna=False)
+    """Returns a row for each tuned run of a budget that is sparser than the densest one.
+
+    Both agree in every setting but the number of experts and the steps, which follow from it. Runs
+    whose configuration is not on record have none.
+    """
+    runs = inputs.derived("tuned").sort_values("S", kind="stable")
+    groups = runs.groupby(["C", "recipe", "seed"])
     records = [row for _, rows in groups for row in _contrasts(inputs, rows)]
     return sorted(records, key=lambda r: [r[name] for name in ("C", "d_model", "seed", "S")])
 

@@ -17,13 +17,14 @@ from moelaws.analysis.contrasts import linear_influence
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import Array, Minima, abscissae, minima
+from moelaws.analysis.minimum import Array, Minima, abscissae, minima_along
 from moelaws.fitting.model_selection import held_out
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 
 MIN_SIZES = 3  # that determine a minimum over size
+POINTS = 41  # between which a surface of any degree is a parabola, along a size or a sparsity
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,18 @@ class Surface:
         It is None where fewer than three sizes were measured.
         """
         u_3 = log_sizes(at(self.rows, "S", S)[self.size])
-        return None if u_3 is None else self._minima(u_3, np.exp(u_3), np.full(3, S))
+        if u_3 is None:
+            return None
+        u = np.linspace(u_3[0], u_3[2], POINTS)
+        return self._minima(u, np.exp(u), np.full(POINTS, S))
 
     def sparsity_minimum(self, u: float) -> tuple[Minima, Minima]:
         """Returns the minimum over the v measured at size ``u``, by estimates and by draws."""
-        v_3 = abscissae(float(self.measured["v"].min()), float(self.measured["v"].max()))
-        return self._minima(v_3, np.full(3, np.exp(u)), -np.expm1(-v_3))
+        v = np.linspace(self.measured["v"].min(), self.measured["v"].max(), POINTS)
+        return self._minima(v, np.full(POINTS, np.exp(u)), -np.expm1(-v))
 
-    def _minima(self, x_3: Array, N: Array, S: Array) -> tuple[Minima, Minima]:
-        low, high = float(x_3[0]), float(x_3[2])
-        losses, draws = self.loss(N, S), self.loss_draws(N, S)
-        return minima(losses, low, high), minima(draws, low, high)
+    def _minima(self, x: Array, N: Array, S: Array) -> tuple[Minima, Minima]:
+        return minima_along(self.loss(N, S), x), minima_along(self.loss_draws(N, S), x)
 
     @cached_property
     def measured(self) -> pd.DataFrame:
