@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+import pandas as pd
+
 from moelaws.analysis.derive import derived_table
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import FitReport, GroupFit
 from moelaws.spec.errors import UserError
-from moelaws.spec.hyperparameters import Pinned, PinnedFit, PinnedLaw, Provenance
+from moelaws.spec.grid import TableOf
+from moelaws.spec.hyperparameters import BestRates, Pinned, PinnedFit, PinnedLaw, Provenance
 from moelaws.spec.study import Study
 
 LAW = "leverage.hyperparameters"
@@ -53,6 +57,25 @@ def pinned(
             notes=(*derived_table(study, table).warnings(search), *flat),
         ),
     )
+
+
+def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) -> BestRates:
+    """Returns the learning rate of least mean loss at each value of the columns ``per``.
+
+    The mean is over what else varies there, such as sparsities; a rate that did not complete at all
+    of these is left out. A UserError refuses losses that were not trained.
+    """
+    if inputs.sources != ("trained",):
+        raise UserError(f"the losses are {'+'.join(inputs.sources)}; only trained ones are pinned")
+    runs, by = inputs.completed, list(per)
+    if missing := [name for name in by if name not in runs]:
+        raise UserError(f"--per: the study's table has no column {missing[0]!r}")
+    rates = runs.groupby([*by, "lr"])["L"].agg(["mean", "size"]).reset_index()
+    whole = rates[rates["size"] == rates.groupby(by)["size"].transform("max")]
+    best: pd.DataFrame = whole.loc[whole.groupby(by)["mean"].idxmin(), [*by, "lr"]].astype(float)
+    rows = tuple(best.itertuples(index=False, name=None))
+    table = TableOf(rule="table", by=tuple(by), rows=rows)
+    return BestRates(lr=table, runs=len(runs), corpora=tuple(corpora))
 
 
 def _checked(report: FitReport, law: str) -> FitReport:

@@ -4,9 +4,9 @@ import click
 import yaml
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import read_runs
-from moelaws.analysis.pinning import pinned
-from moelaws.cli.common import json_option, option, print_json, print_table, warn
+from moelaws.analysis.inputs import Inputs, read_runs
+from moelaws.analysis.pinning import best_rates, pinned
+from moelaws.cli.common import json_option, option, print_answer, print_json, print_table, warn
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
@@ -22,21 +22,39 @@ from moelaws.spec.project import Project, load_study
 @project_options
 @option("--lr", "The fit of the learning rate.", default="lr")
 @option("--batch", "The fit of the batch.", default="batch")
+@option(
+    "--per",
+    "Pin the best learning rate at each value of this column instead; may be repeated.",
+    multiple=True,
+    metavar="COLUMN",
+)
 @json_option
-def command(study_name: str, project: Project, lr: str, batch: str, as_json: bool) -> None:
+def command(
+    study_name: str, project: Project, lr: str, batch: str, per: tuple[str, ...], as_json: bool
+) -> None:
     """Pin the laws that STUDY fitted at this tier: config/hyperparameters/TIER.yaml.
 
     Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
     identities of those runs change. Shows the laws before and after.
+
+    With --per, the best rates of STUDY go to config/hyperparameters/TIER-STUDY.yaml, which grids
+    follow whose rule names STUDY as its `search`.
     """
     study, tier = load_study(study_name), project.tier
+    results = Results()
+    if per:
+        inputs = Inputs(frame=read_runs(results.tier(tier).table(study.study)))
+        rates = best_rates(inputs, per, _corpora(inputs, results))
+        file, data = pinned_file(tier, study.study), rates.model_dump(mode="json")
+        write_text(file, yaml.safe_dump(data, sort_keys=False, default_flow_style=None))
+        print_answer(as_json, {"file": str(file), **data}, file)
+        return
     names = {fit.name: fit for fit in study.fits}
     for word, name in (("--lr", lr), ("--batch", batch)):
         if name not in names:
             raise UserError(
                 f"{word} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
             )
-    results = Results()
     folder = results.tier(tier)
     searched = {names[lr].table, names[batch].table} - {""}
     inputs = FittedInputs(
@@ -45,10 +63,7 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
         derived_tables={name: folder.derived(study.study, name) for name in searched},
     )
     old = read_pinned(tier)
-    searched_runs = [run for run in inputs.table["run_id"] if results.run(run).is_dir()]
-    texts = (Corpus(**read_record(results, run).config["corpus"]) for run in searched_runs)
-    corpora = sorted({text.corpus_id for text in texts})  # of the runs that are on record
-    new = pinned(study, inputs, tier, lr, batch, corpora)
+    new = pinned(study, inputs, tier, lr, batch, _corpora(inputs, results))
     file = pinned_file(tier)
     write_text(file, _text(new))
     if as_json:
@@ -58,6 +73,13 @@ def command(study_name: str, project: Project, lr: str, batch: str, as_json: boo
     _print(old, new)
     warn(*new.provenance.notes)
     click.echo(str(file))
+
+
+def _corpora(inputs: Inputs, results: Results) -> list[str]:
+    """Returns the identities of the text of those runs that are on record."""
+    searched_runs = [run for run in inputs.table["run_id"] if results.run(run).is_dir()]
+    texts = (Corpus(**read_record(results, run).config["corpus"]) for run in searched_runs)
+    return sorted({text.corpus_id for text in texts})
 
 
 def _text(new: Pinned) -> str:

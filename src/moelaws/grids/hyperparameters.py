@@ -26,7 +26,9 @@ def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice
     """Returns ``rule``, or the rule that the project chooses in its place, which must exist."""
     if not isinstance(rule, Chosen):
         return rule
-    source = choice.source
+    source, rates = choice.source, choice.rates.get(rule.search)
+    if name == "lr" and rates and source in ("auto", "pinned"):
+        return rates.lr
     if source == "auto":
         source = "pinned" if choice.pinned else "tables" if rule.rows else "published"
     if source == "published":

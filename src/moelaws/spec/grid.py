@@ -221,10 +221,12 @@ class Chosen(Frozen):
     """Follows the law or table that the project chooses (config.yaml, ``hyperparameters``).
 
     This is the tier's pinned law, the leverage paper's Eq 5, or the table ``by`` and ``rows`` (see
-    ``TableOf``). ``auto`` takes the pinned law if there is one, else the table, else Eq 5.
+    ``TableOf``). ``auto`` takes the pinned law if there is one, else the table, else Eq 5. With a
+    ``search`` the best rates of that study take the place of the pinned law.
     """
 
     rule: Literal["chosen"]
+    search: Name | Literal[""] = ""
     by: tuple[str, ...] = ()
     rows: tuple[tuple[Positive, ...], ...] = ()
 

@@ -1,8 +1,9 @@
-"""Laws of learning rate and batch, fitted to a search and pinned for the other studies."""
+"""Laws of learning rate and batch, or best rates, of a search, pinned for the other studies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ from pydantic import model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse
 from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.grid import TableOf
 from moelaws.spec.project import Project
 
 FOLDER = Path("config/hyperparameters")
@@ -72,6 +74,14 @@ class Pinned(Frozen):
     provenance: Provenance
 
 
+class BestRates(Frozen):
+    """A search's best learning rates: ``config/hyperparameters/<tier>-<study>.yaml``."""
+
+    lr: TableOf
+    runs: Count  # completed runs of the search
+    corpora: tuple[str, ...]  # as of ``Provenance``
+
+
 @dataclass(frozen=True)
 class Choice:
     """What grids with the rule ``chosen`` follow."""
@@ -80,11 +90,12 @@ class Choice:
     source: Literal["auto", "pinned", "published", "tables"] = "auto"
     pinned: Pinned | None = None  # the tier's pinned laws; None if there are none
     file: Path = FOLDER  # where they are, for messages
+    rates: Mapping[str, BestRates] = field(default_factory=dict)  # study that searched -> its own
 
 
-def pinned_file(tier: str) -> Path:
-    """Returns the path of a tier's pinned laws from the repository's root."""
-    return FOLDER / f"{tier}.yaml"
+def pinned_file(tier: str, search: str = "") -> Path:
+    """Returns the path of a tier's pinned laws, or of the best rates of the study ``search``."""
+    return FOLDER / (f"{tier}-{search}.yaml" if search else f"{tier}.yaml")
 
 
 def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
@@ -94,7 +105,10 @@ def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
 
 
 def choice_of(project: Project, root: Path = Path()) -> Choice:
-    """Returns the project's choice, with its tier's pinned laws."""
-    return Choice(
-        project.hyperparameters, read_pinned(project.tier, root), pinned_file(project.tier)
-    )
+    """Returns the project's choice, with its tier's pinned laws and rates."""
+    tier, folder = project.tier, root / FOLDER
+    rates = {
+        path.stem.removeprefix(f"{tier}-"): parse(BestRates, read_yaml(path), path)
+        for path in sorted(folder.glob(f"{tier}-*.yaml"))
+    }
+    return Choice(project.hyperparameters, read_pinned(tier, root), pinned_file(tier), rates)

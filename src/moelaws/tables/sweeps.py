@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from moelaws.spec.errors import UserError
 
@@ -18,14 +18,13 @@ def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
 
 
 def best_trials(
-    table: pd.DataFrame, columns: Sequence[str], used: NDArray[np.bool_], loss: str = "L"
+    table: pd.DataFrame, columns: Sequence[str], used: ArrayLike = True, loss: str = "L"
 ) -> NDArray[np.bool_]:
     """Returns a mask (n,) of the ``used`` rows of least ``loss`` among those alike in ``columns``.
 
-    Without ``columns`` these are all. Rows alike in all but what a search varies, such as the
-    learning rate, are its trials. The least of several losses lies below what another training by
-    the same settings would give, by about the spread between seeds.
+    Without ``columns`` these are all. The first of equal rows is taken, and none without a loss.
     """
+    used = np.array(np.broadcast_to(used, len(table)), dtype=bool)
     if not columns:
         return used
     if missing := next((name for name in (*columns, loss) if name not in table), ""):

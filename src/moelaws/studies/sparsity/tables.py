@@ -140,26 +140,21 @@ def surfaces(inputs: FittedInputs) -> Tabular:
 
 def degrees(inputs: FittedInputs) -> Tabular:
     """Sets the ten forms of Eq 8 of least held-out error over all budgets (App B)."""
-    rows, notes = [], list[str]()
+    rows = []
     for size, symbol in (("total", "N"), ("active", "N_a")):
-        selection = inputs.fit(f"isoflop_{size}").selection or {}
-        for rank, form in enumerate(selection.get("ranked", ()), 1):
+        selection = inputs.fit(f"isoflop_{size}").selection or {"ranked": ()}
+        for rank, form in enumerate(selection["ranked"], 1):
             errors = (form[name] for name in ("n_params", "mse", "standard_error", "pearson"))
-            rows.append((symbol, rank, ", ".join(form["name"]), *errors))
-        if selection:
-            simplest = ", ".join(selection["simplest_within_one_standard_error"])
-            notes.append(
-                f"Over {symbol}, {selection['candidates'] - selection['unidentified']} of "
-                f"{selection['candidates']} forms are determined by 80 % of each budget's runs. "
-                f"The first is used; the simplest within one standard error has degrees {simplest}."
-            )
-    notes.append(
+            simplest = form["name"] == selection["simplest_within_one_standard_error"]
+            used = "used" if rank == 1 else "simplest within one standard error" if simplest else ""
+            rows.append((symbol, rank, ", ".join(form["name"]), *errors, used))
+    note = (
         "The paper chose degrees 2, 2, 2 of u = ln N, v = -ln(1-S) and uv. Intervals of what is "
         "read off a surface take its degrees as given, and are too narrow by that. A surface "
-        "without v or uv says that sparsity does nothing, with no interval at all."
+        "without v and uv says that sparsity does nothing, with no interval at all."
     )
     heads = ["Size", "Rank", "Degrees", "Coefficients", "MSE, held out", "Its standard error"]
-    return Tabular(pd.DataFrame(rows, columns=[*heads, "Pearson r, held out"]), notes=notes)
+    return Tabular(pd.DataFrame(rows, columns=[*heads, "Pearson r, held out", ""]), notes=[note])
 
 
 def _errors(

@@ -20,40 +20,6 @@ TOLERANCE = 0.0025  # leverage, App E.1; App M has .005
 OUTLIER = 3.5  # modified z-score, Iglewicz and Hoaglin 1993
 
 
-def argmin(frame: pd.DataFrame, groups: Sequence[str] = ("C",), loss: str = "L") -> pd.DataFrame:
-    """Returns the row of least ``loss`` for each value of ``groups``, sorted by these.
-
-    Rows keep all columns and their index in ``frame``. The first of equal rows is taken; rows
-    without a loss, such as diverged runs, are ignored. Source: leverage, App E.2, Eq 6-9.
-
-    Raises:
-        UserError: for a missing column, no rows, a group without a value or without any loss.
-    """
-    _check_groups(frame, groups, loss)
-    return frame.loc[frame.groupby(list(groups))[loss].idxmin()]
-
-
-def _check_groups(
-    frame: pd.DataFrame, groups: Sequence[str], loss: str, others: Sequence[str] = ()
-) -> None:
-    """Raises the UserErrors of ``argmin``."""
-    missing = [name for name in (*groups, loss, *others) if name not in frame.columns]
-    if missing:
-        known = ", ".join(map(str, frame.columns))
-        raise UserError(f"the table has no column {', '.join(missing)}; it has {known}")
-    if not len(frame):
-        raise UserError("the table has no rows")
-    for name in groups:
-        if n := int(frame[name].isna().sum()):
-            raise UserError(f"column {name} is empty in {n} of {len(frame)} rows; leave them out")
-    best = frame.groupby(list(groups))[loss].min()
-    empty = best[best.isna()]
-    if len(empty):
-        key = empty.index[0] if len(groups) > 1 else (empty.index[0],)
-        where = ", ".join(f"{name} = {value}" for name, value in zip(groups, key, strict=True))
-        raise UserError(f"no run with a value of {loss} at {where}; leave these rows out")
-
-
 def near_optimal(
     frame: pd.DataFrame,
     settings: Sequence[str],
@@ -71,10 +37,8 @@ def near_optimal(
     modified z-score (``modified_z``) above ``outlier`` among the near rows of its group.
     ``outlier=inf`` removes none. Source: leverage, App E.1.
 
-    Raises:
-        UserError: as ``argmin``, and for a setting that is not above 0.
+    A UserError refuses a setting that is not above 0.
     """
-    _check_groups(frame, groups, loss, settings)
     losses = frame[loss].astype(float)
     by = [frame[name] for name in groups]
     near = (losses <= (1 + tolerance) * losses.groupby(by).transform("min")).to_numpy(bool)

@@ -12,8 +12,8 @@ import pandas as pd
 from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import TOO_FEW, abscissae, minima, parabola, percentile_interval
-from moelaws.studies.hyperparameters.derived.near_optimal import argmin
 from moelaws.tables.column import Column, estimated
+from moelaws.tables.sweeps import best_trials
 
 LEVEL = 0.9
 SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
@@ -38,7 +38,7 @@ def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
     for kind, sweep in SWEEPS.items():
         rows = inputs.sweep(sweep)
         rows = rows.assign(M=rows["C_leverage"] / rows["D"])
-        for _, best in argmin(rows).iterrows() if len(rows) else ():
+        for _, best in rows[best_trials(rows, ["C"])].sort_values("C").iterrows():
             group = at(rows, "C", best["C"])
             yield {"kind": kind, "A": best["A"], **_best(group, best)}
 

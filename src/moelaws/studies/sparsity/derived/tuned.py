@@ -21,19 +21,15 @@ SETTINGS = ("G", "lr", "batch_tokens", "load_balance", "warmup")  # that Table 1
 def tuned(inputs: Inputs, best_per: Sequence[str]) -> Rows:
     """Returns the run of least loss of all that agree in the columns ``best_per``."""
     runs = inputs.completed
-    groups = runs.groupby([*best_per], dropna=False)["L"]
-    second = groups.transform(lambda L: np.partition(L, 1)[1] if len(L) > 1 else np.nan)
-    more = runs.assign(trials=groups.transform("count"), margin=second - runs["L"])
-    return more[best_trials(runs, best_per, np.ones(len(runs), dtype=bool))]
+    losses = runs.groupby([*best_per], dropna=False)["L"]
+    second = losses.transform(lambda L: np.partition(L, 1)[1] if len(L) > 1 else np.nan)
+    more = runs.assign(trials=losses.transform("count"), margin=second - runs["L"])
+    return more[best_trials(runs, best_per)]
 
 
 @tuned.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
     """Says of how many models there are several trials, and what choosing the best does."""
-    several = frame[frame["trials"] > 1]
-    if not len(several):
-        return []
-    return [
-        f"{len(several)} of {len(frame)} models have several trials, {several['trials'].max()} at "
-        "the most: the least of their losses is biased low, by about the spread between seeds"
-    ]
+    several = int((frame["trials"] > 1).sum())
+    biased = "the least of their losses is biased low, by about the spread between seeds"
+    return [f"{several} of {len(frame)} models have several trials: {biased}"] * (several > 0)
