@@ -13,8 +13,11 @@ from hyperparameters_case import DEMO, table, write_case
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.fitting.report import read_fit
+from moelaws.grids.hyperparameters import learning_rate, settled
 from moelaws.spec.errors import UserError
-from moelaws.spec.hyperparameters import read_pinned
+from moelaws.spec.grid import Chosen
+from moelaws.spec.hyperparameters import choice_of, read_pinned
+from moelaws.spec.project import load_project
 from repository import REPOSITORY
 
 STUDY = "hyperparameters"
@@ -138,3 +141,21 @@ def test_one_batch_at_all_budgets_is_a_flat_law_and_said_to_be(project, tmp_path
     assert (pinned.batch_tokens.coefficient, pinned.batch_tokens.exponent) == (512, 0)
     assert any("one value is best at all budgets" in note for note in pinned.provenance.notes)
     assert any("the best batch is the lowest tried" in note for note in pinned.provenance.notes)
+
+
+def test_best_rates_are_pinned_per_budget_and_width(project):
+    data = json.loads(pin("--per", "C", "--per", "d_model", "--json"))
+    file = Path("config/hyperparameters/rates/demo-hyperparameters.yaml")
+    assert data["file"] == str(file)
+    rates = choice_of(load_project(Path())).rates[STUDY]
+    table = pd.read_parquet(project.table(STUDY))
+    assert rates.runs == len(table)
+    assert {row[:2] for row in rates.lr.rows} == set(zip(table["C"], table["d_model"], strict=True))
+    grid = {"rule": "chosen", "search": STUDY}
+    rule = settled("lr", Chosen(**grid), choice_of(load_project(Path())))
+    C, d_model, lr = rates.lr.rows[0]
+    assert learning_rate({"C": C, "d_model": d_model}, rule) == lr
+    with pytest.raises(UserError, match="the table of lr has no row for"):
+        learning_rate({"C": C, "d_model": 1}, rule)
+    with pytest.raises(UserError, match="--per: the study's table has no column 'width'"):
+        pin("--per", "width")

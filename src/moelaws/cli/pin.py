@@ -13,7 +13,7 @@ from moelaws.files.layout import Results
 from moelaws.records.runs import read_record
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
-from moelaws.spec.hyperparameters import Pinned, pinned_file, read_pinned
+from moelaws.spec.hyperparameters import Pinned, pinned_file, rates_file, read_pinned
 from moelaws.spec.project import Project, load_study
 
 
@@ -37,15 +37,15 @@ def command(
     Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
     identities of those runs change. Shows the laws before and after.
 
-    With --per, the best rates of STUDY go to config/hyperparameters/TIER-STUDY.yaml, which grids
-    follow whose rule names STUDY as its `search`.
+    With --per, the best rates of STUDY go to config/hyperparameters/rates/TIER-STUDY.yaml, which
+    grids follow whose rule names STUDY as its `search`.
     """
     study, tier = load_study(study_name), project.tier
     results = Results()
     if per:
         inputs = Inputs(frame=read_runs(results.tier(tier).table(study.study)))
         rates = best_rates(inputs, per, _corpora(inputs, results))
-        file, data = pinned_file(tier, study.study), rates.model_dump(mode="json")
+        file, data = rates_file(tier, study.study), rates.model_dump(mode="json")
         write_text(file, yaml.safe_dump(data, sort_keys=False, default_flow_style=None))
         print_answer(as_json, {"file": str(file), **data}, file)
         return

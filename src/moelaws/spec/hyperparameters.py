@@ -75,7 +75,7 @@ class Pinned(Frozen):
 
 
 class BestRates(Frozen):
-    """A search's best learning rates: ``config/hyperparameters/<tier>-<study>.yaml``."""
+    """A search's best learning rates: ``config/hyperparameters/rates/<tier>-<study>.yaml``."""
 
     lr: TableOf
     runs: Count  # completed runs of the search
@@ -93,9 +93,14 @@ class Choice:
     rates: Mapping[str, BestRates] = field(default_factory=dict)  # study that searched -> its own
 
 
-def pinned_file(tier: str, search: str = "") -> Path:
-    """Returns the path of a tier's pinned laws, or of the best rates of the study ``search``."""
-    return FOLDER / (f"{tier}-{search}.yaml" if search else f"{tier}.yaml")
+def pinned_file(tier: str) -> Path:
+    """Returns the path of a tier's pinned laws from the repository's root."""
+    return FOLDER / f"{tier}.yaml"
+
+
+def rates_file(tier: str, search: str) -> Path:
+    """Returns the path of the best rates of the study ``search`` from the repository's root."""
+    return FOLDER / "rates" / f"{tier}-{search}.yaml"
 
 
 def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
@@ -106,9 +111,9 @@ def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
 
 def choice_of(project: Project, root: Path = Path()) -> Choice:
     """Returns the project's choice, with its tier's pinned laws and rates."""
-    tier, folder = project.tier, root / FOLDER
+    tier = project.tier
     rates = {
         path.stem.removeprefix(f"{tier}-"): parse(BestRates, read_yaml(path), path)
-        for path in sorted(folder.glob(f"{tier}-*.yaml"))
+        for path in sorted((root / rates_file(tier, "")).parent.glob(f"{tier}-*.yaml"))
     }
     return Choice(project.hyperparameters, read_pinned(tier, root), pinned_file(tier), rates)

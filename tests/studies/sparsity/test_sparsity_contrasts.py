@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from moelaws import laws
@@ -151,3 +152,28 @@ def test_runs_without_losses_by_document_keep_the_error_of_before(case):
     best = optima.optima(before.declared_by(case.study.derived_table("optima")))
     assert best["drop_paired_se"].isna().all()
     assert best["drop_seed_se"].notna().any()
+
+
+def test_of_several_trials_the_best_is_compared_and_only_with_its_own_recipe(case, tmp_path):
+    """A second rate for each sparse run, and a second warm-up for the widest of them."""
+    case, inputs, _ = case
+    one = inputs.table[inputs.table["seed"] == 0]
+    worse = one[one["S"] > 0].assign(L=lambda rows: rows["L"] + 0.1, lr=2.0)
+    warmed = worse["d_model"] == worse["d_model"].max()
+    worse.loc[warmed, "L"] -= 0.2
+    worse.loc[warmed, "recipe"] = "other warm-up"
+    worse["run_id"] = "t" + worse["run_id"].str[1:]
+    path = tmp_path / "tuned.parquet"
+    searched = replace(inputs, frame=pd.concat([one, worse], ignore_index=True))
+    lines = derive(case.study, "tuned", searched, path)
+    tuned = read_table(path)
+    assert not tuned.duplicated(["C", "S", "N_total"]).any()
+    assert len(tuned) == len(one)
+    assert lines == [f"{len(worse)} of {len(one)} models have several trials: the least of their "
+                     "losses is biased low, by about the spread between seeds"]  # fmt: skip
+    own = tuned[tuned["S"] > 0]
+    assert own["margin"].to_numpy() == pytest.approx(0.1)
+    table = contrasts.derive(replace(searched, derived_tables={"tuned": path}))
+    assert set(table["run_id"]) < set(own["run_id"])
+    compared = table[table["S_against"] == 0]
+    assert set(compared["d_model"]) == set(one["d_model"]) - {one["d_model"].max()}

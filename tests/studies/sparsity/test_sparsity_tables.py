@@ -4,11 +4,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures.draw import set_table, tabulate
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
+from moelaws.spec.corpus import Text
+from moelaws.spec.hyperparameters import Choice, read_pinned
 from moelaws.spec.project import load_study
+from moelaws.studies.sparsity import tables
+from moelaws.studies.sparsity.derived.surface import surfaces
+from moelaws.studies.sparsity.derived.trends import over_sparsity
+from moelaws.tables.describe import describe
 from repository import REPOSITORY
-from sparsity_case import DEMO, PAPER
+from sparsity_case import DEMO, PAPER, simulate
 
+PINNED = {tier: read_pinned(tier, REPOSITORY) for tier in ("demo", "workstation")}
 TABLES = tuple(table.name for table in load_study("sparsity", REPOSITORY).tables)
 
 
@@ -67,3 +80,55 @@ def test_surfaces_predict_unseen_runs_as_well_as_the_paper_says(make_case):
     assert len(table) == 10  # two sizes, five budgets
     assert table["MSE, held out"].between(3e-5, 3e-4).all()  # the paper: 1e-4
     assert (table["Pearson r, held out"] > 0.98).all()
+
+
+def width_and_tokens(tier):
+    """A tier's runs with losses of width and tokens alone, the best width in the middle."""
+    text = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+    grid, choice = load_study("sparsity", REPOSITORY).grids[tier], Choice(pinned=PINNED[tier])
+    runs = [{**describe(run), "C": run.C} for run in expand(grid, text, tier, 0, choice)]
+    rows = pd.DataFrame(runs).assign(status="completed", source="simulated")
+    dense = rows[rows["S"] == 0].drop_duplicates("d_model").set_index("d_model")["N_active"]
+    N, middle = rows["d_model"].map(dense), sorted(rows["C"].unique())[1]
+    own = rows[(rows["S"] == 0) & (rows["C"] == middle)].sort_values("d_model").iloc[2]
+    # Chinchilla's exponents; 2.3 nats above the least at that run, where the size is the best one
+    size, data = 2.3 / (1 + 0.34 / 0.28), 2.3 / (1 + 0.28 / 0.34)
+    L = 1.5 + size * (N / own["N_active"]) ** -0.34 + data * (rows["D"] / own["D"]) ** -0.28
+    return rows.assign(L=L)
+
+
+def slope_of_least_loss(rows, select, root):
+    """The mean slope of L* over -ln(1-S), nats an e-fold, by surfaces over total parameters."""
+    spec = load_study("sparsity", REPOSITORY).fit("isoflop_total")
+    report = fit(laws.fittable(spec.law), rows, spec.model_copy(update={"select": select}))
+    write_fit(report, root / "fit.json")
+    inputs = FittedInputs(frame=rows, fits={"isoflop_total": root / "fit.json"})
+    every = [over_sparsity(surface, "y").value for surface in surfaces(inputs, "isoflop_total")]
+    return float(np.mean(every)), report
+
+
+@pytest.mark.parametrize(("tier", "fixed"), [("demo", -0.0035), ("workstation", -0.0011)])
+def test_chosen_degrees_show_hardly_an_effect_where_there_is_none(tier, fixed, tmp_path):
+    """Degrees 2, 2, 2 show one in noise-free losses that sparsity does not change at all."""
+    rows = width_and_tokens(tier)
+    assert slope_of_least_loss(rows, False, tmp_path)[0] == pytest.approx(fixed, abs=2e-4)
+    slope, report = slope_of_least_loss(rows, True, tmp_path)
+    assert abs(slope) < 5e-4
+    assert report.law != "sparsity.isoflop:222"
+    assert any("the intervals take it as given" in note for note in report.parts[0].notes)
+
+
+def test_the_ten_best_degrees_of_125_are_listed(tmp_path):
+    fits = {}
+    for name in ("isoflop_total", "isoflop_active"):
+        spec = load_study("sparsity", REPOSITORY).fit(name)
+        report = fit(laws.fittable(spec.law), simulate(DEMO), spec)
+        assert report.selection["candidates"] == 125
+        write_fit(report, fits.setdefault(name, tmp_path / f"{name}.json"))
+    table = tables.degrees(FittedInputs(frame=None, fits=fits)).frame
+    assert table["Rank"].tolist() == [*range(1, 11)] * 2
+    for _, rows in table.groupby("Size"):
+        assert rows["MSE, held out"].is_monotonic_increasing
+        degrees = rows["Degrees"].map(lambda text: [int(d) for d in text.split(", ")])
+        assert (degrees.map(sum) + 1 == rows["Coefficients"]).all()
+        assert rows.iloc[0][""] == "used"

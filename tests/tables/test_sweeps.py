@@ -1,0 +1,84 @@
+"""The best of several trials, as fits, contests and derived tables see it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.fitting.contest import contest
+from moelaws.fitting.fit import fit
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Contest, Fit
+from moelaws.tables.foreign import read_any
+from moelaws.tables.sweeps import best_trials
+
+runs = st.lists(
+    st.tuples(st.sampled_from([1e18, 3e18, 1e19]), st.integers(0, 1), st.floats(1, 5)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(runs, st.randoms(use_true_random=False))
+def test_no_trial_of_a_model_has_less_loss_and_order_is_nothing(rows, random):
+    frame = pd.DataFrame(rows, columns=["C", "k", "L"])
+    best = frame[best_trials(frame, ["C", "k"])]
+    assert len(best) == len(set(zip(frame["C"], frame["k"], strict=True)))
+    least = frame.groupby(["C", "k"])["L"].min()
+    pd.testing.assert_series_equal(best.set_index(["C", "k"])["L"].sort_index(), least)
+    order = list(range(len(frame)))
+    random.shuffle(order)
+    shuffled = frame.iloc[order]
+    again = shuffled[best_trials(shuffled, ["C", "k"])]
+    assert sorted(again.itertuples(index=False)) == sorted(best.itertuples(index=False))
+
+
+def test_equal_losses_give_the_first_and_diverged_runs_are_passed_over():
+    frame = pd.DataFrame({"C": [1.0, 1.0, 1.0], "L": [np.nan, 2.0, 2.0], "lr": [3, 2, 1]})
+    assert frame["lr"][best_trials(frame, ["C"])].tolist() == [2]
+    assert frame["lr"][best_trials(frame, ["C"], frame["lr"] < 2)].tolist() == [1]
+    assert best_trials(frame, []).all()
+    with pytest.raises(UserError, match="best_per needs the column 'S'"):
+        best_trials(frame, ["C", "S"])
+
+
+@pytest.fixture(scope="module")
+def searched():
+    """Losses of Chinchilla's law at three rates a model, of which one adds nothing, and those."""
+    law = laws.get("chinchilla")
+    N, D = (x.ravel() for x in np.meshgrid(np.geomspace(1e6, 1e9, 6), np.geomspace(1e8, 1e11, 5)))
+    rng = np.random.default_rng(0)
+    best = pd.DataFrame({"N": N, "D": D, "lr": rng.choice([1e-3, 2e-3, 3e-3], len(N))})
+    best["L"] = law.predict(law.published, {"N": N, "D": D}) * (1 + rng.normal(0, 1e-3, len(N)))
+    others = [
+        best.assign(lr=best["lr"] * x, L=best["L"] + 0.2 * rng.random(len(N))) for x in (2, 4)
+    ]
+    return pd.concat([best, *others]).sample(frac=1, random_state=1), best
+
+
+def test_a_foreign_table_with_all_trials_gives_the_fit_to_the_best_ones(searched, tmp_path):
+    every, best = searched
+    every.to_csv(tmp_path / "runs.csv", index=False)
+    table = read_any(tmp_path / "runs.csv")[0]
+    spec = Fit(
+        name="fit", law="chinchilla", mapping={"L": "L"}, protocol={"sample": 50}, bootstrap=5
+    )
+    law = laws.fittable("chinchilla")
+    (own,) = fit(law, table, spec.model_copy(update={"best_per": ("N", "D")})).parts
+    (alone,) = fit(law, best, spec).parts
+    assert own.n == len(best)
+    assert own.left_out == {"not the best trial per N, D": 2 * len(best)}
+    assert own.estimates() == pytest.approx(alone.estimates(), rel=1e-9)
+
+
+def test_a_contest_judges_the_best_trials_alone(searched):
+    every, _ = searched
+    entry = Contest.model_validate({
+        "name": "laws", "laws": ["chinchilla", "clark.dense"], "best_per": ["N", "D"],
+        "splits": [{"name": "largest", "use": "x", "largest": "N"}], "bootstrap": 5,
+        "protocol": {"objective": "squared", "sample": 50},
+    })  # fmt: skip
+    (scores,) = contest(entry, every.reset_index(drop=True))
+    assert [scores["steps"][0][key] for key in ("fitted", "judged")] == [25, 5]
