@@ -62,11 +62,12 @@ def split_rows(
     reader = _Reader(law, table, spec, units, read_variables(law, table, spec, units))
     left_out: dict[str, int] = {}
     used = reader.used(left_out)
-    reader.refuse_repeated_runs(used)
     held = reader.select(spec.holdout, whole=False)
     if spec.holdout and not (used & held).any():
         raise UserError(f"holdout {spec.holdout!r} selects none of the {used.sum()} rows")
     groups = reader.split(used, left_out)
+    for _, group in groups:
+        reader.refuse_repeated_runs(group)
     if not groups or not used.any():
         only = "; of a column status only completed counts" if "status" in table.columns else ""
         raise UserError(f"no row is left to fit; left out: {_listed(left_out)}{only}")

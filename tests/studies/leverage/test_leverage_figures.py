@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from leverage_case import DEMO, DEMO_LAW, PAPER, POOR
+from leverage_case import DEMO, DEMO_LAW, PAPER, PAPER_TRAINED, POOR, table
 
 from made_scores import score_row, write_scores
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make, set_table, tabulate
 from moelaws.files.layout import Results
+from moelaws.studies.leverage.derived.series import attention_shape
 from moelaws.studies.leverage.figures.losses import BINS
 from moelaws.studies.leverage.laws import joint
 from moelaws.studies.leverage.tables import NO_RUNS
@@ -85,6 +86,52 @@ def test_single_runs_are_read_against_their_own_baseline(make_case):
     known = singles[singles["EL_low"].notna()]
     assert len(known)
     assert (known["EL_low"] <= known["EL_high"]).all()
+
+
+def test_an_architecture_of_few_budgets_is_drawn_as_single_runs_and_says_so(make_case, sheets):
+    singles = make_case(DEMO).inputs.derived("singles")
+    for figure, sweep in {
+        "F12b": "granularity_weak",
+        "F13b": "shared",
+        "F14b": "dense_layers",
+    }.items():
+        sheet = sheets(DEMO)[figure]
+        rows = singles[(singles["sweep"] == sweep) & (singles["budgets"] < 4)]
+        runs = sheet.data[
+            (sheet.data["panel"] == "a") & sheet.data["series"].str.contains(r"\d, runs")
+        ]
+        np.testing.assert_allclose(np.sort(runs["y"]), np.sort(rows["L"]))
+        assert "single runs" in words(sheet)
+        assert any("no curve" in warning for warning in sheet.warnings)
+
+
+def test_shapes_are_counted_from_the_one_whose_experts_are_as_wide_as_the_model():
+    """In the paper's Table 12 it is the second, with less attention than all but one."""
+    _, frame = table(PAPER_TRAINED)
+    rows = frame[frame["sweep"].str.contains("attention")].reset_index(drop=True)
+    shapes = attention_shape(rows)
+    assert shapes.groupby(rows["C"]).apply(sorted).map(tuple).unique().tolist() == [
+        (-1, 0, 1, 2, 3)
+    ]
+    assert rows["G"][shapes == 0].between(1.9, 2.01).all()
+    assert (rows["G"][shapes < 0] < 1.6).all()
+
+
+@pytest.mark.slow
+def test_curves_of_the_papers_sub_experiments_give_the_leverage(make_case, sheets):
+    """Each has six budgets, and a curve of its own: Tables 9 to 12."""
+    inputs = make_case(PAPER_TRAINED).inputs
+    assert len(inputs.fit("curve_variants").parts) == 6 + 7 + 4 + 5
+    variants = {"F12b": 6, "F13b": 7, "F14b": 3, "F14d": 4}  # without the baseline
+    for figure, n in variants.items():
+        data = sheets(PAPER_TRAINED)[figure].data
+        leverage = data[data["panel"] == "b"]
+        assert leverage.groupby("series")["x"].nunique().tolist() == [6] * n
+        assert (leverage["low"] <= leverage["high"]).all()
+    F14b = sheets(PAPER_TRAINED)["F14b"].data
+    assert (
+        F14b.loc[F14b["panel"] == "b", "y"].between(0.7, 1.4).all()
+    )  # the law has no dense layers
 
 
 def test_residuals_are_of_the_fitted_points(make_case, sheets):

@@ -1,109 +1,79 @@
-"""The rules of the leverage paper's claims: each measures one number on the study's runs.
-
-``trend`` measures how leverage changes with the activation ratio or with compute over all curves.
-"""
+"""The rules of the leverage paper's claims: each measures one number on the study's runs."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.claims.base import Evidence
-from moelaws.studies.leverage.derived.curves import DENSE, curve, curves, leverage_draws
-from moelaws.studies.leverage.derived.series import SERIES, regression, slope
-from moelaws.studies.leverage.laws.curve import efficiency_leverage
+from moelaws.studies.leverage.derived.curves import (
+    DENSE,
+    curve,
+    curves,
+    leverage_draws,
+    open_interval,
+)
+from moelaws.studies.leverage.derived.series import SERIES, parabola, parabolas, slope
+from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
 MAX_UNREACHED = 0.1  # fraction of draws without a leverage beyond which no interval is given
 LEVEL = 0.9
 ATTENTION = 0.35  # of the FLOPs: the middle of the paper's 30 to 40 %
-POWER_OF_A = "leverage.activation:power"  # as the table of forms names it
-NO_TREND = Evidence("Fewer than two architectures share two budgets.")
+PAPERS_PAIR = 7e21  # FLOP that MoE-mini trained with: at less, the paper expects less leverage
 
 
-@dataclass(frozen=True)
-class Trend:
-    """Slope of ln EL on ln A, with a level for each budget, or on ln C, with one for each mixture.
-
-    ``unreached`` is the fraction of draws in which the dense curve never comes down to a mixture's
-    loss; the slope has no interval where it is too large.
-    """
-
-    slope: Estimate
-    architectures: int
-    budgets: int
-    unreached: float
-
-
-def trend(
-    inputs: FittedInputs, over: Literal["A", "C"], fit: str = "curve_activation"
-) -> Trend | None:
-    """Returns the trend over the curves of ``fit``, at the budgets that all of them share.
-
-    Its interval is from the draws of these curves and of the dense one. It is None where there are
-    fewer than two architectures or two budgets to compare.
-    """
-    dense, mixtures = curve(inputs, DENSE), list(curves(inputs, fit))
-    budgets = [set(moe.rows["C"].astype(float)) for moe in mixtures]
-    C = np.array(sorted(set.intersection(*budgets))) if budgets else np.empty(0)
-    A = np.array([1 - float(moe.rows["S"].iloc[0]) for moe in mixtures])
-    if min(len(C), len(mixtures)) < 2:
-        return None
-    best = np.stack([np.log(efficiency_leverage(dense.params, m.params, C).EL) for m in mixtures])
-    drawn = [np.log(leverage_draws(dense, moe, C)) for moe in mixtures]
-    n = min(len(draws_BC) for draws_BC in drawn)
-    draws_BAC = np.stack([draws_BC[:n] for draws_BC in drawn], axis=1)
-    axis, x = (1, np.log(A)) if over == "A" else (2, np.log(C))
-    slopes = _slopes(draws_BAC, x, axis)
-    unreached = float(np.isnan(slopes).mean()) if n else 1.0
-    low, high = np.nan, np.nan
-    if unreached <= MAX_UNREACHED:
-        low, high = percentile_interval(slopes, dense.level)
-    slope = float(_slopes(best[None], x, axis)[0])
-    runs = sum(len(curve.rows) for curve in (dense, *mixtures))
-    return Trend(Estimate(slope, low, high, runs), len(mixtures), len(C), unreached)
-
-
-def _slopes(ln_EL_BAC: Array, x: Array, axis: int) -> Array:
-    """Returns the slope (B,) of ln EL (B, A, C) on ``x`` along ``axis``, levels along the other."""
-    centred = x - x.mean()
-    weights = centred / np.sum(centred**2)
-    shape = (1, -1, 1) if axis == 1 else (1, 1, -1)
-    per_level = np.sum(ln_EL_BAC * weights.reshape(shape), axis=axis)
-    return np.asarray(per_level.mean(axis=1))
-
-
-def sparser_is_better(inputs: FittedInputs) -> Evidence:
-    """Returns the slope of ln EL on ln A, common to the budgets."""
-    over_A = trend(inputs, "A")
-    if over_A is None:
-        return NO_TREND
-    forms = inputs.derived("forms")
-    R2 = float(forms.loc[forms["law"] == POWER_OF_A, "R2"].astype(float).median())
-    fits = "" if math.isnan(R2) else f" A power of A alone explains EL with R2 = {R2:.3g} (median)."
+def sparser_is_better(inputs: Inputs) -> Evidence:
+    """Returns by how much the loss falls as A halves, in percent, at both ends of the range."""
+    series = SERIES["activation"]
+    runs = series.compared(inputs)
+    common = series.parabola(runs)
+    if common is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in log2 A.")
+    t, (L, C) = series.scale(runs["x"]), (runs[name].to_numpy(float) for name in ("L", "C"))
+    own = parabolas(t, L, C, C)
+    slopes = np.hstack([100 * one.end_slopes() for one in own or [common]])
+    level = 1 - (1 - LEVEL) / slopes.shape[1]  # at which all of these hold together
+    rises = [ends for ends in (percentile_interval(x[1:], level) for x in slopes.T) if ends[1] < 0]
+    sparse, dense = (_of_draws(x, common.n) for x in 100 * common.end_slopes().T)
+    best = np.exp2([common.optima()[0], *common.optimum_interval(LEVEL)])
     measured = (
-        f"d ln EL / d ln A = {over_A.slope} over "
-        f"{over_A.architectures} activation ratios and {over_A.budgets} budgets ({over_A.slope.n} "
-        f"runs).{_unreached(over_A.unreached)}{fits}"
+        f"As A halves, the loss falls by {sparse} % at A = {2**common.low:.2g} and by {dense} % "
+        f"at A = {2**common.high:.2g}. It is least at A = {Estimate(*best, common.n)} "
+        f"({common.n} runs, {common.budgets} budgets)."
     )
-    return Evidence(measured, *over_A.slope.interval)
+    decides = [sparse.interval[1:], dense.interval[1:], *rises]
+    return Evidence(measured, *sparse.interval, "%", decides)
 
 
 def grows_with_compute(inputs: FittedInputs) -> Evidence:
-    """Returns the slope of ln EL on ln C, the mean over activation ratios."""
-    over_C = trend(inputs, "C")
-    if over_C is None:
-        return NO_TREND
+    """Returns the slope of ln EL on ln C at common budgets, the mean over activation ratios."""
+    dense, mixtures = curve(inputs, DENSE), list(curves(inputs, "curve_activation"))
+    budgets = [set(moe.rows["C"].astype(float)) for moe in mixtures]
+    C = np.array(sorted(set.intersection(*budgets))) if budgets else np.empty(0)
+    if min(len(C), len(mixtures)) < 2:
+        return Evidence("Fewer than two architectures share two budgets.")
+    weights = contrast(np.log(C))
+    best = [efficiency_leverage(dense.params, moe.params, C).EL for moe in mixtures]
+    drawn = [leverage_draws(dense, moe, C) for moe in mixtures]
+    n = min(map(len, drawn))
+    slopes = np.mean([np.log(EL_BC[:n]) @ weights for EL_BC in drawn], axis=0)
+    unreached = float(np.isnan(slopes).mean()) if n else 1.0
+    if unreached > MAX_UNREACHED:
+        slopes = np.empty(0)
+    runs = sum(len(one.rows) for one in (dense, *mixtures))
+    slope = _of_draws(np.array([np.mean(np.log(best) @ weights), *slopes]), runs)
+    missed = f" In {unreached:.0%} of the draws the dense curve never gets there."
     measured = (
-        f"d ln EL / d ln C = {over_C.slope}, the mean of "
-        f"{over_C.architectures} activation ratios over {over_C.budgets} budgets ({over_C.slope.n} "
-        f"runs).{_unreached(over_C.unreached)} Published: 0.10 at A = 3.1 %."
+        f"d ln EL / d ln C = {slope}, the mean of {len(mixtures)} activation ratios over {len(C)} "
+        f"budgets ({runs} runs).{missed if unreached else ''} Published: 0.10 at A = 3.1 %."
     )
-    return Evidence(measured, *over_C.slope.interval)
+    return Evidence(measured, *slope.interval)
 
 
 def best_granularity(inputs: Inputs) -> Evidence:
@@ -114,6 +84,92 @@ def best_granularity(inputs: Inputs) -> Evidence:
 def few_shared_experts(inputs: Inputs) -> Evidence:
     """Returns the fraction of shared experts among the active ones that has the least loss."""
     return _least_loss(inputs, "shared", "E_s/(E_a+E_s)", "the share", digits=2)
+
+
+def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
+    """Returns the change of the best share of shared experts for a tenfold budget."""
+    runs = SERIES["shared"].compared(inputs)
+    C = runs["C"].to_numpy(float)
+    own = parabolas(runs["x"].to_numpy(float), runs["L"].to_numpy(float), C, C)
+    if len(own) < 2:
+        return Evidence(f"{len(runs)} runs determine no parabola in the share at two budgets.")
+    optima = np.column_stack([one.optima() for one in own])
+    change = _of_draws(optima @ contrast(np.log10(np.unique(C))), len(runs))
+    best = ", ".join(f"{fraction:.2g}" for fraction in optima[0])
+    measured = (
+        f"The best share changes by {change} for a tenfold budget. It is {best} at the {len(own)} "
+        f"budgets, the least first ({change.n} runs)."
+    )
+    return Evidence(measured, *change.interval)
+
+
+def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
+    """Returns how many times the best granularity halves under a tenth of the balance loss."""
+    usual, weak = (SERIES[name].runs(inputs) for name in ("granularity", "granularity_weak"))
+    runs = pd.concat([usual.assign(weak=0.0), weak.assign(weak=1.0)])
+    runs = runs[runs["C"].isin(set(usual["C"]) & set(weak["C"]))]
+    levels = runs.groupby(["C", "weak"]).ngroup().to_numpy(float)
+    t, L = np.log2(runs["G"].to_numpy(float)), runs["L"].to_numpy(float)
+    own = parabolas(t, L, levels, runs["weak"].to_numpy(float))
+    if not own:
+        return Evidence(f"{len(runs)} runs determine no two parabolas in log2 G.")
+    before, after = (one.optima() for one in own)
+    halvings = _of_draws(before - after, len(runs))
+    measured = (
+        f"The best granularity is {2 ** before[0]:.3g} with the usual balance loss and "
+        f"{2 ** after[0]:.3g} with a tenth of it: it halves {halvings} times ({halvings.n} runs, "
+        f"{own[0].budgets} budgets)."
+    )
+    return Evidence(measured, *halvings.interval)
+
+
+def heads_hardly_matter(inputs: Inputs) -> Evidence:
+    """Returns the larger excess loss of half and twice the best number of heads, in percent."""
+    runs = SERIES["heads"].compared(inputs)
+    widths = np.log2((runs["d_model"] / runs["n_heads"]).to_numpy(float))
+    common = parabola(widths, runs["L"].to_numpy(float), runs["C"].to_numpy(float))
+    if common is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in the width of a head.")
+    near = (np.clip(common.optima() + step, common.low, common.high) for step in (-1, 1))
+    excess = _of_draws(100 * np.maximum(*map(common.excess, near)), common.n)
+    measured = (
+        f"Half or twice the best number of heads, which makes heads {2 ** common.optima()[0]:.3g} "
+        f"wide, costs up to {excess} % of the loss ({excess.n} runs, {common.budgets} sizes)."
+    )
+    return Evidence(measured, *excess.interval, "%")
+
+
+def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidence:
+    """Returns the leverage of the mixture of a pair over the dense model trained beside it.
+
+    The dense counterpart's curve, scaled to the dense model's loss, gives the compute for the
+    mixture's. Its interval holds the curve's draws and the scatter of both runs about a curve.
+    """
+    pair, baseline = inputs.sweep(sweep), curve(inputs, DENSE)
+    sparse = pair["S"] > 0
+    if sparse.nunique() < 2:
+        return Evidence("The two models were not both trained.")
+    means = np.log(pair[["L", "C_leverage"]].astype(float)).groupby(sparse).mean()
+    (L_dense, C_dense), (L_moe, C_moe) = np.exp(means.to_numpy())
+
+    def leverage(curve: Mapping[str, ArrayLike], scatter: ArrayLike) -> Array:
+        alpha, beta, b = (np.asarray(curve[name], float) for name in LAW.names)
+        scale = (alpha * C_dense**beta + b) / L_dense
+        return compute_for(curve, scale * L_moe * np.exp(scatter), unit=C_moe)
+
+    value, low, high = float(leverage(baseline.params, 0.0)), math.nan, math.nan
+    noise = baseline.noise() * np.random.default_rng(0).standard_normal((len(baseline.draws), 2))
+    if np.isfinite(noise).all() and len(noise):
+        draws = leverage(baseline.drawn_params(), noise[:, :1] - noise[:, 1:])
+        low, high = (float(end[0]) for end in open_interval(draws, LEVEL))
+    if C_moe < PAPERS_PAIR:
+        high = math.inf
+    measured = (
+        f"The mixture's loss at {C_moe:.2g} FLOPs is {L_moe:.3f} nats and the dense model's at "
+        f"{C_dense / C_moe:.2g} times these is {L_dense:.3f}: a leverage of "
+        f"{Estimate(value, low, high, len(baseline.rows) + len(pair))}."
+    )
+    return Evidence(measured, value, low, high)
 
 
 def attention_share(inputs: Inputs) -> Evidence:
@@ -127,8 +183,7 @@ def attention_share(inputs: Inputs) -> Evidence:
     span = f"{parabola.low:.2g} to {parabola.high:.2g}"
     if not parabola.low <= ATTENTION <= parabola.high:
         return Evidence(f"{convention}, the shares measured are {span}.")
-    value, draws = parabola.excess(ATTENTION)
-    excess = Estimate(100 * value, *percentile_interval(100 * draws, LEVEL), parabola.n)
+    excess = _of_draws(100 * parabola.excess(ATTENTION), parabola.n)
     measured = (
         f"{convention}, the loss at 35 % is {excess} % above the least "
         f"of shares from {span} ({excess.n} runs, {parabola.budgets} budgets)."
@@ -139,12 +194,10 @@ def attention_share(inputs: Inputs) -> Evidence:
 def dense_layers_matter_little(inputs: Inputs) -> Evidence:
     """Returns the change of the loss, in percent, where the first layers are dense."""
     runs = SERIES["dense_layers"].compared(inputs)
-    dense = np.asarray(runs["n_dense_layers"] > 0, np.float64)
-    estimates = regression(dense[:, None], np.log(runs["L"].to_numpy(float)), runs["C"])
-    if estimates is None:
+    dense = (runs["n_dense_layers"] > 0).to_numpy(float)
+    change = slope(dense, np.log(runs["L"].to_numpy(float)), runs["C"], LEVEL) * 100
+    if math.isnan(change.value):
         return Evidence("No budget has runs with and without dense layers.")
-    value, draws = 100 * float(estimates.coefficients[0]), 100 * estimates.draws[:, 0]
-    change = Estimate(value, *percentile_interval(draws, LEVEL), len(runs))
     measured = (
         f"Dense first layers change the loss by {change} % at equal compute "
         f"({change.n} runs, {runs['C'].nunique()} budgets)."
@@ -188,5 +241,12 @@ def _least_loss(inputs: Inputs, sweep: str, name: str, scaled: str, digits: int)
     return Evidence(measured, *best.interval)
 
 
-def _unreached(fraction: float) -> str:
-    return f" In {fraction:.0%} of the draws the dense curve never gets there." if fraction else ""
+def contrast(x: Array) -> Array:
+    """Returns the weights (n,) by which values at ``x`` (n,) sum to their slope on ``x``."""
+    centred = x - x.mean()
+    return centred / np.sum(centred**2)
+
+
+def _of_draws(values: Array, n: int) -> Estimate:
+    """Returns the first of ``values`` (1 + draws,) with the interval of the others."""
+    return Estimate(float(values[0]), *percentile_interval(values[1:], LEVEL), n)

@@ -149,7 +149,9 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
 
 
 @table(
-    *of_runs("sweep", "run_id", "C"),
+    *of_runs("sweep", "run_id", "C", "C_leverage"),
+    Column("variant", "int", "1", "number of the architecture, for which budgets share a curve"),
+    Column("budgets", "int", "1", "budgets at which its runs completed"),
     Column("x", "float", "1", "what the sweep varies: G, or a share"),
     Column("baseline", "string", "1", "the fit whose curve the loss is looked up on"),
     Column("L", "float", "nats/token", "loss of the run"),
@@ -170,8 +172,13 @@ def singles(inputs: FittedInputs) -> Rows:
             own = _read(runs, baseline).assign(sweep=sweep, baseline=name)
             C_dense = (own["EL"] * runs["C_leverage"].to_numpy(float)).to_numpy(float)
             errors = leverage_errors(inputs, baseline, runs, np.eye(len(runs)), C_dense)
+            own["architecture"] = SERIES[sweep].architecture(runs)
             tables.append(own.assign(**errors))
-    return pd.concat(tables, ignore_index=True) if tables else []
+    if not tables:
+        return []
+    frame = pd.concat(tables, ignore_index=True)
+    variants = frame.groupby(["sweep", "architecture"])
+    return frame.assign(variant=variants.ngroup() + 1, budgets=variants["C"].transform("nunique"))
 
 
 @singles.limits
@@ -194,7 +201,9 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
         z = np.random.default_rng(seed).standard_normal((len(baseline.draws), len(L)))
         low, high = open_interval(baseline.compute_draws(L * np.exp(noise * z)) / C, level)
     EL = baseline.compute_for(L) / C
-    return runs[["run_id", "C", "x", "L"]].assign(EL=EL, EL_low=low, EL_high=high, level=level)
+    return runs[["run_id", "C", "C_leverage", "x", "L"]].assign(
+        EL=EL, EL_low=low, EL_high=high, level=level
+    )
 
 
 @table(

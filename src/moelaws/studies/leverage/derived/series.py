@@ -46,16 +46,28 @@ class Parabola:
 
     def optimum_interval(self, level: float) -> tuple[float, float]:
         """Returns the interval of the t of least ln L; NaN without degrees of freedom."""
-        return percentile_interval(minima(self.draws, self.low, self.high).x, level)
+        return percentile_interval(self.optima()[1:], level)
 
-    def excess(self, t: float) -> tuple[float, Array]:
-        """Returns ln L at ``t`` minus its least in [low, high]: the estimate and its draws."""
+    def excess(self, t: float | Array) -> Array:
+        """Returns ln L at ``t`` less its least of the estimate and of each draw, (1 + draws,)."""
+        y_n3, slope, curvature = self._terms()
         s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
-        y_n3 = np.vstack([self.values, self.draws])
-        slope, curvature = (y_n3[:, 2] - y_n3[:, 0]) / 2, y_n3[:, 0] - 2 * y_n3[:, 1] + y_n3[:, 2]
         at_t = y_n3[:, 1] + slope * s + curvature / 2 * s**2
-        above = at_t - minima(y_n3, self.low, self.high).y
-        return float(above[0]), above[1:]
+        return at_t - minima(y_n3, self.low, self.high).y
+
+    def optima(self) -> Array:
+        """Returns the t of least ln L of the estimate and of each draw, (1 + draws,)."""
+        return minima(self._terms()[0], self.low, self.high).x
+
+    def end_slopes(self) -> Array:
+        """Returns d ln L / dt at both ends, of the estimate and of each draw, (1 + draws, 2)."""
+        _, slope, curvature = self._terms()
+        return np.column_stack([slope - curvature, slope + curvature]) * 2 / (self.high - self.low)
+
+    def _terms(self) -> tuple[Array, Array, Array]:
+        """Returns the values (1 + draws, 3), and slopes and curvatures over t scaled to [-1, 1]."""
+        y_n3 = np.vstack([self.values, self.draws])
+        return y_n3, (y_n3[:, 2] - y_n3[:, 0]) / 2, y_n3[:, 0] - 2 * y_n3[:, 1] + y_n3[:, 2]
 
 
 def parabola(t: Array, L: Array, C: Array) -> Parabola | None:
@@ -63,16 +75,30 @@ def parabola(t: Array, L: Array, C: Array) -> Parabola | None:
 
     It is None where no budget has three values of ``t`` or the rows do not determine the parabola.
     """
-    if not len(t) or pd.Series(t).groupby(C).nunique().max() < 3:
-        return None
+    return next(iter(parabolas(t, L, C, np.zeros(len(t)))), None)
+
+
+def parabolas(t: Array, L: Array, C: Array, shapes: Array) -> list[Parabola]:
+    """Returns a parabola for each value of ``shapes`` (n,), all over the range of ``t``.
+
+    One regression gives them, with one spread of the runs about all, so that their draws go
+    together. There are none where one of them is not determined.
+    """
+    levels = pd.Series(t).groupby([shapes, C]).nunique().groupby(level=0).max()
+    if not len(t) or levels.min() < 3:
+        return []
     low, high = float(t.min()), float(t.max())
     s = (t - (low + high) / 2) / ((high - low) / 2)
-    terms = regression(np.column_stack([s, s**2]), np.log(L), C)
+    own = [shapes == shape for shape in levels.index]
+    terms = regression(np.column_stack([m * y for m in own for y in (s, s**2)]), np.log(L), C)
     if terms is None:
-        return None
+        return []
     ends = np.array([[-1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
-    values, draws = ends @ terms.coefficients, terms.draws @ ends.T
-    return Parabola(values, draws, low, high, len(t), len(np.unique(C)))
+    fitted = np.split(np.vstack([terms.coefficients, terms.draws]), len(own), axis=1)
+    return [
+        Parabola(y[0] @ ends.T, y[1:] @ ends.T, low, high, int(m.sum()), len(np.unique(C[m])))
+        for y, m in zip(fitted, own, strict=True)
+    ]
 
 
 def slope(x: Array, y: Array, groups: ArrayLike, level: float = 0.9) -> Estimate:
@@ -106,6 +132,7 @@ class Series:
     label: str
     x: Callable[[pd.DataFrame], pd.Series]
     log2: bool = False  # parabolas are in log2 x
+    architecture: Callable[[pd.DataFrame], pd.Series] = itemgetter("E")  # x may vary with the size
 
     def runs(self, inputs: Inputs) -> pd.DataFrame:
         """Returns the sweep's completed runs with the column x, sorted by C and x."""
@@ -148,15 +175,28 @@ def activation_ratio(frame: pd.DataFrame) -> pd.Series:
     return 1 - frame["S"]
 
 
+def attention_shape(frame: pd.DataFrame) -> pd.Series:
+    """Returns the place of each run's shape in the order of attention's fractions at its budget.
+
+    It counts from the shape whose experts are nearest to the model's width, d_expert = d_model.
+    """
+    place = frame.groupby("C")["r"].rank(method="dense", ascending=False)
+    nearest = np.log(frame["G"] / 2).abs().groupby(frame["C"]).idxmin()
+    return place - frame["C"].map(nearest).map(place)
+
+
 _SERIES = (
     Series("activation", "activation ratio $A = E_a/E$", activation_ratio, log2=True),
     Series("granularity", "granularity $G$", itemgetter("G"), log2=True),
     Series("granularity_weak", "granularity $G$", itemgetter("G"), log2=True),
-    Series("shared", "share of shared experts $E_s/(E_a+E_s)$", shared_ratio),
-    Series("dense_layers", "share of dense layers", lambda t: t["n_dense_layers"] / t["n_layers"]),
-    Series("attention", "attention's share of FLOPs $1/(1+r)$", attention_fraction),
+    Series("shared", "share of shared experts $E_s/(E_a+E_s)$", shared_ratio,
+           architecture=itemgetter("k")),
+    Series("dense_layers", "share of dense layers", lambda t: t["n_dense_layers"] / t["n_layers"],
+           architecture=itemgetter("n_dense_layers")),
+    Series("attention", "attention's share of FLOPs $1/(1+r)$", attention_fraction,
+           architecture=attention_shape),
     Series("heads", "attention heads $n_h$", itemgetter("n_heads")),
-)
+)  # fmt: skip
 SERIES = {series.sweep: series for series in _SERIES}
 
 

@@ -1,5 +1,6 @@
-"""F1, F5, F10b, F11b, F17: loss curves with their leverage, and the joint law (Eq 4)."""
+"""F1, F5, F10b to F14d, F17: loss curves with their leverage, and the joint law (Eq 4)."""
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.leverage.derived.curves import DENSE, Curve, curve, curves
+from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
 from moelaws.studies.leverage.figures.common import (
     RATIO,
     compute_axis,
@@ -22,6 +24,14 @@ from moelaws.studies.leverage.figures.common import (
 from moelaws.tables.sweeps import in_sweep
 
 POINTS = 81
+# An architecture: its label, its curve or none, and its points of leverage or its single runs.
+Shown = tuple[str, Curve | None, pd.DataFrame]
+LEGENDS = {
+    "granularity_weak": "granularity $G$",
+    "shared": "$E_s/(E_a+E_s)$",
+    "dense_layers": "share of\ndense layers",
+    "attention": "attention's\nshare",
+}
 
 
 def leverage_arrow(inputs: FittedInputs) -> Sheet:
@@ -48,7 +58,7 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
         panel.ax.annotate(f"EL = {C_dense / C:.2g}", (max(C, C_dense), L), **look)
     else:
         sheet.warn(f"the dense curve never comes down to the loss of A = {percent(A)} at C = {C:g}")
-    _limits(panel, [dense, moe])
+    _limits(panel, [dense.rows, moe.rows])
     panel.ax.set_xscale("log")
     panel.ax.set_xlim(right=2 * panel.ax.get_xlim()[1])  # room for the arrow's label
     compute_axis(panel)
@@ -58,32 +68,69 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
 
 def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
     """Draws the loss curves of a sweep's architectures, and their leverage over compute."""
+    points = inputs.derived("points")
+    points = points[(points["measured"] == 1) & in_sweep(points, sweep)]
+    mixtures = sorted(((*_name(moe, sweep), moe) for moe in curves(inputs, fit)), key=itemgetter(0))
+    shown: list[Shown] = [
+        (label, moe, points[points["E"] == int(moe.rows["E"].iloc[0])].sort_values("C"))
+        for _, label, moe in mixtures
+    ]
+    legend = "$A = E_a/E$" if sweep == "activation" else "granularity"
+    return _side_by_side("dense", curve(inputs, DENSE), shown, legend)
+
+
+def variants(inputs: FittedInputs, sweep: str, baseline: str) -> Sheet:
+    """Draws the curves of a sub-experiment and their leverage; single runs where there are none."""
+    runs = inputs.derived("singles")
+    runs = runs[runs["sweep"] == sweep]
+    if not len(runs):
+        return one_panel()[1].message("this tier trains no run\nof this sub-experiment")
+    base = curve(inputs, str(runs["baseline"].iloc[0]))
+    fitted = {int(moe.rows["variant"].iloc[0]): moe for moe in curves(inputs, "curve_variants")}
+    shown: list[Shown] = []
+    others = runs[~runs["run_id"].isin(base.rows["run_id"])]
+    for variant in others.groupby("variant")["x"].median().sort_values().index:
+        rows, moe = others[others["variant"] == variant], fitted.get(int(variant))
+        label = f"{rows['x'].median():.2g}"
+        if moe:
+            rows = leverage_of(base, moe, np.unique(rows["C"].to_numpy(float)))
+        shown.append((label, moe, rows))
+    sheet = _side_by_side(baseline, base, shown, LEGENDS[sweep])
+    if any(moe is None for _, moe, _ in shown):
+        sheet.warn(f"{sweep}: an architecture of fewer than four budgets has no curve")
+    return sheet
+
+
+def _side_by_side(name: str, base: Curve, shown: list[Shown], legend: str) -> Sheet:
+    """Draws the architectures' curves beside the ``base``'s, and their leverage over it."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     losses, leverage = sheet.panels
-    mixtures = list(curves(inputs, fit))
-    if not mixtures:
+    if not shown:
         losses.message("no architecture has runs\nenough for a curve")
         leverage.ax.set_axis_off()
         return sheet
-    names = [_name(moe, sweep) for moe in mixtures]
-    colours = style.palette(value for value, _ in names)
-    points = inputs.derived("points")
-    points = points[(points["measured"] == 1) & in_sweep(points, sweep)]
-    dense = curve(inputs, DENSE)
-    _curve(losses, "dense", dense, style.INK)
-    leverage.ax.plot([], [], color=style.INK, marker="o", linewidth=0.9, label="dense")
-    for (value, label), moe in zip(names, mixtures, strict=True):
-        colour = colours[value]
-        _curve(losses, label, moe, colour)
-        rows = points[points["E"] == int(moe.rows["E"].iloc[0])].sort_values("C")
-        leverage.ax.plot(rows["C"], rows["EL"], color=colour, linewidth=0.9)
-        leverage_points(leverage, label, rows["C"], rows, color=colour, label=label)
+    _curve(losses, name, base, style.INK)
+    leverage.ax.plot([], [], color=style.INK, marker="o", linewidth=0.9, label=name)
+    hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3}
+    for (label, moe, rows), colour in zip(shown, style.ordered_colours(len(shown)), strict=True):
+        if moe:
+            _curve(losses, label, moe, colour)
+            leverage.ax.plot(rows["C"], rows["EL"], color=colour, linewidth=0.9)
+        else:
+            losses.points(f"{label}, runs", rows["C"], rows["L"], color=colour, **hollow)
+        look = {} if moe else hollow
+        leverage_points(leverage, label, rows["C"], rows, color=colour, label=label, **look)
+    if not all(moe for _, moe, _ in shown):
+        grey = {"color": style.GREY, "marker": "o", "ls": "none", **hollow}
+        leverage.ax.plot([], [], **grey, label="single runs:\nno curve")
     losses.ax.set_ylabel("validation loss (nats/token)")
-    _limits(losses, [dense, *mixtures])
+    _limits(losses, [base.rows, *(moe.rows if moe else rows for _, moe, rows in shown)])
     compute_axis(losses)
-    leverage_axis(leverage, points["EL"])
+    leverage_axis(leverage, pd.concat([rows["EL"] for _, _, rows in shown]))
+    if name != "dense":
+        leverage.ax.set_ylabel(f"EL against {name}")
     compute_axis(leverage)
-    leverage.legend("$A = E_a/E$" if sweep == "activation" else "granularity")
+    leverage.legend(legend)
     return sheet
 
 
@@ -107,9 +154,9 @@ def _curve(
     panel.points(f"{series}, runs", C, curve.rows["L"], color=colour, markersize=3)
 
 
-def _limits(panel: Panel, shown: list[Curve]) -> None:
-    """Limits the y axis to the runs; intervals may run off it."""
-    L = np.concatenate([curve.rows["L"].to_numpy(float) for curve in shown])
+def _limits(panel: Panel, runs: list[pd.DataFrame]) -> None:
+    """Limits the y axis to the losses of the runs; intervals may run off it."""
+    L = pd.concat(runs)["L"].to_numpy(float)
     pad = 0.07 * (float(np.ptp(L)) or 1.0)
     low, high = panel.ax.get_ylim()
     panel.ax.set_ylim(max(low, L.min() - 2 * pad), min(high, L.max() + pad))

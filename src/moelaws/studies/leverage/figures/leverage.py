@@ -1,4 +1,4 @@
-"""Efficiency leverage of architectures (F4a to c), its errors, and of single runs (F12b-F14d)."""
+"""Efficiency leverage of architectures (F4a to c), and its errors."""
 
 from typing import Any
 
@@ -11,9 +11,8 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures import style
 from moelaws.figures.losses import contrast_points
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.report import FitReport
-from moelaws.studies.leverage.derived.series import SERIES
 from moelaws.studies.leverage.figures.common import (
     BUDGET,
     PUBLISHED_BUDGETS,
@@ -29,14 +28,6 @@ from moelaws.studies.leverage.figures.common import (
 )
 
 SPREAD = 3.6  # points between the bars of two budgets
-LEGENDS = {
-    "granularity_weak": "granularity $G$",
-    "shared": "$E_s/(E_a+E_s)$",
-    "dense_layers": "share of\ndense layers",
-    "attention": "attention's\nshare",
-}
-SPREAD_OF_RUNS = 9.0  # points between the first and the last value at a budget
-DIGITS = {"attention": 1}  # decimals of the values, of which each size has its own
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
@@ -157,31 +148,4 @@ def contrasts(inputs: Inputs) -> Sheet:
     panel.ax.set_ylabel("ln EL")
     _ratio_axis(panel, points)
     panel.legend(BUDGET)
-    return sheet
-
-
-def single_runs(inputs: Inputs, sweep: str, baseline: str) -> Sheet:
-    """Draws EL of each run over its compute, a colour for each value of what the sweep varies."""
-    sheet, panel = one_panel()
-    table = inputs.derived("singles")
-    table = table[table["sweep"] == sweep]
-    table = table.assign(x=table["x"].round(DIGITS.get(sweep, 2)))
-    if not table["EL"].notna().any():
-        return panel.message(
-            "this tier trains no run\nof this sub-experiment"
-            if not len(table)
-            else "no run's loss lies on\nthe baseline's curve"
-        )
-    values = sorted(table["x"].unique())
-    colours = style.palette(values)
-    for i, x in enumerate(values):
-        rows = at(table, "x", x).sort_values("C")
-        # Bars of one budget stand side by side.
-        aside = SPREAD_OF_RUNS * (i / max(len(values) - 1, 1) - 0.5)
-        series, look = f"{SERIES[sweep].label} {x:g}", {"color": colours[x], "label": f"{x:.2g}"}
-        leverage_points(panel, series, rows["C"], rows, aside, **look, markersize=3)
-    leverage_axis(panel, np.asarray(table["EL"], float))
-    panel.ax.set_ylabel(f"EL against {baseline}")
-    compute_axis(panel)
-    panel.legend(LEGENDS[sweep])
     return sheet

@@ -83,10 +83,10 @@ def _parabola(panel: Panel, series: Series, runs: pd.DataFrame) -> None:
     if parabola is None:
         return
     grid = np.linspace(parabola.low, parabola.high, 61)
-    values, draws = zip(*(parabola.excess(t) for t in grid), strict=True)
-    ends = np.quantile(draws, [0.05, 0.95], axis=1) if draws[0].size else ()
-    bounds = {name: 100 * end for name, end in zip(("low", "high"), ends, strict=False)}
-    x, y = np.exp2(grid) if series.log2 else grid, 100 * np.array(values)
+    above = np.array([100 * parabola.excess(t) for t in grid])
+    ends = np.quantile(above[:, 1:], [0.05, 0.95], axis=1) if len(parabola.draws) else ()
+    bounds = dict(zip(("low", "high"), ends, strict=False))
+    x, y = np.exp2(grid) if series.log2 else grid, above[:, 0]
     panel.line("all budgets", x, y, **bounds, color=style.INK, label="all budgets:\nparabola")
 
 
