@@ -30,21 +30,20 @@ PAPERS_PAIR = 7e21  # FLOP that MoE-mini trained with: at less, the paper expect
 
 def sparser_is_better(inputs: Inputs) -> Evidence:
     """Returns by how much the loss falls as A halves, in percent, at both ends of the range."""
-    series = SERIES["activation"]
-    runs = series.compared(inputs)
-    common = series.parabola(runs)
+    runs = SERIES["activation"].compared(inputs)
+    common = SERIES["activation"].parabola(runs)
     if common is None:
         return Evidence(f"{len(runs)} runs determine no parabola in log2 A.")
-    t, (L, C) = series.scale(runs["x"]), (runs[name].to_numpy(float) for name in ("L", "C"))
-    own = parabolas(t, L, C, C)
+    x, L, C = (runs[name].to_numpy(float) for name in ("x", "L", "C"))
+    own = parabolas(np.log2(x), L, C, C)
     slopes = np.hstack([100 * one.end_slopes() for one in own or [common]])
     level = 1 - (1 - LEVEL) / slopes.shape[1]  # at which all of these hold together
     rises = [ends for ends in (percentile_interval(x[1:], level) for x in slopes.T) if ends[1] < 0]
     sparse, dense = (_of_draws(x, common.n) for x in 100 * common.end_slopes().T)
-    best = np.exp2([common.optima()[0], *common.optimum_interval(LEVEL)])
+    best = _of_draws(np.exp2(common.optima()), common.n)
     measured = (
         f"As A halves, the loss falls by {sparse} % at A = {2**common.low:.2g} and by {dense} % "
-        f"at A = {2**common.high:.2g}. It is least at A = {Estimate(*best, common.n)} "
+        f"at A = {2**common.high:.2g}. It is least at A = {best} "
         f"({common.n} runs, {common.budgets} budgets)."
     )
     decides = [sparse.interval[1:], dense.interval[1:], *rises]
@@ -76,14 +75,25 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
     return Evidence(measured, *slope.interval)
 
 
-def best_granularity(inputs: Inputs) -> Evidence:
-    """Returns the granularity of least loss."""
-    return _least_loss(inputs, "granularity", "G", "log2 G", digits=3)
-
-
-def few_shared_experts(inputs: Inputs) -> Evidence:
-    """Returns the fraction of shared experts among the active ones that has the least loss."""
-    return _least_loss(inputs, "shared", "E_s/(E_a+E_s)", "the share", digits=2)
+def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
+    """Returns where the loss over what a sweep varies, called ``name``, is least."""
+    series = SERIES[sweep]
+    runs = series.compared(inputs)
+    parabola = series.parabola(runs)
+    if parabola is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in {name}.")
+    # An interval that reaches an end of the measured range has no end there.
+    low, high = parabola.optimum_interval(LEVEL)
+    low = -math.inf if low <= parabola.low + 1e-9 else low
+    high = math.inf if high >= parabola.high - 1e-9 else high
+    ends = parabola.low, parabola.high, float(parabola.optima()[0]), low, high
+    least, largest, value, low, high = (2.0**t if series.log2 else t for t in ends)
+    best = Estimate(value, max(low, 0.0), high, parabola.n)  # neither quantity is negative
+    measured = (
+        f"Least loss at {name} = {best} of {least:.3g} to {largest:.3g} measured "
+        f"({best.n} runs, {parabola.budgets} budgets)."
+    )
+    return Evidence(measured, *best.interval)
 
 
 def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
@@ -108,7 +118,7 @@ def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
     usual, weak = (SERIES[name].runs(inputs) for name in ("granularity", "granularity_weak"))
     runs = pd.concat([usual.assign(weak=0.0), weak.assign(weak=1.0)])
     runs = runs[runs["C"].isin(set(usual["C"]) & set(weak["C"]))]
-    levels = runs.groupby(["C", "weak"]).ngroup().to_numpy(float)
+    levels = np.asarray(runs.groupby(["C", "weak"]).ngroup(), np.float64)
     t, L = np.log2(runs["G"].to_numpy(float)), runs["L"].to_numpy(float)
     own = parabolas(t, L, levels, runs["weak"].to_numpy(float))
     if not own:
@@ -149,7 +159,7 @@ def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidenc
     sparse = pair["S"] > 0
     if sparse.nunique() < 2:
         return Evidence("The two models were not both trained.")
-    means = np.log(pair[["L", "C_leverage"]].astype(float)).groupby(sparse).mean()
+    means = pair[["L", "C_leverage"]].astype(float).apply(np.log).groupby(sparse).mean()
     (L_dense, C_dense), (L_moe, C_moe) = np.exp(means.to_numpy())
 
     def leverage(curve: Mapping[str, ArrayLike], scatter: ArrayLike) -> Array:
@@ -194,7 +204,7 @@ def attention_share(inputs: Inputs) -> Evidence:
 def dense_layers_matter_little(inputs: Inputs) -> Evidence:
     """Returns the change of the loss, in percent, where the first layers are dense."""
     runs = SERIES["dense_layers"].compared(inputs)
-    dense = (runs["n_dense_layers"] > 0).to_numpy(float)
+    dense = np.asarray(runs["n_dense_layers"] > 0, np.float64)
     change = slope(dense, np.log(runs["L"].to_numpy(float)), runs["C"], LEVEL) * 100
     if math.isnan(change.value):
         return Evidence("No budget has runs with and without dense layers.")
@@ -220,31 +230,10 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
     return Evidence(measured, *elasticity.interval)
 
 
-def _least_loss(inputs: Inputs, sweep: str, name: str, scaled: str, digits: int) -> Evidence:
-    """Returns where the loss over what a sweep varies is least, by a parabola in ``scaled``."""
-    series = SERIES[sweep]
-    runs = series.compared(inputs)
-    parabola = series.parabola(runs)
-    if parabola is None:
-        return Evidence(f"{len(runs)} runs determine no parabola in {scaled}.")
-    # An interval that reaches an end of the measured range has no end there.
-    low, high = parabola.optimum_interval(LEVEL)
-    low = -math.inf if low <= parabola.low + 1e-9 else low
-    high = math.inf if high >= parabola.high - 1e-9 else high
-    ends = parabola.low, parabola.high, float(parabola.optimum().x[0]), low, high
-    least, largest, value, low, high = (2.0**t if series.log2 else t for t in ends)
-    best = Estimate(value, max(low, 0.0), high, parabola.n)  # neither quantity is negative
-    measured = (
-        f"Least loss at {name} = {best} of {least:.{digits}g} to {largest:.{digits}g} measured "
-        f"({best.n} runs, {parabola.budgets} budgets)."
-    )
-    return Evidence(measured, *best.interval)
-
-
 def contrast(x: Array) -> Array:
     """Returns the weights (n,) by which values at ``x`` (n,) sum to their slope on ``x``."""
     centred = x - x.mean()
-    return centred / np.sum(centred**2)
+    return np.asarray(centred / np.sum(centred**2))
 
 
 def _of_draws(values: Array, n: int) -> Estimate:
