@@ -168,9 +168,10 @@ def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidenc
         return compute_for(curve, scale * L_moe * np.exp(scatter), unit=C_moe)
 
     value, low, high = float(leverage(baseline.params, 0.0)), math.nan, math.nan
-    noise = baseline.noise() * np.random.default_rng(0).standard_normal((len(baseline.draws), 2))
-    if np.isfinite(noise).all() and len(noise):
-        draws = leverage(baseline.drawn_params(), noise[:, :1] - noise[:, 1:])
+    noise, freedom = math.sqrt(2) * baseline.noise(), len(baseline.rows) - len(LAW.names)
+    if math.isfinite(noise) and len(baseline.draws):
+        scatter = np.random.default_rng(0).standard_t(freedom, (len(baseline.draws), 1))
+        draws = leverage(baseline.drawn_params(), noise * scatter)
         low, high = (float(end[0]) for end in open_interval(draws, LEVEL))
     if C_moe < PAPERS_PAIR:
         high = math.inf
