@@ -14,7 +14,7 @@ from moelaws.studies.sparsity.derived.trends import (
     sizes_over_budget,
     sparsity_over_budget,
     sparsity_over_size,
-    with_mean,
+    with_means,
 )
 from sparsity_case import BOWL
 
@@ -91,10 +91,19 @@ def test_the_mean_is_as_sure_as_independent_slopes_make_it():
     rng = np.random.default_rng(0)
     slopes = [Slope(str(i), 5, float(i), i + rng.normal(0, 1, 20000)) for i in range(4)]
     missing = Slope("none", 0, note="none")
-    mean = with_mean([*slopes, missing])[-1]
+    nothing = Slope("0", 5, 0.0, np.zeros(20000))
+    mean, null = with_means([*slopes, missing], [nothing] * 5)[-1]
     assert (mean.at, mean.n, mean.value) == ("mean", 4, 1.5)
     assert np.std(mean.draws) == pytest.approx(0.5, rel=0.03)  # 1 / sqrt(4)
-    assert with_mean([missing])[-1].note == "no slope to average"
+    assert (null.n, null.value) == (4, 0.0)
+    assert with_means([missing], [nothing])[-1][0].note == "no slope to average"
+
+
+def test_a_slope_without_its_null_counts_for_no_mean():
+    slopes = [Slope(str(i), 5, float(i), np.full(9, float(i))) for i in range(3)]
+    nulls = [slopes[0], Slope("1", 0, note="none"), slopes[0]]
+    own, null = with_means(slopes, nulls)[-1]
+    assert (own.n, own.value, null.value) == (2, 1.0, 0.0)  # the mean of 0 and 2
 
 
 def test_a_surface_predicts_its_own_losses_when_left_out():

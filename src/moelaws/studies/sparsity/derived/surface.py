@@ -39,22 +39,35 @@ class Surface:
     level: float  # coverage of the intervals
     rows: pd.DataFrame  # the budget's runs
 
+    @cached_property
+    def form(self) -> LinearLaw:
+        """Returns Eq 8 at the degrees of the surface."""
+        law = laws.fittable(self.law)
+        assert isinstance(law, LinearLaw)  # all forms of sparsity.isoflop are
+        return law
+
+    @cached_property
+    def drawn(self) -> Array:
+        """Returns the draws of the coefficients (draws, P), in the law's order."""
+        return np.asarray(self.draws[list(self.form.names)], float)
+
     def loss(self, N: Array, S: Array) -> Array:
         """Returns the loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
-        return laws.fittable(self.law).predict(self.params, {"N": N, "S": S})
+        return self.form.predict(self.params, {"N": N, "S": S})
 
     def loss_draws(self, N: Array, S: Array) -> Array:
         """Returns the loss (draws, n), a row for each draw of the coefficients."""
-        law = laws.fittable(self.law)
-        return law.predict_batch(self.draws[list(law.names)].to_numpy(), {"N": N, "S": S})
+        return self.form.predict_batch(self.drawn, {"N": N, "S": S})
 
     def influence(self, N: float, S: float) -> Array:
         """Returns how the loss at ``N`` and ``S`` moves with the loss of each of the runs, (n,)."""
-        law = laws.fittable(self.law)
-        assert isinstance(law, LinearLaw)  # all forms of sparsity.isoflop are
-        fitted = {"N": self.rows[self.size].to_numpy(float), "S": self.rows["S"].to_numpy(float)}
         at_N_S = {"N": np.array([N]), "S": np.array([S])}
-        return np.asarray(linear_influence(law, fitted, at_N_S)[0])
+        return np.asarray(linear_influence(self.form, self.columns, at_N_S)[0])
+
+    @property
+    def columns(self) -> dict[str, Array]:
+        """Returns the law's variables N and S of the runs, (n,) each."""
+        return {"N": self.rows[self.size].to_numpy(float), "S": self.rows["S"].to_numpy(float)}
 
     def size_minimum(self, S: float) -> tuple[Minima, Minima] | None:
         """Returns the minimum over the u measured at ``S``, by the estimates and by the draws.
@@ -160,11 +173,8 @@ def subsamples_warnings(frame: pd.DataFrame) -> list[str]:
 
 def predictions(surface: Surface) -> pd.DataFrame:
     """Returns a row for each run of one budget's surface with the refits' predictions of it."""
-    law = laws.fittable(surface.law)
-    assert isinstance(law, LinearLaw)  # an isoFLOP surface is
-    rows = surface.rows
-    N, S, L = (rows[name].to_numpy(float) for name in (surface.size, "S", "L"))
-    resamples = held_out(law, ({"N": N, "S": S}, L))
+    rows, L = surface.rows, surface.rows["L"].to_numpy(float)
+    resamples = held_out(surface.form, (surface.columns, L))
     if resamples is None:
         return pd.DataFrame()
     held, predicted = (values.ravel() for values in resamples)
@@ -174,4 +184,4 @@ def predictions(surface: Surface) -> pd.DataFrame:
         mse = np.bincount(held, (predicted - L[held]) ** 2, len(L)) / times
     own = {"C": surface.C, "size": surface.size.removeprefix("N_"), "run_id": rows["run_id"]}
     unseen = {"predicted": mean, "mse": mse, "times": times}
-    return pd.DataFrame({**own, "N": N, "S": S, "L": L, **unseen}).reset_index(drop=True)
+    return pd.DataFrame({**own, **surface.columns, "L": L, **unseen}).reset_index(drop=True)

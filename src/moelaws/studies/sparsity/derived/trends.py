@@ -1,11 +1,12 @@
 """How the isoFLOP surfaces' optima move with sparsity, size and budget: slopes with intervals.
 
 The sparsity paper reads these trends off its figures (sec 2, 3, D.1, D.2). Here each is a slope
-over the optima that lie inside what was measured, with an interval from the surfaces' draws.
+over the optima that lie inside what was measured, with an interval from the surfaces' draws. Beside
+it stands the same slope of the trend's null (``derived.null``), and what is left beyond that.
 Sparsity enters as v = -ln(1 - S): where v rises by one, 1/(1 - S) grows by a factor of e.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -16,11 +17,13 @@ import pandas as pd
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.studies.sparsity.derived.null import without_budget, without_sparsity
 from moelaws.studies.sparsity.derived.optima import SIZES
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
 from moelaws.tables.column import Column, estimated
 
 MIN_OPTIMA = 3  # that determine a slope
+SURE = 0.95
 MEAN = "mean"
 
 UNITS = {
@@ -30,6 +33,7 @@ UNITS = {
     "S_over_N": "e-folds of 1/(1-S*) per e-fold of N",
     "S_over_C": "e-folds of 1/(1-S*) per e-fold of C",
     "N_active_over_C": "e-folds of N_a* per e-fold of C",
+    "L_over_S_over_C": "of the mean slope of L* over S per e-fold of C",
 }
 
 
@@ -55,35 +59,56 @@ class Slope:
     Column("trend", "string", "1", "what moves with what, such as N_over_S"),
     Column("at", "string", "1", "the budgets or the sparsity at which; mean: over all of these"),
     *estimated("slope", "1", "in the unit that stands in `unit`", ""),
-    Column("unit", "string", "1", "of the slope and its ends"),
-    Column("level", "float", "1", "coverage of the interval"),
+    *estimated("null", "1", "slope of these runs if the effect were not there", "null"),
+    *estimated("beyond", "1", "slope less null, paired", "beyond"),
+    Column("unit", "string", "1", "of the slopes and their ends"),
+    Column("level", "float", "1", "coverage of the intervals"),
     Column("n", "int", "1", "optima that the slope is drawn through; of a mean, its slopes"),
-    Column("note", "string", "1", "why there is no slope; empty where there is one"),
+    Column("note", "string", "1", "why the slope or its null is missing; empty where both are"),
 )
 def derive(inputs: FittedInputs) -> Rows:
     """Returns the slopes of the fits ``isoflop_total`` and ``isoflop_active``."""
     total = sorted(surfaces(inputs, "isoflop_total"), key=lambda s: s.C)
     active = sorted(surfaces(inputs, "isoflop_active"), key=lambda s: s.C)
-    level = inputs.fit("isoflop_total").level
-    trends: dict[str, Iterable[Slope]] = {
-        "N_over_S": (over_sparsity(s, "x") for s in total),
-        "N_active_over_S": (over_sparsity(s, "x") for s in active),
-        "L_over_S": (over_sparsity(s, "y") for s in total),
-        "S_over_N": (sparsity_over_size(s) for s in total),
-        "S_over_C": (sparsity_over_budget(*pair) for pair in pairwise(total)),
-        "N_active_over_C": sizes_over_budget(active),
-    }
-    return [
-        _record(trend, slope, level)
-        for trend, slopes in trends.items()
-        for slope in with_mean(list(slopes))
-    ]
+    return beside_nulls(total, active, inputs.fit("isoflop_total").level)
 
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
     """Returns a line for each slope that could not be drawn."""
     return [f"{row.trend}, {row.at}: {row.note}" for row in frame[frame["note"] != ""].itertuples()]
+
+
+def trends(total: Sequence[Surface], active: Sequence[Surface]) -> dict[str, list[Slope]]:
+    """Returns each trend's slopes, by the surfaces over total and over active size."""
+    return {
+        "N_over_S": [over_sparsity(s, "x") for s in total],
+        "N_active_over_S": [over_sparsity(s, "x") for s in active],
+        "L_over_S": [over_sparsity(s, "y") for s in total],
+        "S_over_N": [sparsity_over_size(s) for s in total],
+        "S_over_C": [sparsity_over_budget(*pair) for pair in pairwise(total)],
+        "N_active_over_C": list(sizes_over_budget(active)),
+    }
+
+
+def beside_nulls(
+    total: Sequence[Surface], active: Sequence[Surface], level: float
+) -> list[dict[str, Any]]:
+    """Returns the table's rows: each trend's slopes and their means, beside those of the null.
+
+    The null of ``N_active_over_C`` has one best active size at all budgets. In that of the other
+    trends FLOPs and tokens alone set the loss.
+    """
+    compared = trends(total, active)
+    nulls = trends(without_sparsity(total), without_sparsity(active))
+    nulls["N_active_over_C"] = list(sizes_over_budget(without_budget(active)))
+    rows = [
+        _record(trend, own, null, level)
+        for trend, slopes in compared.items()
+        for own, null in with_means(slopes, nulls[trend])
+    ]
+    change = slope_over_budget(total, compared["L_over_S"])
+    return [*rows, _record("L_over_S_over_C", change, Slope("", 0), level)]
 
 
 def over_sparsity(surface: Surface, coordinate: Literal["x", "y"]) -> Slope:
@@ -94,9 +119,17 @@ def over_sparsity(surface: Surface, coordinate: Literal["x", "y"]) -> Slope:
 
 
 def sizes_over_budget(budgets: Sequence[Surface]) -> Iterator[Slope]:
-    """Yields the slope over ln C of the optima's ln N at each sparsity."""
+    """Yields the slope over ln C of the optima's ln N at each sparsity.
+
+    Sizes are chosen to grow with the budget, so that an optimum which noise alone moves inside
+    would grow with it. So only optima count that ``SURE`` of the draws have inside.
+    """
     for S in sorted({float(S) for s in budgets for S in s.rows["S"]}):
-        optima = {np.log(s.C): size_optimum(s, S, "x") for s in budgets}
+        optima = {
+            np.log(s.C): size_optimum(s, S, "x")
+            for s in budgets
+            if (known := s.size_minimum(S)) and np.mean(known[1].inside) >= SURE
+        }
         yield _through(f"S={S:.4g}", optima, "budgets", least=2)
 
 
@@ -121,14 +154,43 @@ def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
     return Slope(where, len(shared), float(np.mean(values)), np.mean(draws, axis=0))
 
 
-def with_mean(slopes: Sequence[Slope]) -> list[Slope]:
-    """Returns the slopes and their mean; the draws of different budgets are independent."""
-    drawn = [(slope.value, slope.draws) for slope in slopes if slope.draws is not None]
+def slope_over_budget(total: Sequence[Surface], slopes: Sequence[Slope]) -> Slope:
+    """Returns the slope over ln C of the budgets' ``slopes``, divided by their mean.
+
+    No null is compared: where sparsity does nothing, the mean and so the interval tell nothing.
+    """
+    pairs = list(zip(total, slopes, strict=True))
+    known = {np.log(s.C): _as_optimum(slope) for s, slope in pairs}
+    change = _through("all budgets", known, "budgets")
+    if change.draws is None:
+        return change
+    average = mean([slope for slope in slopes if not slope.note])
+    assert average.draws is not None  # as the change has
+    B = min(len(change.draws), len(average.draws))
+    draws = change.draws[:B] / average.draws[:B]
+    return Slope(change.at, change.n, change.value / average.value, draws)
+
+
+def _as_optimum(slope: Slope) -> Optimum | None:
+    return None if slope.draws is None else Optimum(slope.value, slope.draws)
+
+
+def with_means(slopes: Sequence[Slope], nulls: Sequence[Slope]) -> list[tuple[Slope, Slope]]:
+    """Returns the slopes with their nulls, and the means of those that have both."""
+    pairs = list(zip(slopes, nulls, strict=True))
+    both = [pair for pair in pairs if not any(slope.note for slope in pair)]
+    own, null = (mean([pair[k] for pair in both]) for k in (0, 1))
+    return [*pairs, (own, null)]
+
+
+def mean(slopes: Sequence[Slope]) -> Slope:
+    """Returns the mean of the slopes, whose draws are independent."""
+    drawn = [slope.draws for slope in slopes if slope.draws is not None]
     if not drawn:
-        return [*slopes, Slope(MEAN, 0, note="no slope to average")]
-    B = min(len(draws) for _, draws in drawn)
-    mean_B = np.mean([draws[:B] for _, draws in drawn], axis=0)
-    return [*slopes, Slope(MEAN, len(drawn), float(np.mean([v for v, _ in drawn])), mean_B)]
+        return Slope(MEAN, 0, note="no slope to average")
+    B = min(map(len, drawn))
+    mean_B = np.mean([draws[:B] for draws in drawn], axis=0)
+    return Slope(MEAN, len(drawn), float(np.mean([slope.value for slope in slopes])), mean_B)
 
 
 def size_optimum(surface: Surface, S: float, coordinate: Literal["x", "y"]) -> Optimum | None:
@@ -179,8 +241,17 @@ def _few(n: int, what: str) -> str:
     return f"only {n} {what} have an optimum inside what was measured"
 
 
-def _record(trend: str, slope: Slope, level: float) -> dict[str, Any]:
-    draws = np.empty(0) if slope.draws is None else slope.draws
-    low, high = percentile_interval(draws, level)
-    row = {"trend": trend, "at": slope.at, "slope": slope.value, "low": low, "high": high}
-    return row | {"unit": UNITS[trend], "level": level, "n": slope.n, "note": slope.note}
+def _record(trend: str, own: Slope, null: Slope, level: float) -> dict[str, Any]:
+    drawn = [np.empty(0) if slope.draws is None else slope.draws for slope in (own, null)]
+    B = min(map(len, drawn))
+    missing = own.note or (null.note and f"of the null, {null.note}")
+    row = {"trend": trend, "at": own.at, "unit": UNITS[trend], "level": level, "n": own.n}
+    for name, value, draws in (
+        ("slope", own.value, drawn[0]),
+        ("null", null.value, drawn[1]),
+        ("beyond", own.value - null.value, drawn[0][:B] - drawn[1][:B]),
+    ):
+        low, high = percentile_interval(draws, level)
+        before = "" if name == "slope" else f"{name}_"
+        row |= {name: value, f"{before}low": low, f"{before}high": high}
+    return row | {"note": missing}
