@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.predictions import predicted, rmse
 from moelaws.analysis.scores import GROUP
 from moelaws.claims.base import Evidence
@@ -19,7 +19,7 @@ EXAMPLE = "olmo:boolq/rc_0shot"  # a task of that group
 
 
 def trend(inputs: Inputs, name: str) -> Evidence:
-    """Returns the mean slope of the trend ``name`` beyond that of its null."""
+    """Returns the mean slope of the trend ``name`` beside that of its null."""
     average, each = _slopes(inputs, name)
     return _evidence(average, each, [average])
 
@@ -35,29 +35,8 @@ def same_slope(inputs: Inputs) -> Evidence:
     row = inputs.derived("trends").set_index("trend").loc["L_over_S_over_C"]
     if not np.isfinite(row["low"]):
         return Evidence(row["note"] or NO_DRAWS)
-    ends = (float(row[name]) for name in ("slope", "low", "high"))
-    return Evidence(f"{_interval(row)} {row['unit']}", *ends, str(row["unit"]))
-
-
-def dense_best(inputs: Inputs) -> Evidence:
-    """Returns the optimal sparsity at the smallest size that two sparsities of a budget share."""
-    table, smallest = inputs.derived("sparsity_optima"), []
-    for C, runs in inputs.completed.groupby("C"):
-        shared = runs.groupby("S")["N_total"].min().sort_values()
-        own = at(table, "C", float(C))
-        own = own[(own["size"] == "total") & (own["N"] >= shared.iloc[min(1, len(shared) - 1)])]
-        smallest += [row for _, row in own.nsmallest(1, "N").iterrows()]
-    if not smallest:
-        return Evidence("no budget has runs of two sparsities")
-    measured = "; ".join(
-        f"C={row['C']:.3g}: S* = {row['S_star']:.2g} [{row['S_low']:.2g}, {row['S_high']:.2g}] at "
-        f"N = {row['N']:.3g}"
-        for row in smallest
-    )
-    decides = [(float(row["S_low"]), float(row["S_high"])) for row in smallest]
-    worst = max(smallest, key=lambda row: row["S_low"])
-    ends = (float(worst[name]) for name in ("S_star", "S_low", "S_high"))
-    return Evidence(measured, *ends, "S*", decides)
+    slope, low, high = (float(row[name]) for name in ("slope", "low", "high"))
+    return Evidence(f"{_interval(row)} {row['unit']}", slope, low, high, str(row["unit"]))
 
 
 def six_n(inputs: Inputs) -> Evidence:
@@ -158,6 +137,7 @@ def _evidence(average: pd.Series, each: pd.DataFrame, decides: Sequence[pd.Serie
     if not np.isfinite(average["beyond_low"]):
         reasons = [f"{row['at']}: {row['note']}" for _, row in each.iterrows() if row["note"]]
         return Evidence("; ".join(reasons) or NO_DRAWS)
+    value, low, high = (float(average[f"beyond{end}"]) for end in ("", "_low", "_high"))
     listed = "; ".join(
         f"{row['at']}: {row['note'] or _interval(row) + ', null ' + _interval(row, 'null')}"
         for _, row in each.iterrows()
@@ -165,7 +145,9 @@ def _evidence(average: pd.Series, each: pd.DataFrame, decides: Sequence[pd.Serie
     return Evidence(
         f"slope {_interval(average)} {average['unit']}, of the null {_interval(average, 'null')}, "
         f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})",
-        *(float(average[name]) for name in ("beyond", "beyond_low", "beyond_high")),
+        value,
+        low,
+        high,
         str(average["unit"]),
         [
             (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"]))

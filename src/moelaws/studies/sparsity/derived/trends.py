@@ -31,6 +31,7 @@ UNITS = {
     "N_active_over_S": "ln N_a* per e-fold of 1/(1-S)",
     "L_over_S": "nats/token of L* per e-fold of 1/(1-S)",
     "S_over_N": "e-folds of 1/(1-S*) per e-fold of N",
+    "S_at_dense": "e-folds of 1/(1-S*) at the best dense size",
     "S_over_C": "e-folds of 1/(1-S*) per e-fold of C",
     "N_active_over_C": "e-folds of N_a* per e-fold of C",
     "L_over_S_over_C": "of the mean slope of L* over S per e-fold of C",
@@ -86,6 +87,7 @@ def trends(total: Sequence[Surface], active: Sequence[Surface]) -> dict[str, lis
         "N_active_over_S": [over_sparsity(s, "x") for s in active],
         "L_over_S": [over_sparsity(s, "y") for s in total],
         "S_over_N": [sparsity_over_size(s) for s in total],
+        "S_at_dense": [sparsity_at_dense(s) for s in total],
         "S_over_C": [sparsity_over_budget(*pair) for pair in pairwise(total)],
         "N_active_over_C": list(sizes_over_budget(active)),
     }
@@ -139,6 +141,19 @@ def sparsity_over_size(surface: Surface) -> Slope:
     return _through(f"C={surface.C:.3g}", optima, f"of {SIZES} sizes")
 
 
+def sparsity_at_dense(surface: Surface) -> Slope:
+    """Returns v* at the size that is best for the densest models of one budget.
+
+    It is no slope, but it is compared with that of the null as slopes are.
+    """
+    where = f"C={surface.C:.3g}"
+    size = size_optimum(surface, float(surface.rows["S"].min()), "x")
+    if size is None or surface.one_sparsity:
+        return Slope(where, 0, note="the densest models have no optimum inside what was measured")
+    best, draws = surface.sparsity_minimum(size.value)
+    return Slope(where, 1, float(best.x[0]), draws.x)
+
+
 def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
     """Returns the change of v* over that of ln C, averaged over the sizes with both optima."""
     where = f"C={lower.C:.3g} to {upper.C:.3g}"
@@ -159,20 +174,16 @@ def slope_over_budget(total: Sequence[Surface], slopes: Sequence[Slope]) -> Slop
 
     No null is compared: where sparsity does nothing, the mean and so the interval tell nothing.
     """
-    pairs = list(zip(total, slopes, strict=True))
-    known = {np.log(s.C): _as_optimum(slope) for s, slope in pairs}
+    known = {
+        np.log(s.C): None if slope.draws is None else Optimum(slope.value, slope.draws)
+        for s, slope in zip(total, slopes, strict=True)
+    }
     change = _through("all budgets", known, "budgets")
-    if change.draws is None:
-        return change
     average = mean([slope for slope in slopes if not slope.note])
-    assert average.draws is not None  # as the change has
-    B = min(len(change.draws), len(average.draws))
-    draws = change.draws[:B] / average.draws[:B]
+    if change.draws is None or average.draws is None:
+        return change
+    draws = change.draws / average.draws  # of the same surfaces, so of equal number
     return Slope(change.at, change.n, change.value / average.value, draws)
-
-
-def _as_optimum(slope: Slope) -> Optimum | None:
-    return None if slope.draws is None else Optimum(slope.value, slope.draws)
 
 
 def with_means(slopes: Sequence[Slope], nulls: Sequence[Slope]) -> list[tuple[Slope, Slope]]:
