@@ -32,7 +32,7 @@ def loss_falls(inputs: Inputs) -> Evidence:
 
 def same_slope(inputs: Inputs) -> Evidence:
     """Returns how the slope of L* over sparsity changes with the budget, over the mean slope."""
-    row = inputs.derived("trends").set_index("trend").loc["L_over_S_over_C"]
+    row, _ = _slopes(inputs, "L_over_S_over_C")
     if not np.isfinite(row["low"]):
         return Evidence(row["note"] or NO_DRAWS)
     slope, low, high = (float(row[name]) for name in ("slope", "low", "high"))

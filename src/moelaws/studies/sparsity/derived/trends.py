@@ -178,7 +178,7 @@ def slope_over_budget(total: Sequence[Surface], slopes: Sequence[Slope]) -> Slop
         np.log(s.C): None if slope.draws is None else Optimum(slope.value, slope.draws)
         for s, slope in zip(total, slopes, strict=True)
     }
-    change = _through("all budgets", known, "budgets")
+    change = _through(MEAN, known, "budgets")
     average = mean([slope for slope in slopes if not slope.note])
     if change.draws is None or average.draws is None:
         return change
