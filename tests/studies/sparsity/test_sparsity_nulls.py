@@ -11,8 +11,11 @@ import pandas as pd
 import pytest
 
 from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
 from moelaws.claims.base import Verdict, verdict
+from moelaws.fitting.fit import fit
 from moelaws.fitting.quantiles import least_squares
+from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity import claims
 from moelaws.studies.sparsity.derived.surface import Surface
@@ -21,7 +24,8 @@ from repository import REPOSITORY
 
 RUNS = pd.read_parquet(REPOSITORY / "docs/evidence/sparsity.parquet")
 NOISE = 0.019  # nats, between seeds
-TRENDS = [c for c in load_study("sparsity", REPOSITORY).claims if c.derived == ("trends",)]
+STUDY = load_study("sparsity", REPOSITORY)
+TRENDS = [claim for claim in STUDY.claims if claim.derived == ("trends",)]
 ARITHMETIC = {
     "total_size_rises_with_sparsity", "sparsity_rises_with_size", "sparsity_falls_with_budget",
 }  # fmt: skip
@@ -119,3 +123,24 @@ def test_the_published_law_is_told_from_its_null():
     count = supported(published, 100)
     assert count["loss_falls_with_sparsity"] >= 80
     assert all(count[name] <= 10 for name in ARITHMETIC)  # weaker than the null's
+
+
+def more_by_chinchilla(L, folder):
+    """The verdict on Eq 6, both laws fitted from a few starts to the runs with losses ``L``."""
+    frame, fits = RUNS.assign(L=L), {}
+    for name in ("loss", "chinchilla"):
+        entry = STUDY.fit(name)
+        spec = entry.model_copy(update={"bootstrap": 1, "protocol": {"sample": 10}})
+        fits[name] = folder / f"{name}.json"
+        write_fit(fit(laws.fittable(spec.law), frame, spec), fits[name])
+    evidence = claims.predicts_unseen(FittedInputs(frame=frame, fits=fits))
+    return verdict(evidence.intervals, above=0)
+
+
+@pytest.mark.slow
+def test_eq_6_predicts_no_better_where_sparsity_does_nothing(tmp_path):
+    count = 0
+    for seed in range(10):
+        noise = np.random.default_rng(seed).normal(0, NOISE, len(RUNS))
+        count += more_by_chinchilla(chinchilla() + noise, tmp_path) == Verdict.SUPPORTED
+    assert count <= 1
