@@ -103,7 +103,7 @@ def test_what_the_real_runs_show_beyond_their_null():
     assert mean.loc["N_over_S", "beyond_high"] < 0  # the best total size rises by less than that
 
 
-TABLES = pytest.mark.parametrize("tables", [4, pytest.param(100, marks=pytest.mark.slow)])
+TABLES = pytest.mark.parametrize("tables", [2, pytest.param(100, marks=pytest.mark.slow)])
 
 
 @TABLES
