@@ -15,6 +15,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: the processes share the cores
 
 import argparse
+import math
 import platform
 import sys
 from collections.abc import Iterable
@@ -31,11 +32,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from moelaws import laws
-from moelaws.files.atomic import write_json, write_text
+from moelaws.files.atomic import finite, write_json, write_text
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict
 from moelaws.laws.base import Array, FittableLaw
-from moelaws.spec.fit import Fit
+from moelaws.spec.fit import ROWS, Fit
 from recovery_designs import DESIGNS
 
 LEVEL = 0.9
@@ -87,6 +88,7 @@ def trial(ref: str, seed: int, bootstrap: int = 200) -> Trial:
         mapping={},
         units=dict.fromkeys((*columns, law.response.name), "1"),  # they are meant as they are
         bootstrap=bootstrap,
+        resample_by=ROWS,  # each point's noise is its own
         level=LEVEL,
         protocol={} if design.starts is None else {"sample": design.starts},
     )
@@ -94,9 +96,9 @@ def trial(ref: str, seed: int, bootstrap: int = 200) -> Trial:
     (part,) = report.parts
     assert report.draws is not None
     draws = report.draws[list(law.names)].to_numpy(float)
-    prediction = predict(law, part.estimates(), draws, part.residuals, columns, LEVEL)
-    low = {name: p.low for name, p in part.params.items() if p.low is not None}
-    high = {name: p.high for name, p in part.params.items() if p.high is not None}
+    prediction = predict(law, part, draws, columns, LEVEL)
+    low = {name: -math.inf if p.low is None else p.low for name, p in part.params.items()}
+    high = {name: math.inf if p.high is None else p.high for name, p in part.params.items()}
     return Trial(
         mean=_share(law, prediction.low, truth, prediction.high),
         new=_share(law, prediction.new_low, new, prediction.new_high),
@@ -138,7 +140,7 @@ def summary(ref: str, trials: list[Trial]) -> dict[str, Any]:
             "truth": value,
             "coverage": share,
             "se": float(np.sqrt(share * (1 - share) / n)),
-            "median_interval": [float(low), float(high)],
+            "median_interval": finite([float(low), float(high)]),
             "at_bound": at_bound,
             "identifiable": bool(at_bound <= 0.05 and narrow),
         }

@@ -1,12 +1,15 @@
 """What a fit says of its estimates, of its residuals and of a new loss."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from fitting_case import fitted, fitted_group
 
 from moelaws import laws
-from moelaws.fitting.estimate import TAILS, describe, errors
+from moelaws.fitting.descent import certify
+from moelaws.fitting.estimate import TAILS, criteria, describe, errors
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
 
@@ -27,7 +30,7 @@ def test_draws_of_an_unidentified_coefficient_still_predict():
     (group,) = report.parts
     draws = report.draws[list(group.params)].to_numpy()
     assert np.isfinite(draws).all()
-    prediction = predict(LINE, group.estimates(), draws, group.residuals, {"C": 1.01e20}, 0.9)
+    prediction = predict(LINE, group, draws, {"C": 1.01e20}, 0.9)
     assert 0 < prediction.low[0] < prediction.value[0] < prediction.high[0] < np.inf
     assert "coefficient" in group.diagnostics.unidentified
 
@@ -88,3 +91,54 @@ def test_errors_by_their_definitions():
     same = np.full(180, 2.1)  # its mean is another number in the last digit
     assert errors(same, same, 1e-3)["r2"] is None
     assert errors(observed - 3, predicted, 1e-3)["huber_sum"] is None
+
+
+def test_criteria_have_hurvich_and_tsais_correction_and_need_more_rows_than_parameters():
+    rng = np.random.default_rng(0)
+    predicted = np.full(12, 2.0)
+    observed = predicted * np.exp(0.01 * rng.standard_normal(12))
+    known = criteria(observed, predicted, 5, 1e-3)
+    assert known["aicc"] - known["aic"] == pytest.approx(2 * 6 * 7 / (12 - 6 - 1))
+    for n_params in (10, 11, 12):  # and sigma: n - k - 1 is 0 or less
+        assert set(criteria(observed, predicted, n_params, 1e-3).values()) == {None}
+
+
+def test_no_optimum_no_criterion(monkeypatch, dense):
+    """A search that ends early has a likelihood, but not the greatest one."""
+    monkeypatch.setattr("moelaws.fitting.problem.certify", uncertified)
+    law = laws.fittable("chinchilla")
+    group = fitted_group(law, dense(sizes=5, tokens=4), protocol={"sample": 24}, bootstrap=1)
+    assert not group.converged
+    assert [group.metrics[name] for name in ("aic", "aicc", "bic")] == [None] * 3
+    assert group.metrics["rmse"] > 0
+
+
+def uncertified(*args):
+    return replace(certify(*args), converged=False)
+
+
+def test_a_saturation_that_no_row_comes_near_is_above_its_lower_end():
+    """Table 6's A_max is 5.28e16 for activation ratios up to 1; searches end at starts of e^38."""
+    law = laws.fittable("leverage.joint")
+    A, G, C = (x.ravel() for x in np.meshgrid(np.geomspace(0.01, 1, 6), [1, 4, 12], [1e18, 1e20]))
+    table = pd.DataFrame({"A": A, "G": G, "C": C})
+    errors = 0.02 * np.random.default_rng(0).standard_normal(len(table))
+    table["EL"] = law.predict(law.published, table) * np.exp(errors)
+    group = fitted_group(law, table)
+    A_max = group.params["A_max"]
+    assert A_max.high is None
+    assert 1 < A_max.low < 1e4
+    assert any("A_max is above" in warning for warning in group.warnings)
+    assert "A_max" in group.diagnostics.unidentified
+    others = [p for name, p in group.params.items() if name != "A_max"]
+    assert all(p.low < p.estimate < p.high for p in others)
+
+
+def test_an_exponent_at_zero_is_bounded_by_it(dense):
+    """Without effect of the tokens, beta is 0 or above: an end at 0 is no end of a search."""
+    law, table = laws.fittable("chinchilla"), dense(noise=0.003)
+    table["L"] *= law.predict(law.published, table.assign(D=1e10)) / law.predict(
+        law.published, table
+    )
+    beta = fitted_group(law, table, protocol={"sample": 60}).params["beta"]
+    assert beta.low == 0

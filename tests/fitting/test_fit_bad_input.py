@@ -115,6 +115,11 @@ def test_an_entry_that_does_not_fit_the_table(simulated, fields, message):
             "column bpb is in bits/byte, and L in nats/token",
         ),
         (
+            {"ln_L_se": 0.01},
+            {"declared": {"ln_L_se": "1"}, "weights": "ln_L_se"},
+            "column ln_L_se is in 1, and L in nats/token",
+        ),
+        (
             {"D": NAN, "flops": NAN},
             {"mapping": {"C": "flops"}},
             r"the table's column flops, for the variable C \(training compute\), is empty in all",

@@ -167,3 +167,17 @@ def test_a_group_without_enough_rows_is_left_out_and_counted():
     assert [rows.where["E"] for rows in groups] == [4, 16]
     assert groups[0].left_out == {"fewer than 2 rows at E = 8": 1}
     np.testing.assert_array_equal(groups[1].response, [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("error", "unit", "text"),
+    [(0.02, "1", "2e-10 of M: is it one of ln M"), (2e8, "1", "2 of M"), (0.1, "1e6", "")],
+)
+def test_errors_of_a_logarithm_are_doubted_as_errors_of_the_value(error, unit, text):
+    """An error of .02 of ln M is no .02 parameters: as weights they would be M^2 all over."""
+    size = laws.fittable("leverage.allocation:M")
+    table = pd.DataFrame({"C": np.geomspace(1e18, 1e20, 8), "M": 1e8, "se": error})
+    table["M"] /= float(unit)
+    (warning,) = rows_of(table, size, weights="se", units={"M": unit}).warnings or ("",)
+    assert text in warning
+    assert bool(text) == bool(warning)

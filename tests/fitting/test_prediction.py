@@ -5,17 +5,31 @@ import json
 
 import numpy as np
 import pytest
+from fitting_case import fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting.diagnostics import Residuals, Support
+from moelaws.fitting.diagnostics import Residuals, Rollout, Support
 from moelaws.fitting.estimate import describe
 from moelaws.fitting.intervals import student
-from moelaws.fitting.prediction import beyond_ranges, outside, predict, support_of
+from moelaws.fitting.prediction import (
+    beyond_ranges,
+    beyond_the_rows,
+    outside,
+    predict,
+    support_of,
+)
+from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
+
+
+def group_of(params, residuals):
+    """A fit with these estimates, of which nothing else is read."""
+    estimates = {name: Estimate(value, None, None) for name, value in params.items()}
+    return GroupFit({}, 15, 0.0, True, estimates, {}, None, None, residuals=residuals)
 
 
 def test_a_linear_laws_intervals_are_the_textbooks(parabola, solved):
@@ -30,9 +44,8 @@ def test_a_linear_laws_intervals_are_the_textbooks(parabola, solved):
     at = np.array([-2.0, 0.0, 1.5, 4.0])  # two of them far outside
     got = predict(
         parabola,
-        dict(zip(parabola.names, theta, strict=True)),
+        group_of(dict(zip(parabola.names, theta, strict=True)), describe(residual, 3, None, True)),
         task.working(student(task, solution, 20_000, seed=0)),
-        describe(residual, 3, None, True),
         {"x": at},
         level,
     )
@@ -49,15 +62,49 @@ def test_a_linear_laws_intervals_are_the_textbooks(parabola, solved):
     assert (np.abs(got.new_high - (got.value + new_reach)) <= 0.05 * new_reach).all()
 
 
+def test_least_squares_predicts_to_first_order_where_the_law_bends(dense):
+    """Against the textbook's interval, with slopes by differences: draws of t would be skewed."""
+    law, table = laws.fittable("chinchilla"), dense(noise=0.003).iloc[::5]
+    fields = {"protocol": {"objective": "squared", "sample": 60}, "resample_by": "rows"}
+    report = fitted(law, table, **fields)
+    (group,) = report.parts
+    at = {"N": np.array([3e7, 1e9, 1e11]), "D": np.array([1e8, 2e10, 3e12])}
+    rows = {name: table[name].to_numpy() for name in "ND"}
+    theta = law.vector(group.estimates())
+
+    def slopes(columns):
+        steps = np.concatenate([theta + 1e-5 * np.eye(5), theta - 1e-5 * np.eye(5)])
+        above, below = np.split(np.log(law.predict_batch(steps, columns)), 2)
+        return (above - below) / 2e-5
+
+    J, Q, freedom = slopes(rows), slopes(at), len(table) - 5
+    residual = np.log(table["L"].to_numpy() / law.predict(group.estimates(), rows))
+    covariance = np.linalg.inv(J @ J.T) * (residual @ residual) / freedom
+    reach = student_t.ppf(0.95, freedom) * np.sqrt(np.einsum("pq,pr,rq->q", Q, covariance, Q))
+    got = predict(law, group, report.draws[list(law.names)].to_numpy(), at, 0.9)
+    for end, expected in ((got.low, -reach), (got.high, reach)):
+        assert np.log(end / got.value) == pytest.approx(expected, rel=0.15)
+
+
+def test_a_prediction_beyond_the_rows_says_how_roll_outs_erred():
+    group = group_of({"alpha": 0.3}, Residuals())
+    assert "held 53 % of new losses" in beyond_the_rows(group)
+    assert "--rollout C" in beyond_the_rows(group)
+    group.rollout.append(Rollout(2e19, n=30, params={}, errors={"rmse": 0.051}))
+    group.rollout.append(Rollout(1e19, n=20, params={}, errors={"rmse": 0.035}))
+    group.rollout.append(Rollout(1e18, reason="9 rows are too few"))
+    assert "roll-out erred by 0.035 to 0.051 (rmse)" in beyond_the_rows(group)
+
+
 def test_one_number_without_draws_has_no_interval(dense):
     law = laws.fittable("chinchilla")
-    residuals = Residuals()
-    none = predict(law, law.published, np.empty((0, 5)), residuals, {"N": 1e9, "D": 1e10}, 0.9)
+    group = group_of(law.published, Residuals())
+    none = predict(law, group, np.empty((0, 5)), {"N": 1e9, "D": 1e10}, 0.9)
     assert none.value.shape == (1,)
     for bound in (none.low, none.high, none.new_low, none.new_high):
         assert np.isnan(bound).all()
     draws = np.tile(list(law.published.values()), (3, 1))[:, [0, 1, 2, 3, 4]]
-    known = predict(law, law.published, draws, residuals, {"N": 1e9, "D": 1e10}, 0.9)
+    known = predict(law, group, draws, {"N": 1e9, "D": 1e10}, 0.9)
     assert known.low == pytest.approx(known.value)
     assert np.isnan(known.new_low).all()
 

@@ -36,9 +36,10 @@ def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
     known = used | held
     if known.any():
         variables = read_variables(law, rows[known], spec).values
-        value[known] = law.predict(report.group({}).estimates(), variables)
+        fitted = report.group({})
+        value[known] = law.predict(fitted.estimates(), variables)
         if len(natural):
-            draws[:, known] = of_draws(law, natural, variables)
+            draws[:, known] = of_draws(law, fitted, natural, variables)
     return Prediction(rows, used, held, value, draws)
 
 

@@ -20,7 +20,7 @@ SECTIONS = {
         "laws": "Show every law, or one: equation, source, parameters, errata.",
         "eval": "Evaluate a law at one point.",
         "fit": "Fit a law to a table, with intervals and diagnostics.",
-        "compare": "Fit several laws to the same rows: AIC, BIC, held-out errors.",
+        "compare": "Fit several laws to the same rows: AICc, BIC, held-out errors.",
     },
     "Sweep": {
         "grid": "List the runs of a study's grid: sizes, FLOPs, estimated cost.",

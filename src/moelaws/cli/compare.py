@@ -36,8 +36,9 @@ def command(
 
     Forms of one law can be compared too: --laws allocation.loss,allocation.loss:abslog+log1p. The
     table is sorted by the error on held-out rows (root mean square, in the response's unit), or by
-    AIC if no row is held out, which rests on ln of the response. Beside each rank stand the best
-    and the worst one within the interval, and how often the law is first. A law of whose variables
+    AICc if no row is held out, which rests on ln of the response; a fit that did not converge, or
+    of too few rows, has none and comes last. Beside each rank stand the best and the worst one
+    within the interval, and how often the law is first. A law of whose variables
     one is constant in the table is fitted in a reduced form. A law that cannot be fitted to the
     table is named with the reason, and the others are compared.
     """
@@ -67,13 +68,13 @@ def command(
 
 def _print(entries: list[dict[str, Any]], level: float, holdout: str) -> None:
     percent = f"{100 * level:g} %"
-    columns = ["law", "parameters", "converged", "rmse", "r2", "AIC - least", "BIC - least"]
+    columns = ["law", "parameters", "converged", "rmse", "r2", "AICc - least", "BIC - least"]
     rows: list[list[object]] = [
         [
             law["law"],
             law["n_params"],
             "yes" if law["converged"] else "NO",
-            *(law[name] for name in ("rmse", "r2", "aic_excess", "bic_excess")),
+            *(law[name] for name in ("rmse", "r2", "aicc_excess", "bic_excess")),
         ]
         for law in entries
     ]

@@ -143,8 +143,7 @@ class _Fitted:
             click.echo(f"no intervals: there is no {draws_path(self.path)}", err=True)
             return {}
         drawn, level = group_draws(self.path, self.report, self.group), self.report.level
-        estimates, residuals = self.group.estimates(), self.group.residuals
-        prediction = predict(self.law, estimates, drawn, residuals, columns, level)
+        prediction = predict(self.law, self.group, drawn, columns, level)
         ends = {
             "mean": (prediction.low, prediction.high),
             "new": (prediction.new_low, prediction.new_high),
@@ -158,14 +157,15 @@ class _Fitted:
 
     def beyond(self, columns: Mapping[str, Any]) -> list[str]:
         """Returns a warning where the point lies outside what the fitted rows cover."""
-        from moelaws.fitting.prediction import beyond_ranges, outside
+        from moelaws.fitting.prediction import beyond_ranges, beyond_the_rows, outside
 
         support = self.group.support
         if support is None or not outside(self.law, support, columns)[0]:
             return []
         point = {name: float(x) for name, x in columns.items()}
         why = "; ".join(beyond_ranges(support, point))
-        return [f"extrapolation: {why or 'no fitted rows surround these variables together'}"]
+        why = why or "no fitted rows surround these variables together"
+        return [f"extrapolation: {why}", beyond_the_rows(self.group)]
 
 
 def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:

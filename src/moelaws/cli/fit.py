@@ -59,7 +59,7 @@ _FIT_OPTIONS = (
     option("--delta", "Threshold of the Huber losses (default: the law's own).", float),
     option("--weights", "Weight rows by this standard error of the loss.", metavar="COLUMN"),
     option("--bootstrap", "Number of refits behind the intervals (default 200).", int),
-    option("--resample-by", "Draw whole blocks of rows, such as C or run_id.", metavar="COLUMN"),
+    option("--resample-by", "Draw blocks (default: the table's own).", metavar="COLUMN|rows"),
     option("--level", "Level of the intervals (default 0.9).", float),
     option("--max-hours", "Refuse a fit that would take longer (default 24).", float),
 )
@@ -88,7 +88,7 @@ def fit_options(command: Command) -> Command:
 @option(
     "--intervals",
     "auto takes Student's t for least squares and the bootstrap otherwise.",
-    click.Choice(("auto", "bootstrap", "student")),
+    click.Choice(("auto", "bootstrap")),
 )
 @option("--profile", "Add its profile likelihood.", multiple=True, metavar="PARAMETER")
 @seed_option

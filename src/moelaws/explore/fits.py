@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,10 +72,9 @@ class LossFit:
             drawn = group_draws(self.path, self.report, group)
             kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MAX_DRAWS)).round().astype(int)
             draws = np.asarray(drawn[kept])
-        no_residuals = Residuals()  # no interval of a new observation is shown
-        level = self.report.level
+        of_mean = replace(group, residuals=Residuals())  # no interval of a new observation is shown
         with np.errstate(all="ignore"):  # a fit that its rows hardly determine may overflow
-            at = predict(self.law, group.estimates(), draws, no_residuals, columns, level)
+            at = predict(self.law, of_mean, draws, columns, self.report.level)
         return at.value, at.low, at.high
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from moelaws.fitting.diagnostics import NearOptima, NearOptimum
-from moelaws.fitting.prediction import outside
+from moelaws.fitting.prediction import beyond_the_rows, outside
 from moelaws.fitting.problem import NEARLY
 from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.fitting.rows import Rows
@@ -32,12 +32,9 @@ def unidentified(
             if delta_method:  # it has intervals, so the draws of this one went to infinity
                 names.append(p.name)
             continue
-        at_bound = own.low <= p.low + 1e-6 * abs(p.low) or own.high >= p.high - 1e-6 * abs(p.high)
-        if p.scale == "log":
-            wide = own.high > SPAN * own.low
-        else:
-            wide = own.high - own.low > 2 * abs(own.estimate)
-        if at_bound or wide:
+        reach = own.high - own.low
+        wide = own.high > SPAN * own.low if p.scale == "log" else reach > 2 * abs(own.estimate)
+        if wide or own.low <= p.low + 1e-6 * abs(p.low):
             names.append(p.name)
     return names
 
@@ -47,6 +44,7 @@ def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> list[s
     sentences = (
         *_of_the_search(law, fitted),
         *_of_the_parameters(law, rows, fitted),
+        *rows.warnings,
         *_of_the_sample(law, fitted),
         *_of_the_holdout(law, rows, spec, fitted),
     )
@@ -80,6 +78,9 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterat
         if p.name in known.at_bounds:
             allowed = f"(allowed: {p.low:g} to {p.high:g})"
             yield f"{p.name} is at its bound {params[p.name]:.6g} {allowed}"
+    for name, own in fitted.params.items():
+        if own.low is not None and own.high is None:
+            yield f"{name} is above {own.low:.4g}: these rows tell no larger values apart"
     if known.unidentified:
         yield (
             f"these rows do not identify {', '.join(known.unidentified)}: an interval reaches a "
@@ -128,7 +129,7 @@ def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -
         if beyond:
             yield (
                 f"{beyond} of the {n} held-out rows lie outside the fitted rows' hull: the law is "
-                "extrapolated there"
+                f"extrapolated there; {beyond_the_rows(fitted)}"
             )
 
 

@@ -25,7 +25,7 @@ from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.laws.reduced import reduced
 from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Fit
+from moelaws.spec.fit import ROWS, Fit
 
 WORST = 1e100  # the error of a draw whose predictions overflow
 NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts as constant
@@ -54,14 +54,14 @@ class Fitted(NamedTuple):
 
     def held_out(self, numbers: NDArray[np.intp]) -> HeldOut:
         """Returns the predictions of the held-out rows, which have these ``numbers`` (n,)."""
-        params, held = self.report.parts[0].estimates(), self.rows.held_columns
+        (fitted,), held = self.report.parts, self.rows.held_columns
         draws = self.report.draws[list(self.law.names)].to_numpy()
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             return HeldOut(
                 numbers,
                 self.rows.held_response,
-                self.law.predict(params, held),
-                of_draws(self.law, draws, held) if len(draws) else None,
+                self.law.predict(fitted.estimates(), held),
+                of_draws(self.law, fitted, draws, held) if len(draws) else None,
                 self.rows.held_blocks,
             )
 
@@ -73,7 +73,7 @@ class Fitted(NamedTuple):
             "n_params": len(fitted.params),
             "converged": fitted.converged,
             "params": {name: vars(p) for name, p in fitted.params.items()},
-            **{name: fitted.metrics[name] for name in ("r2", "rmse", "aic", "bic")},
+            **{name: fitted.metrics[name] for name in ("r2", "rmse", "aic", "aicc", "bic")},
             "holdout": None,
             "warnings": list(fitted.warnings),
         }
@@ -92,9 +92,9 @@ def compare(
 
     ``spec.law`` is not read, and a mapping concerns the laws that have the variable.
 
-    Returns an ``entry`` of each law that was fitted, best first by held-out rows, else by AIC, and
-    the reason why each other law was refused. An entry also has the excess of AIC and BIC over the
-    least and, as ``holdout``, the result of ``rank``. Fewer than two laws, laws of different
+    Returns an ``entry`` of each law that was fitted, best first by held-out rows, else by AICc, and
+    the reason why each other law was refused. An entry also has the excess of the criteria over
+    the least and, as ``holdout``, the result of ``rank``. Fewer than two laws, laws of different
     responses, and laws that are all refused are UserErrors.
     """
     check_comparable(candidates, spec.mapping)
@@ -105,7 +105,7 @@ def compare(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         raise UserError(f"no law can be fitted; {reasons}")
     entries = [one.entry() for one in fitted]
-    for criterion in ("aic", "bic"):
+    for criterion in ("aic", "aicc", "bic"):
         values = [entry[criterion] for entry in entries if entry[criterion] is not None]
         for entry in entries:
             value = entry[criterion]
@@ -117,8 +117,8 @@ def compare(
             entry["holdout"] = scores[one.ref]
 
     def order(entry: Mapping[str, Any]) -> tuple[float, float]:
-        held, aic = entry["holdout"], entry["aic"]
-        return (held["rmse"] if held else 0.0, np.inf if aic is None else aic)
+        held, aicc = entry["holdout"], entry["aicc"]
+        return (held["rmse"] if held else 0.0, np.inf if aicc is None else aicc)
 
     return sorted(entries, key=order), refused
 
@@ -207,7 +207,10 @@ def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, s
 def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:
     """Tells whether every fit has too few batches of work to keep all cores busy."""
     descents = [
-        max(overridden(law, own.protocol, own.name).n_run, 0 if own.resample_by else own.bootstrap)
+        max(
+            overridden(law, own.protocol, own.name).n_run,
+            own.bootstrap if own.resample_by in ("", ROWS) else 0,
+        )
         for law, own in zip(candidates, owns, strict=True)
     ]
     return len(batches(max(descents), max(1, rows))) <= 2 * core_count()

@@ -17,11 +17,11 @@ from moelaws.fitting.diagnostics import (
     Starts,
     Subsamples,
 )  # fmt: skip
-from moelaws.fitting.intervals import bootstrap, delta_method, profile, student
+from moelaws.fitting.intervals import bootstrap, delta_method, open_ends, profile, student
 from moelaws.fitting.objective import huber, sigma_huber
 from moelaws.fitting.prediction import support_of
 from moelaws.fitting.problem import Problem, Solution, problem, solve
-from moelaws.fitting.quantiles import percentiles, t_interval
+from moelaws.fitting.quantiles import percentiles, t_interval, widening
 from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.variables import Observations
@@ -51,16 +51,20 @@ def fit_group(
         natural = law.natural(_within_floats(law, theta, draws))
     estimates = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
     exact = _delta_method(task, solution, spec.level)
-    params = {
-        name: Estimate(estimates[name], exact[name]["low"], exact[name]["high"])
-        if method.startswith("Student") and exact
-        else Estimate(estimates[name], _or_none(low), _or_none(high))
-        for name, low, high in zip(law.names, *percentiles(natural, spec.level), strict=True)
-    }
     predicted = law.predict(estimates, rows.columns)
     residual = law.on_scale(rows.response) - law.on_scale(predicted)
+    ends = np.array(percentiles(natural, spec.level))
+    if method.startswith("Student") and exact:
+        ends = np.array([(own["low"], own["high"]) for own in exact.values()], float).T
+    ends = open_ends(law, theta, ends, rows.columns, float(np.sqrt((residual**2).mean())))
+    params = {
+        name: Estimate(estimates[name], _or_none(low), _or_none(high))
+        for name, low, high in zip(law.names, *ends, strict=True)
+    }
     metrics = errors(rows.response, predicted, protocol.delta)
-    metrics |= criteria(rows.response, predicted, len(law.names), protocol.delta, rows.weights)
+    known = criteria(rows.response, predicted, len(law.names), protocol.delta, rows.weights)
+    # What is no optimum has no likelihood to compare.
+    metrics |= known if solution.certificate.converged else dict.fromkeys(known)
     holdout = None
     if len(rows.held_response):
         held = law.predict(estimates, rows.held_columns)
@@ -99,17 +103,21 @@ def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
 ) -> tuple[Array, str]:
     """Returns working-scale draws (B, P) and how they were made."""
-    squared = task.protocol.objective == "squared"
-    if spec.uses_student(task.protocol.objective):
+    if spec.uses_student(task.protocol.objective, rows.blocks is not None):
         drawn = student(task, solution, STUDENT_DRAWS, seed)
-        of = "least-squares estimates" if squared else "estimates, by the delta method"
-        return task.working(drawn), f"Student-t distribution of the {of}"
-    blocks = f"blocks of rows by {spec.resample_by}" if spec.resample_by else "rows"
+        return task.working(drawn), "Student-t distribution of the least-squares estimates"
+    blocks = "rows" if rows.blocks is None else f"blocks of rows by {rows.blocks_by}"
     total = spec.bootstrap
     phi = bootstrap(
         task, solution, rows.blocks, total, seed, lambda done: progress("bootstrap", done, total)
     )
-    return task.working(phi), f"percentile bootstrap over {blocks}"
+    method = f"percentile bootstrap over {blocks}"
+    if rows.blocks is not None and spec.intervals == "auto":
+        count = int(rows.blocks.max()) + 1
+        phi = solution.phi + widening(count, spec.level) * (phi - solution.phi)
+        phi = np.clip(phi, *task.bounds.T)
+        method += f", widened for {count} blocks"
+    return task.working(phi), method
 
 
 def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:
@@ -266,16 +274,20 @@ def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float |
 def criteria(
     observed: Array, predicted: Array, n_params: int, delta: float, weights: Array | None = None
 ) -> dict[str, float | None]:
-    """Returns AIC and BIC by the likelihood of ``sigma_huber``, of ln of a response (n,).
+    """Returns AIC, AICc and BIC by the likelihood of ``sigma_huber``, of ln of a response (n,).
 
-    They are None where a response or prediction is not positive. So laws that were fitted by
-    different objectives compare: none is refitted for it, and sigma counts as a parameter.
+    So laws that were fitted by different objectives compare: none is refitted for it, and sigma
+    counts as one of the k parameters. AICc = AIC + 2k(k + 1)/(n - k - 1), since AIC and BIC favour
+    laws of many parameters where rows are few (Hurvich and Tsai 1989). All three are None where n
+    <= k + 1, or where a response or prediction is not positive.
     """
-    if not ((predicted > 0).all() and (observed > 0).all()):
-        return {"aic": None, "bic": None}
+    n, k = len(observed), n_params + 1
+    if n <= k + 1 or not ((predicted > 0).all() and (observed > 0).all()):
+        return dict.fromkeys(("aic", "aicc", "bic"))
     nll, _ = sigma_huber(np.log(predicted) - np.log(observed), delta, weights)
-    k = n_params + 1
-    return {"aic": 2 * k + 2 * nll, "bic": k * float(np.log(len(observed))) + 2 * nll}
+    aic = 2 * k + 2 * nll
+    corrected = aic + 2 * k * (k + 1) / (n - k - 1)
+    return {"aic": aic, "aicc": corrected, "bic": k * float(np.log(n)) + 2 * nll}
 
 
 def describe(residual: Array, n_params: int, weights: Array | None, squared: bool) -> Residuals:

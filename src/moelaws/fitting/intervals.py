@@ -3,7 +3,7 @@
 There are two ways to draw. The bootstrap refits to rows, or blocks of rows, drawn with replacement.
 Least squares draws from the Student-t distribution of its estimates instead. That is exact for a
 linear law with normal errors, and right for the few rows of a law over optima, where a bootstrap is
-far too narrow.
+far too narrow. Other laws are predicted to first order by such draws (``prediction.of_draws``).
 
 The profile likelihood says how far a parameter can be moved when all others make up for it. It
 rests on the Huber likelihood with a fitted scale, whatever the fit's own objective is, so that its
@@ -24,12 +24,13 @@ from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.fitting.problem import Problem, Solution, follow, problem
 from moelaws.fitting.quantiles import student_t
-from moelaws.laws.base import Array, Mask
+from moelaws.laws.base import Array, Columns, FittableLaw, Mask
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.fit import Fit
 
 FIRST_STEPS = 10  # steps from each end before the best one of a draw is followed
 POINTS = 16  # of a profile, on each side of the optimum
+STEPS, MAX_ROWS = 200, 1000  # at which a coefficient's effect between its bounds is looked for
 DELTA = 1e-3  # of a profile's likelihood, in units of its scale
 
 
@@ -166,6 +167,35 @@ def delta_method(
     covariance = np.zeros((P, P))
     covariance[np.ix_(free, free)] = bread @ middle @ bread * n / (n - P)
     return covariance
+
+
+def open_ends(law: FittableLaw, theta: Array, ends: Array, columns: Columns, noise: float) -> Array:
+    """Returns intervals' ends (2, P), natural scale, of which upper ones are infinite if unknown.
+
+    Unknown is an end at a bound, and one beyond which no value of a coefficient changes a
+    prediction of the rows by a hundredth of their ``noise``, as of a saturation that no row comes
+    near: a search stops there wherever its starts are. The lower end is then at most where effects
+    begin.
+    """
+    if isinstance(law, LinearLaw):
+        return ends
+    low, high = ends
+    some = {name: x[:: -(-len(x) // MAX_ROWS)] for name, x in columns.items()}
+    model = law.model(law.columns(some))
+    for i, p in enumerate(law.parameters):
+        if p.scale == "log":
+            vectors = np.repeat(theta[None], STEPS, axis=0)
+            vectors[:, i] = np.linspace(p.working(p.low), p.working(p.high), STEPS)
+            with np.errstate(all="ignore"):  # at a bound a law may overflow
+                prediction, _ = model.evaluate(vectors)
+                effect = np.abs(prediction - prediction[-1]).max(axis=1)
+            alike = effect <= max(0.01 * noise, 1e-9)
+            edge = math.exp(vectors[np.flatnonzero(~alike).max(initial=0), i])
+            if high[i] >= edge:
+                low[i], high[i] = min(low[i], edge), np.inf
+        if high[i] >= p.high - 1e-6 * abs(p.high):
+            high[i] = np.inf
+    return np.array([low, high])
 
 
 def profile(

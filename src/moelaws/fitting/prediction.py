@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from moelaws.fitting.diagnostics import Residuals, Support
+from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.quantiles import percentiles
+from moelaws.fitting.report import GroupFit
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw, Law, Mask, Variable
 
 
@@ -32,41 +33,59 @@ class Prediction:
 
 
 def predict(
-    law: FittableLaw,
-    params: Mapping[str, float],
-    draws: Array,
-    residuals: Residuals,
-    columns: Mapping[str, Any],
-    level: float,
+    law: FittableLaw, fitted: GroupFit, draws: Array, columns: Mapping[str, Any], level: float
 ) -> Prediction:
     """Evaluates the fitted law at ``columns`` (numbers or arrays of one shape (n,)).
 
-    ``params`` are the fit's estimates and ``draws`` (B, P) its draws, natural scale; ``level`` is
-    that of the intervals.
+    ``draws`` (B, P) are those of ``fitted``, natural scale; ``level`` is that of the intervals.
     """
     flat = {k: np.atleast_1d(np.asarray(v, float)) for k, v in law.columns(columns).items()}
-    value = law.predict(params, flat)
+    value = law.predict(fitted.estimates(), flat)
     nothing = np.full(value.shape, np.nan)
     if not len(draws):
         return Prediction(value, nothing, nothing, nothing, nothing)
-    mean_Bn = law.on_scale(of_draws(law, draws, flat))
+    mean_Bn = law.on_scale(of_draws(law, fitted, draws, flat))
     low, high = (_natural(law, end) for end in percentiles(mean_Bn, level))
-    if residuals.quantiles is None:
+    if fitted.residuals.quantiles is None:
         return Prediction(value, low, high, nothing, nothing)
-    errors = np.asarray(residuals.quantiles)
+    errors = np.asarray(fitted.residuals.quantiles)
     new = [percentiles((column[:, None] + errors).ravel(), level) for column in mean_Bn.T]
     new_low, new_high = _natural(law, np.array(new).T)
     return Prediction(value, low, high, new_low, new_high)
 
 
-def of_draws(law: FittableLaw, draws: Array, columns: Columns) -> Array:
-    """Returns the predictions (B, n) of draws (B, P), natural scale, at ``columns`` (n,)."""
+def of_draws(law: FittableLaw, fitted: GroupFit, draws: Array, columns: Columns) -> Array:
+    """Returns the predictions (B, n) of draws (B, P), natural scale, at ``columns`` (n,).
+
+    Draws of Student's t know the slopes at the estimates alone. So do their predictions, which
+    would otherwise be skewed towards where the law bends.
+    """
     theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in draws])
-    return law.predict_batch(theta, columns)
+    if not fitted.intervals.startswith("Student"):
+        return law.predict_batch(theta, columns)
+    centre, model = law.vector(fitted.estimates()), law.model(law.columns(columns))
+    value, state = model.evaluate(centre[None])
+    return _natural(law, value + (theta - centre) @ model.jacobian(state)[0])
 
 
 def _natural(law: FittableLaw, values: Array) -> Array:
     return np.exp(values) if law.log_response else values
+
+
+# Measured by refits to the smaller budgets of public tables, which predicted the larger ones.
+OF_THE_LAW_ALONE = (
+    "beyond the fitted rows an interval is that of the fitted law alone: in roll-outs of six "
+    "public isoFLOP sets to budgets 1.7 to 5 times larger, 90 % intervals held 53 % of new losses"
+)
+
+
+def beyond_the_rows(fitted: GroupFit) -> str:
+    """Returns how far to trust the fit's intervals beyond its rows, by its own roll-out if any."""
+    rmse = [rollout.errors["rmse"] or 0.0 for rollout in fitted.rollout if rollout.errors]
+    own = "--rollout C shows how this law errs on these runs"
+    if rmse:
+        own = f"this fit's roll-out erred by {min(rmse):.2g} to {max(rmse):.2g} (rmse)"
+    return f"{OF_THE_LAW_ALONE}; {own}"
 
 
 SLACK = 1e-6  # of each variable's range, so that the hull's own corners are inside

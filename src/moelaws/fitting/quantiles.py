@@ -31,6 +31,17 @@ def t_interval(centre: Any, se: Any, freedom: int, level: float) -> tuple[Any, A
     return centre - reach, centre + reach
 
 
+def widening(blocks: int, level: float) -> float:
+    """Returns the factor by which the bootstrap of a mean of ``blocks`` is narrower than t's.
+
+    Its variance lacks Bessel's correction, and its percentiles are those of a normal distribution.
+    """
+    from scipy.special import ndtri
+
+    _, reach = t_interval(0.0, np.sqrt(blocks / (blocks - 1)), blocks - 1, level)
+    return float(reach / ndtri((1 + level) / 2))
+
+
 def jackknife(estimates: Array, left_out: Array, level: float) -> tuple[Array, Array]:
     """Returns bounds (P,) from estimates (G, P), each of which leaves out one of G groups of rows.
 

@@ -1,7 +1,7 @@
 """The arrays that a law is fitted to: a table's rows, selected, grouped and checked for a fit."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +22,15 @@ from moelaws.fitting.variables import (
 from moelaws.laws.base import Array, FittableLaw, Mask
 from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Fit
+from moelaws.spec.fit import ROWS, Fit
 from moelaws.spec.rows import parse_rows, select
 from moelaws.tables.sweeps import best_trials, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
+# Rows of one value err together: points of one fitted curve, and runs of one budget.
+SHARED = ("architecture", "C")
+SMALLEST_ERROR = 1e-4  # of a value, below which a standard error is doubted
+FEWEST_BLOCKS = 4  # unless the entry names them: fewer say too little of their spread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,8 @@ class Rows(Observations):
     held_response: Array
     left_out: dict[str, int]  # reason -> number of rows, over the whole table
     notes: tuple[str, ...] = ()  # unit conversions and derivations: "D = C / (6 N_active)"
+    warnings: tuple[str, ...] = ()
+    blocks_by: str = ROWS  # the column whose values are blocks
     blocks: NDArray[np.intp] | None = None  # (n,) block of each fitted row, counted from 0
     held_blocks: NDArray[np.object_] | None = None  # of the held-out rows, the block's name
     rollout: Array | None = None  # (n,) of the fitted rows, the values that a roll-out cuts
@@ -97,8 +103,8 @@ def selected_rows(
 def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     """Returns the table's columns that decide the fit, sorted."""
     columns = set(column_sources(law, table, spec).columns.values())
-    columns |= {"status", spec.split_by, spec.weights, spec.resample_by, spec.rollout}
-    columns |= {*spec.best_per}
+    columns |= {"status", spec.split_by, spec.weights, spec.rollout, *spec.best_per}
+    columns |= {spec.resample_by or spec.mapping.get(name, name) for name in SHARED}
     columns |= {"sweep"} if spec.sweep else set()
     columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}
     return sorted(columns & set(table.columns))
@@ -212,10 +218,29 @@ class _Reader:
         with np.errstate(all="ignore"):  # rows that are not fitted may hold anything
             return se / self.given.values[response.name] if self.law.log_response else se
 
-    def blocks(self, fitted: Mask) -> NDArray[np.object_] | None:
-        """Returns the value of ``resample_by`` in each row, as text or number."""
-        name = self.spec.resample_by
-        if not name:
+    def doubts(self, fitted: Mask) -> Iterator[str]:
+        """Yields a warning where standard errors are too small or too large for their values."""
+        if self.spec.weights:
+            name, se = self.law.response.name, numbers(self.table, self.spec.weights, "weights")
+            relative = self.given.factors.get(name, 1.0) * se / np.abs(self.given.values[name])
+            if not SMALLEST_ERROR <= (ratio := float(np.median(relative[fitted]))) <= 1:
+                yield (
+                    f"the median error in column {self.spec.weights} is {ratio:.2g} of {name}: is "
+                    f"it one of ln {name}, or in another unit?"
+                )
+
+    def shared(self, fitted: Mask) -> tuple[str, int]:
+        """Returns the column that groups the fitted rows, two or more a value, and its values."""
+        for name in (self.spec.mapping.get(name, name) for name in SHARED):
+            if not self.spec.resample_by and name in self.table.columns:
+                values = self.table[name][fitted]
+                if values.notna().all() and 1 < values.nunique() <= len(values) / 2:
+                    return name, values.nunique()
+        return ROWS, 0
+
+    def blocks(self, fitted: Mask, name: str) -> NDArray[np.object_] | None:
+        """Returns the value of the column ``name`` in each row, as text or number."""
+        if name == ROWS:
             return None
         require_column(self.table, name, "resample_by")
         column = self.table[name]
@@ -264,7 +289,18 @@ class _Reader:
         values = self.given.values
         names = [v.name for v in self.law.variables if v.name in values]
         response = values[self.law.response.name]
-        se, names_of_blocks = self.standard_errors(fitted), self.blocks(fitted)
+        se, (by, count) = self.standard_errors(fitted), self.shared(fitted)
+        notes, warnings = list(self.given.notes), list(self.doubts(fitted))
+        if count >= FEWEST_BLOCKS:
+            notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
+        elif count:
+            warnings.append(
+                f"the rows share {count} values of {by}, too few to draw as blocks: what the rows "
+                "of one value err by together is not in the intervals"
+            )
+            by = ROWS
+        by = self.spec.resample_by or by
+        names_of_blocks = self.blocks(fitted, by)
         rollout = self.rollout()
         weights: Array | None = None
         blocks: NDArray[np.intp] | None = None
@@ -275,8 +311,8 @@ class _Reader:
             blocks = np.unique(names_of_blocks[fitted], return_inverse=True)[1]
         if blocks is not None and not blocks.any():
             raise UserError(
-                f"resample_by {self.spec.resample_by}: all {n} rows{at} are one block; at "
-                "least 2 are needed to draw from"
+                f"resample_by {by}: all {n} rows{at} are one block; at least 2 are needed to draw "
+                "from"
             )
         last = [x for x in (blocks, weights) if x is not None]
         # The response is the first key: the bootstrap draws rows by their position, and laws that
@@ -290,7 +326,9 @@ class _Reader:
             held_columns={name: values[name][held] for name in names},
             held_response=response[held],
             left_out=left_out,
-            notes=self.given.notes,
+            notes=tuple(notes),
+            warnings=tuple(warnings),
+            blocks_by=by,
             blocks=None if blocks is None else blocks[order],
             held_blocks=None if names_of_blocks is None else names_of_blocks[held],
             rollout=None if rollout is None else rollout[fitted][order],

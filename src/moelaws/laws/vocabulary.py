@@ -171,12 +171,12 @@ def refuse_unit(
     word: str | None,
     statement: str = "--unit {name}={word}",
 ) -> None:
-    """Refuses a column whose declared unit is of another quantity than the variable's.
+    """Refuses a column whose declared unit is of another quantity than the variable's, or of none.
 
     It also refuses a ``word`` that would convert a column in the variable's own unit. The message
     shows how to state a unit by the ``statement``.
     """
-    if not {declared, variable.unit} <= _QUANTITIES:
+    if variable.unit not in _QUANTITIES or declared not in {*_QUANTITIES, "1"}:
         return
     if declared == variable.unit:
         if word is not None and factor(variable, word) != 1:

@@ -26,6 +26,7 @@ def _text(value: object) -> object:
     return short if float(short) == value else repr(value)
 
 
+ROWS = "rows"  # as ``resample_by``: each row errs alone
 UnitWord = Annotated[str, BeforeValidator(_text)]
 
 
@@ -59,8 +60,9 @@ class Fit(Entry):
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
     weights: str = ""  # a column with the standard error of the response, in the response's unit
     bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
-    resample_by: str = ""  # a column whose values are the bootstrap's blocks; rows by default
-    intervals: Literal["auto", "bootstrap", "student"] = "auto"
+    # A column whose values are the bootstrap's blocks, or ROWS; by default the table says.
+    resample_by: str = ""
+    intervals: Literal["auto", "bootstrap"] = "auto"
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
@@ -71,11 +73,9 @@ class Fit(Entry):
     def needs(self) -> set[str]:
         return {self.table} - {""}
 
-    def uses_student(self, objective: str) -> bool:
-        """Returns whether the intervals are Student's t, which take no refits."""
-        if self.intervals == "auto":
-            return objective == "squared" and not self.resample_by
-        return self.intervals == "student"
+    def uses_student(self, objective: str, in_blocks: bool) -> bool:
+        """Returns whether the intervals are Student's t, for which each row errs alone."""
+        return self.intervals == "auto" and objective == "squared" and not in_blocks
 
 
 class Split(Frozen):
@@ -125,7 +125,7 @@ class Contest(Entry):
             holdout=f"{mark} > 0",
             protocol=self.protocol,
             bootstrap=self.bootstrap,
-            resample_by=self.resample_by,
+            resample_by=self.resample_by or ROWS,
             intervals="bootstrap",
             level=self.level,
         )

@@ -12,7 +12,7 @@ from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.fit import Contest, Fit
+from moelaws.spec.fit import ROWS, Contest, Fit
 from moelaws.spec.rows import parse_rows
 from moelaws.spec.study import Reader, Simulation, Study, sweep_of
 from moelaws.tables.column import Column
@@ -144,7 +144,7 @@ def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _check_columns(entry: Fit | Contest, known: list[str]) -> None:
-    for key, names in (("resample_by", {entry.resample_by} - {""}), ("best_per", entry.best_per)):
+    for key, names in (("resample_by", {entry.resample_by} - {"", ROWS}), ("best_per", entry.best_per)):
         for name in names:
             if name not in known:
                 raise UserError(f"{key}: {name!r} is no column; there are {', '.join(known)}")

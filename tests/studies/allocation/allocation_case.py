@@ -108,7 +108,7 @@ def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:
     value, held = law.predict(params, columns), rows["sparsest"].to_numpy(bool)
     L = rows["L"].to_numpy(float)
     estimates = {p: Estimate(params[p], 0.9 * params[p], 1.1 * params[p]) for p in law.names}
-    metrics = {**errors(L[~held], value[~held], 1e-3), "aic": 1.0, "bic": 1.0}
+    metrics = {**errors(L[~held], value[~held], 1e-3), "aic": 1.0, "aicc": 1.0, "bic": 1.0}
     known = replace(
         OPTIMUM,
         unidentified=[law.names[0]],

@@ -68,7 +68,7 @@ def test_exponents_are_consistent_within_a_factor_of_two(tmp_path, low, high, ve
         ("data", "alpha", 0.3, 0.2, 0.4),
     ]
     frame = pd.DataFrame(rows, columns=["series", "name", "value", "value_low", "value_high"])
-    frame = frame.assign(floor="fitted", level=0.9, n=20, aic=np.nan, r2=np.nan)
+    frame = frame.assign(floor="fitted", level=0.9, n=20, aicc=np.nan, r2=np.nan)
     tables = with_table(tmp_path, "slopes", exponents.slopes, frame)
     assert judged("exponent_identity", tables) is verdict
 

@@ -13,6 +13,7 @@ from moelaws.analysis.advice.build import Configuration
 from moelaws.analysis.advice.plans import USUAL_G
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
 from moelaws.analysis.advice.sweeps import SmallSweep
+from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import Model, MoE
 
 if TYPE_CHECKING:
@@ -188,6 +189,8 @@ def notes(answer: Advice) -> Iterator[str]:
         yield from _of_law(law)
         if distances := robust.beyond.get(law.name):
             yield f"{law.name} extrapolates to the robust plan: {_far(distances)}."
+    if robust.beyond:
+        yield f"{OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
     if answer.far:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
         yield f"Of the laws that are no candidates, these extrapolate: {each}."

@@ -55,7 +55,7 @@ def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
     report = inputs.fit(fit)
     law, result = laws.fittable(report.law), report.group({})
     draws = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
-    return predict(law, result.estimates(), draws, result.residuals, columns, report.level)
+    return predict(law, result, draws, columns, report.level)
 
 
 def line(inputs: FittedInputs, fit: str, **columns: Any) -> Array:

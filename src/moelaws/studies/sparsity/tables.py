@@ -169,7 +169,7 @@ def _errors(
         "MSE": number_or_nan(metrics.get("mse")),
         "Huber, sum": number_or_nan(metrics.get("huber_sum")),
         "Huber, mean": number_or_nan(metrics.get("huber_mean")),
-        "AIC": number_or_nan(result.metrics.get("aic")) if result else np.nan,
+        "AICc": number_or_nan(result.metrics.get("aicc")) if result else np.nan,
         "Parameters": float(len(result.params)) if result else np.nan,
     }
 

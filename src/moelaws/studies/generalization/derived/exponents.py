@@ -116,7 +116,7 @@ def interval_text(low: float, high: float, unknown: str) -> str:
     *estimated("value", "1", "its estimate"),
     Column("level", "float", "1", "coverage of the intervals"),
     Column("n", "int", "1", "runs behind it"),
-    Column("aic", "float", "1", "Akaike's criterion of the fit: the less, the better", True),
+    Column("aicc", "float", "1", "Akaike's criterion for few runs: the less, the better", True),
     Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
 )
 def slopes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
@@ -129,7 +129,7 @@ def slopes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
         (model,), (data,) = (estimates(inputs, f"{series}_{form}") for series in ("model", "data"))
         about: dict[str, Any] = {"floor": floor, "level": model.level}
         for series, fit in (("model", model), ("data", data)):
-            metrics = {name: fit.result.metrics.get(name) for name in ("aic", "r2")}
+            metrics = {name: fit.result.metrics.get(name) for name in ("aicc", "r2")}
             for name in fit.params:
                 row = {"series": series, **about, "name": name, "n": fit.result.n, **metrics}
                 yield row | fit.with_interval(name)

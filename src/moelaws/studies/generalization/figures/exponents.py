@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from moelaws import laws
+from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
@@ -111,11 +112,12 @@ def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
 def _title_of_slopes(fit: Estimates, floor: float) -> str:
     """Returns the exponent with its interval, and how well the fit explains its runs."""
     alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
+    aicc = number_or_nan(metrics["aicc"])
     above = rf"above $L_\infty$ = {floor:.3f}" if floor else "no floor"
     return (
         rf"{above}: $\alpha$ = {alpha['value']:.3f} "
         f"({alpha['value_low']:.3f} to {alpha['value_high']:.3f})"
-        f"\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AIC {metrics['aic']:.1f}"
+        f"\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AICc {aicc:.1f}"
     )
 
 

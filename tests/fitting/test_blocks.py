@@ -1,0 +1,94 @@
+"""Rows of one budget or one curve may err together: the table shows them, and blocks are drawn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from fitting_case import fitted, fitted_group
+from scipy.stats import norm
+from scipy.stats import t as student_t
+
+from moelaws import laws
+from moelaws.fitting.prediction import predict
+from moelaws.fitting.quantiles import widening
+
+LAW = laws.fittable("chinchilla")
+QUICK = {"protocol": {"sample": 24}, "bootstrap": 100}
+
+
+def isoflop(budgets, *, common=0.0, own=0.003, seed=0, sizes=8):
+    """Losses at so many budgets, with an error common to a budget and one of each run's own."""
+    rng = np.random.default_rng(seed)
+    C = np.repeat(np.geomspace(1e18, 1e21, budgets), sizes)
+    N = np.sqrt(C / 120) * np.tile(np.geomspace(1 / 6, 6, sizes), budgets)
+    table = pd.DataFrame({"C": C, "N": N, "D": C / (6 * N)})
+    errors = np.repeat(common * rng.standard_normal(budgets), sizes)
+    errors += own * rng.standard_normal(len(C))
+    return table.assign(L=LAW.predict(LAW.published, table) * np.exp(errors))
+
+
+def test_runs_of_one_budget_are_drawn_together_and_the_report_says_so():
+    group = fitted_group(LAW, isoflop(6), **QUICK)
+    assert group.intervals == "percentile bootstrap over blocks of rows by C, widened for 6 blocks"
+    assert any("6 values of C, whose rows may err together" in note for note in group.notes)
+    by_row = fitted_group(LAW, isoflop(6), **QUICK, resample_by="rows")
+    assert by_row.intervals == "percentile bootstrap over rows"
+    assert not any("together" in text for text in (*by_row.notes, *by_row.warnings))
+
+
+def test_points_of_one_curve_are_drawn_together_whatever_their_budgets():
+    table = isoflop(6).assign(architecture=[f"E{2 ** (i % 8)}" for i in range(48)])
+    group = fitted_group(LAW, table, **QUICK)
+    assert "by architecture, widened for 8 blocks" in group.intervals
+
+
+@pytest.mark.parametrize("budgets", [2, 3])
+def test_too_few_budgets_to_draw_from_are_a_warning(budgets):
+    group = fitted_group(LAW, isoflop(budgets), **QUICK)
+    assert group.intervals == "percentile bootstrap over rows"
+    assert any(f"share {budgets} values of C" in warning for warning in group.warnings)
+
+
+def test_rows_of_budgets_of_their_own_are_drawn_one_by_one():
+    table = isoflop(6)
+    table["C"] *= 1 + 1e-3 * np.arange(len(table))
+    group = fitted_group(LAW, table, **QUICK)
+    assert group.intervals == "percentile bootstrap over rows"
+    assert not any("share" in warning for warning in group.warnings)
+
+
+def test_bootstrap_of_a_mean_of_few_blocks_is_widened_to_students_t():
+    """The textbook's interval of a mean of five, against 20,000 resampled means."""
+    x = np.random.default_rng(0).standard_normal(5)
+    draws = np.random.default_rng(1).choice(x, (20_000, 5)).mean(axis=1)
+    z, t = norm.ppf(0.95), student_t.ppf(0.95, 4)
+    widened = widening(5, 0.9) * z * draws.std()
+    assert widened == pytest.approx(t * x.std(ddof=1) / np.sqrt(5), rel=0.02)
+
+
+def coverage(table_of, seeds, **fields):
+    """The fractions of 90 % intervals of the mean loss and of coefficients that hold the truth."""
+    held = []
+    for seed in range(seeds):
+        table = table_of(seed)
+        report = fitted(LAW, table, **QUICK, **fields)
+        (group,) = report.parts
+        draws = report.draws[list(LAW.names)].to_numpy()
+        truth = LAW.predict(LAW.published, table)
+        at = predict(LAW, group, draws, {name: table[name] for name in "ND"}, 0.9)
+        own = [p.low <= LAW.published[name] <= p.high for name, p in group.params.items()]
+        held.append([((at.low <= truth) & (truth <= at.high)).mean(), np.mean(own)])
+    return np.mean(held, axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budgets", [4, 6, 12])
+@pytest.mark.parametrize(("common", "own"), [(0, 0.003), (0.002, 0.003), (0.003, 0.001)])
+def test_intervals_cover_whether_or_not_errors_are_common_to_a_budget(budgets, common, own):
+    def table_of(seed):
+        return isoflop(budgets, common=common, own=own, seed=seed)
+
+    of_mean, of_coefficients = coverage(table_of, 100)
+    assert 0.82 < of_mean < 0.96
+    assert 0.84 < of_coefficients < 1
+    if common > own:
+        assert coverage(table_of, 100, resample_by="rows")[0] < 0.72
