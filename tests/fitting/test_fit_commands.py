@@ -62,7 +62,10 @@ def test_options_reach_the_fit(dense, tmp_path):
     assert data["diagnostics"]["starts"]["run"] == 50
     assert data["diagnostics"]["seed"] == 3
     assert data["diagnostics"]["draws"] == {"requested": 10, "used": 10}
-    assert data["intervals"] == "percentile bootstrap over blocks of rows by run"
+    assert (
+        data["intervals"]
+        == "percentile bootstrap over blocks of rows by run, widened for 72 blocks"
+    )
     assert data["level"] == 0.5
     assert len(data["rollout"]) == 8
     assert data["profile"]["beta"]["low"] < data["profile"]["beta"]["high"]

@@ -57,7 +57,10 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     (group,) = report.parts
     assert list(group.profile) == ["beta"]
     assert [entry.below for entry in group.rollout] == [1.0, 2.0]
-    assert group.intervals == "percentile bootstrap over blocks of rows by budget"
+    assert (
+        group.intervals
+        == "percentile bootstrap over blocks of rows by budget, widened for 3 blocks"
+    )
     assert set(group.delta_method) == set(LAW.names)
     assert group.support.variables == ["N", "D"]
     assert report.table["columns"] == ["D", "L", "N", "budget", "se"]

@@ -171,7 +171,11 @@ def test_a_group_without_enough_rows_is_left_out_and_counted():
 
 @pytest.mark.parametrize(
     ("error", "unit", "text"),
-    [(0.02, "1", "2e-10 of M: is it one of ln M"), (2e8, "1", "2 of M"), (0.1, "1e6", "")],
+    [
+        (0.02, "1", "2e-10 of the value: is it one of its log"),
+        (2e8, "1", "2 of the value"),
+        (0.1, "1e6", ""),
+    ],
 )
 def test_errors_of_a_logarithm_are_doubted_as_errors_of_the_value(error, unit, text):
     """An error of .02 of ln M is no .02 parameters: as weights they would be M^2 all over."""

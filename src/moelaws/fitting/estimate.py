@@ -103,7 +103,7 @@ def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
 ) -> tuple[Array, str]:
     """Returns working-scale draws (B, P) and how they were made."""
-    if spec.uses_student(task.protocol.objective, rows.blocks is not None):
+    if spec.uses_student(task.protocol.objective, rows.blocks):
         drawn = student(task, solution, STUDENT_DRAWS, seed)
         return task.working(drawn), "Student-t distribution of the least-squares estimates"
     blocks = "rows" if rows.blocks is None else f"blocks of rows by {rows.blocks_by}"

@@ -179,8 +179,7 @@ def _seconds(law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, see
     """Estimates how long the fit to ``rows`` takes; 0 where that is too short to measure."""
     n, sample = len(rows.response), min(STARTS, protocol.sample or STARTS)
     pruned, whole = descents(_starts(law, protocol))
-    is_student = spec.uses_student(protocol.objective, rows.blocks is not None)
-    refits = REFIT * (0 if is_student else spec.bootstrap)
+    refits = REFIT * (0 if spec.uses_student(protocol.objective, rows.blocks) else spec.bootstrap)
     if n * (pruned + whole + refits) < MEASURED_ABOVE:
         return 0.0
     task = problem(law, rows, replace(protocol, sample=sample), seed)

@@ -173,9 +173,8 @@ def open_ends(law: FittableLaw, theta: Array, ends: Array, columns: Columns, noi
     """Returns intervals' ends (2, P), natural scale, of which upper ones are infinite if unknown.
 
     Unknown is an end at a bound, and one beyond which no value of a coefficient changes a
-    prediction of the rows by a hundredth of their ``noise``, as of a saturation that no row comes
-    near: a search stops there wherever its starts are. The lower end is then at most where effects
-    begin.
+    prediction of the rows by a hundredth of their ``noise``, such as a saturation that no row comes
+    near. A search stops anywhere there. The lower end is then at most where effects begin.
     """
     if isinstance(law, LinearLaw):
         return ends

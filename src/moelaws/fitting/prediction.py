@@ -82,10 +82,10 @@ OF_THE_LAW_ALONE = (
 def beyond_the_rows(fitted: GroupFit) -> str:
     """Returns how far to trust the fit's intervals beyond its rows, by its own roll-out if any."""
     rmse = [rollout.errors["rmse"] or 0.0 for rollout in fitted.rollout if rollout.errors]
-    own = "--rollout C shows how this law errs on these runs"
-    if rmse:
-        own = f"this fit's roll-out erred by {min(rmse):.2g} to {max(rmse):.2g} (rmse)"
-    return f"{OF_THE_LAW_ALONE}; {own}"
+    if not rmse:
+        return f"{OF_THE_LAW_ALONE}; --rollout C shows how this law errs on these runs"
+    own = f"{min(rmse):.2g} to {max(rmse):.2g}"
+    return f"{OF_THE_LAW_ALONE}; this fit's roll-out erred by {own} (rmse)"
 
 
 SLACK = 1e-6  # of each variable's range, so that the hull's own corners are inside

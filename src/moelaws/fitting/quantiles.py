@@ -32,10 +32,7 @@ def t_interval(centre: Any, se: Any, freedom: int, level: float) -> tuple[Any, A
 
 
 def widening(blocks: int, level: float) -> float:
-    """Returns the factor by which the bootstrap of a mean of ``blocks`` is narrower than t's.
-
-    Its variance lacks Bessel's correction, and its percentiles are those of a normal distribution.
-    """
+    """Returns the reach of Student's t over that of the bootstrap of a mean of ``blocks``."""
     from scipy.special import ndtri
 
     _, reach = t_interval(0.0, np.sqrt(blocks / (blocks - 1)), blocks - 1, level)

@@ -1,7 +1,7 @@
 """The arrays that a law is fitted to: a table's rows, selected, grouped and checked for a fit."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -218,17 +218,6 @@ class _Reader:
         with np.errstate(all="ignore"):  # rows that are not fitted may hold anything
             return se / self.given.values[response.name] if self.law.log_response else se
 
-    def doubts(self, fitted: Mask) -> Iterator[str]:
-        """Yields a warning where standard errors are too small or too large for their values."""
-        if self.spec.weights:
-            name, se = self.law.response.name, numbers(self.table, self.spec.weights, "weights")
-            relative = self.given.factors.get(name, 1.0) * se / np.abs(self.given.values[name])
-            if not SMALLEST_ERROR <= (ratio := float(np.median(relative[fitted]))) <= 1:
-                yield (
-                    f"the median error in column {self.spec.weights} is {ratio:.2g} of {name}: is "
-                    f"it one of ln {name}, or in another unit?"
-                )
-
     def shared(self, fitted: Mask) -> tuple[str, int]:
         """Returns the column that groups the fitted rows, two or more a value, and its values."""
         for name in (self.spec.mapping.get(name, name) for name in SHARED):
@@ -290,13 +279,19 @@ class _Reader:
         names = [v.name for v in self.law.variables if v.name in values]
         response = values[self.law.response.name]
         se, (by, count) = self.standard_errors(fitted), self.shared(fitted)
-        notes, warnings = list(self.given.notes), list(self.doubts(fitted))
+        notes, warnings = list(self.given.notes), []
+        if se is not None:
+            relative = np.abs((se if self.law.log_response else se / response)[fitted])
+            ratio = float(np.median(relative)) * self.given.factors.get(self.law.response.name, 1.0)
+            if not SMALLEST_ERROR <= ratio <= 1:
+                doubt = f"is {ratio:.2g} of the value: is it one of its logarithm or another unit?"
+                warnings.append(f"the median error in column {self.spec.weights} {doubt}")
         if count >= FEWEST_BLOCKS:
             notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
         elif count:
             warnings.append(
-                f"the rows share {count} values of {by}, too few to draw as blocks: what the rows "
-                "of one value err by together is not in the intervals"
+                f"the rows share {count} values of {by}, too few to draw as blocks: an error that "
+                "rows of one value have in common is not in the intervals"
             )
             by = ROWS
         by = self.spec.resample_by or by

@@ -60,8 +60,9 @@ class Fit(Entry):
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
     weights: str = ""  # a column with the standard error of the response, in the response's unit
     bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
-    # A column whose values are the bootstrap's blocks, or ROWS; by default the table says.
-    resample_by: str = ""
+    resample_by: str = (
+        ""  # a column whose values are the bootstrap's blocks, or ROWS; the table's own
+    )
     intervals: Literal["auto", "bootstrap"] = "auto"
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
@@ -73,9 +74,9 @@ class Fit(Entry):
     def needs(self) -> set[str]:
         return {self.table} - {""}
 
-    def uses_student(self, objective: str, in_blocks: bool) -> bool:
-        """Returns whether the intervals are Student's t, for which each row errs alone."""
-        return self.intervals == "auto" and objective == "squared" and not in_blocks
+    def uses_student(self, objective: str, blocks: object) -> bool:
+        """Returns whether the intervals are Student's t, for which no ``blocks`` err together."""
+        return self.intervals == "auto" and objective == "squared" and blocks is None
 
 
 class Split(Frozen):
