@@ -206,14 +206,10 @@ def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, s
 
 def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:
     """Tells whether every fit has too few batches of work to keep all cores busy."""
-    descents = [
-        max(
-            overridden(law, own.protocol, own.name).n_run,
-            own.bootstrap if own.resample_by in ("", ROWS) else 0,
-        )
-        for law, own in zip(candidates, owns, strict=True)
-    ]
-    return len(batches(max(descents), max(1, rows))) <= 2 * core_count()
+    pairs = zip(candidates, owns, strict=True)
+    starts = [overridden(law, own.protocol, own.name).n_run for law, own in pairs]
+    refits = [own.bootstrap for own in owns if own.resample_by in ("", ROWS)]
+    return len(batches(max([*starts, *refits]), max(1, rows))) <= 2 * core_count()
 
 
 def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:

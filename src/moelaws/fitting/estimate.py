@@ -63,7 +63,6 @@ def fit_group(
     }
     metrics = errors(rows.response, predicted, protocol.delta)
     known = criteria(rows.response, predicted, len(law.names), protocol.delta, rows.weights)
-    # What is no optimum has no likelihood to compare.
     metrics |= known if solution.certificate.converged else dict.fromkeys(known)
     holdout = None
     if len(rows.held_response):

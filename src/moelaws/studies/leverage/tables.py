@@ -170,7 +170,8 @@ def compare(inputs: FittedInputs) -> Tabular:
             f"Low and high are {level:g} % intervals. Those of the EL points resample whole "
             "architectures and leave out the dense curve's own error, which all points share; "
             "those of the losses hold it.",
-            "A_max far above 1 is without effect: Ahat = A + A_start.",
+            "A_max far above 1 is without effect: Ahat = A + A_start. If it has no high end, it is "
+            "above the low one.",
         ),
     )
 
