@@ -100,7 +100,7 @@ def goodness(inputs: FittedInputs) -> Tabular:
                 "R2": result.metrics["r2"],
                 "RMSE (nats)": result.metrics["rmse"],
                 "Huber sum": result.metrics["huber_sum"],
-                "AICc": result.metrics["aicc"],
+                "AICc": result.metrics.get("aicc"),
                 "n held out": held.get("n"),
                 "R2 held out": held.get("r2"),
                 "RMSE held out (nats)": held.get("rmse"),

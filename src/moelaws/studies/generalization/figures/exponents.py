@@ -112,7 +112,7 @@ def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
 def _title_of_slopes(fit: Estimates, floor: float) -> str:
     """Returns the exponent with its interval, and how well the fit explains its runs."""
     alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
-    aicc = number_or_nan(metrics["aicc"])
+    aicc = number_or_nan(metrics.get("aicc"))
     above = rf"above $L_\infty$ = {floor:.3f}" if floor else "no floor"
     return (
         rf"{above}: $\alpha$ = {alpha['value']:.3f} "
