@@ -88,7 +88,7 @@ def test_intervals_cover_whether_or_not_errors_are_common_to_a_budget(budgets, c
         return isoflop(budgets, common=common, own=own, seed=seed)
 
     of_mean, of_coefficients = coverage(table_of, 100)
-    assert 0.82 < of_mean < 0.96
+    assert (0.72 if budgets == 4 else 0.82) < of_mean < 0.96  # four tell little of their spread
     assert 0.84 < of_coefficients < 1
     if common > own:
         assert coverage(table_of, 100, resample_by="rows")[0] < 0.72
