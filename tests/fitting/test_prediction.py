@@ -93,7 +93,7 @@ def test_a_prediction_beyond_the_rows_says_how_roll_outs_erred():
     group.rollout.append(Rollout(2e19, n=30, params={}, errors={"rmse": 0.051}))
     group.rollout.append(Rollout(1e19, n=20, params={}, errors={"rmse": 0.035}))
     group.rollout.append(Rollout(1e18, reason="9 rows are too few"))
-    assert "roll-out erred by 0.035 to 0.051 (rmse)" in beyond_the_rows(group)
+    assert "own roll-out erred by up to 0.051 (rmse)" in beyond_the_rows(group)
 
 
 def test_one_number_without_draws_has_no_interval(dense):

@@ -84,8 +84,7 @@ def beyond_the_rows(fitted: GroupFit) -> str:
     rmse = [rollout.errors["rmse"] or 0.0 for rollout in fitted.rollout if rollout.errors]
     if not rmse:
         return f"{OF_THE_LAW_ALONE}; --rollout C shows how this law errs on these runs"
-    own = f"{min(rmse):.2g} to {max(rmse):.2g}"
-    return f"{OF_THE_LAW_ALONE}; this fit's roll-out erred by {own} (rmse)"
+    return f"{OF_THE_LAW_ALONE}; this fit's own roll-out erred by up to {max(rmse):.2g} (rmse)"
 
 
 SLACK = 1e-6  # of each variable's range, so that the hull's own corners are inside

@@ -144,7 +144,10 @@ def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _check_columns(entry: Fit | Contest, known: list[str]) -> None:
-    for key, names in (("resample_by", {entry.resample_by} - {"", ROWS}), ("best_per", entry.best_per)):
+    for key, names in (
+        ("resample_by", {entry.resample_by} - {"", ROWS}),
+        ("best_per", entry.best_per),
+    ):
         for name in names:
             if name not in known:
                 raise UserError(f"{key}: {name!r} is no column; there are {', '.join(known)}")
