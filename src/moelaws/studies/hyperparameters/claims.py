@@ -1,5 +1,7 @@
 """Claims on the best learning rate, batch and model size (leverage, sec 2.2, 2.3, App E)."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -8,8 +10,9 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
+from moelaws.laws.base import Mask
 from moelaws.studies.hyperparameters.derived.near_optimal import WORDS
-from moelaws.studies.hyperparameters.derived.noise import LIMIT
+from moelaws.studies.hyperparameters.derived.noise import SEED, within_tolerance
 
 LEVEL = 0.9
 FEW_BUDGETS = "mixtures were searched at fewer than two budgets"
@@ -19,16 +22,16 @@ CROSSING = 1.77e14
 
 def trend(inputs: Inputs, setting: str) -> Evidence:
     """Measures the exponent of compute in the law of a mixture's ``setting``."""
-    value, drawn = _law(inputs.derived("noise"), "moe", setting, "exponent")
+    draws = inputs.derived("trends")
+    value, drawn = _law(draws, "moe", setting, "exponent")
     if not np.isfinite(value):
         return Evidence(FEW_BUDGETS)
     low, high = percentile_interval(drawn, LEVEL)
-    search = inputs.derived("near_optimal")
-    runs = search[(search["kind"] == "moe") & (search["C"] <= LIMIT)]
+    law = draws[(draws["kind"] == "moe") & (draws["draw"] == 0)].iloc[0]
     measured = (
-        f"{WORDS[setting]} ~ C^{value:.3f} {_interval(low, high)}, from "
-        f"{int(runs['near'].sum())} near-optimal of {len(runs)} runs at {runs['C'].nunique()} "
-        f"budgets from {runs['C'].min():.2g} to {runs['C'].max():.2g} FLOPs"
+        f"{WORDS[setting]} ~ C^{value:.3f} {_interval(low, high)}, from {law['n']} near-optimal "
+        f"runs at budgets from {law['C_low']:.2g} to {law['C_high']:.2g} FLOPs, of values tried at "
+        "every budget"
     )
     return Evidence(measured, value, low, high)
 
@@ -36,9 +39,9 @@ def trend(inputs: Inputs, setting: str) -> Evidence:
 def moe_against_dense(inputs: Inputs) -> Evidence:
     """Measures a mixture's batch over a dense model's, and the inverse ratio of learning rates.
 
-    Both are ratios of the laws at the largest budget searched.
+    Both are ratios of the laws at the largest budget searched, over values tried everywhere.
     """
-    draws = inputs.derived("noise")
+    draws = inputs.derived("ratios")
     ratios: dict[str, tuple[float, float, float]] = {}
     for setting in WORDS:
         moe, moe_drawn = _law(draws, "moe", setting, "at_high")
@@ -68,19 +71,18 @@ def across_activation(inputs: Inputs) -> Evidence:
     if top["A"].nunique() < 2:
         return Evidence("one activation ratio was searched")
     C = float(top["C"].iloc[0])
-    columns = ("coefficient", "exponent")
-    laws = {x: [_law(draws, "moe", x, column)[0] for column in columns] for x in WORDS}
-    predicted = {x: coefficient * C**exponent for x, (coefficient, exponent) in laws.items()}
-    if not np.isfinite(list(predicted.values())).all():
+    laws = {x: [_law(draws, "moe", x, y) for y in ("coefficient", "exponent")] for x in WORDS}
+    measured_laws = {x: k[0] * C ** a[0] for x, (k, a) in laws.items()}
+    drawn_laws = {x: k[1] * C ** a[1] for x, (k, a) in laws.items()}
+    if not np.isfinite(list(measured_laws.values())).all():
         return Evidence(FEW_BUDGETS)
-    farthest = [
-        float(np.max([_steps_away(rows, *law) for law in predicted.items()]))
-        for _, rows in top.groupby("A")
-    ]
-    inside = [steps <= 0.5 for steps in farthest]
+    inside, decides = [], []
+    for _, rows in top.groupby("A"):
+        near = rows["near"].to_numpy(bool)
+        inside.append(bool(_steps_away(rows, near[None], measured_laws) <= 0.5))
+        decides.append(_interval_of_steps(rows, near, drawn_laws))
     A = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
     measured = f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {A})"
-    decides = [(steps, steps) for steps in farthest]
     return Evidence(measured, float(np.mean(inside)), decides=decides)
 
 
@@ -135,12 +137,35 @@ def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[flo
     return value, noisy.to_numpy(float)
 
 
-def _steps_away(rows: pd.DataFrame, setting: str, value: float) -> float:
-    """Returns the distance of ``value`` from the near-optimal ``rows`` in steps; 0 among them."""
-    near = rows.loc[rows["near"] == 1, setting].astype(float)
-    step = np.median(np.diff(np.log(np.sort(rows[setting].astype(float).unique()))))
-    beyond = max(0.0, np.log(near.min() / value), np.log(value / near.max()))
-    return float(beyond / step)
+def _interval_of_steps(
+    rows: pd.DataFrame, near: Mask, laws: Mapping[str, Array]
+) -> tuple[float, float]:
+    """Returns the interval of the distance of the drawn ``laws`` from near-optimal ``rows``.
+
+    It is unknown where the near-optimal runs reach from one end of the values tried to the other:
+    there no law could miss them.
+    """
+    draws = min(map(len, laws.values()))
+    if any(rows.loc[near, x].agg(["min", "max"]).equals(rows[x].agg(["min", "max"])) for x in laws):
+        return float("nan"), float("nan")
+    noise = np.random.default_rng(SEED).standard_normal((draws, len(rows)))
+    noisy = rows["L"].to_numpy(float) + float(rows["seed_sd"].iloc[0]) * noise
+    steps = _steps_away(rows, within_tolerance(rows.reset_index(drop=True), noisy), laws)
+    return percentile_interval(steps, LEVEL)
+
+
+def _steps_away(rows: pd.DataFrame, near: Mask, laws: Mapping[str, Array | float]) -> Array:
+    """Returns the distance of each draw's law from its ``near`` rows (B, n) in steps, (B,).
+
+    It is 0 among them, and that of the setting that is farther away.
+    """
+    away = []
+    for setting, value in laws.items():
+        logs = np.log(rows[setting].to_numpy(float))
+        low = np.where(near, logs, np.inf).min(axis=1) - np.log(value)
+        high = np.log(value) - np.where(near, logs, -np.inf).max(axis=1)
+        away.append(np.maximum(0.0, np.maximum(low, high)) / np.median(np.diff(np.unique(logs))))
+    return np.max(away, axis=0)
 
 
 def _interval(low: float, high: float) -> str:

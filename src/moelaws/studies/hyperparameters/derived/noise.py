@@ -5,11 +5,13 @@ them is too narrow, or has no width where they agree. Here each draw adds normal
 seeds' standard deviation, to every loss of the search and selects the runs within the tolerance
 anew. It moves the runs of a budget together by up to half a step of the values tried, as a best
 value is known no better, and fits again. The losses already hold such noise, so the draws spread
-too widely rather than too little. They say nothing of values beyond the ends of the search.
-Outliers are removed from the measured losses (``near_optimal``), and none from the draws.
+too widely rather than too little. They say nothing of values beyond the ends of the search, and
+where these ends differ between budgets, the best values may follow the ends. Trends are therefore
+judged by the values that were tried at every budget. Outliers are removed from the measured losses
+(``near_optimal``), and none from the draws.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,11 @@ from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.laws.base import Mask
-from moelaws.studies.hyperparameters.derived.near_optimal import GROUPS, SETTINGS
+from moelaws.studies.hyperparameters.derived.near_optimal import (
+    GROUPS,
+    SETTINGS,
+    near_optimal,
+)
 from moelaws.tables.column import Column
 
 DRAWS = 400
@@ -39,13 +45,16 @@ KINDS = ("moe", "dense", "both")
     Column("at_high", "float", "1", "the law at C_high: a rate, or tokens"),
     Column("n", "int", "1", "near-optimal runs"),
 )
-def derive(inputs: Inputs) -> Rows:
+def derive(inputs: Inputs, common: Sequence[str] | None = None) -> Rows:
     """Fits the laws of mixtures, dense models and both, a row for each draw.
 
-    There are draws only where some runs differ in their seed alone.
+    There are draws only where some runs differ in their seed alone. With ``common``, the laws are
+    of the runs that ``tried_everywhere`` returns.
     """
     search = inputs.derived("near_optimal")
     search = search[search["C"] <= LIMIT].reset_index(drop=True)
+    if common is not None and len(search):
+        search = tried_everywhere(search, common).reset_index(drop=True)
     if not len(search):
         return []
     L = search["L"].to_numpy(float)
@@ -73,6 +82,22 @@ def warnings(frame: pd.DataFrame) -> list[str]:
     if len(frame) and not (frame["draw"] > 0).any():
         lines.append("no run was repeated with another seed: no interval for the laws")
     return lines
+
+
+def tried_everywhere(search: pd.DataFrame, within: Sequence[str]) -> pd.DataFrame:
+    """Returns the runs whose rate and batch were tried at every budget, near-optimal among these.
+
+    Kinds of models are compared by the values that were tried with both, unless they are kept apart
+    (``within`` has ``kind``).
+    """
+    cells = search.assign(cell=search.groupby(["kind", "C"]).ngroup(), all=0)
+    groups, kept = ["all", *within], np.ones(len(search), bool)
+    for setting in SETTINGS:
+        places = cells.groupby([*groups, setting])["cell"].transform("nunique")
+        kept &= (places == cells.groupby(groups)["cell"].transform("nunique")).to_numpy()
+    chosen = search[kept]
+    near = near_optimal(chosen, SETTINGS, GROUPS) if len(chosen) else []
+    return chosen.assign(near=np.asarray(near, int))
 
 
 def within_tolerance(search: pd.DataFrame, L: Array) -> Mask:
