@@ -10,11 +10,13 @@ from safetensors.numpy import save_file
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.judge import judged
-from moelaws.files.layout import WEIGHTS, Results
+from moelaws.files.atomic import write_json
+from moelaws.files.layout import Results
 from moelaws.grids.expand import architectures, expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.probing.speed import COLUMNS as SPEED_COLUMNS
 from moelaws.probing.speed import write_rows
+from moelaws.records.tensors import file_of
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.arms import RATES
@@ -41,6 +43,9 @@ class Case:
         pace: how many times as fast as the dense model an arm's training loss falls.
         counts: tokens that each of the eight experts got in every layer, by arm.
         times: of a token at equal widths over the dense model's, by sweep and number of slices.
+        latency: of a token generated over the dense model's, by sweep.
+        drift: what training adds to the weights of all experts alike, by arm; where it is negative,
+            what they have in common at first and lose.
     """
 
     root: Path
@@ -51,6 +56,8 @@ class Case:
     pace: dict[str, float] = field(default_factory=dict)
     counts: dict[str, list[int]] = field(default_factory=dict)
     times: dict[tuple[str, int], float] = field(default_factory=dict)
+    latency: dict[str, float] = field(default_factory=dict)
+    drift: dict[str, float] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()  # arms that did not complete
     seeds: int = 3  # of each arm, at most
     absent: tuple[str, ...] = ()  # beginnings of sweeps that the grid has not
@@ -118,15 +125,24 @@ class Case:
                 for layer in (0, 1)
                 for name, shape in shapes.items()
             }
-            path = results.weights(run.run_id) / WEIGHTS
-            path.parent.mkdir(parents=True)
-            save_file({name: w.astype(np.float32) for name, w in weights.items()}, path)
+            kept = STUDY.keep_weights.steps_of(steps)
+            write_json(results.kept(run.run_id), {"status": "completed", "steps": list(kept)})
+            for at in (*kept, None):
+                drift, done = self.drift.get(row["arm"], 0.0), (at or steps) / steps
+                grown = drift * done if drift > 0 else -drift * (1 - done)
+                # Each unit of all experts grows in a direction of its own.
+                more = {n: grown * np.sign(w[:1]) for n, w in weights.items()}
+                saved = {n: (w + more[n]).astype(np.float32) for n, w in weights.items()}
+                save_file(saved, results.weights(run.run_id) / file_of(at))
 
     def _speed(self, run) -> dict:
         sweep = run.sweeps[0].removeprefix(RATES)
         slices = run.config.model.slices
         ratio = self.times.get((sweep, slices.n_experts if slices else 1), 1.0)
+        slower = self.latency.get(sweep, 1.0)
         row = dict.fromkeys(SPEED_COLUMNS, 1)
         ends = {"time_ratio_low": 0.99 * ratio, "time_ratio_high": 1.01 * ratio}
+        ends |= {"generation_ratio_low": 0.99 * slower, "generation_ratio_high": 1.01 * slower}
+        ends |= {"generation_ratio": slower, "generation_seconds": 0.002 * slower}
         texts = {"run_id": run.run_id, "backend": "torch", "device": "cpu"}
         return row | texts | {"time_ratio": ratio} | ends

@@ -25,6 +25,7 @@ from sectional_case import GRIDS, STUDY
 SEED_SD = {"demo": 0.038, "workstation": 0.026}  # nats/token, beside what all arms share
 COMMON_SD = 0.05  # nats/token: what a seed does to all arms alike
 STEPS_SD, LOAD_SD = 0.033, 0.11  # of ln of the steps to a loss, and of ln of the variation
+SIMILARITY_SD = 0.005  # between seeds, of the cosine of matched units
 ROUND_SD = 0.06  # of ln of a time in one round of fifteen
 STEPS = 200  # of a drawn learning curve
 Row = Mapping[str, object]
@@ -38,6 +39,7 @@ class Effects:
     steps: Callable[[Row], float] = lambda row: 0.0
     load: Mapping[str, float] = field(default_factory=dict)
     time: Callable[[Row], float] = lambda row: 0.0
+    change: float = 0.0  # of the similarity of experts over training
     permuted: bool = False  # the losses and the steps across the arms of a size and seed
 
 
@@ -101,6 +103,15 @@ class Drawn:
         rows = rows[rows["arm"].notna()]
         noise = LOAD_SD * self.rng.standard_normal(len(rows))
         return rows.assign(cv=0.15 * np.exp(rows["arm"].map(self.effects.load).fillna(0.0) + noise))
+
+    def similarity(self) -> pd.DataFrame:
+        rows = self.rows[(self.rows["kind"] == "moe") & self.rows["arm"].notna()]
+        noise = SIMILARITY_SD * self.rng.standard_normal((2, len(rows)))
+        first, last = (
+            rows.assign(step=step, matched=0.2 + place * self.effects.change + noise[place])
+            for place, step in enumerate((50, 500))
+        )
+        return pd.concat([first, last])
 
     def speed(self) -> pd.DataFrame:
         """Returns fifteen rounds as ``moelaws speed`` sums them up."""

@@ -64,7 +64,7 @@ def test_times_of_one_round_are_compared_by_the_token(monkeypatch):
 
     def seconds(call, device):
         call()
-        trainer, turn = call.__self__, next(calls) // 4  # two configurations, two calls of each
+        trainer, turn = call.__self__, next(calls) // 6  # two configurations, three calls of each
         return trainer.tokens_a_step * (3 if trainer.model.layers[0].moe else 1) * 2.0**turn
 
     monkeypatch.setattr(speed, "_seconds", seconds)
@@ -72,6 +72,25 @@ def test_times_of_one_round_are_compared_by_the_token(monkeypatch):
     assert (second["time_ratio_low"], second["time_ratio"], second["time_ratio_high"]) == (3, 3, 3)
     assert second["step_seconds"] == 12 * first["step_seconds"]
     assert first["step_seconds_high"] == 4 * first["step_seconds_low"]
+
+
+def test_a_token_is_generated_from_the_whole_sequence_before_it(monkeypatch):
+    """No keys and values are kept: the model reads all tokens again, up to its context."""
+    trainer, lengths, said = SteppedTrainer(config("moe", context=16), "cpu"), [], []
+    forward = trainer.model.forward
+
+    def watched(tokens_BN, *rest):
+        lengths.append(tuple(tokens_BN.shape))
+        said.append(tokens_BN[0, -1].item())
+        logits_TV, routings = forward(tokens_BN, *rest)
+        expected.append(int(logits_TV[-1].argmax()))
+        return logits_TV, routings
+
+    expected: list[int] = []
+    monkeypatch.setattr(trainer.model, "forward", watched)
+    trainer.generate()
+    assert lengths == [(1, 13), (1, 14), (1, 15), (1, 16)]
+    assert said[1:] == expected[:-1]  # each token follows from those before it
 
 
 def test_activations_grow_with_the_batch_and_state_does_not():

@@ -15,9 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.files import seal
-from moelaws.files.layout import DOCUMENTS, WEIGHTS, Results
+from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.files.seal import made_of
 from moelaws.records.paired import PairedLosses, paired_losses
+from moelaws.records.tensors import file_of, kept_steps
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader, reads_speed
@@ -81,11 +82,15 @@ class Inputs:
         """Returns the load of a trained run's experts, columns as in ``training.expert_load``."""
         return self._record(self.results.run(run_id) / "load.parquet")
 
-    def weights(self, run_id: str) -> dict[str, NDArray[np.float32]]:
-        """Returns the final weights of a run that keeps them, by the names of its tensors."""
+    def kept_steps(self, run_id: str) -> list[int]:
+        """Returns the steps before the end at which a run kept its weights, sorted."""
+        return kept_steps(self.results.weights(run_id))
+
+    def weights(self, run_id: str, step: int | None = None) -> dict[str, NDArray[np.float32]]:
+        """Returns the weights of a run after ``step`` (None for the end), by its tensors' names."""
         from safetensors.numpy import load
 
-        path = self.results.weights(run_id) / WEIGHTS
+        path = self.results.weights(run_id) / file_of(step)
         if not path.is_file():
             raise UserError(f"{path} is not there: the study does not keep the weights of the run")
         self._records.add(path)

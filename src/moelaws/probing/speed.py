@@ -27,6 +27,7 @@ from moelaws.training.loop import Trainer
 
 REPEATS = 15  # rounds
 ENDLESS = 1_000_000  # steps: no measurement reaches the end of the schedule
+GENERATED = 4  # tokens of a turn, the last ones of the context
 LEVEL, RESAMPLES = 0.9, 2000  # of the interval of a ratio
 
 # column -> (unit, description)
@@ -45,6 +46,14 @@ COLUMNS = {
     "time_ratio_high": ("1", "upper end of that interval"),
     "evaluation_seconds": ("s", "time of a forward pass over as many tokens, median over rounds"),
     "evaluation_tokens_per_second": ("tokens/s", "tokens a second of that pass"),
+    "generation_seconds": (
+        "s",
+        "time to generate a token at the end of one sequence, for which the whole context is "
+        "computed again, since no keys and values are kept; median over rounds",
+    ),
+    "generation_ratio": ("1", "that time over the first configuration's, as time_ratio"),
+    "generation_ratio_low": ("1", "lower end of its interval"),
+    "generation_ratio_high": ("1", "upper end of its interval"),
     "state_bytes": ("bytes", "parameters, their gradients and their two moments"),
     "activation_bytes": (
         "bytes",
@@ -109,6 +118,18 @@ class SteppedTrainer(Trainer):
         sequences = max(1, EVALUATION_TOKENS // self.config.model.context)
         evaluate(self.model, self.held_out, sequences)
 
+    def generate(self) -> None:
+        """Generates the last tokens of one context, each the most likely one after all before it.
+
+        The model keeps no keys and values, so each token computes the whole sequence again.
+        """
+        context = self.config.model.context
+        tokens_BN = self.upload(self.held_out.tokens[:1, : max(1, context + 1 - GENERATED)])
+        with torch.no_grad(), casting_once():
+            for _ in range(GENERATED):
+                logits_TV, _ = self.model(tokens_BN[:, -context:])
+                tokens_BN = torch.cat((tokens_BN, logits_TV[-1:].argmax(-1, keepdim=True)), dim=1)
+
     def memory(self) -> dict[str, float]:
         """Returns the bytes of the state, and those that a step takes beside it.
 
@@ -153,7 +174,7 @@ class SteppedTrainer(Trainer):
 def measure(
     configs: Sequence[RunConfig], device: str = "auto", repeats: int = REPEATS, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Times a training step and a forward pass of each configuration.
+    """Times a training step, a forward pass and the generation of a token by each configuration.
 
     Returns a row for each configuration, with the names of ``COLUMNS``. In each of the ``repeats``
     rounds every configuration has its turn, in a random order, so that a slow period of the machine
@@ -190,29 +211,29 @@ def _measure(
     for trainer in trainers:
         trainer.train_step()  # warms up, and makes the micro-batch smaller if memory is short
         trainer.evaluate()
+        trainer.generate()
         memory.append(trainer.memory())
-    step_RC = np.empty((repeats, len(configs)))  # seconds, by round and configuration
-    evaluation_RC = np.empty_like(step_RC)
+    # Seconds, by round and configuration
+    times = step_RC, evaluation_RC, generation_RC = np.empty((3, repeats, len(configs)))
     for turn, order in enumerate(orders(len(configs), repeats, seed)):
         for place in order:
-            step_RC[turn, place] = _seconds(trainers[place].train_step, device)
-            evaluation_RC[turn, place] = _seconds(trainers[place].evaluate, device)
+            trainer = trainers[place]
+            calls = trainer.train_step, trainer.evaluate, trainer.generate
+            for seconds_RC, call in zip(times, calls, strict=True):
+                seconds_RC[turn, place] = _seconds(call, device)
     tokens_C = np.array([trainer.tokens_a_step for trainer in trainers])
     evaluation_C = np.median(evaluation_RC, axis=0)
-    per_token_RC = step_RC / tokens_C
-    ratio_RC = per_token_RC / per_token_RC[:, :1]
     low_C, median_C, high_C = np.quantile(step_RC, (0.25, 0.5, 0.75), axis=0)
-    ratio_low_C, ratio_high_C = median_interval(ratio_RC, seed)
     of_configuration = {
         "step_seconds": median_C,
         "step_seconds_low": low_C,
         "step_seconds_high": high_C,
         "tokens_per_second": tokens_C / median_C,
-        "time_ratio": np.median(ratio_RC, axis=0),
-        "time_ratio_low": ratio_low_C,
-        "time_ratio_high": ratio_high_C,
+        **_over_first("time_ratio", step_RC / tokens_C, seed),
         "evaluation_seconds": evaluation_C,
         "evaluation_tokens_per_second": tokens_C / evaluation_C,
+        "generation_seconds": np.median(generation_RC, axis=0) / GENERATED,
+        **_over_first("generation_ratio", generation_RC, seed),
     }
     machine = {"device": device_name(device), "threads": torch.get_num_threads()}
     return [
@@ -233,6 +254,13 @@ def orders(count: int, rounds: int, seed: int) -> NDArray[np.int64]:
     """Returns the order of the turns in each round, (rounds, count): a permutation a row."""
     generator = np.random.default_rng(seed)
     return np.array([generator.permutation(count) for _ in range(rounds)])
+
+
+def _over_first(name: str, times_RC: NDArray[np.float64], seed: int) -> dict[str, Any]:
+    """Returns the median ratio to the first configuration in the same round, and its interval."""
+    ratio_RC = times_RC / times_RC[:, :1]
+    low_C, high_C = median_interval(ratio_RC, seed)
+    return {name: np.median(ratio_RC, axis=0), f"{name}_low": low_C, f"{name}_high": high_C}
 
 
 def median_interval(

@@ -18,7 +18,7 @@ from moelaws.figures.draw import make, set_table
 from moelaws.files.parquet import write_parquet
 from moelaws.grids.expand import expand
 from moelaws.spec.model import DenseFFN, Model, Slices
-from moelaws.studies.sectional.arms import ARMS
+from moelaws.studies.sectional.arms import ARMS, CHUNKS, DIVIDED
 from moelaws.studies.sectional.derived.arms import (
     SMOOTH,
     TARGET,
@@ -31,6 +31,8 @@ from moelaws.studies.sectional.derived.load import cosine, matched, units
 from picture import assert_legible
 from sectional_case import RUNS, STUDY, TEXT, TIERS, Case
 
+MEASURED_TIMES = {"cost_falls_to_an_optimum", "sections_generate_faster"}
+SLICE_CHUNKS = ("slice_chunks", "rates_slice_chunks")
 SUPPORTED, REFUTED, OPEN = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.CANNOT_TELL
 
 
@@ -226,6 +228,17 @@ CASES = {
         ({"tier": "workstation", "steeper": {"d_model": -0.2, "context": 0.2}}, REFUTED),
         ({"tier": "workstation", "steeper": {"d_model": -0.2}}, OPEN),
     ],
+    "sections_generate_faster": [
+        ({"latency": dict.fromkeys(("slice_all", "slice_chunks", *CHUNKS), 0.8)}, SUPPORTED),
+        ({"latency": {"slice_all": 0.8, "slice_chunks": 0.8, "chunk": 1.2}}, REFUTED),
+        ({}, OPEN),
+        ({"latency": dict.fromkeys(("slice_all", *CHUNKS), 0.8), "absent": SLICE_CHUNKS}, OPEN),
+    ],
+    "experts_specialise": [
+        ({"drift": dict.fromkeys((*CHUNKS, *DIVIDED), -3.0)}, SUPPORTED),
+        ({"drift": dict.fromkeys((*CHUNKS, "both"), -3.0) | {"by_layer": 3.0}}, REFUTED),
+        ({"drift": dict.fromkeys((*CHUNKS, "both"), -3.0)}, OPEN),
+    ],
     "slices_learn_faster": [
         ({"pace": {"slice_all": 2.0, "slice_chunks": 2.0}}, SUPPORTED),
         ({"pace": {"slice_all": 2.0, "slice_chunks": 2.0, "shallow": 4.0}}, REFUTED),
@@ -299,7 +312,7 @@ def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds():
     assert "speed" in {figure.name for figure in STUDY.at_tier("gpu").figures}
 
 
-@pytest.mark.parametrize("claim", sorted(CASES.keys() - {"cost_falls_to_an_optimum"}))
+@pytest.mark.parametrize("claim", sorted(CASES.keys() - MEASURED_TIMES))
 def test_one_seed_alone_decides_nothing_about_losses(case, claim):
     """However large a difference is: nothing tells how much another seed would move it."""
     offset = {"slice_all": 0.5, "slice_chunks": -0.5, "position": 0.5}

@@ -10,7 +10,6 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
-from moelaws.laws.base import Mask
 from moelaws.studies.hyperparameters.derived.near_optimal import WORDS
 from moelaws.studies.hyperparameters.derived.noise import SEED, within_tolerance
 
@@ -71,18 +70,17 @@ def across_activation(inputs: Inputs) -> Evidence:
     if top["A"].nunique() < 2:
         return Evidence("one activation ratio was searched")
     C = float(top["C"].iloc[0])
-    laws = {x: [_law(draws, "moe", x, y) for y in ("coefficient", "exponent")] for x in WORDS}
-    measured_laws = {x: k[0] * C ** a[0] for x, (k, a) in laws.items()}
-    drawn_laws = {x: k[1] * C ** a[1] for x, (k, a) in laws.items()}
-    if not np.isfinite(list(measured_laws.values())).all():
+    predicted = {}  # by each law, as measured and then as drawn, (1 + B,)
+    for setting in WORDS:
+        (k, k_B), (a, a_B) = (_law(draws, "moe", setting, x) for x in ("coefficient", "exponent"))
+        predicted[setting] = np.append(k * C**a, k_B * C**a_B)
+    if not np.isfinite([values[0] for values in predicted.values()]).all():
         return Evidence(FEW_BUDGETS)
-    inside, decides = [], []
-    for _, rows in top.groupby("A"):
-        near = rows["near"].to_numpy(bool)
-        inside.append(bool(_steps_away(rows, near[None], measured_laws) <= 0.5))
-        decides.append(_interval_of_steps(rows, near, drawn_laws))
+    steps = [_steps_away(rows, predicted) for _, rows in top.groupby("A")]
+    inside = [away[0] <= 0.5 for away in steps]
     A = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
     measured = f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {A})"
+    decides = [percentile_interval(away[1:], LEVEL) for away in steps]
     return Evidence(measured, float(np.mean(inside)), decides=decides)
 
 
@@ -137,35 +135,25 @@ def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[flo
     return value, noisy.to_numpy(float)
 
 
-def _interval_of_steps(
-    rows: pd.DataFrame, near: Mask, laws: Mapping[str, Array]
-) -> tuple[float, float]:
-    """Returns the interval of the distance of the drawn ``laws`` from near-optimal ``rows``.
+def _steps_away(rows: pd.DataFrame, laws: Mapping[str, Array]) -> Array:
+    """Returns the distance (1 + B,) of laws from near-optimal ``rows`` in steps; 0 among them.
 
-    It is unknown where the near-optimal runs reach from one end of the values tried to the other:
-    there no law could miss them.
+    The setting that is farther away counts. Draws add the seeds' spread to the losses. They are
+    unknown where near-optimal runs reach from one end of the values tried to the other: there no
+    law could miss them.
     """
-    draws = min(map(len, laws.values()))
-    if any(rows.loc[near, x].agg(["min", "max"]).equals(rows[x].agg(["min", "max"])) for x in laws):
-        return float("nan"), float("nan")
-    noise = np.random.default_rng(SEED).standard_normal((draws, len(rows)))
-    noisy = rows["L"].to_numpy(float) + float(rows["seed_sd"].iloc[0]) * noise
-    steps = _steps_away(rows, within_tolerance(rows.reset_index(drop=True), noisy), laws)
-    return percentile_interval(steps, LEVEL)
-
-
-def _steps_away(rows: pd.DataFrame, near: Mask, laws: Mapping[str, Array | float]) -> Array:
-    """Returns the distance of each draw's law from its ``near`` rows (B, n) in steps, (B,).
-
-    It is 0 among them, and that of the setting that is farther away.
-    """
-    away = []
-    for setting, value in laws.items():
-        logs = np.log(rows[setting].to_numpy(float))
-        low = np.where(near, logs, np.inf).min(axis=1) - np.log(value)
-        high = np.log(value) - np.where(near, logs, -np.inf).max(axis=1)
-        away.append(np.maximum(0.0, np.maximum(low, high)) / np.median(np.diff(np.unique(logs))))
-    return np.max(away, axis=0)
+    rows, away = rows.reset_index(drop=True), []
+    noise = np.random.default_rng(SEED).standard_normal((len(laws["lr"]), len(rows)))
+    noise[0] = 0
+    near = within_tolerance(rows, rows["L"].to_numpy(float) + rows["seed_sd"].iloc[0] * noise)
+    for setting, values in laws.items():
+        logs, law = np.log(rows[setting].to_numpy(float)), np.log(values)
+        low, high = (np.where(near, logs, end).T for end in (np.inf, -np.inf))
+        beyond = np.maximum(low.min(axis=0) - law, law - high.max(axis=0))
+        away.append(np.maximum(0.0, beyond) / np.median(np.diff(np.unique(logs))))
+        if np.ptp(logs[near[0]]) == np.ptp(logs):
+            away[-1][1:] = np.nan
+    return np.asarray(np.max(away, axis=0))
 
 
 def _interval(low: float, high: float) -> str:

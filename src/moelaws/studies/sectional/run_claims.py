@@ -22,8 +22,12 @@ from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
 from moelaws.studies.sectional.arms import (
     ARMS,
+    BALANCED,
+    CHUNKS,
     CONVENTIONAL,
     DENSE,
+    DIVIDED,
+    LEARNED,
     LEVEL,
     SHALLOW,
     SIZE,
@@ -36,9 +40,8 @@ from moelaws.studies.sectional.derived.speeds import of_widths
 Interval = tuple[float, float]
 Size = tuple[int, ...]  # width, sequence length and tokens
 Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
+SECTIONS = (*SLICES, *CHUNKS)
 OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
-LEARNED, BALANCED = "chunk", "top2"  # a router without a balance loss, and one with it
-CHUNKS = ("position", LEARNED)
 UNKNOWN: Interval = (math.nan, math.nan)
 
 
@@ -97,15 +100,10 @@ def balanced(inputs: Inputs) -> Evidence:
     cv = load.groupby([*SIZE[:2], "seed", "arm"])["cv"].mean().unstack("arm")
     if not {LEARNED, BALANCED} <= set(cv.columns) or not len(cv := cv[(cv > 0).all(axis=1)]):
         return Evidence("no seed completed both with and without a balance loss")
-    sizes = (cv[LEARNED] / cv[BALANCED]).map(math.log).groupby(SIZE[:2])
-    freedom = len(cv) - sizes.ngroups
-    squares = float((sizes.var(ddof=0) * sizes.size()).sum())
-    sd = math.sqrt(squares / freedom) if freedom else math.nan
+    logs = (cv[LEARNED] / cv[BALANCED]).map(math.log)
     ratios = {
-        (LEARNED, f"{ARMS[LEARNED]} over {ARMS[BALANCED]} (d = {d}, {n} positions)"): Estimate(
-            float(logs.mean()), sd / math.sqrt(len(logs)), freedom
-        )
-        for (d, n), logs in sizes
+        (LEARNED, f"{ARMS[LEARNED]} over {ARMS[BALANCED]} (d = {d}, {n} positions)"): ratio
+        for (d, n), ratio in _pooled(logs, SIZE[:2])
     }
     evidence = _of(ratios, (LEARNED,), "of the variation with a balance loss", logarithms=True)
     words = (
@@ -153,6 +151,43 @@ def cost_has_an_optimum(inputs: Inputs) -> Evidence:
         unit="of the time with one slice",
         decides=intervals,
     )
+
+
+def generates_faster(inputs: Inputs) -> Evidence:
+    """Returns the time to generate a token by each way to make sections over the mixture's.
+
+    Slices have the middle one of the numbers tried, so that none is chosen by its time.
+    """
+    table = inputs.derived("speeds").dropna(subset=["latency_ratio"])
+    shown: dict[Key, tuple[float, Interval]] = {}
+    for (arm, *size), rows in table.groupby(["sweep", *SIZE[:2]]):
+        if arm in SECTIONS:
+            E = np.unique(rows["E"])
+            row = rows[rows["E"] == E[len(E) // 2]].iloc[0]
+            words = f"{ARMS[arm]} (d = {size[0]}, {size[1]} positions)"
+            shown[arm, words] = row["latency_ratio"], (row["latency_low"], row["latency_high"])
+    if not shown:
+        return Evidence("the time to generate a token was not measured beside the top-2 mixture")
+    return _shown(shown, SECTIONS, "of the top-2 mixture's time for a token")
+
+
+def specialise(inputs: Inputs) -> Evidence:
+    """Returns how the similarity of experts' weights changes from the first kept step to the end.
+
+    It is that of matched hidden units, the mean over layers.
+    """
+    table = inputs.derived("similarity")
+    table = table[table["arm"].isin((*CHUNKS, *DIVIDED))]
+    cells = ["arm", "n_dense_layers", *SIZE[:2]]
+    runs = table.groupby([*cells, "run_id", "step"])["matched"].mean().groupby([*cells, "run_id"])
+    change = (runs.last() - runs.first())[runs.size() > 1]
+    if not len(change):
+        return Evidence("no run keeps weights at steps on the way")
+    changes = {
+        (arm, f"{ARMS[arm]}, {dense} dense layers (d = {d}, {n} positions)"): value
+        for (arm, dense, d, n), value in _pooled(change, cells)
+    }
+    return _of(changes, (*CHUNKS, *DIVIDED), "of the cosine of matched units")
 
 
 def larger_carry_more(inputs: Inputs) -> Evidence:
@@ -223,6 +258,16 @@ def contrast(rows: pd.DataFrame, weights: Array) -> Estimate:
     )
 
 
+def _pooled(values: pd.Series, by: list[str]) -> Iterator[tuple[Any, Estimate]]:
+    """Yields each cell's mean, with an error by the spread within cells, which is pooled."""
+    cells = values.groupby(by)
+    freedom = len(values) - cells.ngroups
+    squares = float(np.square(values - cells.transform("mean")).sum())
+    sd = math.sqrt(squares / freedom) if freedom else math.nan
+    for key, own in cells:
+        yield key, Estimate(float(own.mean()), sd / math.sqrt(len(own)), freedom)
+
+
 def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Array]]:
     """Yields each size and reading with its rows and the weights of L in the slope over log2 E."""
     for size, rows in _by_size(table):
@@ -284,6 +329,12 @@ def _of(
         ends = [value, *t_interval(value, se, freedom, level)]
         value, low, high = np.exp(ends).tolist() if logarithms else ends
         shown[key] = value, (low, high)
+    return _shown(shown, expected, unit)
+
+
+def _shown(
+    shown: Mapping[Key, tuple[float, Interval]], expected: Iterable[str], unit: str
+) -> Evidence:
     words = "; ".join(f"{key[1]}: {x:.3f} {_ends(*ends)}" for key, (x, ends) in shown.items())
     value, (low, high) = max(shown.values(), key=lambda number: number[0])
     unseen = set(expected) - {key for key, _ in shown}

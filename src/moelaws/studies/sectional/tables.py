@@ -169,13 +169,19 @@ def speed(inputs: Inputs) -> Tabular:
             "time over dense": table["ratio"],
             "low": table["low"],
             "high": table["high"],
+            "generated (ms)": table["generation_seconds"] * 1e3,
+            "generated over top-2": table["latency_ratio"],
+            "from": table["latency_low"],
+            "to": table["latency_high"],
             "state (MB)": table["state_bytes"] / 1e6,
             "activations (MB)": table["activation_bytes"] / 1e6,
         }
     )
     note = (
         f"Measured on: {', '.join(sorted(set(table['device'])))}. Intervals (at least 90 %) come "
-        "from those of two medians over rounds. At equal widths, times are over those of one slice."
+        "from those of two medians over rounds. At equal widths times are over those of one slice. "
+        "Generated is the time of a token at the end of one sequence; no keys and values are kept, "
+        "so that the whole context is computed again. Over top-2 it has an interval (from, to)."
     )
     return Tabular(frame, notes=[note])
 

@@ -96,8 +96,7 @@ def tried_everywhere(search: pd.DataFrame, within: Sequence[str]) -> pd.DataFram
         places = cells.groupby([*groups, setting])["cell"].transform("nunique")
         kept &= (places == cells.groupby(groups)["cell"].transform("nunique")).to_numpy()
     chosen = search[kept]
-    near = near_optimal(chosen, SETTINGS, GROUPS) if len(chosen) else []
-    return chosen.assign(near=np.asarray(near, int))
+    return chosen.assign(near=near_optimal(chosen, SETTINGS, GROUPS).astype(int))
 
 
 def within_tolerance(search: pd.DataFrame, L: Array) -> Mask:

@@ -1,8 +1,8 @@
-"""How the experts of each run were used, and how alike they are at the end of training.
+"""How the experts of each run were used, and how alike they are over training.
 
 ``load`` says how evenly experts were used, by layer, over training and on held-out text;
 ``fractions`` what fraction of the held-out tokens each expert got; ``similarity`` how alike the
-weights of a layer's experts are (sec 5.3.4).
+weights of a layer's experts are, at each step that was kept (sec 5.3.4).
 
 Shapes: E experts, R layers of all runs or windows of one run, U hidden units of an expert, X
 weights of a unit (3 d of SwiGLU).
@@ -10,6 +10,7 @@ weights of a unit (3 d of SwiGLU).
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -92,22 +93,31 @@ def fractions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
 @table(
     Column("arm", "string", "1", "sweep of the grid that names the architecture"),
     *of_runs("run_id", "d_model", "context", "n_dense_layers"),
+    Column("step", "int", "steps", "optimizer steps behind the weights"),
     Column("layer", "int", "1", "transformer block, from 0"),
     Column("cosine", "float", "1", "of two experts' weights, mean over pairs"),
     Column("matched", "float", "1", "of a unit and the most similar unit of another expert, mean"),
     Column("random", "float", "1", "the same of normal random weights of the same shape"),
 )
 def similarity(inputs: Inputs) -> Iterator[dict[Any, Any]]:
-    """Yields a row for each run with routed experts and each of its layers that has them."""
+    """Yields a row for each run with routed experts, kept step and layer that has them."""
     for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
-        weights = inputs.weights(str(run["run_id"]))
-        for name in sorted(weights):
-            if not (match := _LAYER.fullmatch(name)):
-                continue
-            units_EUX = units(weights, name.removesuffix("w_gate_up"))
-            normal = np.random.default_rng(SEED).normal(size=units_EUX.shape)
-            own = {"cosine": cosine(units_EUX), "matched": matched(units_EUX)}
-            yield {**run, "layer": int(match[1]), **own, "random": matched(normal)}
+        run_id = str(run["run_id"])
+        for step in (*inputs.kept_steps(run_id), None):
+            weights = inputs.weights(run_id, step)
+            after = {"step": run["steps"] if step is None else step}
+            for name in sorted(weights):
+                if match := _LAYER.fullmatch(name):
+                    units_EUX = units(weights, name.removesuffix("w_gate_up"))
+                    own = {"cosine": cosine(units_EUX), "matched": matched(units_EUX)}
+                    own |= {"random": _random(units_EUX.shape)}
+                    yield {**run, **after, "layer": int(match[1]), **own}
+
+
+@cache
+def _random(shape: tuple[int, ...]) -> float:
+    """Returns how similar the units of random weights of a shape (E, U, X) are."""
+    return matched(np.random.default_rng(SEED).normal(size=shape))
 
 
 def _mixtures(inputs: Inputs, arm: str) -> pd.DataFrame:

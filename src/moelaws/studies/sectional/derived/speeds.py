@@ -15,10 +15,11 @@ from moelaws.accounting.flops import TRAINING, forward_terms
 from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
-from moelaws.studies.sectional.arms import DENSE, RATES, SLICES, WIDTHS
+from moelaws.studies.sectional.arms import BALANCED, DENSE, RATES, SLICES, WIDTHS
 from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 from moelaws.tables.column import Column, estimated
 
+_LATENCY = "time to generate a token of one sequence over that of the top-2 mixture of the size"
 _BASE = "the dense model of the size, or of one slice at equal widths"
 READINGS: dict[str, SlicePositions] = dict(zip(SLICES, ("all", "chunks"), strict=True))
 _ONE = "over that of one slice"
@@ -31,6 +32,8 @@ _ONE = "over that of one slice"
     Column("tokens_per_second", "float", "tokens/s", "of training, in the median step"),
     Column("evaluation_tokens_per_second", "float", "tokens/s", "of the forward pass alone"),
     *estimated("ratio", "1", f"time a token over that of {_BASE}", ""),
+    Column("generation_seconds", "float", "s", "to generate a token, the context computed again"),
+    *estimated("latency_ratio", "1", _LATENCY, "latency"),
     Column("state_bytes", "float", "bytes", "weights, gradients and both moments"),
     Column("activation_bytes", "float", "bytes", "that wait for the backward pass of a step"),
     Column("device", "string", "1", "what it was measured on"),
@@ -42,16 +45,26 @@ def speeds(inputs: Inputs) -> Iterator[dict[str, Any]]:
     speeds["flops_per_token"] = speeds["C_leverage"] / speeds["D"]
     one_slice = speeds["sweep"].isin(WIDTHS.values()) & (speeds["E"] == 1)
     bases = {_alike(row): row for row in records(speeds[one_slice | (speeds["sweep"] == DENSE)])}
+    mixtures = {_alike(row): row for row in records(speeds[speeds["sweep"] == BALANCED])}
     for row in records(speeds):
-        base = bases.get(_alike(row))
-        if base is None:
-            continue
-        # Both times are over that of the first architecture in the same round. The interval of
-        # their ratio is wide: its ends are the least and the largest that both intervals allow.
-        low = row["time_ratio_low"] / base["time_ratio_high"]
-        high = row["time_ratio_high"] / base["time_ratio_low"]
-        low, high = (1.0, 1.0) if base["run_id"] == row["run_id"] else (low, high)
-        yield {**row, "ratio": row["time_ratio"] / base["time_ratio"], "low": low, "high": high}
+        if base := bases.get(_alike(row)):
+            own = dict(zip(("ratio", "low", "high"), _over(row, base, "time_ratio"), strict=True))
+            if mixture := mixtures.get(_alike(row)):
+                ends = _over(row, mixture, "generation_ratio")
+                own |= zip(("latency_ratio", "latency_low", "latency_high"), ends, strict=True)
+            yield {**row, **own}
+
+
+def _over(row: Mapping[Any, Any], base: Mapping[Any, Any], name: str) -> tuple[float, float, float]:
+    """Returns the ratio of two times and its interval, which is wide.
+
+    Both times are over that of the first architecture in the same round. The ends are the least and
+    the largest that both intervals allow.
+    """
+    if base["run_id"] == row["run_id"]:
+        return 1.0, 1.0, 1.0
+    low, high = f"{name}_low", f"{name}_high"
+    return row[name] / base[name], row[low] / base[high], row[high] / base[low]
 
 
 def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:

@@ -222,37 +222,43 @@ def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
 
 
 def speed(inputs: Inputs) -> Sheet:
-    """Draws the time of each arm at every size (a), and its memory at the widest (b)."""
+    """Draws the time of each arm to train and to generate a token at every size (a, b).
+
+    Its memory is that of the widest (c).
+    """
     table = inputs.derived("speeds").rename(columns={"sweep": "arm"})
     table, names = _named(table[table["arm"].isin(ARMS)])
     table = table.assign(y=[-names.index(name) for name in table["name"]])
-    sheet = Sheet(style.DOUBLE, 3.6, 2)
-    times, memory = sheet.panels
-    _times(times, table)
+    sheet = Sheet(style.DOUBLE, 3.6, 3)
+    times, latencies, memory = sheet.panels
+    _times(times, table, "ratio", "low", "high")
+    times.ax.set_xlabel("time a token trained\nover the dense model's")
+    _times(latencies, table, "latency_ratio", "latency_low", "latency_high")
+    latencies.ax.set_xlabel("time a token generated\nover the top-2 mixture's")
     times.ax.set_yticks(-np.arange(len(names)), names)
     shown = widest(table)
     _memory(memory, shown)
-    memory.ax.set_ylim(times.ax.get_ylim())
-    memory.ax.set_yticks(-np.arange(len(names)), [""] * len(names))
+    for panel in (latencies, memory):
+        panel.ax.set_ylim(times.ax.get_ylim())
+        panel.ax.set_yticks(-np.arange(len(names)), [""] * len(names))
     if len(shown):
         memory.ax.set_title(size_title(memory, shown), loc="left")
     return sheet
 
 
-def _times(panel: Panel, table: pd.DataFrame) -> None:
+def _times(panel: Panel, table: pd.DataFrame, value: str, low: str, high: str) -> None:
     sizes = [rows for _, rows in table.groupby(SIZE[:2])]
     for place, (mark, rows) in enumerate(zip(cycle(MARKS), sizes, strict=False)):
         shift = 0.25 * ((len(sizes) - 1) / 2 - place)  # one below the other
         for _, row in rows.iterrows():
             y, colour = row["y"] + shift, LOOKS[row["arm"]]
-            ends = {"low": [row["low"]], "high": [row["high"]]}
+            ends = {"low": [row[low]], "high": [row[high]]}
             series = f"{row['name']}, {size_name(rows)}"
-            panel.sheet.record(panel.name, series, x=[y], y=[row["ratio"]], **ends)
-            panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.0)
-            panel.ax.plot(row["ratio"], y, mark, color=colour, markersize=3.5)
+            panel.sheet.record(panel.name, series, x=[y], y=[row[value]], **ends)
+            panel.ax.plot([row[low], row[high]], [y, y], color=colour, linewidth=1.0)
+            panel.ax.plot(row[value], y, mark, color=colour, markersize=3.5)
         panel.ax.plot([], [], mark, color=style.GREY, markersize=3.5, label=size_name(rows))
     panel.ax.axvline(1, color=style.INK, linewidth=0.8)
-    panel.ax.set_xlabel("time a token over the dense model's")
     if len(sizes) > 1:
         panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), fontsize=6)
 
@@ -264,5 +270,5 @@ def _memory(panel: Panel, table: pd.DataFrame) -> None:
         panel.sheet.record(panel.name, label, x=y, y=megabytes)
         panel.ax.barh(y, megabytes, left=left, color=colour, label=label, height=0.7)
         left = left + megabytes
-    panel.ax.set_xlabel("memory of a step (MB)")
+    panel.ax.set_xlabel("memory of a\nstep (MB)")
     panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), fontsize=6)

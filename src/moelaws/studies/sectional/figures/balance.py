@@ -115,24 +115,26 @@ def _without_experts(sheet: Sheet) -> Sheet:
 
 
 def similarity(inputs: Inputs) -> Sheet:
-    """Draws the cosine (a) and that of matched units beside random ones (b), means over seeds."""
+    """Draws the cosine (a) and that of matched units beside random ones (b) over training.
+
+    Both are means over layers and seeds.
+    """
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     plain, units = sheet.panels
     table = middle(widest(inputs.derived("similarity")))
     if not len(table):
         return _without_experts(sheet)
     for arm, own in _arms(table):
-        means: pd.DataFrame = own.groupby("layer").mean(numeric_only=True)
-        layers, colour, name = means.index.to_numpy(float), LOOKS[arm], name_of(own.iloc[0])
-        plain.line(arm, layers, means["cosine"], color=colour, marker="o", label=name)
-        units.line(arm, layers, means["matched"], color=colour, marker="o", label=name)
+        means: pd.DataFrame = own.groupby("step").mean(numeric_only=True)
+        steps, colour, name = means.index.to_numpy(float), LOOKS[arm], name_of(own.iloc[0])
+        plain.line(arm, steps, means["cosine"], color=colour, marker="o", label=name)
+        units.line(arm, steps, means["matched"], color=colour, marker="o", label=name)
         pale: dict[str, Any] = {"color": colour, "alpha": PALE, "linestyle": "--"}
-        units.line(f"{arm}, random", layers, means["random"], **pale, linewidth=0.8)
+        units.line(f"{arm}, random", steps, means["random"], **pale, linewidth=0.8)
     plain.ax.set_ylabel("cosine of two experts' weights")
     units.ax.set_ylabel("cosine of matched hidden units")
     for panel in sheet.panels:
-        panel.ax.set_xlabel("block, from 0")
+        panel.ax.set_xlabel("training steps")
         panel.ax.set_title(size_title(panel, table), loc="left")
-        style.fixed_ticks(panel.ax.xaxis, sorted(set(table["layer"])))
     units.legend()
     return sheet
