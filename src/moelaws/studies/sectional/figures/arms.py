@@ -271,4 +271,4 @@ def _memory(panel: Panel, table: pd.DataFrame) -> None:
         panel.ax.barh(y, megabytes, left=left, color=colour, label=label, height=0.7)
         left = left + megabytes
     panel.ax.set_xlabel("memory of a\nstep (MB)")
-    panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), fontsize=6)
+    panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.06), fontsize=6)
