@@ -172,10 +172,7 @@ def generates_faster(inputs: Inputs) -> Evidence:
 
 
 def specialise(inputs: Inputs) -> Evidence:
-    """Returns how the similarity of experts' weights changes from the first kept step to the end.
-
-    It is that of matched hidden units, the mean over layers.
-    """
+    """Returns how the cosine of experts' matched units changes from the first kept step on."""
     table = inputs.derived("similarity")
     table = table[table["arm"].isin((*CHUNKS, *DIVIDED))]
     cells = ["arm", "n_dense_layers", *SIZE[:2]]

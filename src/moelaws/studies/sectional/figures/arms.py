@@ -222,10 +222,7 @@ def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
 
 
 def speed(inputs: Inputs) -> Sheet:
-    """Draws the time of each arm to train and to generate a token at every size (a, b).
-
-    Its memory is that of the widest (c).
-    """
+    """Draws the time of each arm to train (a) and generate (b) a token, and the memory (c)."""
     table = inputs.derived("speeds").rename(columns={"sweep": "arm"})
     table, names = _named(table[table["arm"].isin(ARMS)])
     table = table.assign(y=[-names.index(name) for name in table["name"]])

@@ -115,10 +115,7 @@ def _without_experts(sheet: Sheet) -> Sheet:
 
 
 def similarity(inputs: Inputs) -> Sheet:
-    """Draws the cosine (a) and that of matched units beside random ones (b) over training.
-
-    Both are means over layers and seeds.
-    """
+    """Draws the mean cosine (a) and that of matched units beside random ones (b) over training."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     plain, units = sheet.panels
     table = middle(widest(inputs.derived("similarity")))
