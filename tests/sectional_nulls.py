@@ -118,6 +118,7 @@ class Drawn:
         runs = grid(self.tier).set_index("run_id")
         rows = runs.loc[[run.run_id for run in architectures(GRIDS[self.tier])]].reset_index()
         rows["sweep"] = rows["sweep"].str.split(",").str[0].str.removeprefix(RATES)
+        rows["arm"] = rows["sweep"]  # the first run of an architecture is one of its rates
         made = rows[["run_id"]].copy()
         means = [self.effects.time(row) for row in rows.to_dict("records")]
         for name in ("time", "generation"):

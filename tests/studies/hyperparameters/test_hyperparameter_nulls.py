@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,17 +52,20 @@ def kept(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 
 def judged(claim: str, frame: pd.DataFrame) -> str:
     inputs = Inputs(frame=frame)
-    made = {"near_optimal": near_optimal.derive(inputs), "best_sizes": sizes.derive(inputs)}
-    stub = SimpleNamespace(derived=made.__getitem__)
-    made |= {"noise": noise.derive(stub), "trends": noise.derive(stub, common=["kind"])}
-    made |= {"ratios": noise.derive(stub, common=[])}
+    make = {
+        "near_optimal": lambda: near_optimal.derive(inputs),
+        "best_sizes": lambda: sizes.derive(inputs),
+        "noise": lambda: noise.derive(stub),
+        "trends": lambda: noise.derive(stub, common=["kind"]),
+        "ratios": lambda: noise.derive(stub, common=[]),
+    }
 
     def fitted(name: str):
-        spec = STUDY.fit(name)
-        spec = spec.model_copy(update={"bootstrap": 0})
-        return fit(laws.fittable(spec.law), made["best_sizes"], spec)
+        spec = STUDY.fit(name).model_copy(update={"bootstrap": 0})
+        return fit(laws.fittable(spec.law), stub.derived("best_sizes"), spec)
 
-    stub.fit, entry = fitted, CLAIMS[claim]
+    stub = SimpleNamespace(derived=cache(lambda name: make[name]()), fit=fitted)
+    entry = CLAIMS[claim]
     evidence = resolve(STUDY.home, entry.code)(stub, **entry.arguments)
     return str(verdict(evidence.intervals, entry.expect.above, entry.expect.below))
 

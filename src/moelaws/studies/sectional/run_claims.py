@@ -33,6 +33,7 @@ from moelaws.studies.sectional.arms import (
     SIZE,
     SLICES,
     WIDTHS,
+    middle,
 )
 from moelaws.studies.sectional.derived.arms import TARGET
 from moelaws.studies.sectional.derived.speeds import of_widths
@@ -173,16 +174,16 @@ def generates_faster(inputs: Inputs) -> Evidence:
 
 def specialise(inputs: Inputs) -> Evidence:
     """Returns how the cosine of experts' matched units changes from the first kept step on."""
-    table = inputs.derived("similarity")
+    table = middle(inputs.derived("similarity"))
     table = table[table["arm"].isin((*CHUNKS, *DIVIDED))]
-    cells = ["arm", "n_dense_layers", *SIZE[:2]]
+    cells = ["arm", *SIZE[:2]]
     runs = table.groupby([*cells, "run_id", "step"])["matched"].mean().groupby([*cells, "run_id"])
     change = (runs.last() - runs.first())[runs.size() > 1]
     if not len(change):
         return Evidence("no run keeps weights at steps on the way")
     changes = {
-        (arm, f"{ARMS[arm]}, {dense} dense layers (d = {d}, {n} positions)"): value
-        for (arm, dense, d, n), value in _pooled(change, cells)
+        (arm, f"{ARMS[arm]} (d = {d}, {n} positions)"): value
+        for (arm, d, n), value in _pooled(change, cells)
     }
     return _of(changes, (*CHUNKS, *DIVIDED), "of the cosine of matched units")
 
