@@ -4,7 +4,7 @@ The noise is that of the published runs of the tier workstation, and of the demo
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -139,10 +139,12 @@ def judge(claim: str, inputs: Drawn) -> str:
     return str(verdict(evidence.intervals, entry.expect.above, entry.expect.below))
 
 
-def counts(claim: str, tier: str, effects: Effects, tables: int = 100) -> Counter[str]:
-    """Returns how often the rule gives each verdict."""
+def supported(
+    claims: Sequence[str], tier: str, effects: Effects, tables: int = 100
+) -> Counter[str]:
+    """Returns in how many tables each claim is supported."""
     drawn = (Drawn(tier, effects, np.random.default_rng(seed)) for seed in range(tables))
-    return Counter(judge(claim, one) for one in drawn)
+    return Counter(c for one in drawn for c in claims if judge(c, one) == "supported")
 
 
 def is_slice(row: Row) -> bool:
