@@ -82,7 +82,7 @@ PAPER, WORKSTATION = published(1e19, noise=0.003), replace(DEMO, C0=1e12, noise=
 TOP = constant(DEMO, 8e-2, 800)  # a rate that was tried at the least budget alone
 FLAT = replace(constant(DEMO, 2e-2, 800), curvature=0.0)
 # Trends are not tried on shuffled losses: their intervals know the noise of seeds alone, and a best
-# rate that jumps at random between three budgets falls in 13 of 100 tables (docs/hyperparameters.md).
+# rate that jumps between three budgets falls in 13 of 100 tables (docs/hyperparameters.md).
 NULLS = [
     ("lr_falls", "demo", TOP, kept),
     ("lr_falls", "demo", FLAT, kept),
