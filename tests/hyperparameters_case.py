@@ -78,7 +78,7 @@ def _loss(row: pd.Series, truth: Truth) -> float:
     laws = {"lr": truth.lr, "batch_tokens": truth.batch_tokens}
     bowls = [(row[name], *law[kind]) for name, law in laws.items()]
     if "sizes" in row["sweep"]:
-        bowls = [(row["C_leverage"] / row["D"], *truth.M[kind])]
+        bowls = [(row["C_leverage_no_router"] / row["D"], *truth.M[kind])]
     for value, centre, exponent in bowls:
         best = centre * (row["C"] / truth.C0) ** exponent
         L += truth.curvature * np.log(value / best) ** 2

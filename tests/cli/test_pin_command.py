@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from command_line import printed
+from command_line import call, printed
 from hyperparameters_case import DEMO, table, write_case
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
@@ -18,10 +18,13 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Chosen
 from moelaws.spec.hyperparameters import choice_of, read_pinned
 from moelaws.spec.project import load_project
+from moelaws.tables.parquet import read_study, write_table
+from moelaws.tables.schema import COLUMNS
 from repository import REPOSITORY
 
 STUDY = "hyperparameters"
-FILE = Path("config/hyperparameters/demo.yaml")
+OLD = Path("config/hyperparameters/demo.yaml")
+FILE = Path("config/hyperparameters/demo-gates-over-all.yaml")  # the paper's gates, as searched
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, case):
     assert "new" in printed
     assert "old" not in printed
     law = read_fit(case.fits["lr"]).parts[0]
-    pinned = read_pinned("demo")
+    pinned = read_pinned("demo", gates="all")
     assert pinned.lr.exponent == pytest.approx(law.params["exponent"].estimate, rel=1e-5)
     assert pinned.lr.coefficient_interval[0] == pytest.approx(
         law.params["coefficient"].low, rel=1e-5
@@ -94,7 +97,7 @@ def test_grids_follow_it(project):
     before, runs = rates()
     pin()
     after, again = rates()
-    pinned = read_pinned("demo")
+    pinned = read_pinned("demo", gates="all")
     for C, (lr, batch) in after.items():
         assert lr == pytest.approx(pinned.lr.at(C), rel=1e-4)
         assert abs(batch - pinned.batch_tokens.at(C)) <= 64  # half a sequence
@@ -103,6 +106,42 @@ def test_grids_follow_it(project):
         {r["run_id"] for r in every if "sizes" not in r["sweep"]} for every in (runs, again)
     ]
     assert searched[0] == searched[1]  # the search does not depend on what it finds
+
+
+def searched_with(path, gates):
+    """Writes into the search's table that its mixtures have such gates."""
+    frame = read_study(path)
+    moe = frame["kind"] == "moe"
+    write_table(frame.assign(gates=gates).where(moe, frame), COLUMNS, path, {"study": STUDY})
+
+
+def test_pins_of_both_gates_stand_side_by_side(project):
+    pin()
+    first = FILE.read_text()
+    searched_with(project.table(STUDY), "selected")
+    pin()
+    assert FILE.read_text() == first
+    assert read_pinned("demo").provenance.gates == "selected"
+    assert read_pinned("demo", gates="all").provenance.gates == "all"
+    assert OLD.exists()
+
+
+def test_a_search_of_both_gates_is_refused(project):
+    n = len(read_study(project.table(STUDY)))
+    searched_with(project.table(STUDY), (["all", "selected"] * n)[:n])
+    with pytest.raises(UserError, match="two kinds of gates"):
+        pin()
+
+
+def test_a_grid_says_that_its_rates_were_searched_with_other_gates(project):
+    searched_with(project.table(STUDY), "selected")
+    pin()
+    said = call("grid", STUDY).stderr
+    assert "gates are a softmax over all experts, but" in said
+    assert "demo.yaml, whose search had gates over selected experts" in said
+    searched_with(project.table(STUDY), "all")
+    pin()
+    assert "but learning rates" not in call("grid", STUDY).stderr
 
 
 def change(path, **values):
@@ -137,7 +176,7 @@ def test_one_batch_at_all_budgets_is_a_flat_law_and_said_to_be(project, tmp_path
         copy(flat.fits[name], project.fit(STUDY, name))
     copy(flat.derived["near_optimal"], project.derived(STUDY, "near_optimal"))
     pin()
-    pinned = read_pinned("demo")
+    pinned = read_pinned("demo", gates="all")
     assert (pinned.batch_tokens.coefficient, pinned.batch_tokens.exponent) == (512, 0)
     assert any("one value is best at all budgets" in note for note in pinned.provenance.notes)
     assert any("the best batch is the lowest tried" in note for note in pinned.provenance.notes)

@@ -13,7 +13,11 @@ from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.files.parquet import read_origin
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import read_fit
+from moelaws.grids.expand import expand
+from moelaws.grids.text import CorpusChoice
 from moelaws.records.runs import all_records
+from moelaws.spec.corpus import Corpus
+from moelaws.spec.hyperparameters import GATES, Choice, read_pinned
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.derived.arms import arms
 from moelaws.tables.parquet import read_study
@@ -58,6 +62,42 @@ def test_the_page_names_the_code_that_trained_the_runs(study):
     counts = Counter({row[:2]: int(row[place]) for row in rows})
     made = [record.provenance for record in all_records(results)]
     assert Counter((one["commit"], one["code"]) for one in made) == counts
+
+
+# What the workstation's grids had when the published runs were trained: settings, count of FLOPs.
+OLD = {
+    "leverage": ({"normalize_top_k": True}, "leverage"),
+    "hyperparameters": ({"normalize_top_k": True}, "sparsity"),
+}
+
+
+def grid_of(name):
+    """The workstation's grid of a study as the page says that its published runs have it."""
+    grid = load_study(name, REPOSITORY).grids["workstation"]
+    if name not in OLD:
+        return grid
+    settings, convention = OLD[name]
+    derive = grid.derive
+    steps = derive.steps.model_copy(update={"convention": convention})
+    return grid.model_copy(
+        update={
+            "settings": grid.settings.model_copy(update=settings),
+            "derive": derive.model_copy(update={"steps": steps}),
+        }
+    )
+
+
+def test_every_published_run_is_one_of_its_grid(study):
+    """Of today's grid, or of the one with the old gates, which the page marks."""
+    name, results = study
+    records = list(all_records(results))
+    corpus = Corpus(**records[0].config["corpus"])
+    pins = (read_pinned("workstation", REPOSITORY, gates) for gates in GATES)
+    choice = CorpusChoice(source=corpus.source, validation=corpus.validation, seed=corpus.seed)
+    runs = expand(grid_of(name), choice, name, choice=Choice("auto", tuple(filter(None, pins))))
+    assert {record.run_id for record in records} <= {run.run_id for run in runs}
+    page = (EVIDENCE / "README.md").read_text()
+    assert "**The runs of `leverage` and of the\nsearch rest on old gates**" in page
 
 
 @pytest.mark.parametrize("study", ["sectional"], indirect=True)

@@ -131,12 +131,57 @@ POINT = {"C": 1e8, "context": 128}
 
 
 def rate(rule, source, pinned=PINNED):
-    return learning_rate(POINT, settled("lr", rule, Choice(source, pinned)))
+    return learning_rate(POINT, settled("lr", rule, Choice(source, (pinned,) if pinned else ())))
+
+
+OF_ALL = PINNED.model_copy(
+    update={
+        "lr": PINNED.lr.model_copy(update={"coefficient": 8.0}),
+        "provenance": PINNED.provenance.model_copy(update={"gates": "all"}),
+    }
+)
+
+
+def test_each_kind_of_gates_follows_the_laws_that_were_searched_with_it():
+    """Those of the other kind serve where there are no others, and that is said."""
+    of_selected, of_all = 4 * 1e8**-0.25, 8 * 1e8**-0.25
+
+    def rate(gates, *pinned):
+        choice = Choice("auto", pinned)
+        return learning_rate(POINT, settled("lr", BARE, choice, gates)), choice.borrowed(gates)
+
+    assert rate("all", PINNED, OF_ALL) == (pytest.approx(of_all, rel=1e-5), "")
+    assert rate("selected", PINNED, OF_ALL) == (pytest.approx(of_selected, rel=1e-5), "")
+    assert rate("none", PINNED, OF_ALL) == (pytest.approx(of_selected, rel=1e-5), "")
+    borrowed, said = rate("all", PINNED)
+    assert borrowed == pytest.approx(of_selected, rel=1e-5)
+    assert "whose search had gates over selected experts" in said
+    borrowed, said = rate("selected", OF_ALL)
+    assert borrowed == pytest.approx(of_all, rel=1e-5)
+    assert "demo-gates-over-all.yaml" in said
+
+
+def test_normalising_the_gates_is_an_axis():
+    grid = {
+        "settings": SETTINGS | {"batch": 4, "C": 1e10},
+        "derive": {
+            "lr": {"rule": "chosen"},
+            "steps": {"rule": "compute", "convention": "leverage", "min_steps": 1},
+        },
+        "sweeps": [{"axes": {"normalize_top_k": [True, False]}}],
+    }
+    selected, of_all = runs_of(grid, choice=Choice("auto", (PINNED, OF_ALL)))
+    rates = [run.config.optimizer.lr for run in (selected, of_all)]
+    assert rates == pytest.approx([4 * 1e10**-0.25, 8 * 1e10**-0.25], rel=1e-5)
+    assert (selected.config.model.gates, of_all.config.model.gates) == ("selected", "all")
+    # The default leaves no mark, so that runs from before the paper's gates keep their identity.
+    assert "normalize_top_k" not in selected.config.canonical_json()
+    assert '"normalize_top_k":false' in of_all.config.canonical_json()
 
 
 def test_a_pinned_law_is_followed_in_tokens():
     assert rate(BARE, "pinned") == pytest.approx(4 * 1e8**-0.25)
-    batch = settled("batch", BARE, Choice("pinned", PINNED))
+    batch = settled("batch", BARE, Choice("pinned", (PINNED,)))
     assert batch_size({**POINT, "context": 25}, batch) == 4  # 100 tokens
     assert batch_size({**POINT, "context": 10, "balance_group": 4}, batch) == 12
 
@@ -184,7 +229,7 @@ def test_another_pinned_law_makes_other_runs_and_a_rule_of_its_own_does_not():
         "sweeps": [{"axes": {"seed": [0, 1]}}, {"axes": {"lr": 0.01}}],
     }  # fmt: skip
     auto = runs_of(grid)
-    pinned = runs_of(grid, choice=Choice("auto", PINNED))
+    pinned = runs_of(grid, choice=Choice("auto", (PINNED,)))
     assert [a.run_id == b.run_id for a, b in zip(auto, pinned, strict=True)] == [False, False, True]
     assert pinned[0].config.optimizer.lr == pytest.approx(4 * 1e10**-0.25, rel=1e-5)
 
@@ -198,7 +243,7 @@ def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():
         },
         "sweeps": [{"axes": {"seed": 0}}],
     }  # fmt: skip
-    choice = Choice("pinned", PINNED)
+    choice = Choice("pinned", (PINNED,))
     (run,) = runs_of(grid, choice=choice)
     cost = train_flops_per_token(run.config.model, "leverage") * 409_600
     assert run.config.optimizer.lr == pytest.approx(4 * cost**-0.25, rel=1e-5)

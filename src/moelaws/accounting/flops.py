@@ -81,9 +81,13 @@ CONVENTIONS: dict[ConventionName, Convention] = {
         },
     ),
     "leverage": Convention(
-        "M of App I, leverage, corrected: non-embedding FLOPs, output projection and router "
-        "counted, all matrices of shared experts",
+        "M of App I, leverage, corrected, and the router, which its Table 12 seems to count: "
+        "non-embedding FLOPs, output projection, all matrices of shared experts",
         left_out=("logits",),
+    ),
+    "leverage_no_router": Convention(
+        "M of App I, leverage, corrected, which counts no router; else as leverage",
+        left_out=("logits", "router"),
     ),
     "leverage_printed": Convention(
         "Eq 10 to 12, leverage, as printed: no output projection, shared experts 4 d d_shared",

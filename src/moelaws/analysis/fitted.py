@@ -12,7 +12,7 @@ from moelaws.fitting.report import FitReport, draws_path, read_draws, read_fit
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Reader
-from moelaws.tables.sweeps import best_trials
+from moelaws.tables.sweeps import best_trials, in_sweep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +48,9 @@ class FittedInputs(Inputs):
         A derived table that was fitted must be declared too.
         """
         spec = self.spec(name)
-        if spec.table:
-            frame = self.derived(spec.table)
-        else:
-            frame = self.sweep(spec.sweep) if spec.sweep else self.completed
+        frame = self.derived(spec.table) if spec.table else self.completed
+        if spec.sweep:
+            frame = frame[in_sweep(frame, spec.sweep)].reset_index(drop=True)
         used = row_mask(frame, spec.rows)
         return frame[best_trials(frame, spec.best_per, used, spec.mapping.get("L", "L"))]
 

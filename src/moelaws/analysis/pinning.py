@@ -29,6 +29,9 @@ def pinned(
         "batch_tokens": _checked(inputs.fit(batch), f"{LAW}:batch"),
     }
     rows = inputs.rows(lr)
+    gates = set(inputs.table["gates"].fillna("selected")) - {"none"}  # a table may be older
+    if len(gates) > 1:
+        raise UserError("the search has two kinds of gates (normalize_top_k); search one at a time")
     tables = {str(report.spec["table"]) for report in reports.values()}
     if len(tables) > 1 or tables == {""}:
         raise UserError(f"fits {lr} and {batch} must be fitted to one table of a search")
@@ -54,6 +57,7 @@ def pinned(
             C=(float(rows["C"].min()), float(rows["C"].max())),
             corpora=tuple(sorted(corpora)),
             versions=reports["lr"].versions,
+            gates=gates.pop() if gates else "selected",
             notes=(*derived_table(study, table).warnings(search), *flat),
         ),
     )

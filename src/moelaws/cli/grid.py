@@ -13,6 +13,7 @@ from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
 from moelaws.grids.timings import learned
 from moelaws.spec.errors import UserError
+from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.study import CPU_TIERS
 from moelaws.spec.words import counted
@@ -88,6 +89,9 @@ def _print(
     else:
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
+    grid, gates = sweep.study.grids[project.tier], sorted({r["gates"] for r in rows})
+    if "chosen" in {getattr(rule, "rule", "") for rule in (grid.derive.lr, grid.derive.batch)}:
+        warn(*filter(None, map(choice_of(project).borrowed, gates)))
     if problem := too_long_for(sweep.runs, project_sources(project)):
         warn(f"this sweep cannot be run as it is: {problem}")
 

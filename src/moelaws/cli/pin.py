@@ -32,10 +32,12 @@ from moelaws.spec.project import Project, load_study
 def command(
     study_name: str, project: Project, lr: str, batch: str, per: tuple[str, ...], as_json: bool
 ) -> None:
-    """Pin the laws that STUDY fitted at this tier: config/hyperparameters/TIER.yaml.
+    """Pin the laws that STUDY fitted at this tier, in config/hyperparameters.
 
-    Learning rates and batches of grids whose rule is `chosen` follow them from then on, so that the
-    identities of those runs change. Shows the laws before and after.
+    The file is TIER.yaml, or TIER-gates-over-all.yaml where the models searched have gates over all
+    experts (normalize_top_k: false). Learning rates and batches of grids whose rule is `chosen`
+    follow it from then on where models have such gates, so that the identities of those runs
+    change. Shows the laws before and after.
 
     With --per, the best rates of STUDY go to config/hyperparameters/rates/TIER-STUDY.yaml, which
     grids follow whose rule names STUDY as its `search`.
@@ -62,9 +64,9 @@ def command(
         fits={name: folder.fit(study.study, name) for name in (lr, batch)},
         derived_tables={name: folder.derived(study.study, name) for name in searched},
     )
-    old = read_pinned(tier)
     new = pinned(study, inputs, tier, lr, batch, _corpora(inputs, results))
-    file = pinned_file(tier)
+    gates = new.provenance.gates
+    old, file = read_pinned(tier, gates=gates), pinned_file(tier, gates)
     write_text(file, _text(new))
     if as_json:
         before = old and old.model_dump(mode="json")
@@ -90,7 +92,8 @@ def _text(new: Pinned) -> str:
     options = "".join(f" --{name} {fit}" for name, fit in fits.items() if fit != name)
     head = [
         f"# Learning-rate and batch laws of the {source.tier} tier, x = coefficient * C^exponent,",
-        "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md).",
+        "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md), where",
+        f"# gates are a softmax over {source.gates} experts.",
         f"# Written by `moelaws pin {source.study} --tier {source.tier}{options}`;",
         "# another search pinned changes the identities of all runs that follow these laws.",
         f"# At C = {low:.3g}: lr {new.lr.at(low):.3g}, batch {new.batch_tokens.at(low):.4g} tokens;"

@@ -50,9 +50,9 @@ def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choic
         tokens = at.D or needed(point, "D", steps.rule)
         known["C"] = train_flops_per_token(model, at.convention) * tokens
     if rules.batch and "batch" not in point:
-        point["batch"] = batch_size(known, settled("batch", rules.batch, choice))
+        point["batch"] = batch_size(known, settled("batch", rules.batch, choice, model.gates))
     if rules.lr and "lr" not in point:
-        point["lr"] = learning_rate(known, settled("lr", rules.lr, choice))
+        point["lr"] = learning_rate(known, settled("lr", rules.lr, choice, model.gates))
     return point
 
 

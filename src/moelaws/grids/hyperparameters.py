@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from moelaws.laws.leverage.hyperparameters import BATCH, LR
 from moelaws.spec.errors import UserError
+from moelaws.spec.experts import Gates
 from moelaws.spec.grid import Chosen, LeverageLaw, PowerOf, TableOf
 from moelaws.spec.hyperparameters import Choice
 
@@ -22,15 +23,17 @@ def _over_compute(law: Mapping[str, Any], **others: float) -> PowerOf:
 LEVERAGE = {"lr": _over_compute(LR), "batch": _over_compute(BATCH)}  # a batch in tokens
 
 
-def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice) -> Settled:
-    """Returns ``rule``, or the rule that the project chooses in its place, which must exist."""
+def settled(
+    name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice, gates: Gates = "selected"
+) -> Settled:
+    """Returns ``rule``, or what the project chooses in its place for models with such ``gates``."""
     if not isinstance(rule, Chosen):
         return rule
-    source, rates = choice.source, choice.rates.get(rule.search)
+    source, rates, pinned = choice.source, choice.rates.get(rule.search), choice.of(gates)
     if name == "lr" and rates and source in ("auto", "pinned"):
         return rates.lr
     if source == "auto":
-        source = "pinned" if choice.pinned else "tables" if rule.rows else "published"
+        source = "pinned" if pinned else "tables" if rule.rows else "published"
     if source == "published":
         return LeverageLaw(rule="leverage")
     if source == "tables":
@@ -40,14 +43,14 @@ def settled(name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice
                 "rows there, or choose auto, pinned or published"
             )
         return rule.table()
-    if choice.pinned is None:
+    if pinned is None:
         raise UserError(
             f"config.yaml says hyperparameters: pinned, but there is no {choice.file}; search and "
             "pin a law (docs/hyperparameters.md), or choose auto, published or tables"
         )
-    law, others = choice.pinned.lr, dict[str, float]()
+    law, others = pinned.lr, dict[str, float]()
     if name == "batch":
-        law, others = choice.pinned.batch_tokens, {"context": -1.0}  # sequences: tokens / context
+        law, others = pinned.batch_tokens, {"context": -1.0}  # sequences: tokens / context
     return _over_compute(vars(law), **others)
 
 

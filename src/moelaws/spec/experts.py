@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from moelaws.spec.model import Model
 
 
+Gates = Literal["all", "selected", "none"]  # the experts that the softmax of the gates is over
+
+
 def routers() -> dict[str, type[MoE]]:
     """Returns the classes of layers with routed experts by their ``route_by``."""
     kinds: tuple[type[MoE], ...] = (MoE, *MoE.__subclasses__())

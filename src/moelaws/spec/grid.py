@@ -23,8 +23,9 @@ Scalar = bool | int | float | str
 MAX_POINTS = 100_000  # of one sweep
 # Ways to count FLOPs; ``accounting.flops`` says what each leaves out.
 ConventionName = Literal[
-    "sparsity", "allocation", "allocation_printed", "leverage", "leverage_printed", "six_n"
-]
+    "sparsity", "allocation", "allocation_printed", "leverage", "leverage_no_router",
+    "leverage_printed", "six_n",
+]  # fmt: skip
 
 
 # The parts of a run whose fields a grid may set. Its name for a field is the field's own behind the

@@ -10,11 +10,13 @@ from typing import Literal
 from pydantic import model_validator
 
 from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse
+from moelaws.spec.experts import Gates
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.grid import TableOf
 from moelaws.spec.project import Project
 
 FOLDER = Path("config/hyperparameters")
+GATES: tuple[Gates, ...] = ("selected", "all")  # kinds that have laws of their own
 
 
 class PinnedLaw(Frozen):
@@ -63,11 +65,12 @@ class Provenance(Frozen):
     C: tuple[Positive, Positive]  # the smallest and the largest budget fitted, FLOPs
     corpora: tuple[str, ...]  # identities of the text; empty where the runs are not on record
     versions: dict[str, str]  # of the packages that the numbers rest on
+    gates: Gates = "selected"  # of the mixtures searched
     notes: tuple[str, ...] = ()  # what limits the trust in them
 
 
 class Pinned(Frozen):
-    """A tier's pinned laws: ``config/hyperparameters/<tier>.yaml``."""
+    """A tier's pinned laws for one kind of gates (``pinned_file``)."""
 
     lr: PinnedLaw  # peak learning rate
     batch_tokens: PinnedLaw  # tokens a step
@@ -88,14 +91,31 @@ class Choice:
 
     # The project's setting (``config/config.yaml``, ``hyperparameters``)
     source: Literal["auto", "pinned", "published", "tables"] = "auto"
-    pinned: Pinned | None = None  # the tier's pinned laws; None if there are none
+    pins: tuple[Pinned, ...] = ()  # the tier's pinned laws, one for each kind of gates searched
     file: Path = FOLDER  # where they are, for messages
     rates: Mapping[str, BestRates] = field(default_factory=dict)  # study that searched -> its own
 
+    def of(self, gates: Gates) -> Pinned | None:
+        """Returns the pinned laws of models with such gates, or else those of the other gates."""
+        own = [pinned for pinned in self.pins if pinned.provenance.gates == gates]
+        return next(iter((*own, *self.pins)), None)
 
-def pinned_file(tier: str) -> Path:
-    """Returns the path of a tier's pinned laws from the repository's root."""
-    return FOLDER / f"{tier}.yaml"
+    def borrowed(self, gates: Gates) -> str:
+        """Returns what to say where models with such gates follow laws searched with others."""
+        pinned = self.of(gates) if self.source in ("auto", "pinned") else None
+        if pinned is None or gates in ("none", pinned.provenance.gates):
+            return ""
+        searched, tier = pinned.provenance.gates, pinned.provenance.tier
+        return (
+            f"the gates are a softmax over {gates} experts, but learning rates and batches follow "
+            f"{pinned_file(tier, searched)}, whose search had gates over {searched} experts; "
+            "search and pin laws for these gates (docs/hyperparameters.md)"
+        )
+
+
+def pinned_file(tier: str, gates: Gates = "selected") -> Path:
+    """Returns the path of a tier's pinned laws, for models with such gates, from the root."""
+    return FOLDER / f"{tier}{'-gates-over-all' if gates == 'all' else ''}.yaml"
 
 
 def rates_file(tier: str, search: str) -> Path:
@@ -103,9 +123,9 @@ def rates_file(tier: str, search: str) -> Path:
     return FOLDER / "rates" / f"{tier}-{search}.yaml"
 
 
-def read_pinned(tier: str, root: Path = Path()) -> Pinned | None:
-    """Returns the pinned laws of ``tier``, or None if nobody pinned any."""
-    file = pinned_file(tier)
+def read_pinned(tier: str, root: Path = Path(), gates: Gates = "selected") -> Pinned | None:
+    """Returns the laws pinned for models of ``tier`` with such gates; None if nobody pinned any."""
+    file = pinned_file(tier, gates)
     return parse(Pinned, read_yaml(root / file), file) if (root / file).exists() else None
 
 
@@ -116,4 +136,5 @@ def choice_of(project: Project, root: Path = Path()) -> Choice:
         path.stem.removeprefix(f"{tier}-"): parse(BestRates, read_yaml(path), path)
         for path in sorted((root / rates_file(tier, "")).parent.glob(f"{tier}-*.yaml"))
     }
-    return Choice(project.hyperparameters, read_pinned(tier, root), pinned_file(tier), rates)
+    pins = filter(None, (read_pinned(tier, root, gates) for gates in GATES))
+    return Choice(project.hyperparameters, tuple(pins), pinned_file(tier), rates)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from moelaws.spec.base import Count, Frozen, Positive, Size
-from moelaws.spec.experts import MoE, routers
+from moelaws.spec.experts import Gates, MoE, routers
 from moelaws.spec.parts import DenseFFN, Mlp, Part, SlicePositions, Slices
 
 __all__ = ["DenseFFN", "Mlp", "MoE", "Model", "SlicePositions", "Slices"]
@@ -136,6 +136,13 @@ class Model(Frozen):
     def n_moe_layers(self) -> int:
         """Returns how many layers have experts."""
         return self.n_layers - self.ffn.n_dense_layers if isinstance(self.ffn, MoE) else 0
+
+    @property
+    def gates(self) -> Gates:
+        """Returns the experts over which the softmax of the gates is; none without a router."""
+        if not isinstance(self.ffn, MoE):
+            return "none"
+        return "selected" if self.ffn.normalize_top_k else "all"
 
     @property
     def parts(self) -> tuple[Part, ...]:

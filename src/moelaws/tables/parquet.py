@@ -57,10 +57,14 @@ def write_table(
 def read_table(path: Path, columns: Sequence[Column] = ()) -> pd.DataFrame:
     """Reads the table at ``path``, which must have the given ``columns`` with their types.
 
-    A damaged or foreign file, a missing column, a wrong type, and a wrong null are refused.
+    A damaged or foreign file, a missing column, a wrong type, and a wrong null are refused. A
+    column that may have nulls may be missing, as in a table older than the column.
     """
     table = read_parquet(path)
     for column in columns:
+        if column.name not in table.column_names and column.nullable:
+            nulls = pa.nulls(table.num_rows, _ARROW[column.type])
+            table = table.append_column(column.name, nulls)
         if column.name not in table.column_names:
             raise UserError(f"{path}: column {column.name!r} is missing ({column.description})")
         kind = table.schema.field(column.name).type

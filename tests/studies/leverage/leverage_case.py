@@ -64,7 +64,8 @@ def table(setting: Setting) -> tuple[Study, pd.DataFrame]:
     params = dict(law.published) if setting.published else DEMO_LAW
     if setting.reversed:
         params = params | {"a": -params["a"], "d": -params["d"]}
-    rows = simulate(frame, law, params, mapping={"C": "C_leverage"}, noise=setting.noise).frame
+    compute = {"C": "C_leverage_no_router"}
+    rows = simulate(frame, law, params, mapping=compute, noise=setting.noise).frame
     rows = rows.assign(source=setting.source, L_se=0.01, n_seeds=1)
     rows.loc[dense, "G"] = np.nan
     rows["balance_cv"] = 0.02 * rows["G"] ** 0.5 * np.exp(0.05 * np.sin(np.arange(len(rows))))

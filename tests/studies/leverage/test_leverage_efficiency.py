@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from moelaws.spec.errors import UserError
-from moelaws.studies.leverage.derived.curves import Curve, leverage_points
+from moelaws.studies.leverage.derived.curves import COMPUTE, Curve, leverage_points
 from moelaws.studies.leverage.laws.curve import efficiency_leverage
 
 DENSE = {"alpha": 60.0, "beta": -0.085, "b": 1.6}
@@ -21,7 +21,7 @@ def curve(params, n=50, seed=0, spread=2e-3, noise=0.0):
     draws = pd.DataFrame({k: v * np.exp(rng.normal(0, spread, n)) for k, v in params.items()})
     compute = np.geomspace(1e18, 1e21, 40)
     L = params["alpha"] * compute ** params["beta"] + params["b"]
-    rows = pd.DataFrame({"C_leverage": compute, "L": L * np.exp(rng.normal(0, noise, 40))})
+    rows = pd.DataFrame({COMPUTE: compute, "L": L * np.exp(rng.normal(0, noise, 40))})
     return Curve(params, draws, rows, 0.9)
 
 

@@ -7,7 +7,7 @@ from scipy.optimize import least_squares
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.files.layout import Results
-from moelaws.studies.leverage.derived.curves import Curve, leverage_errors
+from moelaws.studies.leverage.derived.curves import COMPUTE, Curve, leverage_errors
 from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage
 from study_case import write_documents
 
@@ -30,7 +30,7 @@ def fitted(losses):
 
 def curve(kind, losses):
     ids = [f"{kind}{place}" for place in range(3)]
-    rows = pd.DataFrame({"run_id": ids, "C_leverage": C, "L": losses})
+    rows = pd.DataFrame({"run_id": ids, COMPUTE: C, "L": losses})
     return Curve(fitted(losses), pd.DataFrame(), rows, 0.9)
 
 

@@ -139,8 +139,12 @@ def test_residuals_are_of_the_fitted_points(make_case, sheets):
     data = sheets(DEMO)["F17"].data
     assert (data["series"] == "residuals").sum() == n
     assert data.loc[data["series"] == "histogram", "y"].sum() == n
-    warnings = sheets(DEMO)["F5"].warnings
-    assert "no point has EL >= 6: nothing validates the joint law" in warnings
+    points = make_case(DEMO).inputs.derived("points")
+    shown = sheets(DEMO)["F5"].data
+    of_validation = shown["series"].str.startswith("validation")
+    assert of_validation.sum() == (points["EL"] >= 6).sum()
+    beyond = shown["series"].str.endswith("extrapolated").sum()
+    assert beyond == ((points["EL"] > 0) & (points["measured"] == 0)).sum()
 
 
 def test_a_sub_experiment_without_runs_says_so(make_case, tmp_path):

@@ -1,7 +1,10 @@
 """The leverage study's grids beside what the paper prints of its models."""
 
 from collections import Counter, defaultdict
+from itertools import product
+from statistics import mean, pstdev
 
+import numpy as np
 import pytest
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -10,6 +13,8 @@ from moelaws.grids.text import CorpusChoice
 from moelaws.laws.leverage.allocation import MOE
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
+from moelaws.studies.leverage.derived.points import BEYOND
+from moelaws.studies.leverage.laws import joint
 from moelaws.tables.describe import describe
 from repository import REPOSITORY
 
@@ -27,24 +32,68 @@ def runs():
     return by_sweep
 
 
-def test_tables_8_to_14_have_their_rows(runs):
+def test_tables_8_to_14_have_their_rows_and_figures_3_and_10_to_13_every_size_at_every_budget(runs):
     rows = {name: len(own) for name, own in runs.items()}
+    budgets = 11
     assert rows == {
-        "dense": 6, "activation": 48, "granularity": 36, "granularity_weak": 36, "shared": 42,
+        "dense": 6 * budgets, "activation": 48 * budgets, "granularity": 36 * budgets,
+        "granularity_weak": 36 * budgets, "shared": 42 * budgets,
         "dense_layers": 24, "attention": 30, "heads": 26, "validation": 2,
     }  # fmt: skip
+    for name in ("dense", "activation", "granularity", "granularity_weak", "shared"):
+        crossed = {(run.config.model.d_model, run.C) for run in runs[name]}
+        C = sorted({C for _, C in crossed})
+        assert (len(C), C[0], C[-1]) == (budgets, 1e18, 3e20)
+        assert crossed == set(product(SIZES.values(), C))
+        # Table 8's "Max training FLOPs", but for 6e20: "for up to 3e20" (App K).
+        assert set(SIZES) - set(C) == {6e20}
+
+
+def test_eq_4_has_as_many_points_above_6_as_the_paper_where_curves_are_extrapolated(runs):
+    """Figure 5: 200 points below an EL of 6 and 24 above. The paper prints no budgets."""
+    C = np.array(sorted({run.C for run in runs["dense"]}))
+    C = np.concatenate([C, C[-1] * np.array(BEYOND)])
+    assert C[-1] == pytest.approx(1e22)  # of Figure 1
+    shapes = {
+        (name, ffn.top_k / ffn.n_experts, 2.0 if name == "activation" else ffn.top_k)
+        for name in ("activation", "granularity")
+        for ffn in (run.config.model.ffn for run in runs[name])
+    }
+    EL = [joint.LAW.predict(joint.LAW.published, {"A": A, "G": G, "C": C}) for _, A, G in shapes]
+    assert (len(shapes), np.size(EL), int(np.sum(np.array(EL) >= 6))) == (14, 238, 23)
+    at_trained = joint.LAW.predict(joint.LAW.published, {"A": 1 / 128, "G": 2.0, "C": 3e20})
+    assert at_trained == pytest.approx(4.93612, abs=1e-4)  # none of 6 where models were trained
+
+
+def test_every_tier_has_the_papers_gates_and_its_count_of_flops():
+    """App D: gates are a softmax over all experts. App I: M counts no router."""
+    for study in ("leverage", "hyperparameters"):
+        for tier, grid in load_study(study, REPOSITORY).grids.items():
+            runs = expand(grid, TEXT, study)
+            of_ours = {"gates"} if tier == "workstation" else set()
+            gates = {r.config.model.gates for r in runs if not of_ours & set(r.sweeps)}
+            assert gates <= {"all", "none"}
+            if grid.derive.steps.convention == "leverage_no_router":
+                run = max(runs, key=lambda r: r.config.steps)
+                M = train_flops_per_token(run.config.model, "leverage_no_router")
+                assert M * run.config.tokens == pytest.approx(run.C, rel=1e-3)
+            else:
+                assert (study, tier) == ("hyperparameters", "workstation")  # Eq 9, without it, too
 
 
 def test_table_8_and_what_the_paper_says_of_its_training(runs):
-    E64 = [run for run in runs["activation"] if run.config.model.ffn.n_experts == 64]
-    overtrained = []
-    for run in E64:
-        M = train_flops_per_token(run.config.model, "leverage")
-        best_at = (M / MOE["M_coefficient"]) ** (1 / MOE["M_exponent"])  # compute
-        overtrained.append(run.config.tokens / (best_at / M))
-        assert M * run.config.tokens == pytest.approx(run.C, rel=1e-3)
-    # "More than three times the optimal tokens", by the count that makes this so.
-    assert overtrained == pytest.approx([3.21, 4.03, 4.65, 4.12, 4.47, 3.58], abs=0.02)
+    E64 = [
+        run for run in runs["activation"] if run.config.model.ffn.n_experts == 64 and run.C == 3e20
+    ]
+    overtrained = defaultdict(list)
+    for run, largest in zip(E64, SIZES, strict=True):
+        for convention in ("leverage", "leverage_no_router"):
+            M = train_flops_per_token(run.config.model, convention)
+            best_at = (M / MOE["M_coefficient"]) ** (1 / MOE["M_exponent"])  # compute
+            overtrained[convention].append(largest / best_at)
+    # "More than three times the optimal tokens", by either count.
+    assert overtrained["leverage"] == pytest.approx([3.21, 4.03, 4.65, 4.12, 4.47, 3.58], abs=0.02)
+    assert min(overtrained["leverage_no_router"]) > 3
     assert train_flops_per_token(E64[-1].config.model, "leverage") == pytest.approx(3.8604e9, 1e-4)
     assert [run.config.model.ffn.d_expert for run in E64] == [320, 512, 640, 768, 1024, 1280]
     assert [run.config.batch for run in E64] == [98, 147, 228, 342, 531, 795]
@@ -65,6 +114,8 @@ def test_table_8_and_what_the_paper_says_of_its_training(runs):
 def test_table_9_holds_the_activation_ratio_and_rounds_widths_down(runs):
     widths = defaultdict(list)
     for run in runs["granularity"]:
+        if run.C != 1e20:  # each size has one row of the table
+            continue
         ffn = run.config.model.ffn
         assert ffn.activation == pytest.approx(3 / 65)
         widths[run.config.model.d_model].append(ffn.d_expert)
@@ -90,11 +141,24 @@ def test_flops_a_token_are_constant_where_the_paper_says_so(runs, sweep, spread)
         assert max(M) / min(M) - 1 < spread
 
 
+def test_table_12_is_most_constant_with_the_router_which_app_i_does_not_count(runs):
+    """Mean variation over its six groups: .030 % with the router, .039 % without."""
+
+    def variation(convention):
+        by_size = defaultdict(list)
+        for run in runs["attention"]:
+            by_size[run.C].append(train_flops_per_token(run.config.model, convention))
+        return 100 * mean(pstdev(M) / mean(M) for M in by_size.values())
+
+    assert variation("leverage") == pytest.approx(0.030, abs=5e-4)
+    assert variation("leverage_no_router") == pytest.approx(0.039, abs=5e-4)
+
+
 def test_table_9_contains_table_15(runs):
     widths = {
         r.config.model.ffn.n_experts: r.config.model.ffn.d_expert
         for r in runs["granularity"]
-        if r.C == 6e19
+        if r.C == 6e19 and r.config.model.d_model == SIZES[6e19]
     }
     assert {E: widths[E] for E in (192, 256, 384, 512)} == {192: 256, 256: 192, 384: 128, 512: 96}
 
@@ -106,6 +170,8 @@ def test_table_1_is_dense_6b_and_moe_mini(runs):
     assert mini["N_active_nonemb"] == pytest.approx(0.8389e9, rel=1e-3)  # printed: 0.85B
     for run in runs["validation"]:
         assert run.config.tokens == pytest.approx(1e12, rel=1e-3)
+    assert dense["C_leverage_no_router"] == pytest.approx(4.22786e22, rel=1e-3)
+    assert mini["C_leverage_no_router"] == pytest.approx(6.95678e21, rel=1e-3)
     ratio = dense["C_leverage"] / mini["C_leverage"]
     assert ratio == pytest.approx(6.0, abs=0.005)  # E1.6: not "more than 7"
     assert mini["G"] == pytest.approx(32 / 3)

@@ -50,7 +50,7 @@ def table(sweep, seed, column, values, loss, budgets=BUDGETS):
     }
     known |= {"k": 12, "E_s": 0, "d_model": 512, "n_heads": 8, "n_layers": 60, "n_dense_layers": 0}
     frame = frame.assign(**{name: x for name, x in known.items() if name not in frame})
-    return frame.assign(C_leverage=frame["C"])
+    return frame.assign(C_leverage_no_router=frame["C"])
 
 
 def bowl(best, curvature, scale=np.log2):
@@ -198,13 +198,19 @@ def fitted(tmp_path, name, frame, split_by=""):
     return path
 
 
-def pair(seed, EL, C=7.04643e21):
+def pair(seed, EL, C=6.95678e21):
     """The dense models of the paper, and MoE-mini of leverage ``EL`` with Dense-6.1B beside it."""
     dense = table("dense", seed, "E", np.array([2.0]), lambda C, E: dense_loss(C)).assign(S=0.0)
     run = dense.iloc[0].to_dict()
     rng = np.random.default_rng([seed, 2])
     rows = [
-        {**run, "sweep": "validation", "S": S, "C_leverage": own, "L": dense_loss(at) * noise}
+        {
+            **run,
+            "sweep": "validation",
+            "S": S,
+            "C_leverage_no_router": own,
+            "L": dense_loss(at) * noise,
+        }
         for S, own, at, noise in zip(
             (0.0, 31 / 32),
             (6 * C, C),
@@ -219,7 +225,9 @@ def pair(seed, EL, C=7.04643e21):
 def judged_pair(tmp_path, **options):
     frame = pair(**options)
     fits = {"curve_dense": fitted(tmp_path, "curve_dense", frame)}
-    inputs = FittedInputs(frame=frame, fits=fits)
+    losses = tmp_path / "losses.parquet"
+    frame.to_parquet(losses)
+    inputs = FittedInputs(frame=frame, fits=fits, derived_tables={"losses": losses})
     return judged(STUDY, CLAIMS["matches_seven_times_the_compute"], inputs)
 
 

@@ -10,7 +10,7 @@ from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.studies.leverage.derived import points
-from moelaws.studies.leverage.derived.curves import DENSE, curve, curves
+from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, curve, curves
 from moelaws.tables.parquet import read_table
 from study_case import write_documents
 
@@ -61,7 +61,7 @@ def test_a_single_run_moves_with_its_own_loss_and_the_baselines_curve(paired):
     assert rows["sweep"].nunique() > 1
     for row in rows.itertuples():
         baseline = curve(own, row.baseline)
-        C_dense = row.EL * runs.loc[row.run_id, "C_leverage"]
+        C_dense = row.EL * runs.loc[row.run_id, COMPUTE]
         expected = error(losses, baseline, C_dense, [row.run_id], [1.0])
         assert row.ln_EL_paired_se == pytest.approx(expected, rel=1e-6)
 

@@ -34,6 +34,7 @@ COLUMNS = {
     "G": "G",
     "S = E_s/(E_a+E_s)": "shared_ratio",
     "attention's share": "attention_share",
+    "gates over": "gates",
     "batch (tokens)": "batch_tokens",
     "learning rate": "lr",
     "N": "N_total",
@@ -55,6 +56,7 @@ _VARIED = {
     "dense_layers": ("layers", "dense layers"),
     "attention": ("attention's share", "heads"),
     "heads": ("heads", "KV heads"),
+    "gates": ("A = E_a/E", "gates over"),
 }
 _BALANCE = (
     *("C (FLOPs)", "d_model", "E", "E_a", "E_s", "d_expert", "G", "runs"),
@@ -142,7 +144,9 @@ def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Ta
     measured = sorted(MEASURED & set(columns.values()))
     frame = grouped[measured].mean().assign(runs=grouped.size()).reset_index()
     frame = frame[list(columns.values())].set_axis(list(columns), axis="columns")
-    return Tabular(frame, notes=("N_a and N count embeddings; C does not count logits.", *notes))
+    return Tabular(
+        frame, notes=("N_a and N count embeddings; C counts neither logits nor routers.", *notes)
+    )
 
 
 def compare(inputs: FittedInputs) -> Tabular:

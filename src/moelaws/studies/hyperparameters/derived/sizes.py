@@ -37,7 +37,7 @@ def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Yields the best size of each budget and kind of model, by least loss and by a parabola."""
     for kind, sweep in SWEEPS.items():
         rows = inputs.sweep(sweep)
-        rows = rows.assign(M=rows["C_leverage"] / rows["D"])
+        rows = rows.assign(M=rows["C_leverage_no_router"] / rows["D"])
         for _, best in rows[best_trials(rows, ["C"])].sort_values("C").iterrows():
             group = at(rows, "C", best["C"])
             yield {"kind": kind, "A": best["A"], **_best(group, best)}

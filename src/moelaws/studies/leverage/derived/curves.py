@@ -20,6 +20,7 @@ from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
 DENSE = "curve_dense"  # the study's fit of the dense counterpart's curve
+COMPUTE = "C_leverage_no_router"  # the column of compute as App I counts it
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,16 @@ class Curve:
 
     def influence(self, C: Array) -> Array:
         """Returns how the loss at ``C`` (m,) moves with the loss of each of the runs, (m, n)."""
-        columns = {"C": self.rows["C_leverage"].to_numpy(float)}
+        columns = {"C": self.rows[COMPUTE].to_numpy(float)}
         losses = self.rows["L"].to_numpy(float)
         fitted = Minimum(self.params, columns, losses, self.delta, self.at_bounds)
         return influence(LAW, fitted, {"C": np.asarray(C, float)})
+
+    def router(self, C: Array) -> Array:
+        """Returns compute with the router over compute without (n,), of sizes as at ``C`` (n,)."""
+        rows = self.rows.sort_values(COMPUTE)
+        without = rows[COMPUTE].to_numpy(float)
+        return np.asarray(np.interp(np.log(C), np.log(without), rows["C_leverage"] / without))
 
     def slope(self, C: Array) -> Array:
         """Returns dL / d ln C (n,) at ``C`` (n,)."""
@@ -72,7 +79,7 @@ class Curve:
 
     def noise(self) -> float:
         """Returns the standard deviation of ln L about the curve; NaN without freedom for it."""
-        C, L = self.rows["C_leverage"].to_numpy(float), self.rows["L"].to_numpy(float)
+        C, L = self.rows[COMPUTE].to_numpy(float), self.rows["L"].to_numpy(float)
         freedom = len(L) - len(LAW.names)
         if freedom < 1:
             return float("nan")

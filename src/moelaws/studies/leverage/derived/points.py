@@ -13,16 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from moelaws import laws
 from moelaws.analysis.contrasts import BY_SEEDS
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.fit import fit
+from moelaws.fitting.prediction import of_draws
 from moelaws.laws.base import FittableLaw, Law
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 from moelaws.studies.leverage.derived.curves import (
+    COMPUTE,
     DENSE,
     Curve,
     curve,
@@ -36,8 +39,12 @@ from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.tables.column import Column
 from moelaws.tables.sweeps import in_sweep
 
-BEYOND = (10**0.5, 10.0, 10**1.5)  # times the largest budget, where curves are extrapolated
+# Times the largest budget, where curves are extrapolated: from 3e20 FLOPs to 6e20, ..., and 1e22,
+# of which the paper speaks.
+BEYOND = (2.0, 10 / 3, 20 / 3, 10.0, 20.0, 100 / 3)
 # Sweep -> the fit on whose curve the losses of its runs are looked up.
+JOINT = "joint"  # the study's fit of Eq 4
+VALIDATION = 6.0  # points of at least this leverage validate it (sec 4.2.3)
 BASELINES = {
     "shared": "curve_dense",
     "granularity_weak": "curve_dense",
@@ -65,6 +72,7 @@ FORMS: tuple[tuple[Law, str, str], ...] = (
     Column("L_star", "float", "nats/token", "loss of the mixture's curve at C"),
     Column("C_dense", "float", "FLOP", "the dense counterpart's compute for it", True),
     Column("EL", "float", "1", "efficiency leverage C_dense / C; missing where undefined", True),
+    Column("EL_router", "float", "1", "EL with the routers' FLOPs in both computes", True),
     Column("EL_low", "float", "1", "lower end of its interval, by both curves' draws", True),
     Column("EL_high", "float", "1", "upper end; infinite where too many draws never get there"),
     Column("level", "float", "1", "coverage of the interval"),
@@ -96,8 +104,12 @@ def points(inputs: FittedInputs) -> Rows:
 
 @points.limits
 def points_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each architecture whose leverage is undefined or unsure at measured budgets."""
-    lines = []
+    """Says what extrapolated points are; names mixtures of undefined or unsure leverage."""
+    beyond = int((frame["measured"] == 0).sum())
+    lines = [
+        f"{beyond} of {len(frame)} points lie beyond the budgets that were trained: there the loss "
+        "curves are extrapolated, and all points of a curve share its errors"
+    ]
     for name, rows in frame[frame["measured"] == 1].groupby("architecture", sort=False):
         unreached, endless = rows["EL"].isna(), np.isinf(rows["EL_high"].astype(float))
         if unreached.any():
@@ -112,6 +124,16 @@ def points_warnings(frame: pd.DataFrame) -> list[str]:
                 "further"
             )
     return lines
+
+
+def by_joint_law(inputs: FittedInputs, points: pd.DataFrame) -> tuple[Array, Array]:
+    """Returns EL by the fitted Eq 4 at ``points`` (n,), and by each draw of the fit (draws, n)."""
+    fitted = inputs.fit(JOINT).parts[0]
+    law = laws.fittable(inputs.fit(JOINT).law)
+    names = {"A": "A_routed", "G": "G", "C": "C"}
+    columns = {name: points[column].to_numpy(float) for name, column in names.items()}
+    draws = inputs.draws(JOINT).reindex(columns=[*law.names]).to_numpy(float)
+    return law.predict(fitted.estimates(), columns), of_draws(law, fitted, draws, columns)
 
 
 def _architectures(inputs: FittedInputs) -> Iterator[tuple[Curve, str]]:
@@ -134,14 +156,16 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
     points = leverage_points(dense, moe, C)
     if moe is dense:
         points = points.assign(EL=1.0, EL_low=1.0, EL_high=1.0, C_dense=C, unreached=0.0)
+    EL_router = points["EL"] * dense.router(points["C_dense"].to_numpy(float)) / moe.router(C)
     E, k, E_s = (int(first[name]) for name in ("E", "k", "E_s"))
-    largest_dense = dense.rows["C_leverage"].max() * (1 + 1e-6)
+    largest_dense = dense.rows[COMPUTE].max() * (1 + 1e-6)
     own_columns = {"E": E, "k": k, "E_s": E_s, "A": float(first["A"]), "A_routed": k / E}
     return points.assign(
         **own_columns,
         sweep=sweep,
         architecture=f"E{E} k{k} s{E_s}",
         G=float(moe.rows["G"].median()),
+        EL_router=EL_router,
         measured=(np.arange(len(C)) < len(own)).astype(int),
         extrapolated=(points["C_dense"] > largest_dense).astype(int),
         n=len(moe.rows),
@@ -149,7 +173,7 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
 
 
 @table(
-    *of_runs("sweep", "run_id", "C", "C_leverage"),
+    *of_runs("sweep", "run_id", "C", "C_leverage_no_router"),
     Column("variant", "int", "1", "number of the architecture, for which budgets share a curve"),
     Column("budgets", "int", "1", "budgets at which its runs completed"),
     Column("x", "float", "1", "what the sweep varies: G, or a share"),
@@ -166,13 +190,13 @@ def singles(inputs: FittedInputs) -> Rows:
     """Returns a row for each run of the sweeps of ``BASELINES`` whose fit the entry declares."""
     tables = []
     for sweep, name in BASELINES.items():
-        runs = SERIES[sweep].runs(inputs) if name in inputs.fits else pd.DataFrame()
+        runs = SERIES[sweep].by_architecture(inputs) if name in inputs.fits else pd.DataFrame()
         if len(runs):
             baseline = curve(inputs, name)
             own = _read(runs, baseline).assign(sweep=sweep, baseline=name)
-            C_dense = (own["EL"] * runs["C_leverage"].to_numpy(float)).to_numpy(float)
+            C_dense = (own["EL"] * runs[COMPUTE].to_numpy(float)).to_numpy(float)
             errors = leverage_errors(inputs, baseline, runs, np.eye(len(runs)), C_dense)
-            own["architecture"] = SERIES[sweep].architecture(runs)
+            own["architecture"] = runs["architecture"]
             tables.append(own.assign(**errors))
     if not tables:
         return []
@@ -194,14 +218,14 @@ def singles_warnings(frame: pd.DataFrame) -> list[str]:
 
 def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
     """Looks each run's loss up on the baseline's curve; intervals need the curve's noise."""
-    L, C = runs["L"].to_numpy(float), runs["C_leverage"].to_numpy(float)
+    L, C = runs["L"].to_numpy(float), runs[COMPUTE].to_numpy(float)
     level, noise = baseline.level, baseline.noise()
     low, high = np.full((2, len(L)), np.nan)
     if np.isfinite(noise) and len(baseline.draws):
         z = np.random.default_rng(seed).standard_normal((len(baseline.draws), len(L)))
         low, high = open_interval(baseline.compute_draws(L * np.exp(noise * z)) / C, level)
     EL = baseline.compute_for(L) / C
-    return runs[["run_id", "C", "C_leverage", "x", "L"]].assign(
+    return runs[["run_id", "C", COMPUTE, "x", "L"]].assign(
         EL=EL, EL_low=low, EL_high=high, level=level
     )
 

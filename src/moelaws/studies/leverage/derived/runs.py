@@ -1,6 +1,6 @@
 """Tables of the runs that the joint law is fitted to in one stage, and of the pair's scores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -9,20 +9,27 @@ from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, COLUMNS, by_skill, mean_of
 from moelaws.spec.errors import UserError
+from moelaws.studies.leverage.derived.series import at_best_size
 from moelaws.tables.column import Column
 
-SWEEPS = ("dense", "activation", "granularity")
+ARCHITECTURE = ["C", "E", "k", "E_s"]  # of a sweep at a budget
 
 
 @table(
     *of_runs("run_id", "status"),
-    Column("C", "float", "FLOP", "training FLOPs of the run, without logits"),
-    *of_runs("S", "G", "L"),
+    Column("sweep", "string", "1", "those of the sweeps in which the run has the best size"),
+    *of_runs("C", "C_leverage_no_router", "C_leverage", "n_layers", "d_model", "A", "E", "k"),
+    *of_runs("E_s", "S", "G", "L"),
 )
-def losses(inputs: Inputs) -> Rows:
-    """Returns a row for each completed run of ``SWEEPS``, with C in the paper's convention."""
-    runs = pd.concat([inputs.sweep(name) for name in SWEEPS]).drop_duplicates("run_id")
-    return runs.assign(C=runs["C_leverage"]).reset_index(drop=True)
+def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
+    """Returns the completed runs of the best size of each architecture of ``sweeps`` at each C.
+
+    A curve over compute is that of the least loss for it (App K, leverage).
+    """
+    best = [at_best_size(inputs.sweep(name), ARCHITECTURE).assign(sweep=name) for name in sweeps]
+    runs = pd.concat(best)
+    names = runs.groupby("run_id")["sweep"].transform(",".join)
+    return runs.assign(sweep=names).drop_duplicates("run_id").reset_index(drop=True)
 
 
 @table(

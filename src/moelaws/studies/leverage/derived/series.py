@@ -23,6 +23,7 @@ DRAWS = 2000
 SWEEPS = ("granularity", "granularity_weak", "shared", "dense_layers", "attention")
 LEVEL = 0.9
 TOO_FEW = "fewer than three values"
+SIZE = ("n_layers", "d_model")
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class Series:
     label: str
     x: Callable[[pd.DataFrame], pd.Series]
     log2: bool = False  # parabolas are in log2 x
+    sized: bool = True  # runs of a budget that differ in SIZE are compared at the best size alone
     architecture: Callable[[pd.DataFrame], pd.Series] = itemgetter("E")  # x may vary with the size
 
     def runs(self, inputs: Inputs) -> pd.DataFrame:
@@ -139,9 +141,21 @@ class Series:
         rows = inputs.sweep(self.sweep)
         return rows.assign(x=self.x(rows).astype(float)).sort_values(["C", "x"], ignore_index=True)
 
-    def compared(self, inputs: Inputs) -> pd.DataFrame:
-        """Returns the runs at those budgets that have two values of x or more."""
+    def at_best_size(self, inputs: Inputs) -> pd.DataFrame:
+        """Returns the runs of each budget whose size has the least loss there, the mean over x."""
         runs = self.runs(inputs)
+        return at_best_size(runs, ["C"]) if self.sized else runs
+
+    def by_architecture(self, inputs: Inputs) -> pd.DataFrame:
+        """Returns the runs of each architecture at its best size of each budget."""
+        runs = self.runs(inputs)
+        runs["architecture"] = self.architecture(runs)
+        best = at_best_size(runs, ["C", "architecture"]) if self.sized else runs
+        return best.reset_index(drop=True)
+
+    def compared(self, inputs: Inputs) -> pd.DataFrame:
+        """Returns those at_best_size at budgets that have two values of x or more."""
+        runs = self.at_best_size(inputs)
         return runs[runs.groupby("C")["x"].transform("nunique") > 1]
 
     def parabola(self, runs: pd.DataFrame) -> Parabola | None:
@@ -153,6 +167,15 @@ class Series:
         """Returns x (n,) as it enters a parabola."""
         values = np.asarray(x, float)
         return np.log2(values) if self.log2 else values
+
+
+def at_best_size(runs: pd.DataFrame, among: list[str]) -> pd.DataFrame:
+    """Returns, of the runs that are equal in the columns ``among``, those of the best size.
+
+    That is the size of least loss, the mean over its runs there.
+    """
+    mean = runs.groupby([*among, *SIZE])["L"].transform("mean")
+    return runs[mean == mean.groupby([runs[name] for name in among]).transform("min")]
 
 
 def attention_fraction(frame: pd.DataFrame) -> pd.Series:
@@ -194,7 +217,8 @@ _SERIES = (
     Series("dense_layers", "share of dense layers", lambda t: t["n_dense_layers"] / t["n_layers"],
            architecture=itemgetter("n_dense_layers")),
     Series("attention", "attention's share of FLOPs $1/(1+r)$", attention_fraction,
-           architecture=attention_shape),
+           architecture=attention_shape, sized=False),
+    Series("gates", "activation ratio $A = E_a/E$", activation_ratio, log2=True),
     Series("heads", "attention heads $n_h$", itemgetter("n_heads")),
 )  # fmt: skip
 SERIES = {series.sweep: series for series in _SERIES}
@@ -212,7 +236,7 @@ SERIES = {series.sweep: series for series in _SERIES}
 def optima(inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Yields a row over all budgets of each sweep that has runs, and one for each budget."""
     for series in (SERIES[name] for name in SWEEPS):
-        runs = series.runs(inputs)
+        runs = series.at_best_size(inputs)
         if len(runs):
             yield _optimum(series, runs, float("nan"))
         yield from (_optimum(series, at(runs, "C", C), C) for C in sorted(runs["C"].unique()))

@@ -10,8 +10,9 @@ from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.studies.leverage.derived.curves import DENSE, Curve, curve, curves
+from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
 from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
+from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_law
 from moelaws.studies.leverage.figures.common import (
     RATIO,
     compute_axis,
@@ -43,7 +44,7 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
         return panel.message("no mixture of experts has\nruns enough for a curve")
     moe = max(mixtures, key=lambda moe: float(moe.rows["E"].iloc[0]))
     A = 1 - float(moe.rows["S"].iloc[0])
-    budgets = np.sort(moe.rows["C_leverage"].unique())
+    budgets = np.sort(moe.rows[COMPUTE].unique())
     C = float(budgets[len(budgets) // 2])
     L = float(moe.loss(np.array([C]))[0])
     C_dense = float(dense.compute_for(np.array([L]))[0])
@@ -147,7 +148,7 @@ def _curve(
     panel: Panel, series: str, curve: Curve, colour: Any, to: float = 0.0, **options: Any
 ) -> None:
     """Draws a fitted curve with its interval and its runs, as far as ``to`` (FLOP) where beyond."""
-    C = curve.rows["C_leverage"].to_numpy(float)
+    C = curve.rows[COMPUTE].to_numpy(float)
     end = max(C.max(), to if np.isfinite(to) else 0.0)
     grid = np.geomspace(C.min(), min(end, 30 * C.max()), POINTS)
     panel.line(series, grid, curve.loss(grid), **curve.loss_band(grid), color=colour, **options)
@@ -162,15 +163,13 @@ def _limits(panel: Panel, runs: list[pd.DataFrame]) -> None:
     panel.ax.set_ylim(max(low, L.min() - 2 * pad), min(high, L.max() + pad))
 
 
-FIT = "joint"
-VALIDATION = 6.0  # points of at least this leverage validate the law (sec 4.2.3, leverage)
 PUBLISHED_AT = 1e22  # FLOP, as in the paper's Figure 1
 
 
 def heatmap(inputs: FittedInputs) -> Sheet:
     """Draws F1b: EL over A and G by these runs at their largest budget, and as published."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
-    report = inputs.fit(FIT)
+    report = inputs.fit(JOINT)
     points = inputs.derived("points")
     points = points[points["measured"] == 1]
     C = float(points["C"].max())
@@ -206,7 +205,10 @@ def _map(panel: Panel, A: np.ndarray, G: np.ndarray, EL: np.ndarray, title: str)
 
 
 def predicted(inputs: FittedInputs) -> Sheet:
-    """Draws F5: EL by Algorithm 1 over EL by the fitted law; points of EL >= 6 validate it."""
+    """Draws F5: EL by Algorithm 1 over EL by the fitted law; points of EL >= 6 validate it.
+
+    Points are hollow where the curves are extrapolated beyond the budgets that were trained.
+    """
     sheet, panel = one_panel()
     rows = _residuals(inputs)
     ends = np.array([rows[["EL", "predicted"]].min().min() / 1.1, rows["EL"].max() * 1.1])
@@ -214,15 +216,16 @@ def predicted(inputs: FittedInputs) -> Sheet:
     colours = style.ordered_colours(3)
     roles = {"fitted": "fitted, EL < 6", "validation": "validation, EL >= 6"}
     for (role, label), colour in zip(roles.items(), colours, strict=False):
-        own = rows[rows["role"] == role]
-        if len(own):
-            look: dict[str, Any] = {"color": colour, "label": f"{label}: {len(own)}"}
-            look |= {"markeredgecolor": style.INK, "markeredgewidth": 0.4}
-            panel.points(label, own["predicted"], own["EL"], **look)
-    fitted = rows[rows["role"] == "fitted"]
-    rmse = float(np.sqrt(np.mean((fitted["EL"] - fitted["predicted"]) ** 2)))
-    R2 = inputs.fit(FIT).parts[0].metrics["r2"]
-    lines = [f"RMSE = {rmse:.3g} (published .217)"]
+        for measured, hollow in ((1, {}), (0, {"markerfacecolor": "white"})):
+            own = rows[(rows["role"] == role) & (rows["measured"] == measured)]
+            name = f"{label}: {len(own)}" + ("" if measured else " extrapolated")
+            if len(own):
+                look: dict[str, Any] = {"color": colour, "label": name, "markersize": 4, **hollow}
+                panel.points(name, own["predicted"], own["EL"], **look)
+    squared = ((rows["EL"] - rows["predicted"]) ** 2).groupby(rows["role"]).mean()
+    printed = {"fitted": ".217", "validation": ".528"}
+    lines = [f"RMSE {r} = {squared[r] ** 0.5:.3g} (published {printed[r]})" for r in squared.index]
+    R2 = inputs.fit(JOINT).parts[0].metrics["r2"]
     lines += [] if R2 is None else [f"$R^2$ = {R2:.3g} (published .986)"]
     panel.ax.set_title("\n".join(lines), loc="left", fontsize=6.5)
     panel.ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
@@ -257,15 +260,8 @@ def residuals(inputs: FittedInputs) -> Sheet:
 
 
 def _residuals(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns the points at trained budgets with EL ``predicted`` by the law and their ``role``.
-
-    The role is fitted or validation; points that have neither are left out.
-    """
-    report, points = inputs.fit(FIT), inputs.derived("points")
-    points = points[(points["EL"] > 0) & (points["measured"] == 1)]
-    law = laws.fittable(report.law)
-    columns = {"A": points["A_routed"], "G": points["G"], "C": points["C"]}
-    predicted = law.predict(report.parts[0].estimates(), columns)
-    fitted = points.index.isin(inputs.rows(FIT).index)
-    rows = points.assign(predicted=predicted, role=np.where(fitted, "fitted", "validation"))
-    return rows[fitted | (rows["EL"] >= VALIDATION)]
+    """Returns the points with EL ``predicted`` by the law, and the ``role``: fitted, validation."""
+    points = inputs.derived("points")
+    points = points[points["EL"] > 0]
+    role = np.where(points["EL"] < VALIDATION, "fitted", "validation")
+    return points.assign(predicted=by_joint_law(inputs, points)[0], role=role)
