@@ -13,7 +13,12 @@ def said(law, columns, params=None):
 
     ``1/x = ...`` gives x, and ``ln(x) = ...`` too. ``lambda``, a word of Python, is renamed.
     """
-    names = FUNCTIONS | {"abs": np.abs} | dict(params or law.published or {}) | dict(columns)
+    names = (
+        FUNCTIONS
+        | {"abs": np.abs, "min": np.minimum}
+        | dict(params or law.published or {})
+        | dict(columns)
+    )
     names = {name.replace("lambda", "lambda_"): value for name, value in names.items()}
     text = law.equation.replace("^", "**").replace("lambda", "lambda_")
     clauses = re.split(r"(?:;|,)(?: where)? (?=[\w/()]+ = )", text)

@@ -21,8 +21,9 @@ from moelaws.corpus.rows import joined
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
 from moelaws.spec.base import parse
+from moelaws.spec.corpus import Dataset
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Dataset, Project
+from moelaws.spec.project import Project
 from repository import REPOSITORY
 
 COMMIT = "0123456789" * 4

@@ -15,7 +15,7 @@ from moelaws.corpus.prepare import prepare
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
 from moelaws.files.lock import STALE
-from moelaws.spec.project import Dataset
+from moelaws.spec.corpus import Dataset
 
 
 @pytest.fixture

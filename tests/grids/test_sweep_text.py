@@ -6,8 +6,9 @@ import pytest
 from grid_runs import runs_of
 
 from moelaws.corpus.sources import resolve
-from moelaws.grids.sweep import too_long_for
-from moelaws.spec.project import Dataset
+from moelaws.grids.sweep import Sweep, too_long_for
+from moelaws.spec.corpus import Dataset
+from planned_study import small
 
 GRID = {
     "settings": {
@@ -30,6 +31,6 @@ GRID = {
 def test_a_data_set_is_refused_where_its_bytes_cannot_do(size, says):
     setting = Dataset(dataset="owner/stories", commit="0" * 40, bytes=size)
     source = resolve(setting, Path())
-    problem = too_long_for(tuple(runs_of(GRID)), source)
+    problem = too_long_for(Sweep(small()[0], "demo", tuple(runs_of(GRID)), {"": source}))
     assert says in problem
     assert bool(problem) == bool(says)

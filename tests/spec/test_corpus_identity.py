@@ -3,9 +3,9 @@
 import pytest
 
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Corpus
+from moelaws.spec.corpus import Corpus, Dataset
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Dataset, load_project
+from moelaws.spec.project import load_project
 from repository import REPOSITORY
 
 COMMIT = "0123456789" * 4

@@ -12,8 +12,9 @@ rule prepare_corpus:
         "../../envs/cpu.yaml"
     params:
         vocabulary=lambda w: JOBS.corpora[w.corpus].vocab_size,
+        text=lambda w: JOBS.corpus_option(w.corpus),
     shell:
         "moelaws corpus "
         + SETTINGS
-        + " --vocab-size {params.vocabulary} --out $(dirname {output}) "
+        + " {params.text} --vocab-size {params.vocabulary} --out $(dirname {output}) "
         "> {log} 2>&1"

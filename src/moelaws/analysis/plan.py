@@ -12,7 +12,7 @@ from moelaws import laws
 from moelaws.analysis.remake import fitted_table, remake, with_starts
 from moelaws.files.layout import TierFolder
 from moelaws.fitting.estimate import Progress
-from moelaws.fitting.report import FitReport
+from moelaws.fitting.report import FitReport, Where
 from moelaws.fitting.rows import split_rows
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
@@ -24,7 +24,7 @@ from moelaws.tables.simulate import DEFAULT_MAPPING
 class Coefficient:
     """One parameter of a fit to simulated losses, beside what it should be."""
 
-    where: Mapping[str, float]  # the split column's value; empty for a fit that is not split
+    where: Where  # the split column's value; empty for a fit that is not split
     parameter: str
     reference: float | None  # what it should be, natural scale; None if unknown
     # Whether the losses were simulated with the reference. Else the paper publishes it for another

@@ -98,6 +98,9 @@ def _answer(law: Law, given: Mapping[str, float], fitted: _Fitted | None) -> dic
         "inputs": given,
         "params": coefficients,
     }
+    cases = {result.name: result.names for result in law.results if result.names}
+    if named := {name: cases[name][int(values[name])] for name in cases if name in values}:
+        answer["names"] = named
     if notes:
         answer["derived"] = {n: {"value": derived[n], "by": text} for n, text in notes.items()}
     if fitted is not None:
@@ -111,7 +114,8 @@ def _print(law: Law, answer: Mapping[str, Any]) -> None:
         name = law.results[0].name
         values, units = {name: values}, {name: units}
     for name, value in values.items():
-        click.echo(f"{name} = {value:.6g} {'' if units[name] == '1' else units[name]}".rstrip())
+        unit = answer.get("names", {}).get(name, "" if units[name] == "1" else units[name])
+        click.echo(f"{name} = {value:.6g} {unit}".rstrip())
     intervals = answer.get("intervals", {})
     for kind, label in LABELS.items():
         if kind in intervals:

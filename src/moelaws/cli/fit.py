@@ -205,7 +205,9 @@ def _print(report: FitReport) -> None:
 
 
 def _print_fitted(report: FitReport, fitted: GroupFit) -> None:
-    where = "".join(f", {column} = {value:.6g}" for column, value in fitted.where.items())
+    from moelaws.fitting.report import place
+
+    where = f", {place(fitted.where)}" if fitted.where else ""
     state = "converged" if fitted.converged else "NOT converged"
     click.echo(f"{report.law}{where}: {fitted.n} rows ({report.source}), {state}")
     for note in fitted.notes:

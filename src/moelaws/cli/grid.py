@@ -10,7 +10,7 @@ from moelaws.accounting.cost import Device, PerRun, device_of, placed
 from moelaws.cli.common import json_option, option, print_json, print_table, warn
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
-from moelaws.grids.sweep import Sweep, expand_study, project_sources, sweep_of, too_long_for
+from moelaws.grids.sweep import Sweep, expand_study, sweep_of, too_long_for
 from moelaws.grids.timings import learned
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
@@ -84,6 +84,7 @@ def _print(
     if every or len(rows) <= LONG:
         placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
         shown = {c: c for c in COLUMNS} | (placed if device.own_memory else {})
+        shown |= {"corpus": "corpus"} if len(sweep.texts) > 1 else {}
         cells = [[*(r[c] for c in shown), r["estimated_seconds"]] for r in rows]
         print_table([*shown.values(), "seconds"], cells, title)
     else:
@@ -92,7 +93,7 @@ def _print(
     grid, gates = sweep.study.grids[project.tier], sorted({r["gates"] for r in rows})
     if "chosen" in {getattr(rule, "rule", "") for rule in (grid.derive.lr, grid.derive.batch)}:
         warn(*filter(None, map(choice_of(project).borrowed, gates)))
-    if problem := too_long_for(sweep.runs, project_sources(project)):
+    if problem := too_long_for(sweep):
         warn(f"this sweep cannot be run as it is: {problem}")
 
 

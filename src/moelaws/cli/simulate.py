@@ -165,16 +165,16 @@ def _coefficients(
     form = laws.fittable(report.law)  # a fit may have chosen it
     if form.id != law.id or law.variant not in ("", form.variant):
         raise UserError(f"{params} holds a fit of {form.ref}; give a fit of {law.ref}")
-    at: dict[str, float] = {}
+    at: dict[str, Any] = {}
     if column := report.split_by:
         values = sorted(set(frame[column])) if column in frame else []
         if len(values) != 1:
             raise UserError(
                 f"{params}: the fit is split by {column}, of which the grid has {len(values)} "
                 f"values; choose the runs of one, such as --rows '{column} == "
-                f"{report.parts[0].where[column]:.17g}'"
+                f"{report.parts[0].where[column]!r}'"
             )
-        at[column] = float(values[0])
+        at[column] = values[0]
     return form, report.group(at).estimates(), dict(report.spec.get("mapping", {}))
 
 

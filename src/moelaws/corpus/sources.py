@@ -14,9 +14,8 @@ from importlib import metadata
 from pathlib import Path
 
 from moelaws.files.atomic import read_json, write_json
-from moelaws.spec.corpus import FolderDataset, HubDataset, Text
+from moelaws.spec.corpus import Dataset, FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Dataset
 
 BLOCK = 1 << 20  # bytes read at once
 SETTLED = 2_000_000_000  # ns; a younger file may still change without a new time stamp

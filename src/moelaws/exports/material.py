@@ -100,7 +100,7 @@ class TrackedRun:
         folder = results.run(record.run_id)
         config = parse(RunConfig, record.config, folder / "config.json")
         run = Run(record.run_id, config, place.C, place.sweeps)
-        sizes = {k: v for k, v in describe(run).items() if k not in ("run_id", "sweep")}
+        sizes = {k: v for k, v in describe(run).items() if k not in ("run_id", "sweep", "corpus")}
         experts = f"E{sizes['E']}" if sizes["kind"] == "moe" else "dense"
         budget = f"{place.C or sizes['C_sparsity']:.2g}".replace("e+", "e")
         label = f"d{sizes['d_model']} {experts} {budget} s{sizes['seed']} · {record.run_id[:8]}"

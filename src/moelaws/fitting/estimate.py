@@ -69,7 +69,7 @@ def fit_group(
         held = law.predict(estimates, rows.held_columns)
         holdout = errors(rows.held_response, held, protocol.delta)
     fitted = GroupFit(
-        where=rows.where,
+        where=dict(rows.where),
         n=len(rows.response),
         objective=solution.value,
         converged=solution.certificate.converged,

@@ -34,9 +34,26 @@ if TYPE_CHECKING:
     from moelaws.laws.base import Array
 
 
-def place(where: Mapping[str, float]) -> str:
+# The split column's value, a number or a corpus' name; empty for a fit that is not split
+Where = Mapping[str, Any]
+
+
+def place(where: Where) -> str:
     """Returns the name of a group in messages, such as ``C = 1e+20``; empty without a split."""
-    return ", ".join(f"{column} = {value:.6g}" for column, value in where.items())
+    return ", ".join(f"{column} = {_shown(value)}" for column, value in where.items())
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+def has_value(cells: Any, value: float | str, tolerance: float = 1e-9) -> Any:
+    """Tells which of ``cells`` (n,) have the ``value`` of a group, a number up to rounding."""
+    import numpy as np
+
+    if isinstance(value, str):
+        return np.asarray(cells, dtype=object) == value
+    return np.isclose(np.asarray(cells, dtype=float), value, rtol=tolerance, atol=0)
 
 
 def _finite(value: Any) -> float:
@@ -58,7 +75,7 @@ class Estimate(Checked):
 class GroupFit(Checked):
     """One law fitted to one group of rows: all of a table, or those of one ``split_by`` value."""
 
-    where: dict[str, Number]  # the split column's value, such as {"C": 1e11}; empty without split
+    where: dict[str, Any]  # the split column's value, such as {"C": 1e11}; empty without split
     n: int  # rows fitted
     objective: Number  # the protocol's, at the estimates
     converged: bool  # whether the estimates are a certified stationary point of the objective
@@ -124,19 +141,19 @@ class FitReport(Checked):
             for text in fitted.warnings
         ]
 
-    def group(self, where: Mapping[str, float]) -> GroupFit:
+    def group(self, where: Where) -> GroupFit:
         """Returns the fit of the group whose value of the split column is in ``where``."""
         column = self.split_by
         if not column:
             return self.parts[0]
-        known = ", ".join(f"{fitted.where[column]:.6g}" for fitted in self.parts)
+        known = ", ".join(_shown(fitted.where[column]) for fitted in self.parts)
         own = f"fit {self.name} of {self.law}"
         if column not in where:
             raise UserError(f"{own} is split by {column}: give {column}=VALUE, one of {known}")
         for fitted in self.parts:
-            if math.isclose(fitted.where[column], where[column], rel_tol=1e-6):
+            if has_value([where[column]], fitted.where[column], 1e-6).all():
                 return fitted
-        raise UserError(f"{own}: {column} is {where[column]:.6g}; it must be one of {known}")
+        raise UserError(f"{own}: {column} is {_shown(where[column])}; it must be one of {known}")
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON data; without a split, its group's keys are at the top."""
@@ -211,7 +228,7 @@ def estimates_table(report: FitReport) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [fitted.where | fitted.estimates() for fitted in report.parts]
+    rows = [{**fitted.where, **fitted.estimates()} for fitted in report.parts]
     return pd.DataFrame(rows).assign(source=report.source)
 
 
@@ -252,7 +269,7 @@ def group_draws(path: Path, report: FitReport, group: GroupFit) -> Array:
     drawn = np.array([table[name].to_pylist() for name in group.params]).T
     own = np.ones(len(drawn), dtype=bool)
     for column, value in group.where.items():
-        own &= np.isclose(table[column].to_pylist(), value, rtol=1e-9, atol=0)
+        own &= has_value(table[column].to_pylist(), value)
     return drawn[own]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.fitting.report import place
+from moelaws.fitting.report import Where, has_value, place
 from moelaws.fitting.variables import (
     Observations,
     Variables,
@@ -41,7 +41,7 @@ class Rows(Observations):
     the standard errors that the fit names. What the entry does not request is None.
     """
 
-    where: dict[str, float]  # the split column's value; empty where the fit is not split
+    where: Where  # the split column's value; empty where the fit is not split
     held_columns: dict[str, Array]  # of the held-out rows
     held_response: Array
     left_out: dict[str, int]  # reason -> number of rows, over the whole table
@@ -89,13 +89,14 @@ def split_rows(
 
 
 def selected_rows(
-    table: pd.DataFrame, law: FittableLaw, spec: Fit, where: Mapping[str, float]
+    table: pd.DataFrame, law: FittableLaw, spec: Fit, where: Where
 ) -> tuple[Mask, Mask]:
     """Returns masks over the table's rows: those fitted and held out in the group ``where``."""
     reader = _Reader(law, table, spec, {}, read_variables(law, table, spec))
     used = reader.used({})
     for column, value in where.items():
-        used = used & np.isclose(numbers(table, column, column), value, rtol=1e-9, atol=0)
+        require_column(table, column, column)
+        used = used & has_value(table[column], value)
     held = reader.select(spec.holdout, whole=False)
     return used & ~held, used & held
 
@@ -191,11 +192,15 @@ class _Reader:
         }
         return values | numeric | own
 
-    def split(self, used: Mask, left_out: dict[str, int]) -> list[tuple[dict[str, float], Mask]]:
+    def split(self, used: Mask, left_out: dict[str, int]) -> list[tuple[Where, Mask]]:
         """Returns the values of the split column, in rising order, and the rows of each."""
         column = self.spec.split_by
         if not column:
             return [({}, used)]
+        if column == "corpus":
+            require_column(self.table, column, "split_by")
+            names = self.table[column].astype(str).to_numpy()
+            return [({column: n}, used & (names == n)) for n in sorted(set(names[used]))]
         split = numbers(self.table, column, "split_by")
         _count(left_out, f"no value of {column}", used & np.isnan(split))
         values = np.unique(split[used & ~np.isnan(split)])
@@ -263,9 +268,7 @@ class _Reader:
             )
         return known[name] if name in known else numbers(self.table, name, "rollout")
 
-    def rows(
-        self, where: dict[str, float], fitted: Mask, held: Mask, left_out: dict[str, int]
-    ) -> Rows:
+    def rows(self, where: Where, fitted: Mask, held: Mask, left_out: dict[str, int]) -> Rows:
         """Returns the rows of the group ``where``, the fitted ones sorted."""
         n, needed = int(fitted.sum()), len(self.law.parameters)
         at = f" at {place(where)}" if where else ""

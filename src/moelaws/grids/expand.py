@@ -25,6 +25,7 @@ class Run:
     config: RunConfig
     C: float | None  # the budget that its grid point named; None where steps are set
     sweeps: tuple[str, ...] = ()  # the named sweeps that ask for it
+    corpus: str = ""  # the name of its text
 
     @property
     def flops(self) -> float:
@@ -77,7 +78,7 @@ def _run(
     with located(label):
         steps = planned_steps(point, model, rules, batch_from)
     parsed = parsed.model_copy(update={"steps": steps})
-    return Run(parsed.run_id, parsed, point.get("C"))
+    return Run(parsed.run_id, parsed, point.get("C"), corpus=corpus.name)
 
 
 def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, Any]:

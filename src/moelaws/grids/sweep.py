@@ -1,9 +1,9 @@
-"""Expands a study's grid at the project's tier, with the project's text and seed."""
+"""Expands a study's grid at the project's tier, on its own texts or the project's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.grids.expand import Run, expand
 from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Study
@@ -28,15 +28,12 @@ class Sweep:
     study: Study
     tier: str
     runs: tuple[Run, ...]
+    texts: Mapping[str, Sources | DatasetSource] = field(default_factory=dict)  # by name
 
     @property
     def corpora(self) -> dict[str, Corpus]:
         """Returns the corpora of the runs, by identity."""
         return {run.config.corpus.corpus_id: run.config.corpus for run in self.runs}
-
-
-def project_sources(project: Project, root: Path = Path()) -> Sources | DatasetSource:
-    return resolve(project.corpus, root)
 
 
 def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
@@ -49,35 +46,43 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
     where = f"{study.file}, grids.{project.tier}"
     if project.tier not in study.grids:
         raise UserError(f"{where} is missing; there are: {', '.join(study.grids)}")
-    corpus = choose_corpus(project, project_sources(project, root), root)
     grid, choice = study.grids[project.tier], choice_of(project, root)
-    runs = expand(grid, corpus, where, project.seed, choice)
-    return Sweep(study, project.tier, tuple(runs))
+    texts: dict[str, Sources | DatasetSource] = {}
+    runs: dict[str, Run] = {}
+    for name, setting in (study.corpora or {"": project.corpus}).items():
+        with located(*((study.file, "corpora", name) if name else ("",))):
+            sources = resolve(setting, root)
+            corpus = choose_corpus(project, sources, root, name)
+        for run in expand(grid, corpus, where, project.seed, choice):
+            if (known := runs.setdefault(run.run_id, run).corpus) != corpus.name:
+                raise UserError(f"{study.file}: corpora: {name}: it has the text of {known}")
+        texts[corpus.name], grid = sources, grid.on_each_corpus
+    return Sweep(study, project.tier, tuple(runs.values()), texts)
 
 
-def too_long_for(runs: tuple[Run, ...], sources: Sources | DatasetSource) -> str:
+def too_long_for(sweep: Sweep) -> str:
     """Returns what is wrong if a run needs more text than there is; empty if none does.
 
     A token has at least one byte: before the text is tokenised, this finds runs that are certainly
     impossible.
     """
-    if sources.bytes is None:  # unknown before the data set is read; the trainer checks again
-        return ""
     larger = "set corpus in config/config.yaml to a larger text"
-    for run in runs:
-        config = run.config
-        held_out = sources.bytes * config.corpus.validation
-        if config.tokens > (sources.bytes - held_out) * config.max_epochs:
+    for run in sweep.runs:
+        config, size = run.config, sweep.texts[run.corpus].bytes
+        if size is None:  # unknown before the data set is read; the trainer checks again
+            continue
+        held_out = size * config.corpus.validation
+        if config.tokens > (size - held_out) * config.max_epochs:
             return (
                 f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than a text of "
-                f"{sources.bytes:.4g} bytes can give with max_epochs = {config.max_epochs:g}; "
-                f"{larger}, or choose a smaller C or tier"
+                f"{size:.4g} bytes can give with max_epochs = {config.max_epochs:g} (corpus "
+                f"{run.corpus}); {larger}, or choose a smaller C or tier"
             )
         if (evaluated := config.evaluation.sequences * config.model.context) > held_out:
             return (
                 f"evaluation_sequences = {config.evaluation.sequences} are {evaluated:.4g} tokens, "
-                f"more than the {held_out:.4g} bytes held out of the text can give; {larger}, or "
-                "raise validation, or lower evaluation_sequences"
+                f"more than the {held_out:.4g} bytes held out of the text can give (corpus "
+                f"{run.corpus}); {larger}, or raise validation, or lower evaluation_sequences"
             )
     return ""
 

@@ -22,17 +22,22 @@ class CorpusChoice:
     validation: float
     seed: int
     pretrained: Pretrained | None = None
+    name: str = ""  # what tables call the text
 
 
 def choose_corpus(
-    project: Project, sources: Sources | DatasetSource, root: Path = Path()
+    project: Project, sources: Sources | DatasetSource, root: Path = Path(), name: str = ""
 ) -> CorpusChoice:
-    """Returns the project's choice, with the identity of ``sources`` as its text."""
+    """Returns the project's choice, with the identity of ``sources`` as its text.
+
+    Its ``name`` is that of the sources by default.
+    """
     return CorpusChoice(
         source=sources.identity(Results(root / "results").corpus("digests.json")),
         validation=project.validation,
         seed=0,
         pretrained=Pretrained.read(root / project.tokenizer) if project.tokenizer else None,
+        name=name or sources.name,
     )
 
 

@@ -50,6 +50,7 @@ class Variable:
     description: str
     domain: Domain = POSITIVE
     default: float | None = None  # its value if not given; NaN if a formula has results without it
+    names: tuple[str, ...] = ()  # of the cases that a result tells apart, numbered from 0
 
 
 @dataclass(frozen=True)

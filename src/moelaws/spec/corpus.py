@@ -50,6 +50,17 @@ class Rows(Frozen):
     document_starts: Annotated[str, AfterValidator(_pattern)] | None = None
 
 
+class Dataset(Rows):
+    """A data set of the Hugging Face hub by name and commit, or one in a local folder."""
+
+    dataset: str
+    commit: Commit | None = None
+
+
+# stdlib, environment, paths or globs of text files, or a data set
+CorpusSetting = str | tuple[str, ...] | Dataset
+
+
 class HubDataset(Rows):
     """Rows of a data set of the Hugging Face hub; they are known before any download."""
 

@@ -284,6 +284,7 @@ class Sweep(Frozen):
     name: Name | Literal[""] = ""
     axes: dict[str, Scalar | tuple[Scalar, ...]] = {}
     zip: tuple[dict[str, tuple[Scalar, ...]], ...] = ()
+    corpora: Literal["all", "first"] = "all"  # of a study that names several
 
     @model_validator(mode="after")
     def _well_formed(self) -> Sweep:
@@ -333,3 +334,9 @@ class Grid(Frozen):
     settings: Settings = Settings()
     derive: Derivations = Derivations()
     sweeps: tuple[Sweep, ...] = Field(min_length=1)
+
+    @property
+    def on_each_corpus(self) -> Grid:
+        """Returns the grid without the sweeps that are on the study's first corpus alone."""
+        every = tuple(sweep for sweep in self.sweeps if sweep.corpora == "all")
+        return self.model_copy(update={"sweeps": every})

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse, text_like
-from moelaws.spec.corpus import Commit, Rows
+from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.from_yaml import read_yaml
@@ -24,13 +24,6 @@ StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's Y
 # Longer batches leave cores idle at the end of a sweep, on average for half a batch. Shorter ones
 # start more often: torch takes seconds to start, and a cluster's job a minute.
 BATCH_MINUTES: dict[Tier, float] = {"demo": 1, "workstation": 5, "gpu": 15, "paper": 30}
-
-
-class Dataset(Rows):
-    """A data set of the Hugging Face hub by name and commit, or one in a local folder."""
-
-    dataset: str
-    commit: Commit | None = None
 
 
 def _indices(value: object) -> object:
@@ -74,7 +67,7 @@ class Project(Frozen):
     studies: Annotated[
         Literal["all"] | tuple[Name | StudyFile, ...], BeforeValidator(_list_or_all)
     ] = "all"
-    corpus: str | tuple[str, ...] | Dataset = "stdlib"  # or environment, or text files
+    corpus: CorpusSetting = "stdlib"
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     # The fraction of the text that is held out, in whole documents
     validation: Annotated[Fraction, Field(gt=0, lt=1)] = 0.05

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeGuard, get_args
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from moelaws.spec.base import Frozen, NonNegative, Positive, Real, Whole, text_like
+from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
@@ -168,6 +169,16 @@ class KeptWeights(Frozen):
         return tuple(sorted(step for step in steps if 0 < step < total))
 
 
+def _by_name(value: object) -> object:
+    """Names the texts of a list: words and globs as they are written, data sets by their name."""
+    if not isinstance(value, list | tuple):
+        return value
+    named = {str(x.get("dataset") if isinstance(x, dict) else x): x for x in value}
+    if len(named) < len(value):
+        raise ValueError("a text is there twice; give each a name of its own, as in NAME: TEXT")
+    return named
+
+
 def _rows_alone(value: object) -> object:
     return {"rows": value} if isinstance(value, str) else value
 
@@ -180,6 +191,8 @@ class Study(Frozen):
     package: Package | Literal[""] = ""  # of its code; moelaws.studies.<key> by default
     by_name: bool = False  # made only if asked for by name: `studies: all` leaves it out
     grids: dict[Tier, Grid] = {}
+    # Name -> a text, in place of the project's one: the grids' sweeps are made on each of them
+    corpora: Annotated[dict[str, CorpusSetting], BeforeValidator(_by_name)] = {}
     imported: ImportedTable | None = None  # published runs, in place of grids
     keep_weights: Annotated[KeptWeights, BeforeValidator(_rows_alone)] = KeptWeights()
     simulation: Simulation | None = None
@@ -226,6 +239,19 @@ class Study(Frozen):
             raise ValueError("imported: a study of imported runs has neither grids nor simulation")
         if not self.grids and (timed := next((d.name for d in self.derived if d.speed), "")):
             raise ValueError(f"{timed}: speed: a study without grids has no configurations to time")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_keep_texts_apart(self) -> Study:
+        on_all = {s.name for g in self.grids.values() for s in g.on_each_corpus.sweeps}
+        entries: tuple[Fit | Contest, ...] = (*self.fits, *self.contests)
+        for fit in entries:
+            mixes = fit.sweep in on_all if fit.sweep else on_all and not fit.needs
+            if len(self.corpora) > 1 and mixes and getattr(fit, "split_by", "") != "corpus":
+                raise ValueError(
+                    f"{fit.name}: it would fit one law to the losses on several corpora; write "
+                    "split_by: corpus, or corpora: first at the sweeps whose runs it reads"
+                )
         return self
 
     @model_validator(mode="after")

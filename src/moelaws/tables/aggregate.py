@@ -19,8 +19,8 @@ from moelaws.tables.schema import TRAINED_COLUMNS
 
 # The columns by which configurations differ; runs of one differ in learning rate or seed.
 CONFIGURATION = [
-    "C", "kind", "E", "k", "E_s", "n_layers", "d_model", "n_heads", "n_kv", "d_expert", "context",
-    "vocab_size", "batch_tokens",
+    "corpus", "C", "kind", "E", "k", "E_s", "n_layers", "d_model", "n_heads", "n_kv", "d_expert",
+    "context", "vocab_size", "batch_tokens",
 ]  # fmt: skip
 
 

@@ -29,6 +29,7 @@ def describe(run: Run) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "sweep": ",".join(run.sweeps),
+        "corpus": run.corpus,
         "seed": config.seed,
         "kind": "slice" if model.slices else ffn.kind,
         "N_total": parameters.total,

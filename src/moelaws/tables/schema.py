@@ -66,8 +66,10 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 # The columns of this project's own runs, whose records have some more.
+CORPUS = Column("corpus", "string", "1", "name of the text that the run is on")
 TRAINED_COLUMNS: tuple[Column, ...] = (
     *COLUMNS,
+    CORPUS,
     Column(
         "L_paired_se",
         "float",
@@ -91,7 +93,8 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
 # Only a training has values of these: in a simulated table they are missing.
 _OF_A_TRAINING = ("epochs", "seconds", "tokens_per_second", "peak_memory", "code")
 SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
-    replace(c, nullable=c.nullable or c.name in _OF_A_TRAINING) for c in COLUMNS
+    replace(c, nullable=c.nullable or c.name in (*_OF_A_TRAINING, "corpus"))
+    for c in (*COLUMNS, CORPUS)
 )
 
 # The file of somebody else's runs need not have more than these.

@@ -126,7 +126,8 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return
     units, known = _columns(study)
-    _check_numbers((*fit.mapping.values(), fit.split_by, fit.weights, fit.rollout), units)
+    split = "" if fit.split_by == "corpus" else fit.split_by  # the one text that splits a fit
+    _check_numbers((*fit.mapping.values(), split, fit.weights, fit.rollout), units)
     variables = sources(law, fit.mapping, tuple(units))
     unit_factors(variables, fit.units, units)
     if fit.weights:

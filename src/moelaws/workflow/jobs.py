@@ -19,7 +19,7 @@ from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results, TierFolder
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
-from moelaws.grids.sweep import Sweep, expand_study, project_sources, too_long_for
+from moelaws.grids.sweep import Sweep, expand_study, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
@@ -59,7 +59,7 @@ class Jobs:
                 raise UserError(f"{path}: {reason}; rename that folder")
         jobs = cls.of(load_project(root, overrides), root)
         for key, sweep in jobs.sweeps.items():
-            if problem := too_long_for(sweep.runs, project_sources(jobs.project, root)):
+            if problem := too_long_for(sweep):
                 raise UserError(f"{jobs.studies[key].file}: {problem}")
         return jobs
 
@@ -98,6 +98,15 @@ class Jobs:
     def corpora(self) -> dict[str, Corpus]:
         """Returns the texts of the runs by identity."""
         return {k: corpus for sweep in self.sweeps.values() for k, corpus in sweep.corpora.items()}
+
+    def corpus_option(self, corpus: str) -> str:
+        """Returns the option that names a text which is not the project's own; empty for that."""
+        for sweep in self.sweeps.values():
+            for run in sweep.runs:
+                if sweep.study.corpora and run.config.corpus.corpus_id == corpus:
+                    text = json.dumps(sweep.study.corpora[run.corpus], default=vars)
+                    return shlex.join(["--set", f"corpus={text}"])
+        return ""
 
     @cached_property
     def kept(self) -> dict[str, dict[str, tuple[int, ...]]]:

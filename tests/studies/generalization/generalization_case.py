@@ -1,5 +1,6 @@
 """The generalization study at its demo grid with losses of a known law, fitted and derived."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -33,14 +34,24 @@ def losses(runs: pd.DataFrame, noise: float, seed: int = 0) -> pd.Series:
     return L * np.exp(noise * np.random.default_rng(seed).standard_normal(len(L)))
 
 
-def demo_table(noise: float) -> pd.DataFrame:
-    """A table of the study's demo grid with such losses, as if trained."""
+def demo_table(noise: float, corpora: tuple[str, ...] = ("stdlib",)) -> pd.DataFrame:
+    """A table of the study's demo grid with such losses, as if trained.
+
+    Each further corpus has the runs of the sweeps model and data, with losses of its own.
+    """
     study = load_study("generalization", REPOSITORY)
     frame = design(expand_study(study, Project(), REPOSITORY))
-    frame = frame.assign(
-        source="trained", status="completed", L=losses(frame, noise), L_se=0.004, n_seeds=1
-    )
-    return filled(frame)
+    every = [frame.assign(L=losses(frame, noise), bpb=2.0, corpus=corpora[0])]
+    slopes = frame[frame["sweep"].str.contains("model|data")]
+    for seed, corpus in enumerate(corpora[1:], 1):
+        own = slopes.assign(L=0.2 * seed + losses(slopes, noise, seed), bpb=2.0 + seed)
+        own["sweep"] = [",".join(set(x.split(",")) & {"model", "data"}) for x in own["sweep"]]
+        ids = (sha256(f"{corpus}{run}".encode()).hexdigest() for run in own["run_id"])
+        own["run_id"] = [digest[:16] for digest in ids]
+        every.append(own.assign(corpus=corpus))
+    whole = pd.concat(every, ignore_index=True)
+    whole = whole.assign(source="trained", status="completed", L_se=0.004, n_seeds=1)
+    return filled(whole).assign(corpus=whole["corpus"])
 
 
 def write_case(root: Path, table: pd.DataFrame) -> Case:
@@ -57,9 +68,11 @@ def write_case(root: Path, table: pd.DataFrame) -> Case:
         write_states(case.results.hidden(run.run_id), int(run.n_layers), int(run.d_model))
     case.derive(*(entry.name for entry in study.derived if not entry.fits))
     for spec in map(study.fit, {name for entry in study.readers for name in entry.fits}):
-        rows, units = read_any(case.derived[spec.table])
+        rows, units = read_any(case.derived[spec.table] if spec.table else case.table)
         # Fewer starts and draws than a study's: what is tested does not hang on them.
-        quick = {"bootstrap": 40} | ({"protocol": {"sample": 60}} if spec.split_by else {})
+        quick = {"bootstrap": 30} | (
+            {"protocol": {"sample": 15}} if spec.law in ("chinchilla", "joint.loss") else {}
+        )
         law = laws.fittable(spec.law)
         case.add(fit(law, rows, spec.model_copy(update=quick), units=units))
     case.derive(*(entry.name for entry in study.derived if entry.fits))

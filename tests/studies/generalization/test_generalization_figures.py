@@ -67,6 +67,28 @@ def test_f2_shows_each_probed_models_layers(clear):
     assert data["y"].to_numpy() == pytest.approx(WIDTH_OF_DATA, rel=0.1)
 
 
+@pytest.mark.slow
+def test_corpora_stand_side_by_side(tmp_path):
+    corpora = ("stdlib", "environment", "books/*.txt")
+    case = write_case(tmp_path, demo_table(NOISE["clear"], corpora))
+    for figure in ("F2", "F3", "F4", "F5"):
+        assert_legible(case.sheet(figure))
+    for figure in ("F4", "F5"):
+        data = case.sheet(figure).data
+        for corpus in corpora:
+            own = data[(data["panel"] == "a") & (data["series"] == corpus)]
+            assert len(own) == {"F4": 13, "F5": 9}[figure]
+    probed = set_table(STUDY, "T1", case.inputs).frame
+    assert probed.groupby("corpus").size().to_dict() == dict.fromkeys(corpora, 4)
+    theory = set_table(STUDY, "T2", case.inputs).frame
+    floored = theory[theory[""] == "measured, floor fitted"].set_index("corpus")
+    assert set(floored.index) == set(corpora)
+    assert floored["alpha_N"].to_list() == pytest.approx([ALPHA_N] * 3, rel=0.1)
+    assert floored["alpha_D"].to_list() == pytest.approx([ALPHA_D] * 3, rel=0.1)
+    losses = set_table(STUDY, "T4", case.inputs).frame
+    assert losses.groupby("corpus").size().to_dict() == dict.fromkeys(corpora, 5)
+
+
 def test_table_2_has_the_distance_from_the_identity_with_its_interval(clear):
     """(alpha_D - predicted) / predicted is kappa less 1, and so is its interval."""
     frame = set_table(STUDY, "T2", clear.inputs).frame.set_index("")
@@ -129,4 +151,4 @@ def test_simulated_losses_leave_out_what_no_law_gives(tmp_path):
     assert [f.name for f in case.study.figures] == ["F6a", "F6b", "F7a", "F7b"]
     for figure in case.study.figures:
         assert "SIMULATED DATA" in case.sheet(figure.name).figure.get_suptitle()
-    assert [c.name for c in case.study.claims] == ["kappa_grows"]
+    assert [c.name for c in case.study.claims] == ["kappa_grows", "ratio_rises"]

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import printed
 from moelaws import laws
 from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.studies.generalization.derived.exponents import QUANTITIES
-from moelaws.studies.generalization.laws.routing import routing_term
+from moelaws.studies.generalization.laws.routing import REGIMES, routing_term
 
 # Table 5: E; alpha_N; alpha_D; then its derived cells as printed.
 TABLE_5 = {
@@ -64,6 +65,7 @@ def test_published_values_are_least_squares_on_table_5(ref, expected, R2):
 
 
 CASE = {"k": 2, "M": 8, "L_T": 4, "l": 128}
+BY_ACTIVE = {"chart": 1e-30}  # so that active parameters limit models of any size
 smoothness = st.floats(0.5, 4)
 dimension = st.floats(2, 30)
 
@@ -90,7 +92,7 @@ def test_published_numbers():
 def test_what_is_not_given_is_not_computed():
     values = priced(**CASE, s=1, d=8)
     known = {name for name, value in values.items() if not np.isnan(value)}
-    assert known == {"R", "ln_patterns", "n_route"}
+    assert known == {"R", "ln_patterns", "n_route", "by_experts"}
 
 
 @given(M=st.integers(1, 512), data=st.data())
@@ -104,17 +106,17 @@ def test_the_count_of_patterns_is_exact_and_below_its_bound(M, data):
 
 @given(s=smoothness, d=dimension, n=st.floats(1e3, 1e9))
 def test_each_threshold_is_where_two_terms_are_equal(s, d, n):
-    values = priced(**CASE, s=s, d=d, n=n)
+    values = priced(**CASE, **BY_ACTIVE, s=s, d=d, n=n)
     for threshold, term in (("N_cross", "estimation"), ("N_cap", "routing")):
-        at = priced(**CASE, s=s, d=d, n=n, N_active=values[threshold])
+        at = priced(**CASE, **BY_ACTIVE, s=s, d=d, n=n, N_active=values[threshold])
         assert at["approximation"] == pytest.approx(float(at[term]), rel=1e-9)
-    at_route = priced(**CASE, s=s, d=d, n=values["n_route"])
+    at_route = priced(**CASE, **BY_ACTIVE, s=s, d=d, n=values["n_route"])
     assert at_route["N_cross"] == pytest.approx(float(values["R"]), rel=1e-9)
 
 
 @given(s=smoothness, d=dimension, log_n=st.floats(2, 12), log_N=st.floats(0, 12))
 def test_regimes(s, d, log_n, log_N):
-    values = priced(**CASE, s=s, d=d, n=10**log_n, N_active=10**log_N)
+    values = priced(**CASE, **BY_ACTIVE, s=s, d=d, n=10**log_n, N_active=10**log_N)
     # Below n_route the cap of routing is the lower of the two, and only there.
     if abs(math.log(values["n_route"]) - math.log(10**log_n)) > 1e-6:
         assert values["routing_dominated"] == (values["N_cap"] < values["N_cross"])
@@ -128,10 +130,49 @@ def test_regimes(s, d, log_n, log_N):
 
 @given(s=smoothness, d=dimension, eps=st.floats(0.01, 0.5))
 def test_sample_complexity_reaches_its_risk(s, d, eps):
-    need = priced(**CASE, s=s, d=d, eps=eps)
-    at = priced(**CASE, s=s, d=d, n=need["n_target"], N_active=need["N_target"])
+    need = priced(**CASE, **BY_ACTIVE, s=s, d=d, eps=eps)
+    at = priced(**CASE, **BY_ACTIVE, s=s, d=d, n=need["n_target"], N_active=need["N_target"])
     assert [at["approximation"], at["estimation"]] == pytest.approx([eps, eps], rel=1e-9)
     assert need["R"] / need["n_target_routing"] == pytest.approx(eps, rel=1e-12)
+
+
+@given(s=smoothness, d=dimension, log_N=st.floats(0, 12), M=st.integers(1, 512))
+def test_the_approximation_has_the_lesser_of_two_limits(s, d, log_N, M):
+    """Eq 1: min(N_act^(-2s/d), M^(-2s/d)); App F, constructions B and A."""
+    N, n = 10**log_N, 1e300  # so many samples that the model alone errs
+    values = priced(**CASE | {"M": M, "k": 1}, s=s, d=d, n=n, N_active=N)
+    limits = [N ** (-2 * s / d), M ** (-2 * s / d)]
+    assert [values["by_active"], values["by_experts"]] == pytest.approx(limits, rel=1e-9)
+    assert values["approximation"] == pytest.approx(min(limits), rel=1e-9)
+    if values["approximation"] > 1e-250:
+        by_experts = REGIMES[int(values["regime"])] == "limited by experts"
+        assert by_experts == (M > N)
+
+
+@pytest.mark.parametrize(
+    ("columns", "regime"),
+    [
+        ({"n": 1e9, "N_active": 1e4}, "limited by active parameters"),
+        ({"n": 1e9, "N_active": 1e4, "chart": 1e4}, "limited by experts"),
+        ({"n": 1e6, "N_active": 1e6}, "estimation"),
+        ({"n": 1e4, "N_active": 1e3}, "routing"),
+    ],
+)
+def test_eval_names_the_regime(columns, regime):
+    values = priced(**CASE, s=1, d=8, **columns)
+    terms = [float(values[name]) for name in ("approximation", "estimation", "routing")]
+    assert {0: 0, 1: 0, 2: 1, 3: 2}[REGIMES.index(regime)] == terms.index(max(terms))
+    given = [f"{name}={value:g}" for name, value in {**CASE, "s": 1, "d": 8, **columns}.items()]
+    answer = printed("eval", "generalization.routing", *given)
+    assert f"regime = {REGIMES.index(regime)} {regime}" in answer
+
+
+def test_the_covering_number_has_a_part_of_weights_and_one_of_routing():
+    """Eq 2: N_act ln(1/delta) + T k ln(eM/k), up to constants."""
+    few = priced(**CASE, N_active=1e3, delta=0.1)
+    assert few["ln_cover"] == pytest.approx(1e3 * math.log(10) + 2443.5654257867677)
+    many = priced(**CASE, N_active=1e4, delta=0.1)
+    assert [few["cover_by_routing"], many["cover_by_routing"]] == [1, 0]
 
 
 def test_overhead_is_the_difference_of_two_bounds():

@@ -6,6 +6,7 @@ the paper's sign: they are negative.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,8 +39,10 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     return top + np.log(total), np.stack(rows, axis=1)
 
 
-def at_experts(params: Mapping[str, float], E: ArrayLike) -> dict[str, Array]:
+def at_experts(params: Mapping[str, Any], E: ArrayLike) -> dict[str, Array]:
     """Returns m, mu, n, nu and c of L = m N_active^mu + n D^nu + c, each of the shape of ``E``.
+
+    Parameters of several draws broadcast with it.
 
     Source: Ludziejewski et al. 2025, Eq 5: m = a Eh^delta, mu = alpha + gamma ln Eh, and
     n = b Eh^omega, nu = beta + zeta ln Eh.
@@ -51,7 +54,7 @@ def at_experts(params: Mapping[str, float], E: ArrayLike) -> dict[str, Array]:
         "mu": np.asarray(p["alpha"] + p["gamma"] * y),
         "n": np.asarray(p["b"] * np.exp(p["omega"] * y)),
         "nu": np.asarray(p["beta"] + p["zeta"] * y),
-        "c": np.full_like(y, p["c"]),
+        "c": p["c"] + np.zeros_like(y),
     }
 
 

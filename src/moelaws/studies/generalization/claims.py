@@ -2,27 +2,35 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array
 from moelaws.claims.base import Evidence
+from moelaws.fitting.quantiles import t_interval
+from moelaws.laws.joint.loss import compute_optimal
 from moelaws.studies.generalization.derived.dimension import of_models
 from moelaws.studies.generalization.derived.exponents import (
-    OWN,
-    estimates,
+    experts,
+    growth,
     interval_text,
+    kappa_of,
     one_row,
-    with_interval,
 )
-from moelaws.studies.generalization.derived.runs import FEW, MANY
-from moelaws.studies.generalization.laws.kappa import LAW as KAPPA
+from moelaws.studies.generalization.derived.runs import FEW, LEVEL, MANY
 
 MIN_R2 = 0.9  # of the line in ln-ln: below it the loss is no power law
 MIN_WIDTH = 128  # below it a dimension may be a large fraction of the width for lack of room
 MIN_LAYERS = 8  # that give a model a profile over depth; the paper's have 12 and more
+MIN_MODELS = 2  # where layers differ by chance, one in four is a profile
+MIN_CORPORA = 4  # chance puts 3 in a given order once in 6, and 4 once in 24
 MIN_EXPERT_COUNTS = 4  # numbers of experts that show a trend of kappa
 MAD_TO_90 = 1.645 * 1.4826  # half a 90 % interval of a normal spread, in median deviations
 
@@ -32,33 +40,20 @@ NO_STATES = Evidence(
 )
 
 
-def active_parameters(inputs: FittedInputs) -> Evidence:
+def active_parameters(inputs: Inputs) -> Evidence:
     """Returns the exponent of ln L over ln N_act; a bent line refutes it but never supports it."""
-    (fit,) = estimates(inputs, "model_line")
-    alpha = fit.with_interval("alpha")
-    r2 = fit.result.metrics.get("r2") or 0.0
-    low = alpha["value_low"] if r2 >= MIN_R2 else -math.inf
-    return Evidence(
-        f"alpha of L = a/N_act^alpha, without a floor, is {_text(alpha)}, "
-        f"R2 = {r2:.3f}, n = {fit.result.n}",
-        *_number(alpha),
-        decides=[(low, alpha["value_high"])],
-    )
+    rows = _slopes(inputs, floor="none", series="model", name="alpha")
+    r2 = ", ".join(f"{row['r2']:.3f}" for row in rows)
+    lows = [row["value_low"] if row["r2"] >= MIN_R2 else -math.inf for row in rows]
+    ends = zip(lows, (row["value_high"] for row in rows), strict=True)
+    every = _on_each(f"alpha of L = a/N_act^alpha, without a floor and with R2 = {r2},", rows)
+    return replace(every, decides=list(ends))
 
 
-def exponent_identity(inputs: FittedInputs) -> Evidence:
+def exponent_identity(inputs: Inputs) -> Evidence:
     """Returns kappa of the slopes above fitted floors: 1 where the exponents are consistent."""
-    slopes = inputs.derived("slopes")
-    kappa, alpha_N, alpha_D = (
-        one_row(slopes, floor="fitted", series=series, name=name)
-        for series, name in (("both", "kappa"), ("model", "alpha"), ("data", "alpha"))
-    )
-    return Evidence(
-        f"alpha_D over alpha_N/(1 + alpha_N) is {_text(kappa)}, from alpha_N = "
-        f"{alpha_N['value']:.3g} and alpha_D = {alpha_D['value']:.3g} above fitted floors, "
-        f"n = {kappa['n']}",
-        *_number(kappa),
-    )
+    rows = _slopes(inputs, floor="fitted", series="both", name="kappa")
+    return _on_each("alpha_D over alpha_N/(1 + alpha_N), both above fitted floors,", rows)
 
 
 def routing_regimes(inputs: FittedInputs) -> Evidence:
@@ -78,21 +73,24 @@ def routing_regimes(inputs: FittedInputs) -> Evidence:
 
 
 def small_dimension(inputs: FittedInputs) -> Evidence:
-    """Returns the largest dimension of the models' middle layers as a fraction of their width.
+    """Returns the largest dimension of the models' middle layers over that of states of full width.
 
-    Narrow states have little room: they can show that a dimension is small, not that it is large.
+    Few points seem to have fewer dimensions than they have, so the estimator's own value for points
+    that fill the width is what a dimension is compared with. Narrow states have little room: they
+    can show that a dimension is small, not that it is large.
     """
     models = of_models(inputs.derived("dimension"))
     if models.empty:
         return NO_STATES
-    ratio = models["dimension"] / models["d_model"]
-    error = MAD_TO_90 * models["mad"] / models["d_model"]
+    ratio = models["dimension"] / models["full"]
+    error = MAD_TO_90 * models["mad"] / models["full"]
     largest, low, high = (float(x.max()) for x in (ratio, ratio - error, ratio + error))
     narrowest = int(models["d_model"].min())
     return Evidence(
         f"middle layers of {len(models)} models have dimension "
         f"{models['dimension'].min():.1f} to {models['dimension'].max():.1f} at width "
-        f"{narrowest}: at most {largest:.2f} of it ({low:.2f} to {high:.2f})",
+        f"{narrowest}: at most {largest:.2f} ({low:.2f} to {high:.2f}) of what the estimator gives "
+        "for as many points that fill the width",
         value=largest,
         low=low,
         high=high,
@@ -116,6 +114,8 @@ def depth_profile(inputs: FittedInputs) -> Evidence:
     first, last, error = (ends[name] for name in ("first", "last", "error"))
     margin = np.minimum(first, -last)
     low, high = margin - error, margin + error
+    least = float(low.min(skipna=False)) if len(ends) >= MIN_MODELS else -math.inf
+    decides = [(least, float(high.max(skipna=False)))] if deepest >= MIN_LAYERS else []
     return Evidence(
         f"first block less the middle: {first.min():+.2f} to {first.max():+.2f}; last less the "
         f"middle: {last.min():+.2f} to {last.max():+.2f}; of {len(ends)} models, up to {deepest} "
@@ -123,36 +123,96 @@ def depth_profile(inputs: FittedInputs) -> Evidence:
         value=float(first.median()),
         low=float(first.min()),
         high=float(first.max()),
-        decides=[(low.min(skipna=False), high.max(skipna=False))] if deepest >= MIN_LAYERS else [],
+        decides=decides,
     )
 
 
-def dimension_and_exponents(inputs: FittedInputs) -> Evidence:
+def dimension_and_exponents(inputs: Inputs) -> Evidence:
     """Returns the smoothness that the model exponent implies at the measured dimension."""
     models = of_models(inputs.derived("dimension"))
     if models.empty:
         return NO_STATES
-    (fit,) = estimates(inputs, "model_floor")
-    d = float(models["dimension"].median())
-    # An exponent at its bound of 0 was not determined.
-    alpha = fit.params["alpha"] if fit.params["alpha"] > 0 else math.nan
-    drawn = np.where(fit.draws["alpha"] > 0, fit.draws["alpha"], np.nan)
-    s = with_interval("value", d * alpha / 2, d * drawn / 2, fit.level)
-    return Evidence(
-        f"alpha_N = {fit.params['alpha']:.3g} above a fitted floor and d = {d:.1f} imply a "
-        f"smoothness of {_text(s)}, n = {fit.result.n}",
-        *_number(s),
-    )
+    rows = _slopes(inputs, floor="fitted", series="model", name="alpha")
+    for row in rows:
+        d = models.loc[models["corpus"] == row["corpus"], "dimension"].median()
+        # An exponent whose interval reaches its bound of 0 was not determined.
+        known = d / 2 if row["value_low"] > 0 else math.nan
+        row |= {f"value{end}": known * row[f"value{end}"] for end in ("", "_low", "_high")}
+    return _on_each("the smoothness s = d alpha_N/2, with alpha_N above a fitted floor,", rows)
 
 
 def kappa_grows(inputs: FittedInputs) -> Evidence:
-    """Returns the exponent of kappa in the number of experts."""
-    rho = one_row(inputs.derived("amplification"), origin=OWN, law=KAPPA.ref, name="rho")
+    """Returns the exponent of kappa in the number of experts, by one law for all of them."""
+    rho, n = growth(inputs, kappa_of), len(experts(inputs))
     return Evidence(
-        f"rho of kappa ~ E^rho is {_text(rho)} over {rho['points']} numbers of experts; "
-        "the paper's Table 5 gives 0.126",
+        f"rho of kappa ~ E^rho is {_text(rho)} over {n} numbers of experts; the paper's Table 5 "
+        "gives 0.126",
         *_number(rho),
-        decides=None if rho["points"] >= MIN_EXPERT_COUNTS else [],
+        decides=None if n >= MIN_EXPERT_COUNTS else [],
+    )
+
+
+def ratio_rises(inputs: FittedInputs) -> Evidence:
+    """Returns the exponent of D*/N* in the number of experts at the middle of three budgets."""
+    rows, n = inputs.rows("joint"), len(experts(inputs))
+    C = 6 * rows["N_active"].astype(float) * rows["D"]
+    budgets = np.geomspace(C.min(), C.max(), 3)
+    slopes = [growth(inputs, partial(_ratio, F)) for F in budgets]
+    texts = (f"{_text(x)} at {F:.2g} FLOPs" for x, F in zip(slopes, budgets, strict=True))
+    return Evidence(
+        f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts",
+        *_number(slopes[1]),
+        decides=[_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else [],
+    )
+
+
+def _ratio(F: float, reduced: Mapping[str, Array]) -> Array:
+    return compute_optimal(reduced, F).ratio
+
+
+def _slopes(inputs: Inputs, **which: str) -> list[dict[Any, Any]]:
+    """Returns the rows of the derived table slopes that ``which`` names, one for each corpus."""
+    every = inputs.derived("slopes").groupby("corpus", sort=False)
+    return [one_row(slopes, **which) for _, slopes in every]
+
+
+def _on_each(what: str, rows: list[dict[Any, Any]]) -> Evidence:
+    """Returns the evidence of one number on each corpus, all of which decide."""
+    texts = (f"{_text(row)} on {row['corpus']} (n = {row['n']})" for row in rows)
+    every = [_number(row) for row in rows]
+    text = f"{what} is {', '.join(texts)}"
+    return Evidence(text, *every[0], decides=[number[1:] for number in every])
+
+
+def simplest_corpus(inputs: FittedInputs) -> Evidence:
+    """Returns how far the next corpus' dimension lies above that of the one of fewest bits a byte.
+
+    Models of one shape, length and seed are paired; the spread of the differences between pairs
+    gives Student's t. The order of the further corpora can support the claim, not refute it.
+    """
+    models = of_models(inputs.derived("dimension"))
+    if models.empty:
+        return NO_STATES
+    shape = ["n_layers", "d_model", "width", "D", "seed"]
+    pairs: pd.DataFrame = models.pivot_table(["dimension", "bpb"], shape, "corpus").dropna()
+    if len(pairs) < 2 or models["corpus"].nunique() < 2:
+        return Evidence(f"{models['corpus'].nunique()} corpora have {len(pairs)} models in common")
+    d, order = pairs["dimension"], sorted(pairs["bpb"], key=lambda name: pairs["bpb"][name].mean())
+
+    def above(low: str, high: str) -> tuple[float, float, float]:
+        gap, n = d[high] - d[low], len(d)
+        mean, error = float(gap.mean()), float(gap.std()) / math.sqrt(n)
+        return mean, *t_interval(mean, error, n - 1, LEVEL)
+
+    least = [above(order[0], other)[1:] for other in order[1:]]
+    rises = [(above(*two)[1], math.inf) for two in pairwise(order[1:])]
+    enough = [] if len(order) >= MIN_CORPORA else [(-math.inf, math.inf)]
+    means = ", ".join(f"{d[name].mean():.2f} on {name}" for name in order)
+    return Evidence(
+        f"the dimension of the middle layers of {len(d)} models of each corpus is, from the fewest "
+        f"bits a byte to the most, {means}",
+        *above(*order[:2]),
+        decides=[*least, *rises, *enough],
     )
 
 

@@ -35,11 +35,13 @@ def dimensions(inputs: Inputs) -> Tabular:
         points, k = int(table["points"].min()), int(table["neighbours"].iloc[0])
         notes.append(
             f"Levina-Bickel with {k} neighbours on random halves of at least {points} distinct "
-            "states; MAD: median absolute deviation over the halves."
+            "states; MAD: median absolute deviation over the halves; of full width: the estimate "
+            "for as many normal points in as many dimensions."
         )
     frame = models.rename(
         columns={
             "run_id": "run",
+            "full": "of full width",
             "n_layers": "layers",
             "width": "expert width",
             "D": "tokens",
@@ -47,6 +49,7 @@ def dimensions(inputs: Inputs) -> Tabular:
             "dimension": "intrinsic dimension",
             "mad": "MAD",
             "points": "states",
+            "bpb": "bits a byte",
         }
     )
     return Tabular(frame, digits=4, notes=notes)
@@ -55,17 +58,22 @@ def dimensions(inputs: Inputs) -> Tabular:
 def theory(inputs: Inputs) -> Tabular:
     """Sets T2: the exponents of the theory at each smoothness, then those measured."""
     models = of_models(inputs.derived("dimension"))
-    d = float(models["dimension"].median()) if len(models) else float("nan")
-    slopes = inputs.derived("slopes")
     rows: list[dict[str, Any]] = []
-    for s in SMOOTHNESS:
-        implied = LAW.evaluate({}, {"s": s, "d": d})
-        exponents = {name: float(implied[name]) for name in ("alpha_N", "alpha_D", "alpha_C")}
-        rows.append({"row": f"theory, s = {s:g}", "s_N": s, "s_D": s, **exponents})
-    for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
-        rows.append({"row": words, **_measured(slopes[slopes["floor"] == floor], d)})
+    for corpus, slopes in inputs.derived("slopes").groupby("corpus", sort=False):
+        d = float(models.loc[models["corpus"] == corpus, "dimension"].median())
+        for s in SMOOTHNESS:
+            implied = LAW.evaluate({}, {"s": s, "d": d})
+            own: dict[str, Any] = {
+                name: float(implied[name]) for name in ("alpha_N", "alpha_D", "alpha_C")
+            }
+            own |= {"s_N": s, "s_D": s, "d": d, "corpus": corpus}
+            rows.append({"row": f"theory, s = {s:g}", **own})
+        for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
+            measured = _measured(slopes[slopes["floor"] == floor], d)
+            rows.append({"row": words, "corpus": corpus, "d": d, **measured})
     names = {
         "row": "",
+        "corpus": "corpus",
         "d": "d",
         "alpha_N": "alpha_N",
         "alpha_N_interval": "alpha_N interval",
@@ -78,11 +86,11 @@ def theory(inputs: Inputs) -> Tabular:
         "s_N": "s from alpha_N",
         "s_D": "s from alpha_D",
     }
-    frame = pd.DataFrame(rows).assign(d=d).reindex(columns=list(names)).rename(columns=names)
+    frame = pd.DataFrame(rows).reindex(columns=list(names)).rename(columns=names)
     notes = [
         "Theory: alpha_N = 2s/d, alpha_D = 2s/(2s + d), alpha_C = s/(s + d); consistent exponents "
         "have alpha_D = alpha_N/(1 + alpha_N). Intervals at 90 %.",
-        "d: the median over the models probed, of the middle layers of their own hidden states."
+        "d: the median over the models probed on each corpus, of their middle layers' states."
         if len(models)
         else "No hidden states were probed: there is no d, and no theory to compare with.",
     ]
@@ -115,10 +123,10 @@ def architectures(inputs: Inputs, sweep: str) -> Tabular:
     """Sets T3 and T4: the architectures of a sweep with their mean losses over seeds."""
     runs = inputs.derived("runs")
     runs = runs[in_sweep(runs, sweep)]
-    keys = ["n_layers", "width", "N_act", "d_model", "n_heads", "M", "k", "D"]
+    keys = ["corpus", "n_layers", "width", "N_act", "d_model", "n_heads", "M", "k", "D"]
     groups = runs.groupby(keys, as_index=False)
     means = groups.agg(L=("L", "mean"), sd=("L", "std"), seeds=("seed", "nunique"))
-    frame = means.sort_values(["n_layers", "width", "D"], ignore_index=True).rename(
+    frame = means.sort_values(["corpus", "n_layers", "width", "D"], ignore_index=True).rename(
         columns={
             "n_layers": "layers",
             "width": "expert width w",
@@ -161,6 +169,7 @@ def exponents(inputs: Inputs) -> Tabular:
 def regimes(inputs: Inputs) -> Tabular:
     """Sets the table of section 4: the base architecture's place among the regimes, and best k."""
     names = {
+        "corpus": "corpus",
         "D": "tokens n",
         "N_act": "N_act",
         "R": "R (nats)",
@@ -169,6 +178,7 @@ def regimes(inputs: Inputs) -> Tabular:
         "N_cap": "N_cap",
         "n_route": "n_route",
         "routing_share": "R / N_act",
+        "regime": "regime",
         "k_star": "k* of the bound",
         "k_best": "best k measured",
         "M_best": "at M",
@@ -176,7 +186,8 @@ def regimes(inputs: Inputs) -> Tabular:
     frame = inputs.derived("regimes")[list(names)].rename(columns=names)
     notes = (
         "Approximation and estimation error are equal at N_cross = n^(1/(1 + p)), approximation "
-        "and routing at N_cap = (n/R)^(1/p); below n_route = R^(1 + p) tokens routing dominates. "
+        "and routing at N_cap = (n/R)^(1/p). The regime is the largest of the three, the first by "
+        "its limit (Eq 1). Below n_route = R^(1 + p) tokens routing dominates. "
         "p is the measured model exponent above a floor, and every constant of the bound is 1: the "
         "paper gives none, so that only trends compare.",
         "k* is the least of Eq 9 for the base's M; the best k measured is of the routing sweep, "

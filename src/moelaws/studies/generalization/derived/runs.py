@@ -18,7 +18,7 @@ from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.fitting.quantiles import t_interval
-from moelaws.studies.generalization.derived.exponents import estimates
+from moelaws.studies.generalization.derived.exponents import Estimates, estimates
 from moelaws.studies.generalization.laws import active_experts, routing
 from moelaws.studies.generalization.laws.routing import routing_term
 from moelaws.tables.column import Column, estimated
@@ -30,7 +30,7 @@ SERIES = ["k", "D"]
 
 
 @table(
-    *of_runs("run_id", "sweep", "seed", "n_layers"),
+    *of_runs("run_id", "sweep", "corpus", "seed", "n_layers"),
     Column("width", "int", "1", "hidden width w of an expert"),
     *of_runs("d_model", "n_heads"),
     Column("M", "int", "experts", "routed experts a layer"),
@@ -109,6 +109,7 @@ def _slope(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 @table(
+    *of_runs("corpus"),
     Column("D", "float", "tokens", "training tokens, n of the bound"),
     Column("N_act", "float", "parameters", "active parameters of the base architecture"),
     Column("R", "float", "nats", "its routing term"),
@@ -119,32 +120,39 @@ def _slope(rows: pd.DataFrame) -> dict[str, Any]:
     Column("N_cap", "float", "parameters", "(n/R)^(1/p): approximation and routing equal", True),
     Column("n_route", "float", "samples", "R^(1+p): below it routing dominates", True),
     Column("routing_dominated", "bool", "1", "whether D is below n_route"),
+    Column("regime", "string", "1", "the bound's largest term, and what limits the model", True),
     Column("routing_share", "float", "1", "R / N_act: routing is negligible where it is small"),
     Column("k_star", "float", "experts", "k of least bound by Eq 9 with A = B^-p", True),
     Column("k_best", "float", "experts", "k of the routing runs' least loss at D, any M", True),
     Column("M_best", "float", "experts", "M of the routing runs' least loss at D", True),
 )
 def regimes(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns a row for each token budget of the base architecture, the sweep ``data``.
+    """Returns a row for each token budget of the base architecture on each corpus, sweep ``data``.
 
     Eq 9's A is the coefficient of k^-p. An active expert has B parameters, so that N_act = B k and
     A = B^-p where the bound's own constants are 1. Source: generalization, Eq 3, 7, 9, 13.
     """
-    (fit,) = estimates(inputs, "model_floor")
-    p = fit.params["alpha"] if fit.params["alpha"] > 0 else float("nan")
     runs = inputs.derived("runs")
+    own = [_regimes(runs[runs["corpus"] == f.corpus], f) for f in estimates(inputs, "model_floor")]
+    return pd.concat(own, ignore_index=True)
+
+
+def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
+    p = fit.params["alpha"] if fit.params["alpha"] > 0 else float("nan")
     base = runs[in_sweep(runs, "data")].drop_duplicates("D").sort_values("D")
     shape = base[["d_model", "width", "n_layers", "context"]]
     d, w, layers, context = shape.to_numpy(float).T
     B = layers * (2 * d * w + w + d)
     shared = {"s": p / 2, "d": 1.0, "M": base["M"], "n": base["D"]}
-    bound = routing.LAW.evaluate({}, shared | {"k": base["k"], "L_T": layers, "l": context})
+    size = {"k": base["k"], "L_T": layers, "l": context, "N_active": base["N_act"]}
+    bound = routing.LAW.evaluate({}, shared | size)
     active = {"A": B**-p, "B": B, "T": layers * context}
     best = [_best(runs[in_sweep(runs, "routing")], D) for D in base["D"]]
     return base.assign(
         p=p,
         **{name: bound[name] for name in ("N_cross", "N_cap", "n_route")},
         routing_dominated=bound["routing_dominated"] == 1,
+        regime=pd.Series(bound["regime"], base.index).map(dict(enumerate(routing.REGIMES))),
         routing_share=base["R"] / base["N_act"],
         k_star=active_experts.LAW.evaluate({}, shared | active)["k_star"],
         k_best=[k for k, _ in best],

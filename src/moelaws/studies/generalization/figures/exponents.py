@@ -1,6 +1,5 @@
 """F4 and F5 show slopes, F6a and F6b kappa over experts, F7a and F7b the best split of a budget."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from matplotlib.ticker import MaxNLocator
 from moelaws import laws
 from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.losses import error_among
@@ -23,7 +21,11 @@ from moelaws.studies.generalization.derived.exponents import (
     PUBLISHED_LAWS,
     Estimates,
     estimates,
+    experts,
     interval,
+    kappa_of,
+    line,
+    over_experts,
 )
 from moelaws.studies.generalization.laws import kappa
 from moelaws.tables.sweeps import in_sweep
@@ -64,18 +66,25 @@ def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     line, floored = sheet.panels
     for panel, form in ((line, "line"), (floored, "floor")):
-        (fit,) = estimates(inputs, f"{series}_{form}")
+        fits = estimates(inputs, f"{series}_{form}")
         law = laws.fittable(inputs.fit(f"{series}_{form}").law)
-        floor = fit.params.get("L_inf", 0.0)
-        _points(panel, rows, x, floor)
-        panel.title(_title_of_slopes(fit, floor), fontsize=7)
-        # In (b) the uncertainty of the floor belongs to the points; the band is that of the curve.
-        middle = law.predict(fit.params, {"x": grid}) - floor
-        low, high = (end - floor for end in _band(law, fit, grid))
-        bounds = {"low": np.where(low > 0, low, np.nan), "high": np.where(high > 0, high, np.nan)}
-        panel.line("fit", grid, middle, **bounds, color=style.INK, linewidth=1.0, zorder=1)
+        for fit, colour in zip(fits, style.ordered_colours(max(3, len(fits))), strict=False):
+            name = fit.corpus if len(fits) > 1 else ""
+            own, floor = rows[rows["corpus"] == fit.corpus], fit.params.get("L_inf", 0.0)
+            _points(panel, own, x, floor, colour, name)
+            # In (b) the uncertainty of the floor belongs to the points; the band is of the curve.
+            middle, *ends = (
+                np.where(y > floor, y - floor, np.nan)
+                for y in (law.predict(fit.params, {"x": grid}), *_band(law, fit, grid))
+            )
+            ink: Any = colour if name else style.INK
+            panel.line(f"fit {name}".strip(), grid, middle, *ends, color=ink, zorder=1)
+        texts = [_title_of_slopes(fit, len(fits) > 1) for fit in fits]
+        panel.title("\n".join(texts), fontsize=7 if len(fits) == 1 else 5.5)
         style.size_axis(panel.ax.xaxis, label)
         few_ticks(panel.ax.yaxis)
+    if rows["corpus"].nunique() > 1:
+        floored.legend("corpus")
     line.ax.set_ylabel("validation loss $L$ (nats/token)")
     floored.ax.set_ylabel(r"$L - L_\infty$ (nats/token)")
     return sheet
@@ -89,7 +98,9 @@ def _band(law: FittableLaw, fit: Estimates, x: Array) -> Array:
     return np.asarray(np.nanquantile(law.predict_batch(theta_BP, {"x": x}), ends, axis=0))
 
 
-def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
+def _points(
+    panel: Panel, rows: pd.DataFrame, x: str, floor: float, colour: Any, corpus: str
+) -> None:
     """Draws the losses above ``floor`` with their standard errors.
 
     The study's runs name no budget, so their paired errors are among all of them.
@@ -104,25 +115,28 @@ def _points(panel: Panel, rows: pd.DataFrame, x: str, floor: float) -> None:
         low = np.where(y - se > 0, y - se, np.nan)
         bars = {"low": low[shown], "high": (y + se)[shown]}
     panel.ax.set(xscale="log", yscale="log")
-    colour = style.ordered_colours(3)[1]
-    panel.points("runs", rows[x][shown], y[shown], **bars, color=colour, zorder=3)
+    bars |= {"label": corpus} if corpus else {}
+    panel.points(corpus or "runs", rows[x][shown], y[shown], **bars, color=colour, zorder=3)
     panel.ax.margins(0.05, 0.1)
 
 
-def _title_of_slopes(fit: Estimates, floor: float) -> str:
+def _title_of_slopes(fit: Estimates, short: bool) -> str:
     """Returns the exponent with its interval, and how well the fit explains its runs."""
     alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
-    aicc = number_or_nan(metrics.get("aicc"))
+    floor = fit.params.get("L_inf", 0.0)
     above = rf"above $L_\infty$ = {floor:.3f}" if floor else "no floor"
-    return (
+    above = f"{fit.corpus}, {above}" if short else above
+    text = (
         rf"{above}: $\alpha$ = {alpha['value']:.3f} "
         f"({alpha['value_low']:.3f} to {alpha['value_high']:.3f})"
-        f"\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AICc {aicc:.1f}"
     )
+    aicc = number_or_nan(metrics.get("aicc"))
+    more = f"\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AICc {aicc:.1f}"
+    return text if short else text + more
 
 
-def amplification(inputs: Inputs, lines: bool) -> Sheet:
-    """Draws kappa over E; ``lines`` adds the line of each form through the own points."""
+def amplification(inputs: FittedInputs, lines: bool) -> Sheet:
+    """Draws kappa over E; ``lines`` adds those of each form through the own points, and one law."""
     table = inputs.derived("identities")
     own, published = (table[table["origin"] == origin] for origin in (OWN, PUBLISHED))
     sheet, panel = one_panel(style.SINGLE + 0.9)
@@ -140,7 +154,7 @@ def amplification(inputs: Inputs, lines: bool) -> Sheet:
     else:
         panel.sheet.warn("no own kappa: no exponents above 0 for any number of experts")
     if lines:
-        _lines(panel, inputs, np.asarray(seen["E"], float), marks)
+        _lines(panel, inputs, seen, marks)
     panel.ax.axhline(1, color=style.INK, linewidth=0.6, linestyle=(0, (1, 1.5)))
     panel.ax.set_yscale("log")
     experts_axis(panel.ax, [*seen["E"], *published["E"]])
@@ -150,22 +164,23 @@ def amplification(inputs: Inputs, lines: bool) -> Sheet:
     return sheet
 
 
-def _lines(panel: Panel, inputs: Inputs, E: Any, dashed: dict[str, Any]) -> None:
-    """Draws the published line, and both forms through the own points."""
+def _lines(panel: Panel, inputs: FittedInputs, own: pd.DataFrame, dashed: dict[str, Any]) -> None:
+    """Draws the published line, both forms through the own points, and the fit ``joint``."""
     assert kappa.LAW.published is not None
     span, name = np.geomspace(1, 32, 41), "published\n(line over Table 5)"
     published = kappa.LAW.predict(kappa.LAW.published, {"E": span})
     panel.line(name, span, published, **dashed, label=name)
-    table = inputs.derived("amplification")
-    for (law, name, linestyle), colour in zip(FORMS, style.ordered_colours(3), strict=False):
-        own = table[(table["origin"] == OWN) & (table["law"] == law.ref)]
-        params = dict(zip(own["name"], own["value"], strict=True))
-        if own["value"].isna().any() or len(E) < 2:
-            continue
-        grid = np.geomspace(E.min(), E.max(), 41)
-        y = law.predict(params, {"E": grid})
-        y = np.where(y > 0, y, np.nan)
-        panel.line(name, grid, y, color=colour, linestyle=linestyle, label=name)
+    E, y = (own[name].to_numpy(float) for name in ("E", "kappa"))
+    if len(E) < 2:
+        return
+    grid, colours = np.geomspace(E.min(), E.max(), 41), style.ordered_colours(3)
+    for (law, name, linestyle), colour in zip(FORMS, colours, strict=False):
+        params = dict(zip(law.names, line(law, E, y[None])[0], strict=True))
+        shown = law.predict(params, {"E": grid})
+        shown = np.where(shown > 0, shown, np.nan)
+        panel.line(name, grid, shown, color=colour, linestyle=linestyle, label=name)
+    one = kappa_of(over_experts(inputs, grid))[0]
+    panel.line("joint", grid, one, color=colours[2], label="own, one law")
 
 
 def losses(inputs: FittedInputs) -> Sheet:
@@ -176,22 +191,18 @@ def losses(inputs: FittedInputs) -> Sheet:
     grid = np.geomspace(low, high, 41)
     if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0]:
         label: str | None = "published"
-        for E, values in PUBLISHED_LAWS.items():
+        for M, values in PUBLISHED_LAWS.items():
             y = compute_optimal(values, grid).L
-            panel.line(f"published E{E:g}", grid, y, **DASHED, label=label)
+            panel.line(f"published E{M:g}", grid, y, **DASHED, label=label)
             label = None  # one name for all
-    fits = estimates(inputs, "by_experts")
-    for fit, colour in zip(fits, style.ordered_colours(len(fits)), strict=True):
-        best = compute_optimal(_reduced(fit.params), grid)
-        if not np.isfinite(best.L).all():
-            panel.sheet.warn(_flat(fit))
-            continue
-        drawn_Bn = compute_optimal(_reduced(fit.draws, 1), grid[None]).L
-        ends = np.transpose([interval(drawn, fit.level) for drawn in drawn_Bn.T])
-        label = f"{fit.result.where['M']:g}"
-        panel.line(f"E={label}", grid, best.L, *ends, color=colour, label=label)
+    E, level = experts(inputs), inputs.fit("joint").level
+    for number, colour in zip(E, style.ordered_colours(len(E)), strict=True):
+        L_BC = compute_optimal(over_experts(inputs, np.array([number])), grid).L
+        if np.isfinite(L_BC[0]).all():
+            ends = np.transpose([interval(drawn, level) for drawn in L_BC[1:].T])
+            panel.line(f"E={number:g}", grid, L_BC[0], *ends, color=colour, label=f"{number:g}")
     if not panel.ax.lines:
-        return panel.message("no frontier: no fit falls with\nboth parameters and tokens")
+        return panel.message("no frontier: the law does not fall\nwith both parameters and tokens")
     few_ticks(panel.ax.yaxis)
     panel.ax.set_xlabel("training budget $C = 6 N_a D$ (FLOPs)")
     panel.ax.set_ylabel("loss at the best split $L^*$ (nats/token)")
@@ -210,50 +221,25 @@ def ratios(inputs: FittedInputs) -> Sheet:
         panel.ax.annotate(exponent, (32, y[-1]), xytext=(3, 0), textcoords="offset points",
                           fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
     panel.ax.plot([], [], **DASHED, label="published\n($C$ beside it)")
-    fits = estimates(inputs, "by_experts")
+    E, level = experts(inputs), inputs.fit("joint").level
     budgets = np.geomspace(*_budgets(inputs), 3)
     for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
-        _own_ratio(panel, fits, float(C), colour)
-    experts = [*PUBLISHED_LAWS, *(fit.result.where["M"] for fit in fits)]
-    experts_axis(panel.ax, experts)
-    panel.ax.set_xlim(0.85 * min(experts), 1.7 * max(experts))  # room for the budgets' names
+        ratio_BE = compute_optimal(over_experts(inputs, E), C).ratio
+        ends = np.transpose([interval(drawn, level) for drawn in ratio_BE[1:].T])
+        panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
+        label = style.power(C)
+        panel.points(f"C={C:g}", E, ratio_BE[0], *ends, color=colour, label=label)
+    known = [*PUBLISHED_LAWS, *E]
+    experts_axis(panel.ax, known)
+    panel.ax.set_xlim(0.85 * min(known), 1.7 * max(known))  # room for the budgets' names
     few_ticks(panel.ax.yaxis)
     panel.ax.set_ylabel(r"$D^*/N_a^*$ (tokens/parameter)")
     panel.legend("own: budget $C$ (FLOPs)")
     return sheet
 
 
-def _own_ratio(panel: Panel, fits: list[Estimates], C: float, colour: Any) -> None:
-    """Draws the best ratios at one budget of the fits that have one."""
-    points = []
-    for fit in fits:
-        ratio = float(compute_optimal(_reduced(fit.params), C).ratio)
-        if not np.isfinite(ratio):
-            panel.sheet.warn(_flat(fit))
-            continue
-        ends = interval(compute_optimal(_reduced(fit.draws), C).ratio, fit.level)
-        points.append((fit.result.where["M"], ratio, *ends))
-    if points:
-        E, y, low, high = np.transpose(points)
-        label = style.power(C)
-        panel.ax.plot(E, y, color=colour, linewidth=0.9)
-        panel.points(f"C={C:g}", E, y, low, high, color=colour, label=label)
-
-
 def _budgets(inputs: FittedInputs) -> tuple[float, float]:
     """Returns the least and the largest 6 N_active D of the fitted runs."""
-    rows = inputs.rows("by_experts")
+    rows = inputs.rows("joint")
     C = 6 * rows["N_active"] * rows["D"]
     return float(C.min()), float(C.max())
-
-
-def _reduced(params: Mapping[str, Any], more_axes: int = 0) -> dict[str, Array]:
-    """Renames a Chinchilla law's parameters, or draws of them, for ``compute_optimal``."""
-    p = {name: np.asarray(value, float) for name, value in params.items()}
-    p = {name: value.reshape(value.shape + (1,) * more_axes) for name, value in p.items()}
-    return {"m": p["A"], "mu": -p["alpha"], "n": p["B"], "nu": -p["beta"], "c": p["E"]}
-
-
-def _flat(fit: Estimates) -> str:
-    """Returns the warning that a fit has no best split."""
-    return f"E={fit.result.where['M']:g}: the fit does not fall with both parameters and tokens"

@@ -54,13 +54,18 @@ def dimension(inputs: Inputs, x: str) -> Sheet:
     sheet, panel = one_panel(style.SINGLE + 0.6)
     if not len(table):
         return panel.message("no hidden states:\nno completed run's weights are kept")
-    models = table.groupby(["n_layers", "width", "D", "seed", "run_id"], sort=True)
+    models = table.groupby(["corpus", "n_layers", "width", "D", "seed", "run_id"], sort=True)
+    corpora = sorted(table["corpus"].unique())
+    several = len(corpora) > 1
+    of_corpus = dict(zip(corpora, style.ordered_colours(len(corpora)), strict=True))
     colours = style.ordered_colours(models.ngroups)
     many = table.drop_duplicates("run_id")["D"].nunique() > 1
     for (key, rows), colour in zip(models, colours, strict=True):
-        layers, width, D, seed, _ = key
+        corpus, layers, width, D, seed, _ = key
+        colour = of_corpus[corpus] if several else colour
         label = f"{layers} x {width}, seed {seed}"
         label += f", {style.short(float(str(D)))}" if many else ""
+        label = f"{corpus}, {label}" if several else label
         low, high = (rows["dimension"] + sign * rows["mad"] for sign in (-1, 1))
         panel.ax.plot(rows[x], rows["dimension"], color=colour, linewidth=0.9)
         panel.points(label, rows[x], rows["dimension"], low, high, color=colour, label=label)

@@ -15,7 +15,7 @@ _BELOW_1 = Domain("above 0 and below 1", lambda x: (x > 0) & (x < 1))
 
 _S = Variable("s", "1", "smoothness of the target function")
 _D = Variable("d", "1", "intrinsic dimension of the data")
-_ALPHA_N = Variable("alpha_N", "1", "exponent of the risk in active parameters")
+_ALPHA_N = Variable("alpha_N", "1", "exponent of the risk in active parameters, or in experts")
 _ALPHA_D = Variable("alpha_D", "1", "exponent of the risk in samples", _BELOW_1)
 _ALPHA_C = Variable("alpha_C", "1", "exponent of the risk in compute")
 

@@ -1,0 +1,145 @@
+"""A study that names several corpora: its grid on each of them, and what keeps them apart."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws import laws
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import group_draws, read_fit, write_fit
+from moelaws.grids.sweep import expand_study, too_long_for
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
+from moelaws.spec.project import Project
+from moelaws.spec.study import Study
+from moelaws.tables.simulate import design
+from moelaws.workflow.jobs import Jobs
+from planned_study import STUDY
+
+GRID = {
+    "settings": {
+        "context": 16, "vocab_size": 300, "n_layers": 1, "n_heads": 1, "d_model": 8, "batch": 2,
+        "n_experts": 4, "top_k": 2, "d_expert": 8, "lr": 0.01, "evaluation_sequences": 1,
+    },
+    "sweeps": [
+        {"name": "both", "axes": {"steps": [10, 20]}},
+        {"name": "one", "corpora": "first", "axes": {"steps": [20, 40]}},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch):
+    """Three files of text in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"{name} text of its own. " * 2000)
+    return tmp_path
+
+
+def study_of(corpora=(), **more):
+    data = {"study": "texts", "title": "t", "grids": {"demo": GRID}, **more}
+    return parse(Study, {**data, "corpora": corpora} if corpora else data, "texts.yaml")
+
+
+def ids(study, corpus="a.txt"):
+    return {run.run_id: run for run in expand_study(study, Project(corpus=corpus)).runs}
+
+
+def test_each_text_has_the_runs_that_it_has_alone_and_the_first_has_more(texts):
+    """A run's identity holds its text, so corpora side by side train what each trains alone."""
+    both = ids(study_of(["b.txt", "c.txt"]))
+    b, c = ids(study_of(), "b.txt"), ids(study_of(), "c.txt")
+    assert [len(b), len(both)] == [3, 5]
+    assert set(both) == set(b) | {key for key, run in c.items() if "both" in run.sweeps}
+    assert [run.corpus for run in both.values()] == ["b.txt"] * 3 + ["c.txt"] * 2
+    assert {run.corpus for run in b.values()} == {"text"}
+    shared = [run for run in both.values() if run.config.steps == 20]
+    assert [run.sweeps for run in shared] == [("both", "one"), ("both",)]
+    table = design(expand_study(study_of(["b.txt", "c.txt"]), Project()))
+    assert table.groupby("corpus").size().to_dict() == {"b.txt": 3, "c.txt": 2}
+
+
+def test_texts_go_by_their_own_words_or_by_names(texts):
+    named = study_of({"stories": {"dataset": "o/s", "commit": "0" * 40}, "b": ["b.txt", "c.txt"]})
+    assert list(named.corpora) == ["stories", "b"]
+    hub = {"dataset": "owner/stories", "commit": "0" * 40}
+    assert list(study_of(["stdlib", "b.txt", hub]).corpora) == ["stdlib", "b.txt", "owner/stories"]
+    with pytest.raises(UserError, match=r"corpora.*give each a name of its own"):
+        study_of([hub, {**hub, "subset": "x"}])
+    with pytest.raises(UserError, match=r"corpora: again: it has the text of b\.txt"):
+        ids(study_of({"b.txt": "b.txt", "again": "b.txt"}))
+    with pytest.raises(UserError, match=r"texts\.yaml: corpora\.none: .*none\.txt does not exist"):
+        ids(study_of({"none": "none.txt"}))
+
+
+def test_a_text_that_is_too_short_is_named(texts):
+    (texts / "c.txt").write_text("short")
+    sweep = expand_study(study_of(["b.txt", "c.txt"]), Project())
+    assert "(corpus c.txt)" in too_long_for(sweep)
+    assert too_long_for(expand_study(study_of(["b.txt"]), Project())) == ""
+
+
+@pytest.mark.parametrize(
+    ("fit", "refused"),
+    [
+        ({"sweep": "both"}, True),
+        ({}, True),
+        ({"sweep": "both", "split_by": "N_total"}, True),
+        ({"sweep": "both", "split_by": "corpus"}, False),
+        ({"sweep": "one"}, False),
+    ],
+)
+def test_a_fit_that_would_mix_texts_is_refused(texts, fit, refused):
+    fits = [{"name": "loss", "law": "chinchilla", "mapping": {"N": "N_active"}, **fit}]
+    study_of(["b.txt"], fits=fits)
+    if not refused:
+        study_of(["b.txt", "c.txt"], fits=fits)
+        return
+    with pytest.raises(UserError, match="loss: it would fit one law to the losses on several"):
+        study_of(["b.txt", "c.txt"], fits=fits)
+
+
+def test_a_fit_split_by_corpus_is_the_fits_of_each(tmp_path):
+    law = laws.fittable("generalization.scaling")
+    x = np.geomspace(1e3, 1e5, 8)
+    each = {"b": 5 * x**-0.1, "a, and more": 4 * x**-0.2}
+    table = pd.concat(
+        pd.DataFrame({"x": x, "L": L * (1 + 0.01 * np.cos(x)), "corpus": corpus})
+        for corpus, L in each.items()
+    ).assign(source="trained")
+    spec = Fit(name="f", law=law.ref, mapping={}, units={"x": "1"}, split_by="corpus", bootstrap=9)
+    report = fit(law, table, spec)
+    assert [part.where for part in report.parts] == [{"corpus": name} for name in sorted(each)]
+    write_fit(report, tmp_path / "f.json")
+    known = read_fit(tmp_path / "f.json")
+    for name in each:
+        alone = spec.model_copy(update={"split_by": ""})
+        own = fit(law, table[table["corpus"] == name], alone).parts[0]
+        part = known.group({"corpus": name})
+        assert part.estimates() == pytest.approx(own.estimates(), rel=1e-12)
+        assert len(group_draws(tmp_path / "f.json", known, part)) > 0
+    with pytest.raises(UserError, match="corpus is c; it must be one of a, and more, b"):
+        known.group({"corpus": "c"})
+
+
+def test_the_workflow_prepares_each_text_by_its_own_words(texts):
+    hub = {"dataset": "owner/stories", "commit": "0" * 40, "bytes": 10**9}
+    study = study_of({"b": "b.txt", "stories": hub})
+    sweep = expand_study(study, Project())
+    jobs = Jobs(Project(), {"texts": study}, {"texts": sweep}, None)
+    options = {run.corpus: jobs.corpus_option(run.config.corpus.corpus_id) for run in sweep.runs}
+    assert options["b"] == """--set 'corpus="b.txt"'"""
+    data = json.loads(options["stories"].removeprefix("--set 'corpus=").removesuffix("'"))
+    assert parse(Project, {"corpus": data}, "x").corpus == study.corpora["stories"]
+    plain = expand_study(study_of(), Project(corpus="a.txt"))
+    jobs = Jobs(Project(), {"texts": study_of()}, {"texts": plain}, None)
+    assert {jobs.corpus_option(corpus) for corpus in jobs.corpora} == {""}
+
+
+def test_a_study_without_corpora_says_nothing_of_them():
+    """Its specification, and with it whatever depends on that, stays what it was."""
+    assert "corpora" not in parse(Study, STUDY, "small.yaml").canonical_json()
