@@ -34,7 +34,8 @@ Loss = Callable[..., Array]  # of x (n,), E (n,) and each parameter
 class Form:
     """A law of ln L over x = ln(N / 1e8) and E; ``low`` and ``high`` are where fits start.
 
-    ``sizes`` of base models at least determine it.
+    ``sizes`` of base models at least determine it. A form with ``routers`` takes the rows E, 1 for
+    RL-R and 1 for Hash, (3, n), in place of E.
     """
 
     equation: str
@@ -42,6 +43,7 @@ class Form:
     low: tuple[float, ...]
     high: tuple[float, ...]
     sizes: int = 2
+    routers: bool = False
 
 
 def experts(start: float, more: float, E: Array) -> Array:
@@ -57,6 +59,13 @@ def eq1(x: Array, E: Array, d: float, a: float, b: float, c: float, *saturation:
 
 def product(x: Array, y: Array, a: float, alpha: float, delta: float, e: float) -> Array:
     return np.logaddexp(a - alpha * x - delta * y, e)
+
+
+def by_router(
+    x: Array, E: Array, a: float, alpha: float, delta: float, e: float, *rest: float
+) -> Array:
+    y = experts(*rest[:2], E[0]) - rest[0]
+    return np.logaddexp(a - alpha * x - (delta + rest[2] * E[1] + rest[3] * E[2]) * y, e)
 
 
 def two_terms(
@@ -90,6 +99,13 @@ FORMS = (
         PRODUCT[0] + LOW,
         PRODUCT[1] + HIGH,
     ),
+    Form(
+        "the same with a delta for each router, which is `routing.loss:by_router`",
+        by_router,
+        (*PRODUCT[0], *LOW, -0.03, -0.03),
+        (*PRODUCT[1], *HIGH, 0.03, 0.03),
+        routers=True,
+    ),
     Form("a/(N^alpha E^delta) + e", lambda x, E, *p: product(x, np.log(E), *p), *PRODUCT),
     Form(
         "a/N^alpha + b/(N^beta Eh^delta)",
@@ -106,7 +122,7 @@ FORMS = (
 
 def fitted(form: Form, rows: pd.DataFrame, rng: np.random.Generator) -> Array:
     """Returns the best parameters that the starts lead to."""
-    x, E, ln_L = columns(rows)
+    x, E, ln_L = columns(rows, form)
     starts = rng.uniform(form.low, form.high, (STARTS, len(form.low)))
     done = [
         least_squares(lambda p: form.ln_loss(x, E, *p) - ln_L, start, x_scale="jac", max_nfev=2000)
@@ -115,9 +131,11 @@ def fitted(form: Form, rows: pd.DataFrame, rng: np.random.Generator) -> Array:
     return np.asarray(min(done, key=lambda one: one.cost).x)
 
 
-def columns(rows: pd.DataFrame) -> tuple[Array, Array, Array]:
-    """Returns x, E and ln L of ``rows``, (n,) each."""
+def columns(rows: pd.DataFrame, form: Form) -> tuple[Array, Array, Array]:
+    """Returns x, E (or E and the routers) and ln L of ``rows``, (n,) each."""
     N, E, L = (rows[name].to_numpy(float) for name in ("N_dense", "E", "L"))
+    if form.routers:
+        E = np.stack([E, *(rows[name].to_numpy(float) for name in ("rl_r", "hash"))])
     return np.log(N / 1e8), E, np.log(L)
 
 
@@ -126,7 +144,7 @@ def errors(form: Form, runs: pd.DataFrame) -> dict[str, Array]:
     of_sizes = {}
     for N in np.sort(runs["N_dense"].unique())[-JUDGED:]:
         below, own = runs[runs["N_dense"] < N], runs[runs["N_dense"] == N]
-        x, E, ln_L = columns(own)
+        x, E, ln_L = columns(own, form)
         predicted = np.full(len(own), np.nan)
         if below["N_dense"].nunique() >= form.sizes:
             predicted = form.ln_loss(x, E, *fitted(form, below, np.random.default_rng(0)))

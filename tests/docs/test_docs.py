@@ -144,7 +144,8 @@ def test_every_rule_of_a_grid_is_explained():
         if "$ref" in reference
     }
     rule = {name: model["properties"].get("rule", {}) for name, model in schema["$defs"].items()}
-    assert explained == {(name, rule[model]["const"]) for name, model in rules}
+    words = {model: says.get("enum", [says.get("const")]) for model, says in rule.items()}
+    assert explained == {(name, word) for name, model in rules for word in words[model]}
 
 
 def test_the_map_names_what_is_there():

@@ -56,6 +56,31 @@ def test_the_law_behind_the_losses_wins_in_its_reduced_form(judged):
     assert best["first"] == 1.0
 
 
+def test_no_law_passes_the_ceiling_of_its_columns_and_the_mean_of_equal_runs_reaches_it(table):
+    """Of two kinds of runs that differ by a constant, a law of N alone explains the means."""
+    kind = np.arange(len(table)) % 2
+    table = table.assign(kind=kind, L=table["L"] + 0.1 * kind)
+    (judged,) = contest(entry({"holdout": "N > 2e8"}, resample_by="N"), table)
+    L = table.loc[table["N"] > 2e8].assign(mean=lambda x: x.groupby("N")["L"].transform("mean"))
+    error, spread = (((L["L"] - means) ** 2).sum() for means in (L["mean"], L["L"].mean()))
+    for law in judged["laws"]:
+        assert law["r2"] < law["ceiling"] == pytest.approx(1 - error / spread)
+
+
+def test_a_split_chooses_a_law_for_runs_that_it_has_not_seen(table):
+    rollout = {"rollout": "N", "rows": "N < 3e8"}
+    splits = {"holdout": "N >= 3e8", "chosen_by": "s0"}
+    given = entry(rollout, splits, beforehand="clark.dense")
+    scores = contest(given, table)
+    assert scores[0]["laws"][0]["law"] == "chinchilla:reduced"
+    with pytest.raises(UserError, match="s0 has rows that s1 judges"):
+        contest(entry({"rollout": "N"}, splits), table)
+    with pytest.raises(ValueError, match="chosen_by is 's9', no split before it"):
+        entry({"rollout": "N"}, {"holdout": "N > 3e8", "chosen_by": "s9"})
+    with pytest.raises(ValueError, match="which is none of its laws"):
+        entry({"rollout": "N"}, beforehand="joint.loss")
+
+
 def test_a_roll_out_goes_down_as_far_as_the_laws_can_be_fitted(judged):
     steps = judged[1]["steps"]
     assert [step["judged"] for step in steps] == [4 * i for i in range(1, len(steps) + 1)]

@@ -11,10 +11,10 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.hyperparameters import batch_size, learning_rate, settled
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import Chosen, Derivations, LeverageLaw, TableOf
+from moelaws.spec.grid import Chosen, Derivations, PublishedLaw, TableOf
 from moelaws.spec.hyperparameters import Choice, Pinned
 
-LAW = LeverageLaw(rule="leverage")
+LAW = PublishedLaw(rule="leverage")
 # Table 8, leverage: blocks, width, learning rate, sequences of 4096, and the largest budget.
 TABLE_8 = [
     (8, 384, 1.52e-3, 98, 2e18),
@@ -72,7 +72,10 @@ def test_a_missing_row_names_the_rows_there_are():
             "lr.rows #1 #2 is 'big'; it must be a number",
         ),
         ({"rule": "leverage", "at": 1}, "unknown key lr.at; allowed here: rule"),
-        ({"rule": "magic"}, "lr.rule is 'magic'; it must be power, leverage, table or chosen"),
+        (
+            {"rule": "magic"},
+            "lr.rule is 'magic'; it must be power, leverage, step_law, table or chosen",
+        ),
         ({"rule": "chosen", "by": ["C"]}, "give both or none"),
         ({"rule": "chosen", "by": ["C"], "rows": [[1, 2, 3]]}, "must hold C and then the value"),
         ({"rule": "chosen", "by": ["seed"], "rows": [[1, 2]]}, "'seed' is no positive setting"),
@@ -257,3 +260,48 @@ def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():
     del grid["derive"]["steps"]["laws_at"]
     with pytest.raises(UserError, match="C is missing"):
         runs_of(grid, choice=choice)
+
+
+STEP = PublishedLaw(rule="step_law")
+
+
+def test_step_law_of_7e9_parameters_and_1_4e12_tokens():
+    """The example of the authors' tool: a rate of 9.2e-4, and 2441 sequences of 2048 tokens."""
+    point = {"N": 7e9, "D": 1.4e12, "context": 2048}
+    rate = math.exp(math.log(1.79) - 0.713 * math.log(7e9) + 0.307 * math.log(1.4e12))
+    assert learning_rate(point, STEP) == pytest.approx(rate, rel=1e-5) == 9.1656e-4
+    assert batch_size(point, STEP) == 2441
+
+
+@pytest.mark.parametrize(
+    ("size", "steps"),
+    [
+        ({"C": 1e10}, {"rule": "compute", "convention": "leverage"}),
+        ({"D": 409_600}, {"rule": "tokens"}),
+        ({"D": 409_600}, {"rule": "tokens", "laws_at": {"convention": "leverage", "D": 1e6}}),
+    ],
+)
+def test_step_law_counts_all_experts_and_the_tokens_of_the_budget(size, steps):
+    grid = {
+        "settings": SETTINGS | size,
+        "derive": {
+            "lr": {"rule": "chosen"}, "batch": {"rule": "chosen"}, "steps": steps | {"min_steps": 1}
+        },
+        "sweeps": [{"axes": {"seed": 0}}],
+    }  # fmt: skip
+    (run,) = runs_of(grid, choice=Choice("step_law", (PINNED,)))
+    model = run.config.model
+    tokens = steps.get("laws_at", {}).get("D") or size.get("D")
+    tokens = tokens or 1e10 / train_flops_per_token(model, "leverage")
+    blocks = 2 * (4 * 16**2 + 8 * 3 * 16 * 16 + 8 * 16 + 2 * 16) + 16  # with 8 experts and norms
+    rate = 1.79 * blocks**-0.713 * tokens**0.307
+    assert run.config.optimizer.lr == pytest.approx(rate, rel=1e-4)
+    assert run.config.batch == max(1, math.floor(0.58 * tokens**0.571 / 128 + 0.5))
+    named = {"lr": {"rule": "step_law"}, "batch": {"rule": "step_law"}}
+    (same,) = runs_of(grid | {"derive": grid["derive"] | named})
+    assert same.run_id == run.run_id
+
+
+def test_step_law_needs_tokens():
+    with pytest.raises(UserError, match=r"D is missing; the derivation 'step_law .lr.'"):
+        learning_rate({"N": 1e9}, STEP)

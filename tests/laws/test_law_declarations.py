@@ -44,6 +44,8 @@ def draw(variable, n, rng):
     """``n`` values of a variable within its domain."""
     if variable.domain in (SPARSITY, FRACTION):
         return rng.uniform(0.01, 0.98, n)
+    if variable.default == 0:  # an indicator
+        return rng.integers(0, 2, n).astype(float)
     low, high = _USUAL.get(variable.unit, (0.05, 20.0))
     if variable.name == "k":  # active ones, of at least 8
         low, high = 1.0, 4.0

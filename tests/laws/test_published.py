@@ -31,6 +31,7 @@ COEFFICIENTS = {
     "leverage.allocation:dense": (0.0655, 0.5422, 15.2582, 0.4578),
     "leverage.allocation:dense_M": (0.0655, 0.5422),
     "leverage.allocation:dense_D": (15.2582, 0.4578),
+    "step_law": (1.79, -0.713, 0.307, 0.58, 0.571),
     "clark.dense": (3.568e13**0.078, 0.078),
     "clark.routing": (-0.082, -0.108, 0.009, 1.104, 1.847, 314.478),
     "clark.routing:rl-r": (-0.083, -0.126, 0.012, 1.111, 1.880, 469.982),

@@ -174,29 +174,55 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
         "*reduced* lost the parameters of variables that are the same in all runs: its equation "
         "stands below. In the other tables, *above the best* is the interval of how much larger "
         "the error is than that of the first law, and *first* is the share of the draws in which "
-        "the law is the best one.",
+        "the law is the best one. *R2 of x* says that some judged runs agree in all columns that "
+        "the law reads and differ in loss, so that no function of these columns has an R2 above x. "
+        "The best law is the best after the fact: the runs that judge it "
+        "chose it among all, so that its error flatters. *Beforehand* names laws that were fixed "
+        "or chosen without these runs.",
         "",
-        "| to predict | runs | use | error (nats/token) | not told apart from it |",
-        "|-|-|-|-:|-|",
+        "| to predict | runs | best | error (nats/token) | not told apart from it | beforehand |",
+        "|-|-|-|-:|-|-|",
     ]
     for each in contests:
         for split in each["splits"]:
-            lines.append(_advice(each, split))
+            lines.append(_advice(each, split, _beforehand(each, split)))
     for each in contests:
         runs = basis(each["source"], each["runs"])
         lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
         lines += [f"{each['title']}. {runs}", "", _fitted(each)]
         for split in each["splits"]:
             lines += ["", *_split_section(split, Contest.model_validate(each["entry"]))]
+            lines += _said_beforehand(split, _beforehand(each, split))
         known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
         lines += ["", "The laws as fitted:", "", *map(_equation, known.values())]
     return "\n".join(lines) + "\n"
 
 
-def _advice(each: ContestScores, split: SplitScores) -> str:
+def _beforehand(each: ContestScores, split: SplitScores) -> dict[str, LawScore]:
+    """Returns the scores of laws that the judged runs did not choose, by how they were chosen."""
+    entry = Contest.model_validate(each["entry"])
+    chosen_by = {one.name: one.chosen_by for one in entry.splits}[split["name"]]
+    before = next((one["laws"] for one in each["splits"] if one["name"] == chosen_by), [])
+    refs = {"fixed before any law was judged": entry.beforehand}
+    if before:
+        refs[f"chosen by the split {chosen_by}, which has none of these runs"] = before[0]["law"]
+    by_ref = {law["law"]: law for law in split["laws"]}
+    return {how: by_ref[ref] for how, ref in refs.items() if ref in by_ref}
+
+
+def _said_beforehand(split: SplitScores, beforehand: dict[str, LawScore]) -> list[str]:
+    """Returns a paragraph on each law that was chosen without the judged runs."""
+    lines = []
+    for how, law in beforehand.items():
+        r2 = "" if law["r2"] is None else f" and R2 {law['r2']:.3f}"
+        lines += ["", f"`{law['law']}`, {how}, has the error {law['rmse']:.4f}{r2}."]
+    return lines
+
+
+def _advice(each: ContestScores, split: SplitScores, beforehand: dict[str, LawScore]) -> str:
     runs = f"[{each['study']}](#{each['study']}-{each['contest'].replace('_', '-')})"
     if not split["laws"]:
-        return f"| {split['use']} | {runs} | no law could be judged | | |"
+        return f"| {split['use']} | {runs} | no law could be judged | | | |"
     best, *others = split["laws"]
     rivals = [f"`{law['law']}`" for law in others if not law.get("told_apart", False)]
     cells = (
@@ -205,6 +231,7 @@ def _advice(each: ContestScores, split: SplitScores) -> str:
         f"`{best['law']}`",
         f"{best['rmse']:.4f} {_ends(best.get('rmse_interval'))}".strip(),
         ", ".join(rivals) or "none",
+        ", ".join(f"`{law['law']}` {law['rmse']:.4f}" for law in beforehand.values()) or "none",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -265,14 +292,14 @@ def _split_section(split: SplitScores, entry: Contest) -> list[str]:
 
 
 def _score(law: LawScore) -> str:
-    ranks = law.get("rank_interval")
+    ranks, top = law.get("rank_interval"), law.get("ceiling")
     cells = (
         f"`{law['law']}`" + ("" if law["converged"] else " (not converged)"),
         str(law["parameters"]),
         f"{law['rmse']:.4f}",
         _ends(law.get("rmse_interval")),
         _excess(law),
-        "" if law["r2"] is None else f"{law['r2']:.3f}",
+        "" if law["r2"] is None else f"{law['r2']:.3f}" + (f" of {top:.3f}" if top else ""),
         str(law["rank"]) + (f" [{ranks[0]}, {ranks[1]}]" if ranks else ""),
         f"{law['first']:.0%}" if "first" in law else "",
     )

@@ -1,6 +1,6 @@
 """A contest of laws: which one predicts best the rows that were held out, split by split."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from moelaws.fitting.compare import Fitted, fit_each, rank
 from moelaws.fitting.estimate import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.report import LawScore, SplitScores, Step
 from moelaws.fitting.variables import numbers, require_column
-from moelaws.laws.base import Mask
+from moelaws.laws.base import Array, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
@@ -43,13 +43,15 @@ def contest(
     Rows are chosen by the table's own columns, so that they are the same for all laws. A roll-out
     begins at the largest value of its column and goes down, as long as all laws that were fitted at
     the largest value can be fitted. A split that fits or holds out no row refuses every law. Laws
-    that cannot be compared, or a column that is not in the table, are a UserError.
+    that cannot be compared, a column that is not in the table, or a split whose rows took part in
+    the choice of its law, are a UserError.
     """
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
     rows = _Rows(entry, table)
     scores = []
     known: dict[bytes, Round] = {}  # by rows, for two splits may have the same ones
+    seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
     for split in entry.splits:
 
         def fitted(kept: Kept, split: Split = split) -> Round:
@@ -71,7 +73,13 @@ def contest(
         except KeepsNothingError as error:  # the other splits may still be scored
             scores.append(_without_laws(split, dict.fromkeys(entry.laws, str(error))))
         else:
-            scores.append(_scores(entry, split, kept, fitted, seed))
+            seen[split.name] = np.any([one.fitted | one.held for one in kept], axis=0)
+            if split.chosen_by and any((seen[split.chosen_by] & one.held).any() for one in kept):
+                raise UserError(
+                    f"contest {entry.name}: the split {split.chosen_by} has rows that "
+                    f"{split.name} judges, so that it cannot choose a law for them"
+                )
+            scores.append(_scores(entry, split, kept, fitted, rows.columns, seed))
     return scores
 
 
@@ -129,7 +137,12 @@ def _number(value: float, digits: int) -> str:
 
 
 def _scores(
-    entry: Contest, split: Split, kept: list[Kept], fitted: Callable[[Kept], Round], seed: int
+    entry: Contest,
+    split: Split,
+    kept: list[Kept],
+    fitted: Callable[[Kept], Round],
+    columns: Mapping[str, Array],
+    seed: int,
 ) -> SplitScores:
     """Ranks the laws at one split; ``fitted`` returns their fits to the rows of a round."""
     first, refused = fitted(kept[0])
@@ -152,6 +165,8 @@ def _scores(
     every = [one.blocks for held_out in predictions.values() for one in held_out]
     blocks = {str(name) for names in every if names is not None for name in names}
     scores = rank(predictions, entry.level, seed) if predictions else {}
+    judged = np.concatenate(rows)
+    observed = np.concatenate([own[0].rows.held_response if own else [] for _, own in rounds])
     entries = [
         LawScore(
             law=own[0].law.ref,
@@ -160,6 +175,7 @@ def _scores(
             derived=own[0].derived,
             parameters=len(own[0].law.names),
             converged=all(one.report.parts[0].converged for one in own),
+            ceiling=_ceiling([columns[name][judged] for name in own[0].columns.values()], observed),
             **scores[ref],
         )
         for ref, own in by_law.items()
@@ -172,6 +188,19 @@ def _scores(
         "blocks": len(blocks),
         "laws": sorted(entries, key=lambda law: law["rmse"]),
     }
+
+
+def _ceiling(columns: Sequence[Array], observed: Array) -> float | None:
+    """Returns the R2 of the best function of ``columns``: the mean of runs that agree in them.
+
+    It is None where no two runs (n,) agree. No law of these columns alone can have a larger R2.
+    """
+    if not len(observed):
+        return None
+    group = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
+    means = np.bincount(group, observed) / np.bincount(group)
+    pure_error = float(((observed - means[group]) ** 2).sum())
+    return 1 - pure_error / float(((observed - observed.mean()) ** 2).sum()) if pure_error else None
 
 
 def _without_laws(split: Split, refused: dict[str, str]) -> SplitScores:

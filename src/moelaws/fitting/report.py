@@ -309,6 +309,7 @@ class LawScore(Score):
     derived: list[str]  # variables that no column holds, such as "C = 6 N_active D"
     parameters: int
     converged: bool  # at every step
+    ceiling: NotRequired[float | None]  # R2 of the best function of its columns, if some runs agree
 
 
 class Step(TypedDict):

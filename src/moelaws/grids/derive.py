@@ -3,6 +3,7 @@
 import math
 
 from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.hyperparameters import Point, batch_size, learning_rate, needed, settled
 from moelaws.grids.model import base_flops, widths_at_ratio
 from moelaws.spec.errors import UserError
@@ -42,13 +43,16 @@ def derive_architecture(point: Point, rules: Derivations) -> Point:
 def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choice: Choice) -> Point:
     """Returns ``point`` with batch and learning rate derived unless they are set.
 
-    The compute of a point of D tokens follows from the FLOPs of its ``model``; ``choice`` settles
-    the rules that are ``chosen``.
+    The compute of a point of D tokens, and the tokens of a compute C, follow from the FLOPs of its
+    ``model``; ``choice`` settles the rules that are ``chosen``.
     """
-    point, known, steps = dict(point), dict(point), rules.steps
+    size, steps = count_parameters(model), rules.steps
+    point, known = dict(point), {**point, "N": size.total - size.embeddings}
     if isinstance(steps, StepsFromTokens) and (at := steps.laws_at):
-        tokens = at.D or needed(point, "D", steps.rule)
-        known["C"] = train_flops_per_token(model, at.convention) * tokens
+        known["D"] = at.D or needed(point, "D", steps.rule)
+        known["C"] = train_flops_per_token(model, at.convention) * known["D"]
+    elif isinstance(steps, StepsFromCompute) and "C" in point:
+        known["D"] = point["C"] / train_flops_per_token(model, steps.convention)
     if rules.batch and "batch" not in point:
         point["batch"] = batch_size(known, settled("batch", rules.batch, choice, model.gates))
     if rules.lr and "lr" not in point:

@@ -1,26 +1,32 @@
 """Learning rate and batch of a point, by a pinned or published law, a power law, or a table."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from moelaws.laws.leverage.hyperparameters import BATCH, LR
+from moelaws.laws import step_law
+from moelaws.laws.leverage import hyperparameters as leverage
 from moelaws.spec.errors import UserError
 from moelaws.spec.experts import Gates
-from moelaws.spec.grid import Chosen, LeverageLaw, PowerOf, TableOf
+from moelaws.spec.grid import Chosen, PowerOf, PublishedLaw, TableOf
 from moelaws.spec.hyperparameters import Choice
 
 Point = dict[str, Any]
-Settled = PowerOf | LeverageLaw | TableOf  # a rule that leaves no choice to the project
+Settled = PowerOf | PublishedLaw | TableOf  # a rule that leaves no choice to the project
 
 
-def _over_compute(law: Mapping[str, Any], **others: float) -> PowerOf:
-    exponent = {"C": law["exponent"], **others}
+def _power(coefficient: float, **exponent: float) -> PowerOf:
     at = dict.fromkeys(exponent, 1.0)
-    return PowerOf(rule="power", value=law["coefficient"], at=at, exponent=exponent)
+    return PowerOf(rule="power", value=coefficient, at=at, exponent=exponent)
 
 
-LEVERAGE = {"lr": _over_compute(LR), "batch": _over_compute(BATCH)}  # a batch in tokens
+# Rule -> its laws, of a batch in tokens
+PUBLISHED = {
+    "leverage": {
+        "lr": _power(leverage.LR["coefficient"], C=leverage.LR["exponent"]),
+        "batch": _power(leverage.BATCH["coefficient"], C=leverage.BATCH["exponent"]),
+    },
+    "step_law": {"lr": _power(**step_law.LR), "batch": _power(**step_law.BATCH)},
+}
 
 
 def settled(
@@ -34,24 +40,24 @@ def settled(
         return rates.lr
     if source == "auto":
         source = "pinned" if pinned else "tables" if rule.rows else "published"
-    if source == "published":
-        return LeverageLaw(rule="leverage")
+    if source == "published" or source == "step_law":
+        return PublishedLaw(rule="leverage" if source == "published" else source)
     if source == "tables":
         if not rule.rows:
             raise UserError(
                 f"config.yaml says hyperparameters: tables, but derive.{name} has none; add by and "
-                "rows there, or choose auto, pinned or published"
+                "rows there, or choose auto, pinned, published or step_law"
             )
         return rule.table()
     if pinned is None:
         raise UserError(
             f"config.yaml says hyperparameters: pinned, but there is no {choice.file}; search and "
-            "pin a law (docs/hyperparameters.md), or choose auto, published or tables"
+            "pin a law (docs/hyperparameters.md), or choose auto, published, step_law or tables"
         )
     law, others = pinned.lr, dict[str, float]()
     if name == "batch":
         law, others = pinned.batch_tokens, {"context": -1.0}  # sequences: tokens / context
-    return _over_compute(vars(law), **others)
+    return _power(law.coefficient, C=law.exponent, **others)
 
 
 def learning_rate(point: Point, rule: Settled) -> float:
@@ -62,15 +68,15 @@ def learning_rate(point: Point, rule: Settled) -> float:
 def batch_size(point: Point, rule: Settled) -> int:
     """Returns sequences a step, to the nearest positive multiple of ``balance_group``, if any."""
     sequences = _value(point, rule, "batch")
-    if isinstance(rule, LeverageLaw):
-        sequences /= needed(point, "context", "leverage (batch)")
+    if isinstance(rule, PublishedLaw):
+        sequences /= needed(point, "context", f"{rule.rule} (batch)")
     group = point.get("balance_group", 1)
     return int(max(1, math.floor(sequences / group + 0.5)) * group)
 
 
 def _value(point: Point, rule: Settled, name: str) -> float:
-    if isinstance(rule, LeverageLaw):
-        return power_of(point, LEVERAGE[name], f"leverage ({name})")
+    if isinstance(rule, PublishedLaw):
+        return power_of(point, PUBLISHED[rule.rule][name], f"{rule.rule} ({name})")
     if isinstance(rule, PowerOf):
         return power_of(point, rule, f"power ({name})")
     return from_table(point, rule, name)

@@ -88,6 +88,9 @@ class Split(Frozen):
     holdout: str = ""  # the rows that are held out, such as "E >= 256"
     largest: str = ""  # or a column, the rows of whose largest value are held out
     rollout: str = ""  # or a column: fit below each of its values and predict above it
+    # A split of the contest before this one, without the rows that are held out here: the law that
+    # it puts first was chosen without them.
+    chosen_by: Name | Literal[""] = ""
 
     @property
     def column(self) -> str:
@@ -115,6 +118,18 @@ class Contest(Entry):
     bootstrap: Annotated[Count, Field(le=100_000)] = 1000
     resample_by: str = ""  # a column whose values are blocks of rows with a common error
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
+    beforehand: str = ""  # the law that was fixed before any law was judged
+
+    @model_validator(mode="after")
+    def _knows_its_laws(self) -> Contest:
+        if self.beforehand not in ("", *self.laws):
+            raise ValueError(f"beforehand is {self.beforehand!r}, which is none of its laws")
+        for i, split in enumerate(self.splits):
+            if split.chosen_by not in ("", *(before.name for before in self.splits[:i])):
+                raise ValueError(
+                    f"{split.name}.chosen_by is {split.chosen_by!r}, no split before it"
+                )
+        return self
 
     def fit(self, split: Split, mark: str) -> Fit:
         """Returns the entry of the fits at a split; column ``mark`` is 0 to fit, 1 if held out."""

@@ -93,10 +93,10 @@ else:
     )
 
 
-# Settings that a power law or a table may depend on
+# Settings that a power law or a table may depend on, and N, the parameters without embeddings
 POSITIVE = (
-    "C", "D", "G", "r", "d_base", "n_layers", "d_model", "n_heads", "n_kv", "context", "vocab_size",
-    "n_experts", "top_k", "d_expert", "d_ffn", "batch", "n_slices", "chunk",
+    "C", "D", "N", "G", "r", "d_base", "n_layers", "d_model", "n_heads", "n_kv", "context",
+    "vocab_size", "n_experts", "top_k", "d_expert", "d_ffn", "batch", "n_slices", "chunk",
 )  # fmt: skip
 
 
@@ -191,10 +191,13 @@ class PowerOf(Frozen):
         return self
 
 
-class LeverageLaw(Frozen):
-    """Gives the leverage paper's Eq 5 for lr or batch at the point's C."""
+class PublishedLaw(Frozen):
+    """Gives lr or batch by the leverage paper's Eq 5 at the point's C, or by Step Law at its N, D.
 
-    rule: Literal["leverage"]
+    N counts all experts and no embeddings; of a budget C, D is what the rule for steps buys.
+    """
+
+    rule: Literal["leverage", "step_law"]
 
 
 class TableOf(Frozen):
@@ -221,9 +224,9 @@ class TableOf(Frozen):
 class Chosen(Frozen):
     """Follows the law or table that the project chooses (config.yaml, ``hyperparameters``).
 
-    This is the tier's pinned law, the leverage paper's Eq 5, or the table ``by`` and ``rows`` (see
-    ``TableOf``). ``auto`` takes the pinned law if there is one, else the table, else Eq 5. With a
-    ``search`` the best rates of that study take the place of the pinned law.
+    This is the tier's pinned law, the leverage paper's Eq 5, Step Law, or the table ``by`` and
+    ``rows`` (see ``TableOf``). ``auto`` takes the pinned law if there is one, else the table, else
+    Eq 5. With a ``search`` the best rates of that study take the place of the pinned law.
     """
 
     rule: Literal["chosen"]
@@ -255,7 +258,7 @@ def _row(numbers: tuple[float, ...]) -> str:
     return "[" + ", ".join(f"{number:g}" for number in numbers) + "]"
 
 
-Hyperparameter = Annotated[PowerOf | LeverageLaw | TableOf | Chosen, Field(discriminator="rule")]
+Hyperparameter = Annotated[PowerOf | PublishedLaw | TableOf | Chosen, Field(discriminator="rule")]
 
 
 class Derivations(Frozen):

@@ -90,7 +90,7 @@ class Choice:
     """What grids with the rule ``chosen`` follow."""
 
     # The project's setting (``config/config.yaml``, ``hyperparameters``)
-    source: Literal["auto", "pinned", "published", "tables"] = "auto"
+    source: Literal["auto", "pinned", "published", "step_law", "tables"] = "auto"
     pins: tuple[Pinned, ...] = ()  # the tier's pinned laws, one for each kind of gates searched
     file: Path = FOLDER  # where they are, for messages
     rates: Mapping[str, BestRates] = field(default_factory=dict)  # study that searched -> its own

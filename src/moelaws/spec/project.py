@@ -92,7 +92,7 @@ class Project(Frozen):
     batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
     seed: Whole = 0  # added to the seed of every run
     # What grids with the rule `chosen` follow; auto: pinned, else their table, else published
-    hyperparameters: Literal["auto", "pinned", "published", "tables"] = "auto"
+    hyperparameters: Literal["auto", "pinned", "published", "step_law", "tables"] = "auto"
     # The tasks that kept weights are scored on (moelaws bench): held-out, olmo:NAME, or task files
     tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
     # On how many simulated tables, with and without their effects, the rules of claims are tried

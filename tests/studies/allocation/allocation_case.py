@@ -29,6 +29,7 @@ TRUE = {
 }  # fmt: skip
 BASELINES: dict[str, Mapping[str, float]] = {
     "wang": {"a": 90.0, "b": 400.0, "tau": 1.6, "alpha": 0.3, "beta": 0.3, "gamma": 0.0},
+    "chinchilla": {"A": 60.0, "B": 400.0, "E": 1.6, "alpha": 0.3, "beta": 0.3},
     "abnar": {"a": 60.0, "b": 400.0, "c": 0.02, "d": 1e-3, "e": 1.6, "alpha": 0.3, "beta": 0.3,
               "lambda": 0.3, "delta": 0.1, "gamma": 0.1},
 }  # fmt: skip

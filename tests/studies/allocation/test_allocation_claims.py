@@ -14,13 +14,16 @@ from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judge, judged
+from moelaws.studies.allocation import claims
 from moelaws.studies.allocation.claims import (
     contrast,
-    curvature,
+    estimated,
     exponent_difference,
     over_compute,
     over_sparsity,
+    valley,
 )
+from moelaws.studies.allocation.derived import r_star
 from moelaws.studies.allocation.derived.r_star import cells_of
 from moelaws.studies.allocation.laws.ratio import beta_r, ratio
 
@@ -32,8 +35,13 @@ def table(C, S, noise=0.0, seed=0):
     return grid.assign(r_raw=ratio(grid["C"], grid["S"]) * np.exp(rng.normal(0, noise, len(grid))))
 
 
+def trend_of(design, rows):
+    """A trend of raw r* by its design."""
+    return estimated(design(rows), rows)
+
+
 def test_the_common_exponent_of_one_sparsity_is_the_published_one():
-    trend = over_compute(table([1e18, 1e19, 1e20, 1e21], [14 / 17]))
+    trend = trend_of(over_compute, table([1e18, 1e19, 1e20, 1e21], [14 / 17]))
     assert trend.value == pytest.approx(0.166729, rel=1e-4)  # beta_r(14/17)
     assert trend.high - trend.low < 1e-6
     assert trend.n == 4
@@ -41,25 +49,25 @@ def test_the_common_exponent_of_one_sparsity_is_the_published_one():
 
 def test_exponents_differ_as_the_published_law_says():
     S = [14 / 17, 30 / 33, 62 / 65, 126 / 129]
-    trend = exponent_difference(table([1e18, 1e19, 1e20, 1e21], S))
+    trend = trend_of(exponent_difference, table([1e18, 1e19, 1e20, 1e21], S))
     assert trend.value == pytest.approx(float(beta_r(S[0]) - beta_r(S[-1])), rel=1e-6)
 
 
 def test_over_sparsity_has_the_elasticity_of_a_power_law():
     rows = pd.DataFrame([{"C": C, "S": S} for C in (1e19, 1e20) for S in (0.5, 0.8, 0.95)])
     rows = rows.assign(r_raw=rows["C"] ** 0.1 * (1 - rows["S"]) ** 0.3)
-    assert over_sparsity(rows).value == pytest.approx(0.3, rel=1e-9)
+    assert trend_of(over_sparsity, rows).value == pytest.approx(0.3, rel=1e-9)
 
 
 def test_what_the_rows_cannot_tell_is_not_a_number():
     one_budget = table([1e20], [0.8, 0.9])
-    assert np.isnan(over_compute(one_budget).value)
-    assert np.isnan(exponent_difference(table([1e19, 1e20], [0.8])).value)
-    assert np.isnan(over_sparsity(table([1e19, 1e20], [0.8])).value)
-    exact = over_compute(table([1e19, 1e20], [0.8]))
+    assert np.isnan(trend_of(over_compute, one_budget).value)
+    assert np.isnan(trend_of(exponent_difference, table([1e19, 1e20], [0.8])).value)
+    assert np.isnan(trend_of(over_sparsity, table([1e19, 1e20], [0.8])).value)
+    exact = trend_of(over_compute, table([1e19, 1e20], [0.8]))
     assert np.isfinite(exact.value)
     assert np.isnan([exact.low, exact.high]).all()  # two rows for two coefficients
-    assert np.isnan(curvature([]).value)
+    assert np.isnan(valley([])[0].value)
 
 
 @settings(max_examples=50)
@@ -76,7 +84,7 @@ def test_curvature_is_that_of_the_parabolas_whatever_their_levels_and_slopes(
         u = np.log(r)
         runs = {"C": 10.0**i, "S_shared": 0.9, "r": r, "L": 3 + i + (slope + i) * u + c * u**2}
         frames.append(pd.DataFrame(runs))
-    assert curvature(cells_of(pd.concat(frames))).value == pytest.approx(c, rel=1e-6, abs=1e-9)
+    assert valley(cells_of(pd.concat(frames)))[0].value == pytest.approx(c, rel=1e-6, abs=1e-9)
 
 
 def test_contrast_has_students_interval():
@@ -92,6 +100,7 @@ def test_contrast_has_students_interval():
 
 
 SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
+FITTED = ("beats_baselines", "share_fits_best")
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
 
 
@@ -151,7 +160,73 @@ def test_steeper_where_denser_is_the_difference_of_two_exponents(sign, expected,
 def test_a_valley_and_a_ridge_have_opposite_verdicts(depth, expected, tmp_path):
     claim = verdict("valley", valleys(0.0, 0.0, depth), tmp_path)
     assert claim["verdict"] == expected
-    assert claim["value"] == pytest.approx(depth, rel=0.05)
+    # From r* = 0.5 to the ends 0.2 and 1.5 of the grid; the smaller slope is the value.
+    assert claim["value"] == pytest.approx(2 * depth * np.log(2.5 if depth > 0 else 3), rel=0.05)
+
+
+@pytest.mark.parametrize("useless", ["attention", "experts"])
+def test_a_loss_that_falls_or_rises_all_the_way_is_no_valley(useless, tmp_path):
+    """Eq 3 with one of its terms alone: convex in ln r, and without a minimum."""
+    runs = valleys(0.0, 0.0, 0.0)
+    share = runs["r"] / (1 + runs["r"]) if useless == "attention" else 1 / (1 + runs["r"])
+    claim = verdict("valley", runs.assign(L=runs["L"] + share**-0.2), tmp_path)
+    assert claim["verdict"] == NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(("best", "expected"), [
+    (lambda S: np.where(S < 0.93, 1.25, 0.5), SUPPORTED),
+    (lambda S: np.full(len(S), 0.5), NOT_SUPPORTED),  # one r* for all sparsities
+    (lambda S: np.where(S < 0.93, 1.25, 0.95), CANNOT_TELL),  # 0.9 may be up to 1.04
+])  # fmt: skip
+def test_r_star_crosses_one_only_where_the_midpoints_of_the_grid_do(best, expected, tmp_path):
+    runs = valleys(0.0, 0.0)
+    L = 3 + 0.1 * np.log(runs["r"] / best(runs["S_shared"])) ** 2
+    noise = np.random.default_rng(1).normal(0, 1e-3, len(runs))
+    assert verdict("crosses_one", runs.assign(L=L + noise), tmp_path)["verdict"] == expected
+
+
+def test_where_all_r_star_are_one_ratio_their_trends_are_not_refuted(tmp_path):
+    """The fit has no residual then, and an interval of no width is no evidence."""
+    runs = simulate(replace(PAPER, noise=0.0))
+    noise = np.random.default_rng(0).normal(0, 1e-4, len(runs))
+    runs = runs.assign(L=3 + np.log(runs["r"] / 0.65) ** 2 + noise)
+    for name in ("ratio_rises", "more_experts_when_denser", "steeper_when_denser"):
+        assert verdict(name, runs, tmp_path)["verdict"] == CANNOT_TELL
+
+
+# Laws in which the effect is not there: ln r* and the curvature, of c = ln C and x = ln(1-S), both
+# centred. A valley that gets shallower lets r* move to the middle of the grid.
+NULLS = {
+    "ratio_rises": lambda c, x: (np.log(0.4) + 0.1 * x, 0.05 * np.exp(-0.2 * c)),
+    "steeper_when_denser": lambda c, x: (np.log(0.6) + 0.1 * c, 0.03 * np.exp(0.4 * x)),
+    "more_experts_when_denser": lambda c, x: (np.log(0.5) + 0.05 * c, 0.04 * np.exp(-0.4 * x)),
+    "valley": lambda c, x: (0 * c, 0 * c),
+    "crosses_one": lambda c, x: (0 * c, 0.05 + 0 * c),
+    "costly_misallocation": lambda c, x: (0 * c, 0 * c),
+}
+
+
+@pytest.mark.parametrize(("tables", "allowed"), [
+    (2, 1), pytest.param(100, 10, marks=pytest.mark.slow),
+])  # fmt: skip
+def test_few_tables_without_the_effect_support_a_claim(tables, allowed, tmp_path, monkeypatch):
+    """Of the budgets and ratios of tier gpu, with the noise of real runs, 0.004 nats."""
+    monkeypatch.setattr(r_star, "DRAWS", 20)  # of the intervals in the table, which no rule reads
+    monkeypatch.setattr(claims, "DRAWS", 300)
+    base = simulate(replace(
+        PAPER, noise=0.0, budgets=(1e18, 2e18, 4e18, 8e18, 1.5e19, 2.7e19), experts=(16, 32, 64),
+        ratios=(0.2, 0.35, 0.6, 0.9, 1.2, 1.5),
+    ))  # fmt: skip
+    c, x = np.log(base["C"]), np.log1p(-base["S_shared"])
+    supported = dict.fromkeys(NULLS, 0)
+    for seed in range(tables):
+        noise = np.random.default_rng(seed).normal(0, 0.004, len(base))
+        for name, null in NULLS.items():
+            ln_r, depth = null(c - c.mean(), x - x.mean())
+            runs = base.assign(L=3 - 0.1 * (c - c.mean()) + depth * (np.log(base["r"]) - ln_r) ** 2)
+            runs["L"] += noise
+            supported[name] += verdict(name, runs, tmp_path)["verdict"] == SUPPORTED
+    assert max(supported.values()) <= allowed, supported
 
 
 @pytest.mark.parametrize(("depth", "expected"), [(6.0, SUPPORTED), (0.1, NOT_SUPPORTED)])
@@ -186,7 +261,7 @@ def test_eq_2_loses_to_a_baseline_that_is_right(tmp_path):
     assert claim["high"] < 0
 
 
-@pytest.mark.parametrize("name", [name for name in CLAIMS if name != "beats_baselines"])
+@pytest.mark.parametrize("name", [name for name in CLAIMS if name not in FITTED])
 def test_too_few_runs_are_no_verdict(name, tmp_path):
     claim = verdict(name, simulate(replace(ONE, budgets=(1e20,))), tmp_path)
     assert claim["verdict"] == CANNOT_TELL
@@ -197,5 +272,6 @@ def test_too_few_runs_are_no_verdict(name, tmp_path):
 def test_a_noisy_demo_has_numbers_for_every_claim(tmp_path):
     case = write_case(tmp_path, simulate(replace(POOR, noise=0.05)))
     for claim in judge(STUDY, case.inputs)["claims"]:
-        assert claim["value"] is not None
+        if claim["name"] != "crosses_one":  # no model of the demo is above 95 % sparse
+            assert claim["value"] is not None
         assert "nan" not in claim["measured"]

@@ -10,8 +10,11 @@ from allocation_case import ONE, STUDY, Case, simulate
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.draw import make
 from moelaws.files.layout import Results
+from moelaws.grids.sweep import sweep_of
+from moelaws.spec.project import Project
 from moelaws.studies.allocation.figures.loss import representative, running_mean
 from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
+from moelaws.tables.describe import describe
 from picture import assert_legible
 
 
@@ -108,5 +111,33 @@ def test_the_curve_is_of_the_middle_sparsity_nearest_its_optimum():
     runs = pd.DataFrame({
         "S": [0.8, 0.9, 0.9, 0.9, 0.95], "C": [2.0, 1.0, 2.0, 2.0, 2.0],
         "r": [0.5, 0.5, 0.4, 0.9, 0.5], "r_star": 0.5, "run_id": list("abcde"),
+        "N_active": 20e6, "N_total": 400e6,
     })  # fmt: skip
     assert representative(runs)["run_id"] == "c"
+    # Fig 4's model, 30M active of 550M parameters, where it is trained.
+    printed = runs["run_id"].isin(["b", "d"])
+    runs = runs.assign(
+        N_active=np.where(printed, 27.5e6, 20e6), N_total=np.where(printed, 621e6, 400e6)
+    )
+    assert representative(runs)["run_id"] == "b"
+
+
+def test_f4_shows_the_printed_model_at_tier_paper():
+    runs = sweep_of("allocation", Project(tier="paper")).runs
+    sizes = pd.DataFrame([describe(run) for run in runs])
+    sizes = sizes.assign(S=sizes["S_shared"], r_star=0.7, C=[run.C for run in runs],
+                         N_active=sizes["N_active_nonemb"])  # fmt: skip
+    run = representative(sizes)
+    assert (run["n_layers"], run["S"]) == (8, pytest.approx(0.9538, abs=1e-4))
+    assert run["N_total"] == pytest.approx(550e6, rel=0.15)
+    assert run["N_active"] == pytest.approx(30e6, rel=0.15)
+
+
+def test_the_grid_of_tier_paper_exceeds_the_papers_range_of_sizes():
+    """The paper says 100M to 5B (App B.1), against its own Table 2 at E = 129."""
+    runs = sweep_of("allocation", Project(tier="paper")).runs
+    N = pd.Series([describe(run)["N_total"] for run in runs])
+    assert (N.min(), N.max()) == (pytest.approx(0.152e9, rel=0.01), pytest.approx(16.9e9, rel=0.01))
+    assert ((N > 5e9).sum(), len(N)) == (42, 504)
+    row_of_200M = [describe(run)["N_total"] for run in runs if run.config.model.n_layers == 16]
+    assert max(row_of_200M) == pytest.approx(8.7e9, rel=0.01)

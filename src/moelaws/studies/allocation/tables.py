@@ -25,6 +25,7 @@ TITLES = {
     "loss_exp": "Eq 2 with 1-exp(-r) for r/(1+r)",
     "wang": "Eq 5 (Wang et al.), total N",
     "abnar": "Eq 6 (Abnar et al.), total N",
+    "chinchilla": "Chinchilla (no S, no r), active N",
 }
 COEFFICIENTS = ["Law", "Coefficient", "Own runs", "Low", "High", "Published", "Identified"]
 # Table 2 of the paper.
@@ -154,6 +155,9 @@ def hyperparameters(inputs: Inputs) -> Tabular:
         notes=(
             "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
             "and prints five rows, without widths and budgets.",
+            f"These runs have {style.short(runs['N_total'].min())} to "
+            f"{style.short(runs['N_total'].max())} parameters. The paper says 100M to 5B, which "
+            "its Table 2 and its E = 129 exceed: see docs/coverage.md.",
         ),
     )
 

@@ -1,14 +1,16 @@
 """Loss from base size and experts with an irreducible loss: a form of ours, chosen to extrapolate.
 
 Eq 1 of Clark et al. has no floor: its loss goes to zero as models grow. Here the reducible loss is
-a power of the base size times a power of the saturating number of experts, without interaction.
+a power of the base size times a power of the saturating number of experts, without interaction. The
+variant ``by_router`` has an exponent of the experts for each of the three routers of the paper.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, FitProtocol
+from moelaws.laws.base import Array, Columns, Domain, FitProtocol, Variable, signed
 from moelaws.laws.clark.routing import E_MAX, E_START, log_effective_experts
 from moelaws.laws.forms import GeneralLaw
 from moelaws.laws.terms import irreducible_loss, over, term
@@ -27,29 +29,42 @@ _EXPERTS = over(_E, "delta", None, "exponent of Eh", starts=(0.05, 0.2)).exponen
 _FLOOR = irreducible_loss("e", None, starts=(-1.0, 0.0, 0.5)).coefficient
 
 
+_INDICATOR = Domain("0 or 1", lambda x: (x == 0) | (x == 1))
+_ROUTERS = tuple(
+    Variable(name, "1", f"1 for a {router} router, else 0; S-Base if all are 0", _INDICATOR, 0.0)
+    for name, router in (("rl_r", "RL-R"), ("hash", "Hash"))
+)
+
+
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     """Returns ln L (B, n) and its derivatives (B, P, n)."""
-    ln_a, alpha, delta, ln_start, ln_max, ln_e = theta_BP.T[:, :, None]
+    (ln_a, alpha), (ln_start, ln_max, ln_e) = (theta_BP[:, at].T[:, :, None] for at in _OUTER)
     ln_N = np.log(columns["N_active"])[None]
-    y, by_start, by_max = log_effective_experts(ln_start, ln_max, columns["E"][None])  # y = ln Eh
+    of_routers = [columns[v.name] for v in _ROUTERS if v.name in columns]
+    factor_Kn = np.stack([np.ones_like(columns["E"]), *of_routers])  # of each delta
+    delta = theta_BP[:, 2:-3] @ factor_Kn
+    y, by_start, by_max = log_effective_experts(ln_start, ln_max, columns["E"][None])
+    y, by_start = y - ln_start, by_start - 1  # of ln(Eh / E_start)
     ln_reducible = ln_a - alpha * ln_N - delta * y
     ln_L = np.logaddexp(ln_reducible, ln_e)
     weight = np.exp(ln_reducible - ln_L)  # of the reducible loss in L
     by_saturation = -weight * delta * by_start, -weight * delta * by_max
-    rows = weight, -weight * ln_N, -weight * y, *by_saturation, 1 - weight
+    by_deltas = (-weight * y * factor for factor in factor_Kn)
+    rows = weight, -weight * ln_N, *by_deltas, *by_saturation, 1 - weight
     return ln_L, np.stack([np.broadcast_to(row, ln_L.shape) for row in rows], axis=1)
 
 
+_OUTER = slice(2), slice(-3, None)  # the parameters before the deltas, and those after them
 LAW = GeneralLaw(
     id="routing.loss",
     title="Loss of a routed model from base size and experts, with an irreducible loss",
     source="ours; no paper states it",
     equation=(
-        "L = a/(N_active^alpha * Eh^delta) + e, "
+        "L = a/(N_active^alpha * (Eh/E_start)^delta) + e, "
         "1/Eh = 1/(E - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max"
     ),
     latex=(
-        r"L = \frac{a}{N_{act}^{\alpha} \hat{E}^{\delta}} + e,\quad \frac{1}{\hat{E}} ="
+        r"L = \frac{a}{N_{act}^{\alpha} (\hat{E}/E_{start})^{\delta}} + e,\quad \frac{1}{\hat{E}} ="
         r" \frac{1}{E - 1 + \left(1/E_{start} - 1/E_{max}\right)^{-1}} + \frac{1}{E_{max}}"
     ),
     variables=(_N, _E),
@@ -65,8 +80,26 @@ LAW = GeneralLaw(
     only_with={"E": ("delta", "E_start", "E_max")},
     protocol=FitProtocol(objective="huber", source="ours; 216 starts"),
     errata=(
-        "Eh is E_start at one expert, so that a dense model has a*E_start^-delta for a; a and "
-        "E_start are known together only.",
         "All fitted models saw one number of tokens: what training longer would save is in e.",
     ),
 )
+_BY_ROUTER = tuple(
+    signed(f"delta_{v.name}", 1.0, f"what the {v.name} router adds to delta", starts=(0.0,))
+    for v in _ROUTERS
+)
+VARIANTS: Mapping[str, GeneralLaw] = {
+    "by_router": replace(
+        LAW,
+        title=f"{LAW.title} and an exponent for each router",
+        equation=LAW.equation.replace("^delta)", "^(delta + delta_rl_r*rl_r + delta_hash*hash))"),
+        latex=LAW.latex.replace(r"^{\delta}", r"^{\delta_{router}}"),
+        variables=(*LAW.variables, *_ROUTERS),
+        parameters=(*LAW.parameters[:3], *_BY_ROUTER, *LAW.parameters[3:]),
+        only_with={
+            "E": ("delta", *(p.name for p in _BY_ROUTER), "E_start", "E_max"),
+            **{v.name: (p.name,) for v, p in zip(_ROUTERS, _BY_ROUTER, strict=True)},
+        },
+        protocol=replace(LAW.protocol, grid={}),
+        variant="by_router",
+    )
+}
