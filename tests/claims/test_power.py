@@ -43,7 +43,7 @@ def study(tmp_path_factory):
             "with": {"budgets": budgets},
             "rule": "The slope of ln L over ln N.",
             "expect": {"below": 0},
-            "null": "tokens_alone",
+            "null_model": "tokens_alone",
             "figure": "F1",
         }
         for name, budgets in (("sound", True), ("fooled", False))

@@ -121,7 +121,7 @@ def test_the_page_of_the_study_says_what_the_records_give(study):
 
 @pytest.mark.parametrize("name", ["chinchilla", "wang", "isoflop_total", "isoflop_active"])
 def test_a_shipped_fit_is_that_of_the_shipped_table(name):
-    spec = load_study("sparsity", REPOSITORY).fit(name)
+    spec = load_study("sparsity", REPOSITORY).at_tier("workstation").fit(name)
     table = read_study(EVIDENCE / "sparsity.parquet")
     again = fit(laws.fittable(spec.law), table, spec.model_copy(update={"bootstrap": 0}))
     shipped = read_fit(EVIDENCE / f"fits/sparsity/{name}.json")

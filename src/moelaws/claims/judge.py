@@ -43,7 +43,7 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "high": _finite(evidence.high),
         "unit": evidence.unit,
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
-        "null": " ".join(says.get(claim.null, "").split()),
+        "null": " ".join(says.get(claim.null_model, "").split()),
         "clearance": _finite(clear),
     }
 

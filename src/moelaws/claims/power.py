@@ -102,7 +102,7 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
             known = dict(law.published)
             yield _Truth(PUBLISHED, law.ref, known, entry.mapping, chosen, study.claims)
     for null in study.nulls:
-        claims = [claim for claim in study.claims if claim.null == null.name]
+        claims = [claim for claim in study.claims if claim.null_model == null.name]
         if null.law and claims:
             yield _Truth(NULL, null.law, _fitted(null, runs), null.mapping, runs, claims)
 

@@ -107,7 +107,7 @@ class Claim(Reader):
     rule: str  # what the code does, in a sentence or two
     expect: Expected  # an interval within supports the claim, one outside contradicts it
     needed: str = ""  # what would decide the claim if these runs cannot
-    null: Name | Literal[""] = ""  # of the study's nulls: how runs are without the claim's effect
+    null_model: Name | Literal[""] = ""  # of the study's nulls: runs without the claim's effect
     figure: Name  # to look at
 
 
@@ -227,8 +227,9 @@ class Study(Frozen):
             _refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
         for claim in self.claims:
             _refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
-            nulls = [null.name for null in self.nulls]
-            _refuse_unknown(f"{claim.name}: null", "null", [claim.null][: bool(claim.null)], nulls)
+            if claim.null_model:
+                nulls = [null.name for null in self.nulls]
+                _refuse_unknown(f"{claim.name}: null_model", "null", [claim.null_model], nulls)
         if self.simulation:
             _refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
         return self

@@ -85,7 +85,7 @@ def test_surfaces_predict_unseen_runs_as_well_as_the_paper_says(make_case):
 def width_and_tokens(tier):
     """A tier's runs with losses of width and tokens alone, the best width in the middle."""
     text = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
-    grid, choice = load_study("sparsity", REPOSITORY).grids[tier], Choice(pinned=PINNED[tier])
+    grid, choice = load_study("sparsity", REPOSITORY).grids[tier], Choice(pins=(PINNED[tier],))
     runs = [{**describe(run), "C": run.C} for run in expand(grid, text, tier, 0, choice)]
     rows = pd.DataFrame(runs).assign(status="completed", source="simulated")
     dense = rows[rows["S"] == 0].drop_duplicates("d_model").set_index("d_model")["N_active"]
