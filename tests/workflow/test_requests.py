@@ -20,7 +20,7 @@ TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 def largest():
     """The sparsity paper's widest model at its highest sparsity: 3.8e11 parameters, on 150 GPUs."""
     grid = load_study("sparsity", REPOSITORY).grids["paper"]
-    axes = {"C": [1e21], "S": [0.98], "G": [0.5], "n_layers": [32], "d_model": [2560]}
+    axes = {"C": 1e21, "S": 0.98, "G": 0.5, "n_layers": 32, "d_model": 2560}
     sweep = grid.sweeps[-1].model_copy(update={"axes": axes, "zip": ()})
     (run,) = expand(grid.model_copy(update={"sweeps": (sweep,)}), TEXT, "sparsity.yaml")
     return run
