@@ -19,7 +19,7 @@ def tenth(value):
 readme = yaml.safe_load(Path("config/config.yaml").read_text())["studies"]
 for path in sorted(Path("config/studies").glob("*.yaml")):
     study = yaml.safe_load(path.read_text())
-    if not study.get("grids") or study["study"] in readme:
+    if "demo" not in study.get("grids", {}) or study["study"] in readme:
         continue
     demo = study["grids"]["demo"]
     demo.setdefault("derive", {}).setdefault("steps", {"rule": "given"})["min_steps"] = 5

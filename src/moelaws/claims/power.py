@@ -112,7 +112,9 @@ def _fitted(null: Null, runs: pd.DataFrame) -> dict[str, float]:
     law = laws.fittable(null.law)
     protocol = {"sample": SAMPLE} if law.protocol.n_starts > SAMPLE else {}
     mapping = DEFAULT_MAPPING | null.mapping
-    spec = Fit(name=null.name, law=law.ref, mapping=mapping, protocol=protocol, bootstrap=1)
+    units = dict.fromkeys(mapping, "1")  # a null may take a width for a size
+    given = {"mapping": mapping, "units": units, "protocol": protocol}
+    spec = Fit(name=null.name, law=law.ref, bootstrap=1, **given)
     with located(f"null {null.name}"):
         return fit(law, runs, spec).parts[0].estimates()
 
