@@ -16,7 +16,7 @@ def corpus_of(sources, vocab_size=300, **settings):
 def tokens_of(corpus, split):
     """Tokens of each document of "train" or "validation", by the ends of documents alone."""
     shard = getattr(corpus, split)
-    ends = np.flatnonzero(shard == corpus.end_of_document)
+    ends = np.flatnonzero(shard == corpus.corpus.vocab_size - 1)
     return [shard[a + 1 : b].tolist() for a, b in pairwise([-1, *ends])]
 
 

@@ -38,7 +38,7 @@ def test_shards_hold_every_document_once_whole_and_on_one_side(texts, prepared):
     assert 0.15 * total < meta["validation"]["bytes"] <= 0.2 * total
     assert corpus.token_bytes[corpus.train].sum() == meta["train"]["bytes"]
     assert len(corpus.train) == meta["train"]["tokens"]
-    ends = np.flatnonzero(corpus.validation == corpus.end_of_document) + 1
+    ends = np.flatnonzero(corpus.validation == corpus.corpus.vocab_size - 1) + 1
     np.testing.assert_array_equal(corpus.validation_starts, [0, *ends])
 
 
@@ -168,7 +168,7 @@ def test_vocabularies_above_16_bits_round_trip(texts, tmp_path):
     prepare(corpus_of(sources, vocab_size=70_000), sources, tmp_path / "out")
     corpus = PreparedCorpus.open(tmp_path / "out")
     assert corpus.train.dtype == np.uint32
-    assert corpus.train.max() == corpus.end_of_document == 69_999
+    assert corpus.train.max() == corpus.corpus.vocab_size - 1 == 69_999
     assert sorted(documents(corpus, "train") + documents(corpus, "validation")) == sorted(
         path.read_text() for path in texts.iterdir()
     )

@@ -65,7 +65,8 @@ def test_times_of_one_round_are_compared_by_the_token(monkeypatch):
     def seconds(call, device):
         call()
         trainer, turn = call.__self__, next(calls) // 6  # two configurations, three calls of each
-        return trainer.tokens_a_step * (3 if trainer.model.layers[0].moe else 1) * 2.0**turn
+        tokens = trainer.config.batch * trainer.config.model.context
+        return tokens * (3 if trainer.model.layers[0].moe else 1) * 2.0**turn
 
     monkeypatch.setattr(speed, "_seconds", seconds)
     first, second = measure([config("dense", batch=2), config("moe", batch=8)], "cpu", repeats=5)

@@ -10,8 +10,9 @@ from moelaws.accounting.cost import Device
 from moelaws.analysis.advice import Constraints, Plans, advise, ideal, page
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
+from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.budget import constraint_options
-from moelaws.cli.common import FILE, json_option, option, print_json, print_table
+from moelaws.cli.common import FILE, option
 from moelaws.cli.eval import given_numbers
 from moelaws.files.atomic import write_text
 from moelaws.spec.advice import AdviceConfig, load_advice
@@ -20,7 +21,7 @@ from moelaws.spec.project import study_names
 from moelaws.spec.study import TIERS
 
 
-@click.command(name="advise")
+@click.command(name="advise", cls=JsonCommand)
 @constraint_options
 @option(
     "--fits",
@@ -51,7 +52,6 @@ from moelaws.spec.study import TIERS
     "Write the small sweep that would tell most to NAME.yaml, as a study that can be run.",
     metavar="NAME",
 )
-@json_option
 def command(
     chosen: tuple[Constraints, Device],
     fits: tuple[Path, ...],

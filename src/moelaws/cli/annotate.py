@@ -4,16 +4,15 @@ from collections.abc import Iterable, Mapping
 
 import click
 
-from moelaws.cli.common import json_option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.files.layout import Results
 from moelaws.records.annotations import annotate
 from moelaws.records.runs import find_record
 from moelaws.spec.errors import UserError
 
 
-@click.command(name="tag")
+@click.command(name="tag", cls=JsonCommand)
 @click.argument("words", metavar="RUN... NAME=VALUE...", nargs=-1, required=True)
-@json_option
 def tag(words: tuple[str, ...], as_json: bool) -> None:
     """Give each RUN (an id or its beginning) each tag NAME, with any text as its VALUE.
 
@@ -32,10 +31,9 @@ def tag(words: tuple[str, ...], as_json: bool) -> None:
     _annotate(runs, {name: value for name, _, value in assigned}, None, as_json)
 
 
-@click.command(name="note")
+@click.command(name="note", cls=JsonCommand)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.argument("text")
-@json_option
 def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
     """Write TEXT as the note of each RUN (an id or its beginning), in place of an earlier one.
 
@@ -55,8 +53,6 @@ def _annotate(
     # An unknown run is refused before any is changed.
     ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
     changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}
-    if as_json:
-        print_json([{"run_id": i, "tags": a.tags, "note": a.note} for i, a in changed.items()])
-    else:
-        rows = [(i, a.text, " ".join(a.note.split())) for i, a in changed.items()]
-        print_table(["run_id", "tags", "note"], rows)
+    data = [{"run_id": i, "tags": a.tags, "note": a.note} for i, a in changed.items()]
+    rows = [(i, a.text, " ".join(a.note.split())) for i, a in changed.items()]
+    print_answer(as_json, data, table_text(["run_id", "tags", "note"], rows))

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import FILE, check_out, json_option, option, print_answer
+from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.common import FILE, check_out, option
 from moelaws.cli.project import override_options
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, or_nearest
@@ -14,7 +15,7 @@ from moelaws.workflow import archive
 from moelaws.workflow.jobs import Jobs
 
 
-@click.command(name="archive")
+@click.command(name="archive", cls=JsonCommand)
 @click.argument("studies", metavar="[STUDY]...", nargs=-1)
 @option("--to out", "Write the archive to this file.", FILE, metavar="FILE.zip")
 @option(
@@ -25,7 +26,6 @@ from moelaws.workflow.jobs import Jobs
 )
 @option("--force", "Replace the file of --to where it exists.", is_flag=True)
 @override_options
-@json_option
 def command(
     studies: tuple[str, ...],
     out: Path | None,

@@ -4,26 +4,19 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import (
-    json_option,
-    option,
-    out_option,
-    print_answer,
-    print_json,
-    print_table,
-)
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import option, out_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.files.atomic import write_json, write_text
 from moelaws.spec.project import Project, chosen_studies, load_study
 
 
-@click.command(name="judge")
+@click.command(name="judge", cls=JsonCommand)
 @click.argument("study")
 @source_options
 @file_options
 @out_option("The JSON file to write.")
-@json_option
 def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_json: bool) -> None:
     """Judge the claims of STUDY: verdicts by rule, with the numbers behind them.
 
@@ -37,14 +30,12 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
     verdicts = decide(judged, files.inputs(judged, "claims", judged.claims, project))
     out = out or tier_folder(project).verdicts(judged.study)
     write_json(out, verdicts)
-    if as_json:
-        print_json(verdicts)
-        return
     rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]
-    print_table(("claim", "verdict", "figure", "these runs"), rows, str(out))
+    columns = ("claim", "verdict", "figure", "these runs")
+    print_answer(as_json, verdicts, table_text(columns, rows, str(out)))
 
 
-@click.command(name="claims")
+@click.command(name="claims", cls=JsonCommand)
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
 @option(
     "--power powers",
@@ -54,7 +45,6 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
 )
 @source_options
 @out_option("The Markdown file to write.")
-@json_option
 def command(
     verdicts: tuple[Path, ...],
     powers: tuple[Path, ...],

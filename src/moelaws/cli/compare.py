@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from moelaws import laws
-from moelaws.cli.common import json_option, option, out_option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import option, out_option
 from moelaws.cli.fit import fit_options, fitting_on, from_options, read, seed_option, threads_option
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_json
@@ -15,14 +16,13 @@ from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 
 
-@click.command("compare")
+@click.command("compare", cls=JsonCommand)
 @click.argument("table", type=click.Path(path_type=Path))
 @option("--laws refs", "The laws, each as LAW or LAW:VARIANT.", required=True, metavar="A,B,...")
 @fit_options
 @seed_option
 @threads_option
 @out_option("FILE.json for the comparison.", ".json")
-@json_option
 def command(
     table: Path,
     refs: str,
@@ -55,10 +55,7 @@ def command(
     data = {"holdout": spec.holdout, "level": spec.level, "laws": entries, "refused": refused}
     if out is not None:
         write_json(out, data)
-    if as_json:
-        print_json(data)
-    else:
-        _print(entries, spec.level, spec.holdout)
+    print_answer(as_json, data, _table(entries, spec.level, spec.holdout))
     for name, reason in refused.items():
         click.echo(f"refused: {name}: {reason}", err=True)
     for law in entries:
@@ -66,7 +63,7 @@ def command(
             click.echo(f"warning: {law['law']}: {warning}", err=True)
 
 
-def _print(entries: list[dict[str, Any]], level: float, holdout: str) -> None:
+def _table(entries: list[dict[str, Any]], level: float, holdout: str) -> str:
     percent = f"{100 * level:g} %"
     columns = ["law", "parameters", "converged", "rmse", "r2", "AICc - least", "BIC - least"]
     rows: list[list[object]] = [
@@ -90,4 +87,4 @@ def _print(entries: list[dict[str, Any]], level: float, holdout: str) -> None:
             row += [held["rank"], *(held.get("rank_interval") or nothing), held.get("first")]
     n = entries[0]["n"]
     held_out = f"; {entries[0]['holdout']['n']} rows held out ({holdout})" if holdout else ""
-    print_table(columns, rows, title=f"{n} rows fitted{held_out}")
+    return table_text(columns, rows, title=f"{n} rows fitted{held_out}")

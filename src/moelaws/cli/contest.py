@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.common import (
-    json_option,
-    out_option,
-    print_answer,
-    print_json,
-    print_table,
-    study_option,
-    table_option,
-)
+from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
+from moelaws.cli.common import out_option, study_option, table_option
 from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
@@ -27,7 +20,7 @@ if TYPE_CHECKING:
     from moelaws.fitting.report import SplitScores
 
 
-@click.command("contest")
+@click.command("contest", cls=JsonCommand)
 @click.argument("name")
 @source_options
 @study_option
@@ -35,7 +28,6 @@ if TYPE_CHECKING:
 @seed_option
 @threads_option
 @out_option("The JSON file to write.", ".json")
-@json_option
 def command(
     name: str,
     project: Project,
@@ -106,11 +98,10 @@ def _print(split: SplitScores, level: float) -> None:
         click.echo(f"refused at the split {split['name']}: {law}: {reason}", err=True)
 
 
-@click.command("contests")
+@click.command("contests", cls=JsonCommand)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @source_options
 @out_option("The Markdown file to write.", ".md")
-@json_option
 def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_json: bool) -> None:
     """Write which law to use for what to results/TIER/laws.md.
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, option, out_option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import option, out_option
 from moelaws.cli.project import project_options
 from moelaws.corpus.prepare import prepare, shown_by
 from moelaws.corpus.shards import PreparedCorpus
@@ -18,7 +19,7 @@ from moelaws.spec.project import Project
 VOCABULARY = 512
 
 
-@click.command(name="corpus")
+@click.command(name="corpus", cls=JsonCommand)
 @project_options
 @option(
     "--corpus setting",
@@ -32,7 +33,6 @@ VOCABULARY = 512
     int,
 )
 @out_option("[default: results/corpora/ID]")
-@json_option
 def command(
     project: Project,
     setting: tuple[str, ...],
@@ -55,22 +55,19 @@ def command(
         progress = shown_by(report, f"corpus {sources.name}")
         prepare(corpus, sources, folder, progress, choice.pretrained)
     meta = PreparedCorpus.open(folder, verify=False).meta
-    if as_json:
-        print_json({"folder": str(folder), **meta})
-        return
     splits, counts = ("train", "validation"), ("documents", "bytes", "tokens")
     text = meta["sources"]
     size = f"{text['rows']} rows" if "rows" in text else f"{text['files']} files"
-    print_table(
+    table = table_text(
         ("split", *counts, "bytes/token"),
         [(s, *(meta[s][c] for c in counts), meta[s]["bytes"] / meta[s]["tokens"]) for s in splits],
         f"corpus {meta['corpus_id']} ({text['name']}, {size}, vocabulary {corpus.vocab_size}) "
         f"in {folder}",
     )
-    for count, what in (
-        (meta["duplicates_dropped"], "exact copies of documents, dropped"),
-        (text.get("empty_rows"), "rows without text, left out"),
-        (meta.get("bytes_changed_by_tokenizer"), "bytes of lines that the tokenizer changes"),
-    ):
-        if count:
-            click.echo(f"{what}: {count}")
+    notes = {
+        "exact copies of documents, dropped": meta["duplicates_dropped"],
+        "rows without text, left out": text.get("empty_rows"),
+        "bytes of lines that the tokenizer changes": meta.get("bytes_changed_by_tokenizer"),
+    }
+    lines = [table, *(f"{what}: {count}" for what, count in notes.items() if count)]
+    print_answer(as_json, {"folder": str(folder), **meta}, "\n".join(lines))

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import FILE, json_option, option, print_answer
+from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.common import FILE, option
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_text
 
 
-@click.command(name="cover")
+@click.command(name="cover", cls=JsonCommand)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @option(
     "--text",
@@ -19,7 +20,6 @@ from moelaws.files.atomic import read_json, write_text
     required=True,
 )
 @option("--out", "The page to write (.rst).", FILE, required=True)
-@json_option
 def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> None:
     """Write the report's first page: what it shows, and the digest of the whole.
 

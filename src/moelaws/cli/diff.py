@@ -4,16 +4,15 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import json_option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.files.layout import Results
 from moelaws.records.paired import UnpairedError, paired_losses
 from moelaws.records.runs import differences, find_record
 from moelaws.spec.errors import UserError
 
 
-@click.command(name="diff")
+@click.command(name="diff", cls=JsonCommand)
 @click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True)
-@json_option
 def command(runs: tuple[str, ...], as_json: bool) -> None:
     """Show what differs between two runs or more: configuration, code, packages, results.
 

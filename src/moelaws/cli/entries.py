@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, out_option, print_answer, study_option, warn
+from moelaws.cli.answers import JsonCommand, print_answer, warn
+from moelaws.cli.common import out_option, study_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options, study_with
 from moelaws.files.layout import TierFolder
@@ -30,13 +31,12 @@ def _command(
     The function at ``code`` takes study, name, inputs and ``path``, and writes a file a suffix.
     """
 
-    @click.command(name=verb, help=purpose)
+    @click.command(name=verb, help=purpose, cls=JsonCommand)
     @click.argument("name")
     @study_option
     @source_options
     @file_options
     @out_option(f"The {suffixes[0]} file to write; results/... by default.")
-    @json_option
     def command(
         name: str,
         study_name: str | None,

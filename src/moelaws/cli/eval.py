@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.common import json_option, option, print_json
+from moelaws.cli.answers import JsonCommand, print_json
+from moelaws.cli.common import option
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 LABELS = {"mean": "the mean", "new": "a new observation"}
 
 
-@click.command("eval")
+@click.command("eval", cls=JsonCommand)
 @click.argument("ref", metavar="LAW")
 @click.argument("inputs", metavar="VAR=VALUE...", nargs=-1)
 @option(
@@ -29,7 +30,6 @@ LABELS = {"mean": "the mean", "new": "a new observation"}
     default="published",
     metavar="published|FIT.json",
 )
-@json_option
 def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> None:
     """Evaluate a law at one point, such as: moelaws eval sparsity.loss N=1e9 D=2e10 S=14/17.
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import json_option, out_option, print_json, warn
+from moelaws.cli.answers import JsonCommand, print_json, warn
+from moelaws.cli.common import out_option
 from moelaws.cli.project import source_options
 from moelaws.files.atomic import write_text
 from moelaws.spec.errors import UserError
@@ -19,10 +20,9 @@ from moelaws.spec.words import counted
 EVERY = 60.0  # seconds from the start of one writing to that of the next, at least
 
 
-@click.command(name="explore")
+@click.command(name="explore", cls=JsonCommand)
 @source_options
 @out_option("The page to write (.html); results/TIER/explore.html by default.", ".html")
-@json_option
 def command(project: Project, out: Path | None, as_json: bool) -> None:
     """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.
 

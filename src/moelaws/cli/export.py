@@ -2,23 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from moelaws.cli.common import (
-    FILE,
-    FOLDER,
-    gathered,
-    json_option,
-    option,
-    print_answer,
-    print_json,
-    results_option,
-    with_options,
-)
+from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.common import FILE, FOLDER, option, results_option, with_options
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
@@ -36,12 +27,13 @@ def command() -> None:
 
 
 @command.command(
-    name="hf", short_help="Write a run as a folder that Hugging Face's transformers loads."
+    name="hf",
+    short_help="Write a run as a folder that Hugging Face's transformers loads.",
+    cls=JsonCommand,
 )
 @click.argument("run", metavar="RUN")
 @option("--to", "Folder to write.", FILE, required=True)
 @results_option
-@json_option
 def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     """Write RUN (an id or its beginning) as a folder that transformers loads as it stands.
 
@@ -61,34 +53,6 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     print_answer(as_json, {**vars(written), "folder": str(to), "bytes": size}, text)
 
 
-@dataclass(frozen=True)
-class Scope:
-    """The runs and the studies that a user names, and the project that has them."""
-
-    chosen: tuple[str, ...]
-    studies: tuple[str, ...]
-    results: Path
-    overrides: dict[str, Any]
-
-
-def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the arguments of all trackers: ``scope``, ``selection`` and ``as_json``."""
-    scope = gathered(
-        "scope",
-        Scope,
-        click.argument("chosen", metavar="[RUN]...", nargs=-1),
-        option(
-            "--study studies",
-            "Only runs of this study; may be given again. The configuration's by default.",
-            metavar="STUDY",
-            multiple=True,
-        ),
-        results_option,
-        override_options,
-    )
-    return scope(selection_options(json_option(command)))
-
-
 def _refuse_online(context: click.Context, parameter: click.Parameter, offline: bool) -> None:
     if not offline:
         raise UserError(
@@ -103,11 +67,57 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
         "replaces what is there of these runs."
     )
 
-    @_shared
-    def export_to(to: str | Path, scope: Scope, selection: Selection, as_json: bool) -> None:
-        _export(name, to, scope, selection, as_json)
+    @command.command(name=name, short_help=short_help, help=help, cls=JsonCommand)
+    @partial(with_options, options=options)
+    @click.argument("chosen", metavar="[RUN]...", nargs=-1)
+    @option(
+        "--study studies",
+        "Only runs of this study; may be given again. The configuration's by default.",
+        metavar="STUDY",
+        multiple=True,
+    )
+    @results_option
+    @override_options
+    @selection_options
+    def export_to(
+        to: str | Path,
+        chosen: tuple[str, ...],
+        studies: tuple[str, ...],
+        results: Path,
+        overrides: dict[str, Any],
+        selection: Selection,
+        as_json: bool,
+    ) -> None:
+        from moelaws.exports.material import export, places_of
 
-    command.command(name=name, short_help=short_help, help=help)(with_options(export_to, options))
+        try:
+            writer = resolve("moelaws.exports", f"{name}:writer")
+        except ModuleNotFoundError:
+            raise UserError(
+                f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
+            ) from None
+        tree = Results(results)
+        if not tree.runs.is_dir():
+            raise UserError(f"there is no folder {tree.runs}; --results names the root of records")
+        overrides |= {"studies": list(studies)} if studies else {}
+        places = None
+        if overrides or CONFIG.exists():
+            places = places_of(load_project(overrides=overrides))
+        records = selection.of(tree, chosen).records
+        named = bool(chosen) and not studies
+        with writer(to) as write, reporting() as report:
+            runs, left_out = export(records, tree, places, write, report, named)
+        written = [{"study": study, "run_id": run} for study, run in runs]
+        omitted = [{"run_id": run, "reason": reason} for run, reason in left_out.items()]
+        data = {"tracker": name, "to": str(to), "runs": written, "left_out": omitted}
+        counts = Counter(study for study, _ in runs)
+        of = ", ".join(f"{study} {count}" for study, count in counts.items())
+        total = counted(len(runs), "run")
+        lines = [f"{to}: {total}{f' ({of})' if of else ''}, {len(left_out)} left out"]
+        for reason in dict.fromkeys(left_out.values()):
+            ids = [run for run, why in left_out.items() if why == reason]
+            lines.append(f"left out, {reason}: {listed(ids, 5)}")
+        print_answer(as_json, data, "\n".join(lines))
 
 
 _tracker(
@@ -149,40 +159,3 @@ _tracker(
         metavar="DIR",
     ),
 )
-
-
-def _export(name: str, to: str | Path, scope: Scope, selection: Selection, as_json: bool) -> None:
-    from moelaws.exports.material import export, places_of
-
-    try:
-        writer = resolve("moelaws.exports", f"{name}:writer")
-    except ModuleNotFoundError:
-        raise UserError(
-            f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
-        ) from None
-    results = Results(scope.results)
-    if not results.runs.is_dir():
-        raise UserError(f"there is no folder {results.runs}; --results names the root of records")
-    overrides = dict(scope.overrides)
-    if scope.studies:
-        overrides["studies"] = list(scope.studies)
-    places = None
-    if overrides or CONFIG.exists():
-        places = places_of(load_project(overrides=overrides))
-    records = selection.of(results, scope.chosen).records
-    named = bool(scope.chosen) and not scope.studies
-    with writer(to) as write, reporting() as report:
-        runs, left_out = export(records, results, places, write, report, named)
-    if as_json:
-        written = [{"study": study, "run_id": run} for study, run in runs]
-        omitted = [{"run_id": run, "reason": reason} for run, reason in left_out.items()]
-        print_json({"tracker": name, "to": str(to), "runs": written, "left_out": omitted})
-        return
-    studies = Counter(study for study, _ in runs)
-    of = ", ".join(f"{study} {count}" for study, count in studies.items())
-    click.echo(
-        f"{to}: {counted(len(runs), 'run')}{f' ({of})' if of else ''}, {len(left_out)} left out"
-    )
-    for reason in dict.fromkeys(left_out.values()):
-        ids = [run for run, why in left_out.items() if why == reason]
-        click.echo(f"left out, {reason}: {listed(ids, 5)}")

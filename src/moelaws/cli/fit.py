@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.common import (
-    WHOLE,
-    Command,
-    json_option,
-    option,
-    out_option,
-    pairs,
-    print_json,
-    print_table,
-    with_options,
-)
+from moelaws.cli.answers import JsonCommand, print_json, print_table
+from moelaws.cli.common import WHOLE, Command, option, out_option, pairs, with_options
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, located
 
@@ -77,7 +68,7 @@ def fit_options(command: Command) -> Command:
     return with_options(command, _FIT_OPTIONS)
 
 
-@click.command("fit")
+@click.command("fit", cls=JsonCommand)
 @click.argument("table", type=click.Path(path_type=Path))
 @option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
@@ -96,7 +87,6 @@ def fit_options(command: Command) -> Command:
 @out_option("FILE.json; draws go beside it.", ".json")
 @option("--spec", "Take a study's fit entry in place of options.", metavar="JSON|FILE")
 @option("--study", "YAML file of your own study that has the law.", metavar="FILE")
-@json_option
 def command(
     table: Path,
     seed: int,
@@ -234,19 +224,16 @@ def _print_fitted(report: FitReport, fitted: GroupFit) -> None:
             rows.append((rollout.below, rollout.n, *above, rollout.reason or ""))
         columns = (f"{report.spec['rollout']} <=", "fitted", "above", "rmse", "bias", "r2")
         print_table((*columns, "not fitted"), rows)
-    starts = fitted.diagnostics.starts
+    objective, starts = f"objective {fitted.objective:.9g}", fitted.diagnostics.starts
     if starts is not None:
         pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "
+        objective += f"; {starts.run:,} of the grid's {starts.grid:,} starts{pruned}"
+        objective += f"{starts.reached} of {starts.survived} reached the optimum"
+    click.echo(objective)
+    if starts is not None and starts.sample:
+        lost = "found a LOWER optimum" if starts.pruning_lost else "found none lower"
         click.echo(
-            f"objective {fitted.objective:.9g}; {starts.run:,} of the grid's {starts.grid:,} "
-            f"starts{pruned}{starts.reached} of {starts.survived} reached the optimum"
+            f"pruning: a sample of {starts.sample} starts run to the end {lost} "
+            f"({starts.sample_reached} reached it)"
         )
-        if starts.sample:
-            lost = "found a LOWER optimum" if starts.pruning_lost else "found none lower"
-            click.echo(
-                f"pruning: a sample of {starts.sample} starts run to the end {lost} "
-                f"({starts.sample_reached} reached it)"
-            )
-    else:
-        click.echo(f"objective {fitted.objective:.9g}")
     click.echo()

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from moelaws.accounting.cost import Device, PerRun, device_of, placed
-from moelaws.cli.common import json_option, option, print_json, print_table, warn
+from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
+from moelaws.cli.common import option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep, expand_study, sweep_of, too_long_for
@@ -26,12 +27,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@click.command(name="grid")
+@click.command(name="grid", cls=JsonCommand)
 @click.argument("study", required=False)
 @project_options
 @option("--all every", "Print a line for each run, however many.", is_flag=True)
 @option("--run prefix", "Print the configuration of one run alone, for moelaws train.")
-@json_option
 def command(
     study: str | None, project: Project, every: bool, prefix: str | None, as_json: bool
 ) -> None:

@@ -6,18 +6,8 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import (
-    COUNT,
-    WHOLE,
-    json_option,
-    marker_option,
-    option,
-    out_option,
-    print_json,
-    print_table,
-    results_option,
-    warn,
-)
+from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
+from moelaws.cli.common import COUNT, WHOLE, marker_option, option, out_option, results_option
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
@@ -28,14 +18,13 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 
 
-@click.command(name="probe")
+@click.command(name="probe", cls=JsonCommand)
 @click.argument("word", metavar="RUN_OR_BATCH")
 @results_option
 @option("--tokens", "Number of held-out tokens to sample.", COUNT, 2048)
 @option("--seed", "Seed of the sample.", WHOLE, 0)
 @out_option("Of a single run; RESULTS/hidden/RUN_ID.parquet by default.")
 @marker_option
-@json_option
 def probe(
     word: str,
     results: Path,
@@ -71,7 +60,7 @@ def probe(
     _finish(word, written, marker, as_json)
 
 
-@click.command(name="bench")
+@click.command(name="bench", cls=JsonCommand)
 @click.argument("word", metavar="RUN_OR_BATCH")
 @option(
     "--tasks sources",
@@ -87,7 +76,6 @@ def probe(
     "A Parquet file for the scores of a single run; without it they are only printed.", ".parquet"
 )
 @marker_option
-@json_option
 def bench(
     word: str,
     sources: tuple[str, ...],

@@ -7,17 +7,17 @@ from typing import Any
 import click
 
 from moelaws import laws
-from moelaws.cli.common import json_option, option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, table_text
+from moelaws.cli.common import option
 from moelaws.laws.base import FittableLaw, Law, Variable
 
 OF_ALL = "*"  # stands for all laws, with those of a user's own studies
 SHOWN_VARIANTS = 12  # as many are shown in full; the others are counted
 
 
-@click.command("laws")
+@click.command("laws", cls=JsonCommand)
 @click.argument("ref", metavar="[LAW]", required=False)
 @option("--latex", "The equations in LaTeX.", is_flag=True)
-@json_option
 def command(ref: str | None, latex: bool, as_json: bool) -> None:
     """Show every law, or one with its equation, source, parameters, published values and errata.
 
@@ -26,12 +26,11 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
     join_own_laws([ref or OF_ALL])
     if ref is None:
         known = [laws.get(key) for key in laws.ids()]
-        if as_json:
-            shown = ("id", "kind", "title", "source")
-            print_json([_read(x, shown) | {"variants": list(laws.variants(x.id))} for x in known])
-        else:
-            rows = [(x.id, x.kind, len(laws.variants(x.id)), x.title, x.source) for x in known]
-            print_table(("law", "kind", "variants", "title", "source"), rows)
+        shown = ("id", "kind", "title", "source")
+        data = [_read(x, shown) | {"variants": list(laws.variants(x.id))} for x in known]
+        rows = [(x.id, x.kind, len(laws.variants(x.id)), x.title, x.source) for x in known]
+        columns = ("law", "kind", "variants", "title", "source")
+        print_answer(as_json, data, table_text(columns, rows))
         return
     law = laws.get(ref)
     if as_json:

@@ -12,7 +12,8 @@ from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.speed import completed_runs, of_runs
 from moelaws.analysis.inputs import row_mask
-from moelaws.cli.common import FILE, json_option, option, out_option, print_answer
+from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.common import FILE, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
 from moelaws.figures.draw import save
@@ -31,7 +32,7 @@ from moelaws.workflow.code import of_outlook
 TIMES = (10.0, 100.0)
 
 
-@click.command("outlook")
+@click.command("outlook", cls=JsonCommand)
 @click.argument("fits", nargs=-1, type=click.Path(path_type=Path))
 @project_options
 @option(
@@ -42,7 +43,6 @@ TIMES = (10.0, 100.0)
     required=True,
 )
 @out_option("The Markdown file to write; a table (.parquet) and a figure lie beside it.")
-@json_option
 def command(
     fits: tuple[Path, ...],
     project: Project,

@@ -6,7 +6,8 @@ import yaml
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, read_runs
 from moelaws.analysis.pinning import best_rates, pinned
-from moelaws.cli.common import json_option, option, print_answer, print_json, print_table, warn
+from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, warn
+from moelaws.cli.common import option
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
@@ -17,7 +18,7 @@ from moelaws.spec.hyperparameters import Pinned, pinned_file, rates_file, read_p
 from moelaws.spec.project import Project, load_study
 
 
-@click.command(name="pin")
+@click.command(name="pin", cls=JsonCommand)
 @click.argument("study_name", metavar="STUDY", default="hyperparameters")
 @project_options
 @option("--lr", "The fit of the learning rate.", default="lr")
@@ -28,7 +29,6 @@ from moelaws.spec.project import Project, load_study
     multiple=True,
     metavar="COLUMN",
 )
-@json_option
 def command(
     study_name: str, project: Project, lr: str, batch: str, per: tuple[str, ...], as_json: bool
 ) -> None:

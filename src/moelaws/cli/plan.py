@@ -10,7 +10,8 @@ import click
 
 from moelaws.accounting.cost import device_of
 from moelaws.analysis.plan import Coefficient, Planned, fits_of, plan
-from moelaws.cli.common import COUNT, json_option, option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_json, print_table
+from moelaws.cli.common import COUNT, option
 from moelaws.cli.fit import fitting_on, threads_option
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
@@ -27,7 +28,7 @@ from moelaws.tables.simulate import design, simulation_entry
 _SAMPLE = 1000
 
 
-@click.command(name="plan")
+@click.command(name="plan", cls=JsonCommand)
 @click.argument("study_name", metavar="STUDY")
 @project_options
 @option("--law", "The law to simulate; the study's own by default.", default="")
@@ -36,7 +37,6 @@ _SAMPLE = 1000
 @option("--sample", "Number of starts of a fit whose law has more.", COUNT, _SAMPLE)
 @option("--all every", "Show coefficients that have no true value, too.", is_flag=True)
 @threads_option
-@json_option
 def command(
     study_name: str,
     project: Project,

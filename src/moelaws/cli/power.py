@@ -4,15 +4,8 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import (
-    COUNT,
-    json_option,
-    option,
-    out_option,
-    print_json,
-    print_table,
-    table_option,
-)
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import COUNT, option, out_option, table_option
 from moelaws.cli.fit import fitting_on, threads_option
 from moelaws.cli.project import project_options, tier_folder
 from moelaws.files.atomic import write_json
@@ -23,14 +16,13 @@ from moelaws.spec.project import Project, load_study
 from moelaws.workflow.code import of_power
 
 
-@click.command(name="power")
+@click.command(name="power", cls=JsonCommand)
 @click.argument("study")
 @project_options
 @table_option
 @option("--tables", "How many tables to simulate for each law.", COUNT, 10)
 @threads_option
 @out_option("The JSON file to write; results/TIER/power/STUDY.json by default.")
-@json_option
 def command(
     study: str,
     project: Project,
@@ -62,13 +54,11 @@ def command(
         )
     out = out or folder.power(chosen.study)
     write_json(out, counts)
-    if as_json:
-        print_json(counts)
-        return
     rows = [
         (name, law, *own.values())
         for name, laws in counts["claims"].items()
         for law, own in laws.items()
     ]
     columns = ("claim", "losses of the law", *Verdict)
-    print_table(columns, rows, f"{out}: {tables} tables for each law, noise {counts['noise']:.2g}")
+    title = f"{out}: {tables} tables for each law, noise {counts['noise']:.2g}"
+    print_answer(as_json, counts, table_text(columns, rows, title))

@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import click
 
-from moelaws.cli.common import FILE, check_out, json_option, option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_json, print_table
+from moelaws.cli.common import FILE, check_out, option
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
 from moelaws.files.layout import Results
@@ -18,7 +19,7 @@ from moelaws.spec.project import Project
 STDOUT = Path("-")
 
 
-@click.command(name="query")
+@click.command(name="query", cls=JsonCommand)
 @click.argument("sql")
 @project_options
 @option(
@@ -41,7 +42,6 @@ STDOUT = Path("-")
     2,
     metavar="GB",
 )
-@json_option
 def command(
     sql: str,
     project: Project,

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import click
 
-from moelaws.cli.common import gathered, json_option, option, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_text
+from moelaws.cli.common import gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
 from moelaws.records.listing import MEMBERS, Listing
@@ -90,7 +91,7 @@ selection_options = gathered(
 )
 
 
-@click.command(name="runs")
+@click.command(name="runs", cls=JsonCommand)
 @click.argument("chosen", metavar="[RUN]...", nargs=-1)
 @selection_options
 @gathered(
@@ -112,7 +113,6 @@ selection_options = gathered(
     "and for each RUN that is named.",
     is_flag=True,
 )
-@json_option
 def command(
     chosen: tuple[str, ...], selection: Selection, view: View, again: bool, as_json: bool
 ) -> None:
@@ -140,10 +140,7 @@ def command(
     if as_json and view.group and view.columns is None:
         names = (*names, MEMBERS)
     rows = list(zip(*(listing.column(name) for name in names), strict=True))
-    if as_json:
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-        return
-    print_table(names, rows)
+    data = [dict(zip(names, row, strict=True)) for row in rows]
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
     number = counted(len(rows), *(("group of runs", "groups of runs") if view.group else ("run",)))
-    click.echo(f"{number}{nowhere}")
+    print_answer(as_json, data, f"{table_text(names, rows)}\n{number}{nowhere}")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import json_option, print_json, print_table, study_option
+from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, table_text
+from moelaws.cli.common import study_option
 from moelaws.cli.project import simulated_option, tier_option
 from moelaws.cli.study_files import study_with
 from moelaws.files.layout import Results, TierFolder
@@ -19,13 +20,12 @@ from moelaws.spec.words import counted
 KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "derived"}
 
 
-@click.command(name="show")
+@click.command(name="show", cls=JsonCommand)
 @click.argument("what", metavar="RUN|FILE|KIND")
 @click.argument("name", required=False)
 @study_option
 @simulated_option
 @tier_option
-@json_option
 def command(
     what: str,
     name: str | None,
@@ -66,10 +66,8 @@ def command(
 
 def _show_run(run: str, as_json: bool) -> None:
     data = find_record(Results(), run).as_dict()
-    if as_json:
-        print_json(data)
-    else:
-        print_table(["key", "value"], [[key, str(value)] for key, value in flatten(data).items()])
+    rows = [(key, str(value)) for key, value in flatten(data).items()]
+    print_answer(as_json, data, table_text(("key", "value"), rows))
 
 
 def _file(kind: str, name: str, study_name: str | None, folder: TierFolder) -> Path:

@@ -12,17 +12,8 @@ import pandas as pd
 from rich.console import Console
 
 from moelaws import laws
-from moelaws.cli.common import (
-    COUNT,
-    WHOLE,
-    gathered,
-    json_option,
-    option,
-    out_option,
-    pairs,
-    print_json,
-    print_table,
-)
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import COUNT, WHOLE, gathered, option, out_option, pairs
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
 from moelaws.files.layout import Results
@@ -70,7 +61,7 @@ simulation_options = gathered(
 )
 
 
-@click.command(name="simulate")
+@click.command(name="simulate", cls=JsonCommand)
 @click.argument("law_ref", metavar="[LAW]", default="")
 @option("--study study_name", "The study whose grid gives the points.", required=True)
 @project_options
@@ -87,7 +78,6 @@ simulation_options = gathered(
     ".parquet",
     ".csv",
 )
-@json_option
 def command(
     law_ref: str,
     study_name: str,
@@ -114,15 +104,11 @@ def command(
         path = out or Results().tier(project.tier, simulated=True).table(study.study)
         write(simulation, path, about)
     runs, ranges = len(simulation.frame), _ranges(laws.fittable(about["law"]), simulation)
-    if as_json:
-        print_json({"table": str(path), "rows": runs, **about, "ranges": ranges})
-        return
     keys = ("from", "values", "lowest", "highest", "unit", "meaning")
-    print_table(
-        ("", *keys),
-        [(name, *(values[key] for key in keys)) for name, values in ranges.items()],
-        f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}",
-    )
+    lines = [(name, *(values[key] for key in keys)) for name, values in ranges.items()]
+    title = f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}"
+    data = {"table": str(path), "rows": runs, **about, "ranges": ranges}
+    print_answer(as_json, data, table_text(("", *keys), lines, title))
 
 
 def simulated(

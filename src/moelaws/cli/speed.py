@@ -6,17 +6,8 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import (
-    COUNT,
-    WHOLE,
-    json_option,
-    option,
-    out_option,
-    print_json,
-    print_table,
-    read_named,
-    results_option,
-)
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import COUNT, WHOLE, option, out_option, read_named, results_option
 from moelaws.cli.gpu import gpus_option, holding
 from moelaws.cli.project import override_options
 from moelaws.files.layout import Results
@@ -36,7 +27,7 @@ from moelaws.workflow.code import of_speed
 ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_tokens")
 
 
-@click.command(name="speed")
+@click.command(name="speed", cls=JsonCommand)
 @click.argument("runs", nargs=-1, metavar="[RUN_OR_CONFIG]...")
 @option("--study", "Those of this study's grid too, one for each architecture.")
 @option("--sweep", "Of the study's grid, the sweep of this name alone.")
@@ -47,7 +38,6 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
 @results_option
 @gpus_option
 @out_option("A Parquet file for the numbers; without it they are only printed.", ".parquet")
-@json_option
 def command(
     runs: tuple[str, ...],
     study: str | None,
@@ -90,16 +80,13 @@ def command(
         files = [where for where, _ in named if isinstance(where, Path)]
         write_rows(out, rows, made_of(files, digest(of_speed())))
     lines = [{**describe(run), **row} for run, row in zip(measured, rows, strict=True)]
-    if as_json:
-        names = ("run_id", *ARCHITECTURE, *rows[0])
-        speeds = [{name: line[name] for name in names} for line in lines]
-        print_json({"file": str(out) if out else None, "speeds": speeds})
-        return
+    names = ("run_id", *ARCHITECTURE, *rows[0])
+    speeds = [{name: line[name] for name in names} for line in lines]
     columns = ("tokens/s", "time", "90 % interval", "evaluated/s", "state MB", "saved MB")
     title = f"{rows[0]['device']}, {rows[0]['threads']} threads, {repeats} rounds"
-    print_table(("run_id", *ARCHITECTURE, *columns), map(_cells, lines), title)
-    if out:
-        click.echo(str(out))
+    text = table_text(("run_id", *ARCHITECTURE, *columns), map(_cells, lines), title)
+    data = {"file": str(out) if out else None, "speeds": speeds}
+    print_answer(as_json, data, f"{text}\n{out}" if out else text)
 
 
 def _of_study(name: str, sweep: str | None, overrides: dict[str, Any]) -> Sequence[Run]:

@@ -11,13 +11,7 @@ from moelaws.cli.common import FILE, gathered, option, pairs, table_option
 from moelaws.cli.project import tier_folder
 from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import (
-    Project,
-    chosen_studies,
-    load_project,
-    load_study,
-    study_names,
-)
+from moelaws.spec.project import Project, chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import KINDS, Reader, Study
 from moelaws.workflow.code import of_readers
 

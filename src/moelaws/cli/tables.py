@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.common import FILE, json_option, option, out_option, print_json, print_table, warn
+from moelaws.cli.answers import JsonCommand, print_answer, table_text, warn
+from moelaws.cli.common import FILE, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@click.command(name="aggregate")
+@click.command(name="aggregate", cls=JsonCommand)
 @click.argument("study")
 @project_options
 @out_option("The Parquet file; results/<tier>/tables/<study>.parquet by default.")
-@json_option
 def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> None:
     """Collect the summaries of STUDY's runs in one Parquet table.
 
@@ -52,14 +52,12 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
         write_table(frame, TRAINED_COLUMNS, path, notes, {"code": code, **origin(runs, results)})
         warn(*rates_at_the_edge(frame))
         counts = Counter(frame["status"])
-    if as_json:
-        print_json({"table": str(path), "rows": counts.total(), "status": counts})
-    else:
-        shown = ", ".join(f"{n} {status}" for status, n in counts.items())
-        click.echo(f"{path}: {counted(counts.total(), 'run')} ({shown})")
+    shown = ", ".join(f"{n} {status}" for status, n in counts.items())
+    data = {"table": str(path), "rows": counts.total(), "status": counts}
+    print_answer(as_json, data, f"{path}: {counted(counts.total(), 'run')} ({shown})")
 
 
-@click.command(name="import")
+@click.command(name="import", cls=JsonCommand)
 @click.argument("table", type=click.Path(path_type=Path))
 @option(
     "--mapping mapping_file",
@@ -69,7 +67,6 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
     metavar="FILE.yaml",
 )
 @out_option("FILE.parquet; the study's name in the current folder by default.", ".parquet")
-@json_option
 def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) -> None:
     """Make a study's table of TABLE, the runs of somebody else (Parquet, CSV, TSV, JSON lines).
 
@@ -85,17 +82,15 @@ def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) ->
     imported.write(path)
     frame = imported.frame
     known = [c for c in imported.columns if frame[c.name].notna().any()]
-    if as_json:
-        data = {"table": str(path), "rows": len(frame), "columns": [c.name for c in known]}
-        print_json(data | {"origin": imported.about})
-        return
+    data = {"table": str(path), "rows": len(frame), "columns": [c.name for c in known]}
     rows = [(c.name, c.unit, *_range(frame[c.name].dropna(), c.type)) for c in known]
-    print_table(("column", "unit", "values", "lowest", "highest"), rows)
-    unknown = [c.name for c in imported.columns if c not in known]
-    click.echo(
-        f"{path}: {counted(len(frame), 'run')}; unknown of them: {', '.join(unknown) or 'nothing'}"
-    )
-    click.echo(f"{imported.about['licence']}: {imported.about['attribution']}")
+    unknown = ", ".join(c.name for c in imported.columns if c not in known) or "nothing"
+    lines = [
+        table_text(("column", "unit", "values", "lowest", "highest"), rows),
+        f"{path}: {counted(len(frame), 'run')}; unknown of them: {unknown}",
+        f"{imported.about['licence']}: {imported.about['attribution']}",
+    ]
+    print_answer(as_json, data | {"origin": imported.about}, "\n".join(lines))
 
 
 def _range(known: pd.Series, kind: str) -> tuple[Any, ...]:

@@ -4,23 +4,15 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.common import (
-    FILE,
-    FOLDER,
-    json_option,
-    option,
-    out_option,
-    print_answer,
-    print_json,
-    print_table,
-)
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import FILE, FOLDER, option, out_option
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import by_task, write_items
 from moelaws.tasks.olmo import available
 from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
 
 
-@click.command(name="tasks")
+@click.command(name="tasks", cls=JsonCommand)
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
 @option("--corpus", "Folder of a prepared corpus, such as results/corpora/ID, for held-out.", FILE)
 @out_option("A task file (.jsonl) to write; without it the tasks are only listed.", ".jsonl")
@@ -29,7 +21,6 @@ from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
     "A folder to write the tasks to for lm-evaluation-harness: its --include_path.",
     FOLDER,
 )
-@json_option
 def command(
     sources: tuple[str, ...],
     corpus: Path | None,
@@ -71,8 +62,6 @@ def command(
         from moelaws.tasks.harness import write_for_harness
 
         files += write_for_harness(harness, items)
-    if as_json:
-        print_json({"tasks": rows, "files": list(map(str, files))})
-        return
-    print_table(("task", "group", "items", "choices"), [tuple(row.values()) for row in rows])
-    click.echo("\n".join(map(str, files)), nl=bool(files))
+    names = list(map(str, files))
+    text = table_text(("task", "group", "items", "choices"), [tuple(row.values()) for row in rows])
+    print_answer(as_json, {"tasks": rows, "files": names}, "\n".join([text, *names]))

@@ -11,16 +11,8 @@ from pathlib import Path
 import click
 
 from moelaws.cli import end_as
-from moelaws.cli.common import (
-    COUNT,
-    json_option,
-    marker_option,
-    option,
-    print_answer,
-    print_json,
-    read_named,
-    results_option,
-)
+from moelaws.cli.answers import JsonCommand, print_answer, print_json
+from moelaws.cli.common import COUNT, FILE, marker_option, option, read_named, results_option
 from moelaws.cli.gpu import gpus_option, holding, worker_environments
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
@@ -59,11 +51,11 @@ class Setup:
         return words + (["--json"] if as_json else [])
 
 
-@click.command()
+@click.command(cls=JsonCommand)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN_OR_FILE...")
 @results_option
-@option("--out", "A folder for a single run, instead of RESULTS/runs/RUN_ID.")
-@option("--corpus", "Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.")
+@option("--out", "A folder for a single run, instead of RESULTS/runs/RUN_ID.", FILE)
+@option("--corpus", "Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.", FILE)
 @option("--device", "auto, cpu or cuda.", default="auto")
 @option("--backend", "Back end of the experts; auto chooses.", default="auto")
 @option(
@@ -99,12 +91,11 @@ class Setup:
     metavar="STEP,...",
 )
 @marker_option
-@json_option
 def command(
     runs: tuple[str, ...],
     results: Path,
-    out: str | None,
-    corpus: str | None,
+    out: Path | None,
+    corpus: Path | None,
     device: str,
     backend: str,
     micro_batch: int | None,
@@ -135,10 +126,7 @@ def command(
     alone = len(orders) == 1 and marker is None
     if out and not alone:
         raise UserError("--out is for a single run; without it each has a folder of its own")
-    setup = Setup(
-        tree, Path(out) if out else None, Path(corpus) if corpus else None,
-        device, backend, micro_batch, devices, nodes,
-    )  # fmt: skip
+    setup = Setup(tree, out, corpus, device, backend, micro_batch, devices, nodes)
     number = devices if devices > 1 else -(-workers // runs_per_gpu)
     if alone:
         with holding(gpus, number) as held:

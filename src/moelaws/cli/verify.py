@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import click
 
-from moelaws.cli.common import json_option, option, print_json, print_table, warn
+from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
+from moelaws.cli.common import option
 from moelaws.files.layout import Results, recovery
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import ADVICE, load_advice
@@ -18,13 +19,12 @@ from moelaws.workflow.verify import STATES, Verification
 SHOWN = 8  # lines for each state
 
 
-@click.command(name="verify")
+@click.command(name="verify", cls=JsonCommand)
 @option(
     "--tier",
     "Read the tables, fits and figures of this tier alone; of all tiers by default.",
     click.Choice(TIERS),
 )
-@json_option
 def command(tier: str | None, as_json: bool) -> None:
     """Read all that was made (runs, texts, weights, tables, fits, figures) and say what is wrong.
 

@@ -3,10 +3,12 @@
 import sys
 import time
 from collections.abc import Iterator
+from itertools import groupby
 
 import click
 
-from moelaws.cli.common import json_option, option, print_json
+from moelaws.cli.answers import JsonCommand, print_json
+from moelaws.cli.common import option
 from moelaws.cli.explore import Page
 from moelaws.cli.project import project_options
 from moelaws.cli.watch_text import as_dict, drawn, idle
@@ -17,7 +19,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies
 
 
-@click.command(name="watch")
+@click.command(name="watch", cls=JsonCommand)
 @project_options
 @option(
     "--study names",
@@ -39,7 +41,6 @@ from moelaws.spec.project import Project, chosen_studies
     is_flag=True,
 )
 @option("--once", "Look once, print what there is, and end.", is_flag=True)
-@json_option
 def command(
     project: Project, names: tuple[str, ...], every: float, html: bool, once: bool, as_json: bool
 ) -> None:
@@ -93,12 +94,9 @@ def _snapshots(watching: Watching, every: float, page: Page | None) -> Iterator[
 
 def _print_as_json(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a JSON object now and at each change."""
-    last = None
-    for snapshot in snapshots:
-        if snapshot.courses != last:
-            last = snapshot.courses
-            print_json(as_dict(snapshot, tier))
-            sys.stdout.flush()
+    for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
+        print_json(as_dict(next(alike), tier))
+        sys.stdout.flush()
 
 
 def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
@@ -117,12 +115,9 @@ def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
 
 def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
-    last = None
-    for snapshot in snapshots:
-        counts = snapshot.counts
-        if (change := (counts, f"{snapshot.fraction_done:.0%}")) != last:
-            last = change
-            click.echo(", ".join(snapshot.words()))
-            if not (counts["running"] or snapshot.finished):
-                click.echo(idle(tier))
-            sys.stdout.flush()
+    for _, alike in groupby(snapshots, key=lambda s: (s.counts, f"{s.fraction_done:.0%}")):
+        snapshot = next(alike)
+        click.echo(", ".join(snapshot.words()))
+        if not (snapshot.counts["running"] or snapshot.finished):
+            click.echo(idle(tier))
+        sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import json_option, print_json
+from moelaws.cli.answers import JsonCommand, print_json
 from moelaws.spec.errors import UserError
 
 # How the lines begin that Snakemake prints at every call.
@@ -25,9 +25,8 @@ REASONS = {
 }
 
 
-@click.command(name="why", context_settings={"ignore_unknown_options": True})
+@click.command(name="why", context_settings={"ignore_unknown_options": True}, cls=JsonCommand)
 @click.argument("words", nargs=-1, metavar="[TARGET]... [-- SNAKEMAKE_OPTION...]")
-@json_option
 def command(words: tuple[str, ...], as_json: bool) -> None:
     """Say which jobs `snakemake TARGET...` would run, and why each of them.
 

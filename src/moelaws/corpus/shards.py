@@ -64,10 +64,6 @@ class PreparedCorpus:
         return cls(folder, corpus, meta, shards["train"], shards["validation"], starts, token_bytes)
 
     @property
-    def end_of_document(self) -> int:
-        return self.corpus.vocab_size - 1
-
-    @property
     def shard_hashes(self) -> dict[str, str]:
         """Returns file name -> SHA-256, for a run's provenance."""
         return {name: record["sha256"] for name, record in self.meta["files"].items()}

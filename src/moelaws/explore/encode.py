@@ -27,8 +27,8 @@ def packed(text: str) -> str:
 
 
 def to_json(data: Any) -> str:
-    """Returns JSON without spaces, in which numbers that are not finite are null."""
-    return json.dumps(finite(data), allow_nan=False, separators=(",", ":"), default=_plain)
+    """Returns JSON without spaces: numbers that are not finite are null, dates and so on texts."""
+    return json.dumps(finite(data), allow_nan=False, separators=(",", ":"), default=str)
 
 
 def shortened(values: Iterable[float]) -> list[float]:
@@ -38,8 +38,3 @@ def shortened(values: Iterable[float]) -> list[float]:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
-
-
-def _plain(value: Any) -> Any:
-    """Returns NumPy's numbers and arrays as Python's, and other things as text."""
-    return finite(value.tolist()) if hasattr(value, "tolist") else str(value)

