@@ -39,6 +39,7 @@ NOT_NEGATIVE = Domain("at least 0 and below 1e100", lambda x: (x >= 0) & (x < 1e
 AT_LEAST_1 = Domain("at least 1 and below 1e100", lambda x: (x >= 1) & (x < 1e100))
 SPARSITY = Domain("at least 0 and below 1", lambda x: (x >= 0) & (x < 1))
 FRACTION = Domain("above 0 and at most 1", lambda x: (x > 0) & (x <= 1))
+BELOW_1 = Domain("above 0 and below 1", lambda x: (x > 0) & (x < 1))
 
 
 @dataclass(frozen=True)

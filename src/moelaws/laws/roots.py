@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from moelaws.laws.base import Array
 
 
+@np.errstate(invalid="ignore")  # an end that is NaN has no root
 def rising_root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
     """Returns where ``function`` turns from negative to positive between ``low`` and ``high``.
 

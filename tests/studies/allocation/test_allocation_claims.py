@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.regression import contrast
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judge, judged
 from moelaws.studies.allocation import claims
 from moelaws.studies.allocation.claims import (
-    contrast,
     estimated,
     exponent_difference,
     over_compute,

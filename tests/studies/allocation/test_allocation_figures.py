@@ -12,7 +12,7 @@ from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import sweep_of
 from moelaws.spec.project import Project
-from moelaws.studies.allocation.figures.loss import representative, running_mean
+from moelaws.studies.allocation.figures.loss import representative
 from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
 from moelaws.tables.describe import describe
 from picture import assert_legible
@@ -101,10 +101,6 @@ def test_eq_2_meets_the_observed_loss_where_it_made_it(paper):
 def test_a_run_without_a_curve_is_said_to_have_none(paper, tmp_path):
     inputs = replace(paper.inputs, results=Results(tmp_path))
     assert make(STUDY, "F4", inputs).warnings == ["the run has no training curve here"]
-
-
-def test_a_running_mean_forgets_what_is_older_than_its_window():
-    assert running_mean(np.array([4.0, 2.0, 6.0, 8.0]), 2).tolist() == [4, 3, 4, 7]
 
 
 def test_the_curve_is_of_the_middle_sparsity_nearest_its_optimum():

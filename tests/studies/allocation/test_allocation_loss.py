@@ -20,7 +20,7 @@ def design(n=120, seed=0):
     columns = {
         "N": np.exp(rng.uniform(np.log(1e8), np.log(5e9), n)),
         "D": np.exp(rng.uniform(np.log(1e9), np.log(1e11), n)),
-        "S": ratio.sparsity(rng.choice([17, 33, 65, 129], n)),
+        "S": 1 - 3 / rng.choice([17, 33, 65, 129], n),
         "r": rng.uniform(0.2, 1.5, n),
     }
     compute = 6 * columns["N"] * (1 - columns["S"]) * columns["D"]
@@ -66,7 +66,7 @@ def test_table_1_gives_losses_of_about_20_nats():
 
 
 def test_the_printed_hold_out_is_the_sparsest_sweep():
-    sweeps = {"S": ratio.sparsity(np.array([17, 33, 65, 129]))}
+    sweeps = {"S": 1 - 3 / np.array([17, 33, 65, 129])}
     assert select(sweeps, LAW.protocol.holdout).tolist() == [False, False, False, True]
 
 

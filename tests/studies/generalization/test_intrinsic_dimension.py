@@ -15,13 +15,12 @@ from moelaws.studies.generalization.derived.dimension import (
 
 def test_one_point_with_neighbours_at_1_2_3_4():
     distances = np.array([[1.0, 2.0, 3.0, 4.0]])
-    assert local_dimension(distances) == pytest.approx([1.26736], abs=1e-5)
-    assert local_dimension(distances, unbiased=True) == pytest.approx([0.844907], abs=1e-6)
+    assert local_dimension(distances) == pytest.approx([0.844907], abs=1e-6)
 
 
 def test_too_few_or_equal_distances_have_no_dimension():
     assert np.isnan(local_dimension([[1.0]])).all()
-    assert np.isnan(local_dimension([[1.0, 2.0]], unbiased=True)).all()
+    assert np.isnan(local_dimension([[1.0, 2.0]])).all()
     assert np.isnan(local_dimension([[2.0, 2.0, 2.0]])).all()
     assert np.isnan(dimension(np.eye(5), k=20))
 

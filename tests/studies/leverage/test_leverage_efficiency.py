@@ -28,7 +28,6 @@ def curve(params, n=50, seed=0, spread=2e-3, noise=0.0):
 def test_compute_for_a_loss_inverts_the_curve():
     dense = curve(DENSE)
     assert dense.compute_for(dense.loss(C)) == pytest.approx(C, rel=1e-9)
-    assert dense.compute_draws(dense.loss(C)).shape == (50, 3)
     assert np.isnan(dense.compute_for(np.array([1.6, 1.5]))).all()
     flat = curve(DENSE | {"beta": 0.0})
     assert np.isnan(flat.compute_for(np.array([2.0]))).all()

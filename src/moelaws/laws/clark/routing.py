@@ -52,20 +52,25 @@ def log10_cutoff(params: Mapping[str, ArrayLike]) -> Array:
     return np.asarray(np.where(c > 0, -b / np.where(c > 0, c, 1.0), np.inf))
 
 
-def log_effective_experts(ln_start: Array, ln_max: Array, E: Array) -> tuple[Array, Array, Array]:
-    """Returns ln E_hat and its derivatives by ln E_start and ln E_max, of the broadcast shape."""
-    E_hat = effective_experts(E, np.exp(ln_start), np.exp(ln_max))
+def ln_saturated(x: Array, ln_start: Array, ln_max: Array) -> tuple[Array, Array, Array]:
+    """Returns ln of x-hat and its derivatives by ``ln_start`` and by ``ln_max``; broadcasts.
+
+    x-hat is ``x`` bent so that it stays between ``start`` and ``max`` for all x >= 0:
+    1/xhat = 1/(x + 1/(1/start - 1/max)) + 1/max. With x = E - 1 it is ``effective_experts``.
+    """
     u, w = np.exp(-ln_start), np.exp(-ln_max)
-    x = u - w
-    slope = np.where(x > 0, 1 / (1 + (E - 1) * np.maximum(x, 0.0)) ** 2, 0.0)
-    return np.log(E_hat), E_hat * u * slope, E_hat * w * (1 - slope)
+    gap = np.maximum(u - w, 0.0)
+    weight = 1 / (1 + x * gap)
+    x_hat = 1 / (gap * weight + w)
+    slope = np.where(gap > 0, weight**2, 0.0)
+    return np.log(x_hat), x_hat * u * slope, x_hat * w * (1 - slope)
 
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     """Returns ln L (B, n) and its derivatives (B, P, n)."""
     a, b, c, d, ln_start, ln_max = theta_BP.T[:, :, None]
     N = np.log(columns["N_active"])[None] / _LN10
-    ln_E, by_start, by_max = log_effective_experts(ln_start, ln_max, columns["E"][None])
+    ln_E, by_start, by_max = ln_saturated(columns["E"] - 1, ln_start, ln_max)
     E = ln_E / _LN10
     value = _LN10 * (a * N + b * E + c * N * E + d)
     by_E = b + c * N  # d ln L / d ln E_hat

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, signed
-from moelaws.laws.clark.routing import E_MAX, E_START, effective_experts, log_effective_experts
+from moelaws.laws.clark.routing import E_MAX, E_START, effective_experts, ln_saturated
 from moelaws.laws.forms import GeneralLaw, PowerLawSum, power_law_sum
 from moelaws.laws.terms import Term, irreducible_loss, times
 from moelaws.laws.vocabulary import LOSS, variable
@@ -24,7 +24,7 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
         :, :, None
     ]
     ln_N, ln_D = np.log(columns["N_active"])[None], np.log(columns["D"])[None]
-    y, by_start, by_max = log_effective_experts(ln_start, ln_max, columns["E"][None])  # y = ln Eh
+    y, by_start, by_max = ln_saturated(columns["E"] - 1, ln_start, ln_max)  # y = ln Eh
     size = ln_a + delta * y + (alpha + gamma * y) * ln_N
     data = ln_b + omega * y + (beta + zeta * y) * ln_D
     z = np.stack(np.broadcast_arrays(size, data, ln_c))

@@ -14,12 +14,11 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.analysis.predictions import excess, predicted, rmse
+from moelaws.analysis.regression import LEVEL, contrast, indicators, of_mean
 from moelaws.claims.base import Evidence
-from moelaws.fitting.quantiles import t_interval
 from moelaws.studies.allocation.derived.r_star import DRAWS, MIN_RATIOS, Cell, cells_of
 from moelaws.studies.allocation.laws.ratio import beta_r
 
-LEVEL = 0.9
 DENSE, SPARSE = 0.9, 0.95  # sparsities between which the paper says nothing of r* and 1
 MISALLOCATION = 1.2  # r over its optimum: 20 % too large
 PRINTED_AT = 2e20  # FLOPs: the budget at which the paper prints the cost of such a misallocation
@@ -37,13 +36,13 @@ class Trend:
 
 def over_compute(table: pd.DataFrame) -> Trend:
     """Returns beta_r = d ln r*/d ln C, one slope for all sparsities, with a level for each S."""
-    ln_C, own = np.log(table["C"].to_numpy(float)), _indicators(table["S"])
+    ln_C, own = np.log(table["C"].to_numpy(float)), indicators(table["S"])
     return Trend(np.column_stack([ln_C, own]), np.eye(1 + own.shape[1])[0], own)
 
 
 def exponent_difference(table: pd.DataFrame) -> Trend:
     """Returns beta_r at the least sparsity minus beta_r at the largest, each a slope of its own."""
-    ln_C, own = np.log(table["C"].to_numpy(float))[:, None], _indicators(table["S"])
+    ln_C, own = np.log(table["C"].to_numpy(float))[:, None], indicators(table["S"])
     unit = np.eye(2 * own.shape[1])
     weights = unit[0] - unit[own.shape[1] - 1]
     return Trend(np.hstack([own * ln_C, own]), weights, np.hstack([ln_C, own]))
@@ -51,7 +50,7 @@ def exponent_difference(table: pd.DataFrame) -> Trend:
 
 def over_sparsity(table: pd.DataFrame) -> Trend:
     """Returns d ln r*/d ln(1 - S) with a level for each budget."""
-    ln_active, own = np.log1p(-table["S"].to_numpy(float)), _indicators(table["C"])
+    ln_active, own = np.log1p(-table["S"].to_numpy(float)), indicators(table["C"])
     return Trend(np.column_stack([ln_active, own]), np.eye(1 + own.shape[1])[0], own)
 
 
@@ -77,7 +76,7 @@ def null_draws(trend: Trend, cells: Sequence[Cell], noise: float) -> Array:
         return np.full(DRAWS, np.nan)
     of = np.repeat(np.arange(len(cells)), [len(cell.r) for cell in cells])
     u, L = (np.concatenate(x) for x in zip(*((np.log(c.r), c.L) for c in cells), strict=True))
-    own = (of[:, None] == np.arange(len(cells))).astype(float)
+    own = indicators(of)
     k = np.array([np.polyfit(np.log(cell.r), cell.L, 2)[0] for cell in cells])
     means = [pd.Series(k).groupby([getattr(c, x) for c in cells]).transform("mean") for x in "CS"]
     curve = np.maximum(means[0] * means[1] / k.mean(), 0.0).to_numpy()[of]
@@ -106,42 +105,13 @@ def valley(cells: Sequence[Cell]) -> tuple[Estimate, Estimate, Estimate]:
     u = np.concatenate([x - x.mean() for x in ln_r])
     L = np.concatenate([cell.rows["L"].to_numpy(float) for cell in used])
     of = np.repeat(np.arange(len(used)), [len(cell.rows) for cell in used])
-    own = (of[:, None] == np.arange(len(used))).astype(float)
+    own = indicators(of)
     X = np.column_stack([u**2, own * u[:, None], own])
     curvature = np.eye(X.shape[1])[0]
     slope = np.where(np.arange(X.shape[1]) <= len(used), 1 / len(used), 0.0) * (curvature == 0)
     least, most = (2 * np.mean([end(x) - x.mean() for x in ln_r]) for end in (np.min, np.max))
     ends = -slope - least * curvature, slope + most * curvature
     return contrast(X, L, curvature), contrast(X, L, ends[0]), contrast(X, L, ends[1])
-
-
-def contrast(X: Array, y: Array, weights: Array) -> Estimate:
-    """Returns ``weights`` (p,) times the least-squares coefficients of ``y`` (n,) on ``X`` (n, p).
-
-    Its interval follows from the residuals by Student's t. Value and interval are NaN where ``X``
-    has fewer than p independent columns.
-    """
-    nan = float("nan")
-    n, p = X.shape
-    scale = np.abs(X).max(axis=0, initial=0.0)
-    scale[scale == 0] = 1.0
-    Z = X / scale
-    if n < p or np.linalg.matrix_rank(Z) < p:
-        return Estimate(nan, nan, nan, n)
-    coefficients, *_ = np.linalg.lstsq(Z, y, rcond=None)
-    w = weights / scale
-    value = float(w @ coefficients)
-    if n == p:
-        return Estimate(value, nan, nan, n)
-    variance = float(np.sum((y - Z @ coefficients) ** 2)) / (n - p)
-    error = float(np.sqrt(variance * (w @ np.linalg.inv(Z.T @ Z) @ w)))
-    return Estimate(value, *t_interval(value, error, n - p, LEVEL), n)
-
-
-def _indicators(values: pd.Series[float]) -> Array:
-    """Returns an indicator column for each distinct value, in rising order: (n, values)."""
-    rounded = values.to_numpy(float).round(12)
-    return np.asarray((rounded[:, None] == np.unique(rounded)).astype(float))
 
 
 def rises_with_compute(inputs: Inputs) -> Evidence:
@@ -205,8 +175,7 @@ def _mean_end(ends: list[tuple[float, float]], which: int) -> float:
     x = np.array(ends)[:, which] if len(ends) > 1 else np.array([math.nan])
     if np.isinf(x).any():
         return float(x[np.isinf(x)][0])
-    error = float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else math.nan
-    return float(t_interval(float(x.mean()), error, len(x) - 1, LEVEL)[which])
+    return of_mean(x).interval[1 + which]
 
 
 def has_a_valley(inputs: Inputs) -> Evidence:
@@ -267,9 +236,7 @@ def share_fits_best(inputs: FittedInputs) -> Evidence:
     used, L = own.used, runs["L"].to_numpy(float)
     excesses = []
     for other in others:
-        x = ((other.value - L) ** 2 - (own.value - L) ** 2)[used]
-        mean, error = float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x)))
-        excesses.append(Estimate(mean, *t_interval(mean, error, len(x) - 1, LEVEL), len(x)))
+        excesses.append(of_mean(((other.value - L) ** 2 - (own.value - L) ** 2)[used]))
     said = "; ".join(f"{name} by {more}" for name, more in zip(forms, excesses, strict=True))
     measured = f"mean square error on {int(used.sum())} fitted runs above that of r/(1+r): {said}"
     least = min(excesses, key=lambda more: more.value)

@@ -13,8 +13,8 @@ import pandas as pd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
+from moelaws.analysis.regression import of_mean
 from moelaws.claims.base import Evidence
-from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.joint.loss import compute_optimal
 from moelaws.studies.generalization.derived.dimension import of_models
 from moelaws.studies.generalization.derived.exponents import (
@@ -24,7 +24,7 @@ from moelaws.studies.generalization.derived.exponents import (
     kappa_of,
     one_row,
 )
-from moelaws.studies.generalization.derived.runs import FEW, LEVEL, MANY
+from moelaws.studies.generalization.derived.runs import FEW, MANY
 
 MIN_R2 = 0.9  # of the line in ln-ln: below it the loss is no power law
 MIN_WIDTH = 128  # below it a dimension may be a large fraction of the width for lack of room
@@ -200,9 +200,7 @@ def simplest_corpus(inputs: FittedInputs) -> Evidence:
     d, order = pairs["dimension"], sorted(pairs["bpb"], key=lambda name: pairs["bpb"][name].mean())
 
     def above(low: str, high: str) -> tuple[float, float, float]:
-        gap, n = d[high] - d[low], len(d)
-        mean, error = float(gap.mean()), float(gap.std()) / math.sqrt(n)
-        return mean, *t_interval(mean, error, n - 1, LEVEL)
+        return of_mean(d[high] - d[low]).interval
 
     least = [above(order[0], other)[1:] for other in order[1:]]
     rises = [(above(*two)[1], math.inf) for two in pairwise(order[1:])]

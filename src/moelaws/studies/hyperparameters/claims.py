@@ -5,15 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.regression import LEVEL, of_mean
 from moelaws.claims.base import Evidence
-from moelaws.fitting.quantiles import t_interval
 from moelaws.studies.hyperparameters.derived.near_optimal import WORDS
 from moelaws.studies.hyperparameters.derived.noise import SEED, within_tolerance
 
-LEVEL = 0.9
 FEW_BUDGETS = "mixtures were searched at fewer than two budgets"
 # FLOPs at which the two lines of Table 5 cross: C = (.1915 / .0655)^(1 / (.5422 - .5095)).
 CROSSING = 1.77e14
@@ -88,9 +88,8 @@ def scale_exponents(inputs: FittedInputs) -> Evidence:
     """Measures the exponent of compute in the best scale M, for mixtures and for dense models."""
     exponents: dict[str, tuple[float, float, float]] = {}
     for models, fit in (("mixtures", "M_parabola"), ("dense", "M_dense_parabola")):
-        estimate = inputs.fit(fit).parts[0].params["exponent"]
-        low, high = (float("nan") if end is None else end for end in (estimate.low, estimate.high))
-        exponents[models] = (estimate.estimate, low, high)
+        own = inputs.fit(fit).parts[0].params["exponent"]
+        exponents[models] = own.estimate, number_or_nan(own.low), number_or_nan(own.high)
     measured = ", ".join(
         f"{models} M ~ C^{value:.3f} {_interval(low, high)}"
         for models, (value, low, high) in exponents.items()
@@ -113,9 +112,7 @@ def smaller_model(inputs: Inputs) -> Evidence:
     if n < 3:
         return Evidence(f"both minima lie inside the sizes tried at {n} of {budgets} budgets")
     logs = np.log(both["moe"].to_numpy(float)) - np.log(both["dense"].to_numpy(float))
-    mean, error = float(logs.mean()), float(np.std(logs, ddof=1)) / np.sqrt(n)
-    low, high = (float(np.exp(end)) for end in t_interval(mean, error, n - 1, LEVEL))
-    ratio = float(np.exp(logs.mean()))
+    ratio, low, high = np.exp(of_mean(logs).interval).tolist()
     measured = (
         f"the best mixture's M is {ratio:.2f} {_interval(low, high)} of the best dense model's, at "
         f"{n} of {budgets} budgets"

@@ -11,6 +11,7 @@ from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.regression import LEVEL, of_draws, slope_weights
 from moelaws.claims.base import Evidence
 from moelaws.studies.leverage.derived.curves import (
     COMPUTE,
@@ -25,7 +26,6 @@ from moelaws.studies.leverage.derived.series import SERIES, parabola, parabolas,
 from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
 MAX_UNREACHED = 0.1  # fraction of draws without a leverage beyond which no interval is given
-LEVEL = 0.9
 ATTENTION = 0.35  # of the FLOPs: the middle of the paper's 30 to 40 %
 MIN_ARCHITECTURES = 4  # among the points that validate Eq 4
 PAPERS_PAIR = 6.9e21  # FLOP that MoE-mini trained with: at less, the paper expects less leverage
@@ -42,8 +42,8 @@ def sparser_is_better(inputs: Inputs) -> Evidence:
     slopes = np.hstack([100 * one.end_slopes() for one in own or [common]])
     level = 1 - (1 - LEVEL) / slopes.shape[1]  # at which all of these hold together
     rises = [ends for ends in (percentile_interval(x[1:], level) for x in slopes.T) if ends[1] < 0]
-    sparse, dense = (_of_draws(x, common.n) for x in 100 * common.end_slopes().T)
-    best = _of_draws(np.exp2(common.optima()), common.n)
+    sparse, dense = (of_draws(x, common.n) for x in 100 * common.end_slopes().T)
+    best = of_draws(np.exp2(common.optima()), common.n)
     measured = (
         f"As A halves, the loss falls by {sparse} % at A = {2**common.low:.2g} and by {dense} % "
         f"at A = {2**common.high:.2g}. It is least at A = {best} "
@@ -60,7 +60,7 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
     C = np.array(sorted(set.intersection(*budgets))) if budgets else np.empty(0)
     if min(len(C), len(mixtures)) < 2:
         return Evidence("Fewer than two architectures share two budgets.")
-    weights = contrast(np.log(C))
+    weights = slope_weights(np.log(C))
     best = [efficiency_leverage(dense.params, moe.params, C).EL for moe in mixtures]
     drawn = [leverage_draws(dense, moe, C) for moe in mixtures]
     n = min(map(len, drawn))
@@ -69,7 +69,7 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
     if unreached > MAX_UNREACHED:
         slopes = np.empty(0)
     runs = sum(len(one.rows) for one in (dense, *mixtures))
-    slope = _of_draws(np.array([np.mean(np.log(best) @ weights), *slopes]), runs)
+    slope = of_draws(np.array([np.mean(np.log(best) @ weights), *slopes]), runs)
     missed = f" In {unreached:.0%} of the draws the dense curve never gets there."
     measured = (
         f"d ln EL / d ln C = {slope}, the mean of {len(mixtures)} activation ratios over {len(C)} "
@@ -134,7 +134,7 @@ def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
     if len(own) < 2:
         return Evidence(f"{len(runs)} runs determine no parabola in the share at two budgets.")
     optima = np.column_stack([one.optima() for one in own])
-    change = _of_draws(optima @ contrast(np.log10(np.unique(C))), len(runs))
+    change = of_draws(optima @ slope_weights(np.log10(np.unique(C))), len(runs))
     best = ", ".join(f"{fraction:.2g}" for fraction in optima[0])
     measured = (
         f"The best share changes by {change} for a tenfold budget. It is {best} at the {len(own)} "
@@ -156,7 +156,7 @@ def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
     if not own:
         return Evidence(f"{len(runs)} runs determine no two parabolas in log2 G.")
     before, after = (one.optima() for one in own)
-    halvings = _of_draws(before - after, len(runs))
+    halvings = of_draws(before - after, len(runs))
     measured = (
         f"The best granularity is {2 ** before[0]:.3g} with the usual balance loss and "
         f"{2 ** after[0]:.3g} with a tenth of it: it halves {halvings} times ({halvings.n} runs, "
@@ -173,7 +173,7 @@ def heads_hardly_matter(inputs: Inputs) -> Evidence:
     if common is None:
         return Evidence(f"{len(runs)} runs determine no parabola in the width of a head.")
     near = (np.clip(common.optima() + step, common.low, common.high) for step in (-1, 1))
-    excess = _of_draws(100 * np.maximum(*map(common.excess, near)), common.n)
+    excess = of_draws(100 * np.maximum(*map(common.excess, near)), common.n)
     measured = (
         f"Half or twice the best number of heads, which makes heads {2 ** common.optima()[0]:.3g} "
         f"wide, costs up to {excess} % of the loss ({excess.n} runs, {common.budgets} sizes)."
@@ -226,7 +226,7 @@ def attention_share(inputs: Inputs) -> Evidence:
     span = f"{parabola.low:.2g} to {parabola.high:.2g}"
     if not parabola.low <= ATTENTION <= parabola.high:
         return Evidence(f"{convention}, the shares measured are {span}.")
-    excess = _of_draws(100 * parabola.excess(ATTENTION), parabola.n)
+    excess = of_draws(100 * parabola.excess(ATTENTION), parabola.n)
     measured = (
         f"{convention}, the loss at 35 % is {excess} % above the least "
         f"of shares from {span} ({excess.n} runs, {parabola.budgets} budgets)."
@@ -261,14 +261,3 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
         f"{runs['C'].nunique()} budgets). Published, from Table 15: 0.96."
     )
     return Evidence(measured, *elasticity.interval)
-
-
-def contrast(x: Array) -> Array:
-    """Returns the weights (n,) by which values at ``x`` (n,) sum to their slope on ``x``."""
-    centred = x - x.mean()
-    return np.asarray(centred / np.sum(centred**2))
-
-
-def _of_draws(values: Array, n: int) -> Estimate:
-    """Returns the first of ``values`` (1 + draws,) with the interval of the others."""
-    return Estimate(float(values[0]), *percentile_interval(values[1:], LEVEL), n)

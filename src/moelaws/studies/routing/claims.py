@@ -9,11 +9,11 @@ from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
+from moelaws.analysis.regression import LEVEL, of_mean
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 
-LEVEL = 0.9
 BEST = "S-Base"
 
 
@@ -70,7 +70,7 @@ def best_router(inputs: Inputs, experts: int) -> Evidence:
     values, ends, texts = [], [], []
     for other in (router.name for router in ROUTERS if router.name != BEST):
         more = (losses[other] - losses[BEST]).dropna()
-        mean, low, high = _mean(more.groupby("N_dense").mean().to_numpy(float))
+        mean, low, high = of_mean(more.groupby("N_dense").mean()).interval
         values.append(mean)
         ends.append((low, high))
         texts.append(
@@ -141,11 +141,3 @@ def _difference_of_two(seeds: Array) -> tuple[float, float]:
     if len(seeds) < 2:
         return math.nan, math.nan
     return t_interval(0.0, float(np.sqrt(2) * seeds.std(ddof=1)), len(seeds) - 1, LEVEL)
-
-
-def _mean(values: Array) -> tuple[float, float, float]:
-    """Returns the mean and its interval, NaN of a single value."""
-    n, mean = len(values), float(values.mean())
-    if n < 2:
-        return mean, math.nan, math.nan
-    return mean, *t_interval(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1, LEVEL)

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.regression import slope_weights
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
@@ -272,8 +273,7 @@ def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Arra
         for arm in SLICES:
             own = rows[rows["arm"] == arm]
             if own["E"].nunique() > 1:
-                x = np.log2(own["E"].to_numpy(float))
-                yield size, arm, own, (x - x.mean()) / np.square(x - x.mean()).sum()
+                yield size, arm, own, slope_weights(np.log2(own["E"].to_numpy(float)))
 
 
 def _by_size(table: pd.DataFrame) -> Iterator[tuple[Size, pd.DataFrame]]:

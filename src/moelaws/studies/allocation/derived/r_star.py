@@ -179,9 +179,7 @@ def _chosen_draws(
 
 def _smooth(u: Array, L: Array, at: Array) -> Array:
     """Returns the values (m,) ``at`` points (m,) of the parabola fitted to ``L`` (n,) in ``u``."""
-    centre = u.mean()
-    coefficients, *_ = np.linalg.lstsq(np.vander(u - centre, 3), L, rcond=None)
-    return np.asarray(np.vander(at - centre, 3) @ coefficients)
+    return np.asarray(np.polyval(np.polyfit(u - u.mean(), L, 2), at - u.mean()))
 
 
 def _parabola(cell: Cell) -> dict[str, Any]:

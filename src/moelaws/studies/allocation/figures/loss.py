@@ -100,7 +100,8 @@ def curve(inputs: FittedInputs) -> Sheet:
     if len(history) < 2:
         return panel.message("the run logged no training loss")
     tokens = history["tokens"].to_numpy(float)
-    smooth = running_mean(history["loss"].to_numpy(float), max(1, round(WINDOW * len(history))))
+    window = max(1, round(WINDOW * len(history)))
+    smooth = history["loss"].rolling(window, min_periods=1).mean().to_numpy(float)
     D = np.geomspace(max(tokens[-1] / 50, tokens[0]), tokens[-1], 80)
     at_end = {name: float(run[column]) for name, column in spec.mapping.items() if name != "L"}
     fitted = law.predict(report.group({}).estimates(), {**at_end, "D": D})
@@ -128,18 +129,10 @@ def representative(runs: pd.DataFrame) -> pd.Series[float]:
     Where no run is that model, it is of the middle sparsity (upper of two) at the largest budget.
     """
     away = (np.log(runs["r"]) - np.log(runs["r_star"])).abs()
-    own = runs[(runs[["N_active", "N_total"]] / PRINTED - 1).abs().max(axis=1) < NEAR]
+    own = runs[(runs[["N_active", "N_total"]] / list(PRINTED) - 1).abs().max(axis=1) < NEAR]
     if own.empty:
         known = sorted(runs["S"].unique())
         own = runs[np.isclose(runs["S"], known[len(known) // 2])]
         own = own[own["C"] == own["C"].max()]
     nearest: pd.Series[float] = own.loc[away[own.index].idxmin()]
     return nearest
-
-
-def running_mean(values: Array, window: int) -> Array:
-    """Returns the mean over the last ``window`` values (fewer at the start), shape (n,)."""
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    end = np.arange(1, len(values) + 1)
-    start = np.maximum(end - window, 0)
-    return np.asarray((total[end] - total[start]) / (end - start))

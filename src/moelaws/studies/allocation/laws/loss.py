@@ -22,7 +22,7 @@ from moelaws.laws.base import (
     signed,
     with_published,
 )
-from moelaws.laws.forms import log_sum_exp
+from moelaws.laws.forms import PowerLawModel, log_sum_exp
 from moelaws.laws.terms import QUARTERS, irreducible_loss, over, parameters_of, term
 from moelaws.laws.vocabulary import LOSS, variable
 from moelaws.studies.allocation.laws import ratio
@@ -107,33 +107,26 @@ class AllocationLoss(FittableLaw):
         return same
 
 
-class AllocationModel:
-    """ln of Eq 2 over fixed rows: a ``Model`` of a sum whose term c is not log-linear in gamma.
+class AllocationModel(PowerLawModel):
+    """ln of Eq 2 over fixed rows: a sum whose term c is not log-linear in gamma.
 
     Its state is each term's weight in the prediction (T, B, n), and R (1-S)^gamma (B, n).
     """
 
-    n_params = 9
-    log_of_sum = True
-
     def __init__(
         self, ln_N: Array, ln_D: Array, ln_density: Array, deviation: Array, ln_fraction: Array
     ) -> None:
-        self.n = len(ln_N)
+        one = np.ones(len(ln_N))
+        terms = [
+            ([_A, _ALPHA], [one, -ln_N]),
+            ([_B, _BETA], [one, -ln_D]),
+            ([_C, _LAMBDA], [one, -ln_N]),  # and R (1-S)^gamma
+            ([_D], [one]),
+            ([_TAU], [one]),
+        ]
+        super().__init__([(np.array(index), np.stack(x)) for index, x in terms], n_params=9)
         self._rows = (ln_N, ln_D, ln_density, deviation, ln_fraction)
-        self._ln_density, self._deviation = ln_density, deviation
-        one = np.ones(self.n)
-        self._terms: tuple[tuple[list[int], Array], ...] = (
-            ([_A, _ALPHA], np.stack([one, -ln_N])),
-            ([_B, _BETA], np.stack([one, -ln_D])),
-            ([_C, _LAMBDA], np.stack([one, -ln_N])),  # and R (1-S)^gamma
-            ([_D], one[None]),
-            ([_TAU], one[None]),
-        )
-        self._design = np.zeros((len(self._terms), self.n_params, self.n))
-        for t, (index, x_kn) in enumerate(self._terms):
-            self._design[t, index] = x_kn
-        self._ln_fraction = ln_fraction
+        self._ln_density, self._deviation, self._ln_fraction = ln_density, deviation, ln_fraction
         steps = self._design.copy()
         steps[_PENALTY, _GAMMA] = deviation * ln_density  # of that term's logarithm, at gamma = 0
         self.metric = np.einsum("tpn,tqn->pq", steps, steps) / self.n
@@ -154,13 +147,10 @@ class AllocationModel:
 
     def jacobian(self, state: State) -> Array:
         weight_TBn, penalty_Bn = state
-        jacobian_PBn: Array = np.empty((self.n_params, *penalty_Bn.shape))
-        for weight_Bn, (index, x_kn) in zip(weight_TBn, self._terms, strict=True):
-            for p, x_n in zip(index, x_kn, strict=True):
-                np.multiply(weight_Bn, x_n, out=jacobian_PBn[p])
+        jacobian_BPn = super().jacobian((weight_TBn,))
         slope_Bn = penalty_Bn * self._ln_density  # of the penalty's logarithm in gamma
-        np.multiply(weight_TBn[_PENALTY], slope_Bn, out=jacobian_PBn[_GAMMA])
-        return jacobian_PBn.swapaxes(0, 1)
+        np.multiply(weight_TBn[_PENALTY], slope_Bn, out=jacobian_BPn[:, _GAMMA])
+        return jacobian_BPn
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
         """Returns the second moments of the terms' derivatives under their weights.
@@ -168,11 +158,7 @@ class AllocationModel:
         To these it adds the curvature of the penalty's logarithm in gamma.
         """
         weight_TBn, penalty_Bn = state
-        moment = np.zeros((len(psi_Bn), self.n_params, self.n_params))
-        for weight_Bn, (index, x_kn) in zip(weight_TBn, self._terms, strict=True):
-            psi_weight_Bn = weight_Bn * psi_Bn
-            for p, x_n in zip(index, x_kn, strict=True):
-                moment[:, p, index] += psi_weight_Bn @ (x_n * x_kn).T
+        moment = super().curvature((weight_TBn,), psi_Bn)
         slope_Bn = penalty_Bn * self._ln_density
         psi_slope_Bn = weight_TBn[_PENALTY] * psi_Bn * slope_Bn
         index, x_kn = self._terms[_PENALTY]

@@ -147,15 +147,6 @@ VARIANTS: Mapping[str, LinearLaw] = {
 }
 
 
-def sparsity(E: ArrayLike, active: ArrayLike = 3) -> Array:
-    """Returns S = (E - active) / E of ``E`` experts; both numbers count the shared expert.
-
-    The paper's models activate one shared expert and two routed ones. Source: allocation, sec 2.
-    """
-    E = np.asarray(E, float)
-    return np.asarray((E - active) / E)
-
-
 def alpha_r(S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
     """Returns the prefactor of r* at sparsity ``S``, FLOP^-beta_r. Source: allocation, sec 3.3."""
     return np.asarray(params["alpha0"] * np.exp(params["alpha1"] * np.log1p(-np.asarray(S, float))))

@@ -39,21 +39,20 @@ class Dimension:
     subsample: int  # points of each subsample
 
 
-def local_dimension(distances: Array, unbiased: bool = False) -> Array:
+def local_dimension(distances: Array) -> Array:
     """Returns m_k(x) of n points from the rising distances (n, k) to their nearest neighbours.
 
-    ``unbiased`` divides by k - 2 in place of k - 1: the estimator is then unbiased for points
-    that are uniform around x. NaN where k is too small (2, or 3 for ``unbiased``) or the
-    neighbours are all equally far. Source: Levina & Bickel 2004, Eq 8; generalization, App A.2.
+    It divides by k - 2 in place of k - 1, which makes it unbiased for points that are uniform
+    around x. NaN where k is below 3 or the neighbours are all equally far. Source: Levina &
+    Bickel 2004, Eq 8; generalization, App A.2.
     """
     distances = np.atleast_2d(np.asarray(distances, float))
     k = distances.shape[1]
-    divisor = k - 2 if unbiased else k - 1
-    if divisor < 1:
+    if k < 3:
         return np.full(len(distances), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         total = np.log(distances[:, -1:] / distances[:, :-1]).sum(axis=1)
-        local = divisor / total
+        local = (k - 2) / total
     return np.where(np.isfinite(total) & (total > 0), local, np.nan)
 
 
@@ -76,10 +75,10 @@ def nearest(points: Array, k: int) -> Array:
 
 
 def dimension(points: Array, k: int = NEIGHBOURS) -> float:
-    """Returns the mean of the unbiased m_k(x) over ``points`` (n, d); NaN for k points or fewer."""
+    """Returns the mean m_k(x) over ``points`` (n, d); NaN for k points or fewer."""
     if len(points) <= k:
         return float("nan")
-    local = local_dimension(nearest(points, k), unbiased=True)
+    local = local_dimension(nearest(points, k))
     return float(np.nanmean(local)) if np.isfinite(local).any() else float("nan")
 
 

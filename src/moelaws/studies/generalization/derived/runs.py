@@ -17,14 +17,13 @@ import pandas as pd
 from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
-from moelaws.fitting.quantiles import t_interval
+from moelaws.analysis.regression import LEVEL, contrast, indicators
 from moelaws.studies.generalization.derived.exponents import Estimates, estimates
 from moelaws.studies.generalization.laws import active_experts, routing
 from moelaws.studies.generalization.laws.routing import routing_term
 from moelaws.tables.column import Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
-LEVEL = 0.9
 FEW, MANY = "fewer experts", "more experts"
 SERIES = ["k", "D"]
 
@@ -95,17 +94,11 @@ def _half(rows: pd.DataFrame, half: str) -> pd.DataFrame:
 
 def _slope(rows: pd.DataFrame) -> dict[str, Any]:
     """Fits L on ln M by least squares, with an intercept for each series and a t interval."""
-    groups = rows.groupby(SERIES)
-    ln_M = pd.Series(np.log(rows["M"].to_numpy(float)), rows.index)
-    x = (ln_M - ln_M.groupby([rows[name] for name in SERIES]).transform("mean")).to_numpy()
-    y = (rows["L"] - groups["L"].transform("mean")).to_numpy(float)
-    freedom, spread = len(rows) - groups.ngroups - 1, float(x @ x)
-    slope = float(x @ y) / spread if spread > 0 else float("nan")
-    row: dict[str, Any] = {"level": LEVEL, "n": len(rows), "series": groups.ngroups}
-    if freedom > 0 and spread > 0:
-        error = float(np.sqrt(np.sum((y - slope * x) ** 2) / freedom / spread))
-        row["slope_low"], row["slope_high"] = t_interval(slope, error, freedom, LEVEL)
-    return row | {"slope": slope}
+    series = indicators(rows.groupby(SERIES).ngroup())
+    X = np.column_stack([np.log(rows["M"].to_numpy(float)), series])
+    slope = contrast(X, rows["L"].to_numpy(float), np.eye(X.shape[1])[0])
+    ends = dict(zip(("slope", "slope_low", "slope_high"), slope.interval, strict=True))
+    return {"level": LEVEL, "n": len(rows), "series": series.shape[1], **ends}
 
 
 @table(

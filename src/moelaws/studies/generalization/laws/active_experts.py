@@ -10,7 +10,6 @@ whose lower root is the minimum of Phi (Lambert's W_-1) and whose upper root is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,12 +59,12 @@ class Bound:
         # A tangent of a concave function lies above it: below ``low`` there is no root.
         tangent = self.p + 1 - self.T / self._price(at)
         low = at - np.maximum(self._excess(at), 0) / tangent - 1
-        return np.exp(_root(self._excess, low, high))
+        return np.exp(rising_root(self._excess, low, high))
 
     def local_maximum(self) -> Array:
         """Returns the k <= M of the branch W_0, above which Phi falls again; NaN without one."""
         high = np.where(self._turn < np.log(self.M), np.log(self.M), np.nan)
-        return np.exp(_root(lambda u: -self._excess(u), self._turn, high))
+        return np.exp(rising_root(lambda u: -self._excess(u), self._turn, high))
 
     def minimum(self) -> Array:
         """Returns k*, where Phi is least over 0 < k <= M: M where no local minimum is lower."""
@@ -124,11 +123,6 @@ class Bound:
         """Returns ln of the price of one more expert over its gain; it has the sign of Phi'."""
         with np.errstate(divide="ignore", invalid="ignore"):  # price 0 at k = M, B = 0
             return (self.p + 1) * ln_k + np.log(self._price(ln_k)) - self.ln_gain
-
-
-def _root(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
-    with np.errstate(invalid="ignore"):  # no such interval where Phi has no stationary point
-        return rising_root(function, low, high)
 
 
 def _optimum(columns: Columns) -> dict[str, Array]:

@@ -9,14 +9,12 @@ import math
 
 import numpy as np
 
-from moelaws.laws.base import POSITIVE, Array, Columns, Domain, Formula, Variable
-
-_BELOW_1 = Domain("above 0 and below 1", lambda x: (x > 0) & (x < 1))
+from moelaws.laws.base import BELOW_1, POSITIVE, Array, Columns, Formula, Variable
 
 _S = Variable("s", "1", "smoothness of the target function")
 _D = Variable("d", "1", "intrinsic dimension of the data")
 _ALPHA_N = Variable("alpha_N", "1", "exponent of the risk in active parameters, or in experts")
-_ALPHA_D = Variable("alpha_D", "1", "exponent of the risk in samples", _BELOW_1)
+_ALPHA_D = Variable("alpha_D", "1", "exponent of the risk in samples", BELOW_1)
 _ALPHA_C = Variable("alpha_C", "1", "exponent of the risk in compute")
 
 

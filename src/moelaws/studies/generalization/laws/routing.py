@@ -12,12 +12,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import AT_LEAST_1, POSITIVE, Array, Columns, Domain, Formula, Mask, Variable
+from moelaws.laws.base import AT_LEAST_1, BELOW_1, POSITIVE, Array, Columns, Formula, Mask, Variable
 from moelaws.spec.errors import UserError
 
 # The cases of ``regime``
 REGIMES = ("limited by active parameters", "limited by experts", "estimation", "routing")
-_BELOW_1 = Domain("above 0 and below 1", lambda x: (x > 0) & (x < 1))
 
 
 def routing_term(k: ArrayLike, M: ArrayLike, L_T: ArrayLike, l: ArrayLike) -> Array:  # noqa: E741
@@ -124,7 +123,7 @@ LAW = Formula(
         Variable("eps", "1", "squared risk to reach", POSITIVE, math.nan),
         Variable("M_new", "experts", "routed experts in place of M", AT_LEAST_1, math.nan),
         Variable("chart", "parameters/expert", "active parameters worth a chart", POSITIVE, 1.0),
-        Variable("delta", "1", "radius of a cover of the functions", _BELOW_1, math.nan),
+        Variable("delta", "1", "radius of a cover of the functions", BELOW_1, math.nan),
     ),
     outputs=(
         Variable("R", "nats", "routing term, a bound on the next"),

@@ -24,14 +24,12 @@ def near_optimal(
     frame: pd.DataFrame,
     settings: Sequence[str],
     groups: Sequence[str] = ("C",),
-    loss: str = "L",
     *,
-    tolerance: float = TOLERANCE,
     outlier: float = OUTLIER,
 ) -> pd.Series:
     """Returns a mask of the rows that are near the best of their group and no outliers.
 
-    A row is near where its ``loss`` is at most 1 + ``tolerance`` times the group's least; a row
+    A row is near where its loss is at most 1 + ``TOLERANCE`` times the group's least; a row
     without a loss never is. The paper removes outliers without saying how. Here an outlier is a
     near row where the logarithm of one of ``settings`` (positive columns, such as lr) has a
     modified z-score (``modified_z``) above ``outlier`` among the near rows of its group.
@@ -39,9 +37,9 @@ def near_optimal(
 
     A UserError refuses a setting that is not above 0.
     """
-    losses = frame[loss].astype(float)
+    losses = frame["L"].astype(float)
     by = [frame[name] for name in groups]
-    near = (losses <= (1 + tolerance) * losses.groupby(by).transform("min")).to_numpy(bool)
+    near = (losses <= (1 + TOLERANCE) * losses.groupby(by).transform("min")).to_numpy(bool)
     mask, rows = near.copy(), np.flatnonzero(near)
     keys = [column.iloc[rows] for column in by]
     for name in settings:

@@ -69,10 +69,6 @@ class Curve:
         """Returns the compute (n,) where the curve has the losses ``L`` (n,); NaN if nowhere."""
         return compute_for(self.params, L)
 
-    def compute_draws(self, L: Array) -> Array:
-        """Returns the same for each draw: losses (n,) or (draws, n) to compute (draws, n)."""
-        return compute_for(self.drawn_params(), L)
-
     def drawn_params(self, n: int | None = None) -> dict[str, Array]:
         """Returns the parameters (n, 1) of the first ``n`` draws, by default of all."""
         return {name: self.draws[name].to_numpy(float)[:n, None] for name in LAW.names}

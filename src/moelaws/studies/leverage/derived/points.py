@@ -36,6 +36,7 @@ from moelaws.studies.leverage.derived.curves import (
 )
 from moelaws.studies.leverage.derived.series import SERIES
 from moelaws.studies.leverage.laws import activation, granularity
+from moelaws.studies.leverage.laws.curve import compute_for
 from moelaws.tables.column import Column
 from moelaws.tables.sweeps import in_sweep
 
@@ -223,7 +224,8 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
     low, high = np.full((2, len(L)), np.nan)
     if np.isfinite(noise) and len(baseline.draws):
         z = np.random.default_rng(seed).standard_normal((len(baseline.draws), len(L)))
-        low, high = open_interval(baseline.compute_draws(L * np.exp(noise * z)) / C, level)
+        drawn = compute_for(baseline.drawn_params(), L * np.exp(noise * z), unit=C)
+        low, high = open_interval(drawn, level)
     EL = baseline.compute_for(L) / C
     return runs[["run_id", "C", COMPUTE, "x", "L"]].assign(
         EL=EL, EL_low=low, EL_high=high, level=level

@@ -30,20 +30,19 @@ SIZE = ("n_layers", "d_model")
 class Parabola:
     """ln L over t in [low, high], the same for all budgets but for the level of each.
 
-    The ``values`` (3,) and the ``draws`` (draws, 3) lie at the low end, the middle and the high
-    end. There are no draws without degrees of freedom. The levels are left out.
+    The values ``y_n3`` (1 + draws, 3) lie at the low end, the middle and the high end, the estimate
+    first. There are no draws without degrees of freedom. The levels are left out.
     """
 
-    values: Array
-    draws: Array
+    y_n3: Array
     low: float
     high: float
     n: int
     budgets: int
 
     def optimum(self) -> Minima:
-        """Returns where ln L is least in [low, high]."""
-        return minima(self.values[None], self.low, self.high)
+        """Returns where ln L is least in [low, high], of the estimate and of each draw."""
+        return minima(self.y_n3, self.low, self.high)
 
     def optimum_interval(self, level: float) -> tuple[float, float]:
         """Returns the interval of the t of least ln L; NaN without degrees of freedom."""
@@ -51,24 +50,23 @@ class Parabola:
 
     def excess(self, t: float | Array) -> Array:
         """Returns ln L at ``t`` less its least of the estimate and of each draw, (1 + draws,)."""
-        y_n3, slope, curvature = self._terms()
+        slope, curvature = self._terms()
         s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
-        at_t = y_n3[:, 1] + slope * s + curvature / 2 * s**2
-        return at_t - minima(y_n3, self.low, self.high).y
+        return self.y_n3[:, 1] + slope * s + curvature / 2 * s**2 - self.optimum().y
 
     def optima(self) -> Array:
         """Returns the t of least ln L of the estimate and of each draw, (1 + draws,)."""
-        return minima(self._terms()[0], self.low, self.high).x
+        return self.optimum().x
 
     def end_slopes(self) -> Array:
         """Returns d ln L / dt at both ends, of the estimate and of each draw, (1 + draws, 2)."""
-        _, slope, curvature = self._terms()
+        slope, curvature = self._terms()
         return np.column_stack([slope - curvature, slope + curvature]) * 2 / (self.high - self.low)
 
-    def _terms(self) -> tuple[Array, Array, Array]:
-        """Returns the values (1 + draws, 3), and slopes and curvatures over t scaled to [-1, 1]."""
-        y_n3 = np.vstack([self.values, self.draws])
-        return y_n3, (y_n3[:, 2] - y_n3[:, 0]) / 2, y_n3[:, 0] - 2 * y_n3[:, 1] + y_n3[:, 2]
+    def _terms(self) -> tuple[Array, Array]:
+        """Returns slopes and curvatures (1 + draws,) over t scaled to [-1, 1]."""
+        y_0, y_1, y_2 = self.y_n3.T
+        return (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
 
 
 def parabola(t: Array, L: Array, C: Array) -> Parabola | None:
@@ -97,7 +95,7 @@ def parabolas(t: Array, L: Array, C: Array, shapes: Array) -> list[Parabola]:
     ends = np.array([[-1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
     fitted = np.split(np.vstack([terms.coefficients, terms.draws]), len(own), axis=1)
     return [
-        Parabola(y[0] @ ends.T, y[1:] @ ends.T, low, high, int(m.sum()), len(np.unique(C[m])))
+        Parabola(y @ ends.T, low, high, int(m.sum()), len(np.unique(C[m])))
         for y, m in zip(fitted, own, strict=True)
     ]
 

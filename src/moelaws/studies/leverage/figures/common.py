@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
 
 from moelaws.analysis.inputs import Inputs
@@ -39,7 +38,7 @@ def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = Non
     style.fixed_ticks(axis, shown, text or style.power)
 
 
-def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> None:
+def compute_axis(panel: Panel) -> None:
     """Makes the x axis one of compute, with ticks at powers of ten, or finer if these are few."""
     panel.ax.set_xscale("log")
     low, high = sorted(panel.ax.xaxis.get_view_interval())
@@ -53,7 +52,7 @@ def compute_axis(panel: Panel, label: str = "training compute $C$ (FLOPs)") -> N
     for tick in decades if len(decades) > 1 else candidates:
         if not ticks or tick > gap * ticks[-1]:
             ticks.append(tick)
-    log_axis(panel.ax.xaxis, label, ticks)
+    log_axis(panel.ax.xaxis, "training compute $C$ (FLOPs)", ticks)
 
 
 def leverage_axis(panel: Panel, estimates: ArrayLike) -> None:
@@ -68,24 +67,21 @@ def leverage_axis(panel: Panel, estimates: ArrayLike) -> None:
 
 
 def leverage_points(
-    panel: Panel, series: str, x: ArrayLike, rows: pd.DataFrame, aside: float = 0.0, **options: Any
+    panel: Panel, series: str, x: ArrayLike, rows: pd.DataFrame, **options: Any
 ) -> None:
-    """Draws EL of ``rows`` over ``x`` with intervals, ``aside`` points to the right of ``x``.
+    """Draws EL of ``rows`` over ``x`` with intervals, of which an infinite end runs off the axis.
 
-    An infinite end runs off the axis. ``options`` are those of Matplotlib's ``plot``.
+    ``options`` are those of Matplotlib's ``plot``.
     """
     EL, low, high = (rows[name].to_numpy(float) for name in ("EL", "EL_low", "EL_high"))
     x = np.asarray(x, float)
     panel.sheet.record(panel.name, series, x=x, y=EL, low=low, high=high)
-    shift = ScaledTranslation(aside / 72, 0, panel.sheet.figure.dpi_scale_trans)
-    place = panel.ax.transData + shift
     shown = np.isfinite(EL)
-    options = {"marker": "o", "linestyle": "none", "transform": place, **options}
+    options = {"marker": "o", "linestyle": "none", **options}
     (marks,) = panel.ax.plot(x[shown], EL[shown], **options)
-    panel.ax.update_datalim(np.column_stack([x[shown], EL[shown]]))
     top = np.where(np.isfinite(high), np.minimum(high, 1e6), 1e6)
     bars = shown & ~np.isnan(low)
-    look = {"color": marks.get_color(), "linewidth": 0.7, "alpha": 0.7, "transform": place}
+    look = {"color": marks.get_color(), "linewidth": 0.7, "alpha": 0.7}
     ends = np.maximum(low[bars], 1e-6), top[bars]
     panel.ax.vlines(x[bars], *ends, **look, zorder=marks.get_zorder() - 0.1)
 

@@ -84,7 +84,7 @@ def _parabola(panel: Panel, series: Series, runs: pd.DataFrame) -> None:
         return
     grid = np.linspace(parabola.low, parabola.high, 61)
     above = np.array([100 * parabola.excess(t) for t in grid])
-    ends = np.quantile(above[:, 1:], [0.05, 0.95], axis=1) if len(parabola.draws) else ()
+    ends = np.quantile(above[:, 1:], [0.05, 0.95], axis=1) if above.shape[1] > 1 else ()
     bounds = dict(zip(("low", "high"), ends, strict=False))
     x, y = np.exp2(grid) if series.log2 else grid, above[:, 0]
     panel.line("all budgets", x, y, **bounds, color=style.INK, label="all budgets:\nparabola")

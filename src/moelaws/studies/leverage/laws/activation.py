@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns, FitProtocol, Law, Parameter, Variable, signed
+from moelaws.laws.clark.routing import ln_saturated
 from moelaws.laws.forms import GeneralLaw, LinearLaw
 from moelaws.laws.terms import log
 from moelaws.laws.vocabulary import variable
@@ -33,22 +34,6 @@ def activation_ratio(
     E, k, E_s = (np.asarray(x, float) for x in (E, k, E_s))
     active = k if convention == "routed" else k + E_s
     return np.asarray(active / (E + E_s if convention == "formal" else E))
-
-
-def ln_saturated(
-    x: ArrayLike, ln_start: ArrayLike, ln_max: ArrayLike
-) -> tuple[Array, Array, Array]:
-    """Returns ln of x-hat and its derivatives by ``ln_start`` and by ``ln_max``; broadcasts.
-
-    x-hat is ``x`` bent so that it stays between ``start`` and ``max`` for all x >= 0:
-    1/xhat = 1/(x + 1/(1/start - 1/max)) + 1/max, with 0 < start < max. Source: leverage, Eq 1,
-    after Clark et al. 2022, with the least meaningful x set to 0.
-    """
-    x, x_start, x_max = np.asarray(x, float), np.exp(ln_start), np.exp(ln_max)
-    shift = 1 / (1 / x_start - 1 / x_max)
-    x_hat = 1 / (1 / (x + shift) + 1 / x_max)
-    weight = shift / (x + shift)
-    return np.log(x_hat), x_hat * weight**2 / x_start, x_hat * (1 - weight**2) / x_max
 
 
 def _ln_EL(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:

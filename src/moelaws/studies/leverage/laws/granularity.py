@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from moelaws.laws.base import Array, Columns, Law, Parameter, signed
+from moelaws.laws.clark.routing import ln_saturated
 from moelaws.laws.forms import GeneralLaw, LinearLaw
 from moelaws.laws.terms import log, one
 from moelaws.laws.vocabulary import variable
@@ -13,7 +14,6 @@ from moelaws.studies.leverage.laws.activation import (
     FIGURE_4,
     UNSTATED,
     least_squares,
-    ln_saturated,
 )
 
 G = variable("G")

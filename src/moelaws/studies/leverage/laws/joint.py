@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns, FitProtocol, signed
+from moelaws.laws.clark.routing import ln_saturated
 from moelaws.laws.forms import GeneralLaw
 from moelaws.laws.vocabulary import variable
-from moelaws.studies.leverage.laws.activation import A_MAX, A_START, EL, ln_saturated
+from moelaws.studies.leverage.laws.activation import A_MAX, A_START, EL
 
 
 def _ln_EL(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:

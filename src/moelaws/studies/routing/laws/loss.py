@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from moelaws.laws.base import Array, Columns, Domain, FitProtocol, Variable, signed
-from moelaws.laws.clark.routing import E_MAX, E_START, log_effective_experts
+from moelaws.laws.clark.routing import E_MAX, E_START, ln_saturated
 from moelaws.laws.forms import GeneralLaw
 from moelaws.laws.terms import irreducible_loss, over, term
 from moelaws.laws.vocabulary import LOSS, variable
@@ -43,7 +43,7 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     of_routers = [columns[v.name] for v in _ROUTERS if v.name in columns]
     factor_Kn = np.stack([np.ones_like(columns["E"]), *of_routers])  # of each delta
     delta = theta_BP[:, 2:-3] @ factor_Kn
-    y, by_start, by_max = log_effective_experts(ln_start, ln_max, columns["E"][None])
+    y, by_start, by_max = ln_saturated(columns["E"] - 1, ln_start, ln_max)
     y, by_start = y - ln_start, by_start - 1  # of ln(Eh / E_start)
     ln_reducible = ln_a - alpha * ln_N - delta * y
     ln_L = np.logaddexp(ln_reducible, ln_e)

@@ -16,6 +16,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.regression import indicators
 from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
@@ -34,10 +35,7 @@ _COMMON = "between seeds beside what all arms share, pooled over the arms of the
 def smoothed(loss: Array) -> Array:
     """Returns the mean over each step's window, which ends with the step, (steps,) nats/token."""
     width = max(1, round(SMOOTH * len(loss)))
-    sums = np.concatenate([[0.0], np.cumsum(loss)])
-    ends = np.arange(1, len(loss) + 1)
-    starts = np.maximum(0, ends - width)
-    return np.asarray((sums[ends] - sums[starts]) / (ends - starts))
+    return pd.Series(loss).rolling(width, min_periods=1).mean().to_numpy(float)
 
 
 def steps_to_target(loss: Array, target: float) -> float:
@@ -74,12 +72,9 @@ class Spread:
 
         Cells that all have the same seeds have (cells - 1)(seeds - 1) degrees of freedom.
         """
-        places = [(cell, seed) for cell, values in enumerate(cells) for seed in values]
-        seeds = sorted({seed for _, seed in places})
-        design = np.zeros((len(places), len(cells) + len(seeds)))
-        for row, (cell, seed) in enumerate(places):
-            design[row, [cell, len(cells) + seeds.index(seed)]] = 1
-        values = np.array([cells[cell][seed] for cell, seed in places])
+        places = [(cell, *item) for cell, values in enumerate(cells) for item in values.items()]
+        cell, seed, values = np.array(places, float).reshape(-1, 3).T
+        design = np.hstack([indicators(cell), indicators(seed)])
         sums, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
         freedom = len(places) - int(rank)
         squares = float(np.square(values - design @ sums).sum())

@@ -48,7 +48,7 @@ def arms(inputs: Inputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, 3.6, max(1, len(sizes)))
     for panel, rows in zip(sheet.panels, sizes, strict=False):
         _differences(panel, rows, names)
-        panel.ax.set_title(size_title(panel, rows, "\n" if len(sizes) > 2 else " "), loc="left")
+        panel.title(size_name(rows, "\n" if len(sizes) > 2 else " "))
         if panel is not sheet.panels[0]:
             panel.ax.sharex(sheet.panels[0].ax)
             panel.ax.tick_params(labelleft=False)  # the names stand left of the first
@@ -87,13 +87,8 @@ def name_of(row: pd.Series) -> str:
     return name
 
 
-def size_title(panel: Panel, rows: pd.DataFrame, between: str = " ") -> str:
-    """Returns the title of a panel of one size; in narrow panels ``between`` ends a line."""
-    return f"({panel.name}) {size_name(rows, between)}"
-
-
 def size_name(rows: pd.DataFrame, between: str = " ") -> str:
-    """Returns the name of the size that all rows share."""
+    """Returns the name of the size that all rows share; ``between`` may end a line of it."""
     d, n = int(rows["d_model"].iloc[0]), int(rows["context"].iloc[0])
     return f"$d$ = {d},{between}{n} positions"
 
@@ -106,10 +101,10 @@ def experts(inputs: Inputs) -> Sheet:
     speeds = inputs.derived("speeds")
     counted = of_widths(inputs.derived("counted"), speeds)
     _costs(costs, counted)
-    costs.ax.set_title(f"{size_title(costs, counted)}, at equal widths", loc="left")
+    costs.title(f"{size_name(counted)}, at equal widths")
     _slice_times(costs, speeds)
     losses.ax.set_ylabel("loss less the dense\nmodel's (nats/token)")
-    losses.ax.set_title("(a) at equal FLOPs a token", loc="left")
+    losses.title("at equal FLOPs a token")
     costs.ax.set_ylabel("cost a token over that of one slice")
     costs.legend()
     return sheet
@@ -199,7 +194,7 @@ def learning(inputs: Inputs) -> Sheet:
         panel.ax.set_xlabel("training tokens")
         panel.ax.xaxis.set_major_formatter(lambda x, _: style.short(x))
     if len(shown):
-        losses.ax.set_title(size_title(losses, shown), loc="left")
+        losses.title(size_name(shown))
     differences.legend()
     return sheet
 
@@ -239,7 +234,7 @@ def speed(inputs: Inputs) -> Sheet:
         panel.ax.set_ylim(times.ax.get_ylim())
         panel.ax.set_yticks(-np.arange(len(names)), [""] * len(names))
     if len(shown):
-        memory.ax.set_title(size_title(memory, shown), loc="left")
+        memory.title(size_name(shown))
     return sheet
 
 

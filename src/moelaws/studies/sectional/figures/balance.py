@@ -9,7 +9,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.arms import ARMS, middle, widest
-from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_title
+from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_name
 
 # Column -> its axis, for each panel of a row.
 BY_LAYER = {"cv": "variation of tokens per expert", "kl": "KL from equal use (nats)"}
@@ -29,7 +29,7 @@ def balance(inputs: Inputs) -> Sheet:
             panel.message(NOTHING)
             continue
         picture(panel, table)
-        panel.ax.set_title(size_title(panel, table), loc="left")
+        panel.title(size_name(table))
     return sheet
 
 
@@ -74,7 +74,7 @@ def capacity(inputs: Inputs) -> Sheet:
         panel.ax.set_ylabel(label)
     for panel in sheet.panels:
         panel.ax.set_ylim(bottom=0)
-    above[0].ax.set_title(size_title(above[0], table), loc="left")
+    above[0].title(size_name(table))
     handles, labels = above[0].ax.get_legend_handles_labels()
     sheet.figure.legend(handles, labels, loc="outside lower center", ncols=3)
     for factor, dashes in FACTORS.items():
@@ -132,6 +132,6 @@ def similarity(inputs: Inputs) -> Sheet:
     units.ax.set_ylabel("cosine of matched hidden units")
     for panel in sheet.panels:
         panel.ax.set_xlabel("training steps")
-        panel.ax.set_title(size_title(panel, table), loc="left")
+        panel.title(size_name(table))
     units.legend()
     return sheet

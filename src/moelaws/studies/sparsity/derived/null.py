@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.minimum import Array
+from moelaws.analysis.regression import indicators
 from moelaws.studies.sparsity.derived.surface import Surface
 
 
@@ -38,8 +39,7 @@ def without_budget(surfaces: Sequence[Surface]) -> list[Surface]:
     if not surfaces:
         return []
     w = _log_flops(surfaces)
-    budget = np.repeat(np.arange(len(surfaces)), [len(s.rows) for s in surfaces])
-    at_nG = (budget[:, None] == np.arange(len(surfaces))).astype(float)
+    at_nG = indicators(np.repeat(np.arange(len(surfaces)), [len(s.rows) for s in surfaces]))
     W = np.column_stack([w**2, at_nG * w[:, None], at_nG])
     curvature, *slopes = (_losses(surfaces) @ np.linalg.pinv(W).T).T[: 1 + len(surfaces)]
     vertex = np.mean([-slope / (2 * curvature) for slope in slopes], axis=0)

@@ -17,6 +17,7 @@ import pandas as pd
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.regression import slope_weights
 from moelaws.studies.sparsity.derived.null import without_budget, without_sparsity
 from moelaws.studies.sparsity.derived.optima import SIZES
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
@@ -241,7 +242,7 @@ def _through(
     if len(inside) < least:
         return Slope(where, len(inside), note=_few(len(inside), what))
     x = np.array(list(inside))
-    weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+    weights = slope_weights(x)
     B = min(len(optimum.draws) for optimum in inside.values())
     values = np.array([optimum.value for optimum in inside.values()])
     draws = np.array([optimum.draws[:B] for optimum in inside.values()])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.transforms import ScaledTranslation, Transform
+from matplotlib.transforms import Transform, offset_copy
 
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
@@ -153,9 +153,8 @@ def _draw_optima(
 
 def _aside(panel: Panel, i: int, n: int) -> Transform:
     """Returns the transform by which the i-th of ``n`` budgets is drawn beside the others."""
-    aside = (i / max(n - 1, 1) - 0.5) * SPREAD / 72
-    place: Transform = panel.ax.transData
-    return place + ScaledTranslation(aside, 0, panel.sheet.figure.dpi_scale_trans)
+    aside = (i / max(n - 1, 1) - 0.5) * SPREAD
+    return offset_copy(panel.ax.transData, panel.sheet.figure, aside, units="points")
 
 
 def _optima_line(
