@@ -152,6 +152,13 @@ def test_a_split_that_keeps_nothing_says_so_and_the_others_go_on(table, split, c
     assert right["laws"][0]["law"] == "chinchilla:reduced"
 
 
+def test_a_split_that_keeps_nothing_chooses_no_law_for_a_later_one(table):
+    splits = {"holdout": "N > 1e12"}, {"holdout": "N > 3e8", "chosen_by": "s0"}
+    nothing, scored = contest(entry(*splits, laws=["clark.dense", "chinchilla"]), table)
+    assert not nothing["laws"]
+    assert len(scored["laws"]) == 2
+
+
 @pytest.mark.parametrize(
     ("split", "changed"),
     [

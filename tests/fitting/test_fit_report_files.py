@@ -38,7 +38,7 @@ def test_round_trip(split, tmp_path):
     write_fit(read_fit(path), again)
     assert again.read_bytes() == path.read_bytes()
     pd.testing.assert_frame_equal(read_draws(path), split.draws)
-    assert read_draws(draws_path(path)).columns.tolist()[:2] == ["C", "draw"]
+    assert read_draws(path).columns.tolist()[:2] == ["C", "draw"]
     assert set(path.parent.iterdir()) == {path, draws_path(path)}
 
 

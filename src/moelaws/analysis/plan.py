@@ -60,9 +60,10 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
     if (law := simulation.law) not in {entry.law for entry in fits}:
         name = "".join(c if c.isalnum() else "_" for c in law)
         fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
+    if sample is not None:
+        fits = [with_starts(entry, sample) for entry in fits]
     nothing = {"figures": (), "tables": (), "claims": ()}
-    possible = possible.model_copy(update={"fits": tuple(fits), **nothing})
-    return possible if sample is None else with_starts(possible, sample)
+    return possible.model_copy(update={"fits": tuple(fits), **nothing})
 
 
 def plan(

@@ -19,18 +19,11 @@ from moelaws.spec.study import Derived, Reader, Study
 from moelaws.tables.foreign import read_any
 
 
-def with_starts(study: Study, sample: int) -> Study:
-    """Returns the study with fits that run ``sample`` starts where a law's grid has more.
-
-    A fit keeps the number of starts that the study gives it.
-    """
-    fits = list(study.fits)
-    for i, entry in enumerate(fits):
-        starts = laws.fittable(entry.law).protocol.n_starts
-        if "sample" not in entry.protocol and starts > sample:
-            protocol = {**entry.protocol, "sample": sample}
-            fits[i] = entry.model_copy(update={"protocol": protocol})
-    return study.model_copy(update={"fits": tuple(fits)})
+def with_starts(entry: Fit, sample: int) -> Fit:
+    """Returns a fit that runs ``sample`` starts if its law's grid has more, unless it says so."""
+    starts = laws.fittable(entry.law).protocol.n_starts
+    protocol = {"sample": sample} if starts > sample else {}
+    return entry.model_copy(update={"protocol": protocol | entry.protocol})
 
 
 def remake(

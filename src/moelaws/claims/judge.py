@@ -1,9 +1,8 @@
 """The verdicts on a study's claims: each rule measures, and the claim's expectation decides."""
 
-from math import isfinite
-
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, clearance, verdict
+from moelaws.files.atomic import finite
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Claim, Study
 
@@ -38,16 +37,11 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "figure": claim.figure,
         "verdict": decision,
         "measured": evidence.measured,
-        "value": _finite(evidence.value),
-        "low": _finite(evidence.low),
-        "high": _finite(evidence.high),
+        "value": finite(evidence.value),
+        "low": finite(evidence.low),
+        "high": finite(evidence.high),
         "unit": evidence.unit,
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
         "null": " ".join(says.get(claim.null_model, "").split()),
-        "clearance": _finite(clear),
+        "clearance": finite(clear),
     }
-
-
-def _finite(number: float | None) -> float | None:
-    """Returns the number, or None if it is missing, since JSON has no NaN."""
-    return None if number is None or not isfinite(number) else float(number)

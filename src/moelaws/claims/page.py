@@ -184,15 +184,16 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
         "|-|-|-|-:|-|-|",
     ]
     for each in contests:
-        for split in each["splits"]:
-            lines.append(_advice(each, split, _beforehand(each, split)))
+        lines += [_advice(each, split) for split in each["splits"]]
     for each in contests:
-        runs = basis(each["source"], each["runs"])
+        runs, entry = basis(each["source"], each["runs"]), Contest.model_validate(each["entry"])
         lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
-        lines += [f"{each['title']}. {runs}", "", _fitted(each)]
+        lines += [f"{each['title']}. {runs}", "", _fitted(entry, each["seed"])]
         for split in each["splits"]:
-            lines += ["", *_split_section(split, Contest.model_validate(each["entry"]))]
-            lines += _said_beforehand(split, _beforehand(each, split))
+            lines += ["", *_split_section(split, entry)]
+            for how, law in _beforehand(each, split).items():
+                r2 = "" if law["r2"] is None else f" and R2 {law['r2']:.3f}"
+                lines += ["", f"`{law['law']}`, {how}, has the error {law['rmse']:.4f}{r2}."]
         known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
         lines += ["", "The laws as fitted:", "", *map(_equation, known.values())]
     return "\n".join(lines) + "\n"
@@ -210,20 +211,11 @@ def _beforehand(each: ContestScores, split: SplitScores) -> dict[str, LawScore]:
     return {how: by_ref[ref] for how, ref in refs.items() if ref in by_ref}
 
 
-def _said_beforehand(split: SplitScores, beforehand: dict[str, LawScore]) -> list[str]:
-    """Returns a paragraph on each law that was chosen without the judged runs."""
-    lines = []
-    for how, law in beforehand.items():
-        r2 = "" if law["r2"] is None else f" and R2 {law['r2']:.3f}"
-        lines += ["", f"`{law['law']}`, {how}, has the error {law['rmse']:.4f}{r2}."]
-    return lines
-
-
-def _advice(each: ContestScores, split: SplitScores, beforehand: dict[str, LawScore]) -> str:
+def _advice(each: ContestScores, split: SplitScores) -> str:
     runs = f"[{each['study']}](#{each['study']}-{each['contest'].replace('_', '-')})"
     if not split["laws"]:
         return f"| {split['use']} | {runs} | no law could be judged | | | |"
-    best, *others = split["laws"]
+    (best, *others), beforehand = split["laws"], _beforehand(each, split).values()
     rivals = [f"`{law['law']}`" for law in others if not law.get("told_apart", False)]
     cells = (
         split["use"],
@@ -231,14 +223,13 @@ def _advice(each: ContestScores, split: SplitScores, beforehand: dict[str, LawSc
         f"`{best['law']}`",
         f"{best['rmse']:.4f} {_ends(best.get('rmse_interval'))}".strip(),
         ", ".join(rivals) or "none",
-        ", ".join(f"`{law['law']}` {law['rmse']:.4f}" for law in beforehand.values()) or "none",
+        ", ".join(f"`{law['law']}` {law['rmse']:.4f}" for law in beforehand) or "none",
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _fitted(each: ContestScores) -> str:
+def _fitted(entry: Contest, seed: int) -> str:
     """Returns sentences that say how the laws were fitted."""
-    entry = Contest.model_validate(each["entry"])
     stated = entry.protocol
     own = stated.get("objective")
     objective = f"the objective `{own}`" if own else "its own objective"
@@ -257,7 +248,7 @@ def _fitted(each: ContestScores) -> str:
     return (
         f"{rows}Each law was fitted by {objective}{threshold}, from {starts}. Its "
         f"intervals rest on {entry.bootstrap:,} refits to runs drawn anew{together} (seed "
-        f"{each['seed']}).{few}"
+        f"{seed}).{few}"
     )
 
 
@@ -320,6 +311,11 @@ def _excess(law: LawScore) -> str:
     return f"[{', '.join(texts)}]" if texts else ""
 
 
-def _ends(ends: Sequence[float | None] | None) -> str:
-    texts = ["infinite" if end is None else f"{end:.4f}" for end in ends or ()]
+def _ends(
+    ends: Sequence[float | None] | None,
+    form: str = ".4f",
+    infinite: Sequence[str] = ("infinite",) * 2,
+) -> str:
+    pairs = zip(ends or (), infinite, strict=False)
+    texts = [word if end is None else f"{end:{form}}" for end, word in pairs]
     return f"[{', '.join(texts)}]" if texts else ""

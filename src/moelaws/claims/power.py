@@ -59,7 +59,9 @@ def tried(
     Claims whose rules read what no law gives, such as expert loads, are left out. A table in which
     a rule cannot measure counts as one that cannot tell.
     """
-    runs, simulated = completed(table), with_starts(study.of_simulated(), SAMPLE)
+    runs, simulated = completed(table), study.of_simulated()
+    fits = tuple(with_starts(entry, SAMPLE) for entry in simulated.fits)
+    simulated = simulated.model_copy(update={"fits": fits})
     noise, noise_of = _noise(study, runs)
     truths = [*_truths(simulated, runs)]
     counts: dict[str, dict[str, Counts]] = {}
@@ -109,14 +111,11 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
 
 def _fitted(null: Null, runs: pd.DataFrame) -> dict[str, float]:
     """Returns the coefficients of the null's law, fitted to the runs."""
-    law = laws.fittable(null.law)
-    protocol = {"sample": SAMPLE} if law.protocol.n_starts > SAMPLE else {}
     mapping = DEFAULT_MAPPING | null.mapping
     units = dict.fromkeys(mapping, "1")  # a null may take a width for a size
-    given = {"mapping": mapping, "units": units, "protocol": protocol}
-    spec = Fit(name=null.name, law=law.ref, bootstrap=1, **given)
+    spec = Fit(name=null.name, law=null.law, mapping=mapping, units=units, bootstrap=1)
     with located(f"null {null.name}"):
-        return fit(law, runs, spec).parts[0].estimates()
+        return fit(laws.fittable(null.law), runs, with_starts(spec, SAMPLE)).parts[0].estimates()
 
 
 def _verdicts(

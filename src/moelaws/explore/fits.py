@@ -17,7 +17,7 @@ from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
 from moelaws.fitting.diagnostics import Residuals
 from moelaws.fitting.prediction import predict
-from moelaws.fitting.report import FitReport, GroupFit, draws_path, group_draws, read_fit
+from moelaws.fitting.report import FitReport, GroupFit, group_draws, read_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
 from moelaws.laws.base import AT_LEAST_1, FRACTION, SPARSITY, Array, FittableLaw, Mask, Variable
@@ -67,14 +67,11 @@ class LossFit:
 
         The interval is that of at most ``MAX_DRAWS`` draws, evenly chosen; NaN without any.
         """
-        draws = np.empty((0, len(self.law.names)))
-        if draws_path(self.path).is_file():
-            drawn = group_draws(self.path, self.report, group)
-            kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MAX_DRAWS)).round().astype(int)
-            draws = np.asarray(drawn[kept])
+        drawn = group_draws(self.path, self.report, group)
+        kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MAX_DRAWS)).round().astype(int)
         of_mean = replace(group, residuals=Residuals())  # no interval of a new observation is shown
         with np.errstate(all="ignore"):  # a fit that its rows hardly determine may overflow
-            at = predict(self.law, of_mean, draws, columns, self.report.level)
+            at = predict(self.law, of_mean, drawn[kept], columns, self.report.level)
         return at.value, at.low, at.high
 
 

@@ -145,11 +145,8 @@ def require_identifiable(law: FittableLaw, columns: Columns) -> None:
     else:
         what = ", ".join(f"{name} from {other}" for name, other in law.confounded(columns))
     if what:
-        why = (
-            f"all have {constants}"
-            if (constants := _constants(columns))
-            else "they vary too little"
-        )
+        constants = _constants(columns)
+        why = f"all have {constants}" if constants else "they vary too little"
         raise UserError(
             f"the {len(next(iter(columns.values())))} rows cannot tell {what} apart in "
             f"{law.ref}: {why}; add rows that vary"

@@ -10,12 +10,13 @@ from moelaws import laws
 from moelaws.fitting.compare import Fitted, fit_each, rank
 from moelaws.fitting.estimate import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.report import LawScore, SplitScores, Step
-from moelaws.fitting.variables import numbers, require_column
+from moelaws.fitting.variables import require_column
 from moelaws.laws.base import Array, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
 from moelaws.spec.rows import select
+from moelaws.tables.foreign import numbers
 from moelaws.tables.sweeps import best_trials, in_sweep
 
 MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for held-out ones
@@ -74,7 +75,8 @@ def contest(
             scores.append(_without_laws(split, dict.fromkeys(entry.laws, str(error))))
         else:
             seen[split.name] = np.any([one.fitted | one.held for one in kept], axis=0)
-            if split.chosen_by and any((seen[split.chosen_by] & one.held).any() for one in kept):
+            chosen_on = seen.get(split.chosen_by, np.zeros(len(table), dtype=bool))
+            if any((chosen_on & one.held).any() for one in kept):
                 raise UserError(
                     f"contest {entry.name}: the split {split.chosen_by} has rows that "
                     f"{split.name} judges, so that it cannot choose a law for them"
@@ -92,11 +94,7 @@ class _Rows:
 
     def __init__(self, entry: Contest, table: pd.DataFrame) -> None:
         self.table = table
-        self.columns = {
-            str(name): numbers(table, str(name), entry.name)
-            for name, column in table.items()
-            if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-        }
+        self.columns = numbers(table)
         self.used = np.broadcast_to(select(self.columns, entry.rows), len(table))
         if "status" in table.columns:
             self.used = self.used & (table["status"].astype(str) == "completed").to_numpy(bool)

@@ -30,7 +30,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Search(Checked):
+class Starts(Checked):
     """How many starts were run, survived pruning and reached the optimum."""
 
     run: int
@@ -39,13 +39,7 @@ class Search(Checked):
     sample: int  # starts that were never pruned; 0 where no start was
     sample_reached: int
     pruning_lost: bool  # whether the sample led to a lower optimum than the survivors
-
-
-@dataclass(frozen=True)
-class Starts(Search):
-    """A search among the ``grid`` starts of the protocol, or a sample of them."""
-
-    grid: int
+    grid: int  # starts of the protocol, of which all or a sample were run
 
 
 @dataclass(frozen=True)

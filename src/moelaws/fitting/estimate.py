@@ -1,6 +1,7 @@
 """The fit of one law to one group of rows: estimates, their intervals and how good the fit is."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,7 @@ from scipy.stats import t as student_t
 
 from moelaws.fitting import model_selection
 from moelaws.fitting.caveats import caveats, near_optima, require_identifiable, unidentified
-from moelaws.fitting.diagnostics import (
-    Diagnostics,
-    DrawCount,
-    Residuals,
-    Rollout,
-    Starts,
-    Subsamples,
-)  # fmt: skip
+from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Residuals, Rollout, Subsamples
 from moelaws.fitting.intervals import bootstrap, delta_method, open_ends, profile, student
 from moelaws.fitting.objective import huber, sigma_huber
 from moelaws.fitting.prediction import support_of
@@ -162,7 +156,7 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
     return {
         "condition_number": certificate.condition,
         "at_bounds": [n for n, held in zip(law.names, certificate.at_bound, strict=True) if held],
-        "starts": Starts(**vars(solution.search), grid=task.protocol.n_starts),
+        "starts": replace(solution.search, grid=task.protocol.n_starts),
         "near_equivalent": near_optima(law, ends, values, rows.columns),
     }
 

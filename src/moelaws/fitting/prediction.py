@@ -150,10 +150,7 @@ def product_range(law: Law, support: Support, powers: Mapping[str, float]) -> tu
         for v in law.variables
         if v.name in powers
     }
-    weights = [
-        powers.get(name, 0.0) * np.ptp(ends[name]) if name in ends else 0.0
-        for name in support.variables
-    ]
+    weights = [powers[n] * np.ptp(ends[n]) if n in ends else 0.0 for n in support.variables]
     inside = {"A_ub": support.normals, "b_ub": support.offsets} if support.normals else {}
     low, high = (sign * linprog(sign * np.array(weights), **inside, bounds=(0, 1)).fun
                  for sign in (1.0, -1.0))  # fmt: skip

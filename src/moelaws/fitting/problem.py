@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from moelaws.fitting.cores import batches, each
 from moelaws.fitting.descent import Certificate, certify, descend, polish
-from moelaws.fitting.diagnostics import Search
+from moelaws.fitting.diagnostics import Starts
 from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Model
@@ -138,7 +138,7 @@ class Optimum:
     phi: Array  # (P,) the optimum, in the objective's coordinates
     value: float  # the objective at it
     certificate: Certificate  # whether it is a stationary point
-    search: Search  # what became of the starts
+    search: Starts  # what became of the starts
     ends: Array  # (K, P) the optimum and ends far from it that are nearly as good; best first
     end_values: Array  # (K,) their objectives
 
@@ -191,13 +191,14 @@ def multistart(
     # In a long flat valley only the polish arrives, so a start that came as far as the best counts.
     furthest = max(float(np.nanmin(value_B)), float(values[0]))
     close = value_B <= furthest * (1 + REACHED) + 1e-15
-    search = Search(
+    search = Starts(
         run=total,
         survived=n,
         reached=int(close[:n].sum()),
         sample=len(sample),
         sample_reached=int(close[n:].sum()),
         pruning_lost=bool(len(sample)) and not close[:n].any(),
+        grid=total,
     )
     certificate = certify(objective, ends[0], bounds)
     return Optimum(ends[0], float(values[0]), certificate, search, ends, values)

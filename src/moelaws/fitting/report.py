@@ -244,42 +244,39 @@ def is_report(path: Path) -> bool:
 
 
 def read_draws(path: Path) -> pd.DataFrame:
-    """Returns the draws of the report at ``path``, or at their own path.
+    """Returns the draws of the report at ``path``: the split column, ``draw`` and parameters."""
+    from moelaws.files.parquet import read_parquet
 
-    The columns are the split column, ``draw`` and the parameters.
-    """
-    frame: pd.DataFrame = _draws_table(path).to_pandas()
+    if not draws_path(path).is_file():
+        raise UserError(f"{draws_path(path)}: no such file; the fit that writes it was not run")
+    frame: pd.DataFrame = read_parquet(draws_path(path)).to_pandas()
     return frame
 
 
 def group_draws(path: Path, report: FitReport, group: GroupFit) -> Array:
     """Returns the draws (B, P) of one ``group`` of the ``report`` at ``path``.
 
-    The parameters are in the group's order. No pandas is imported, so that an interval of one
-    prediction is quick. A UserError refuses the draws of another fit.
+    The parameters are in the group's order. There are none without the draws' file. No pandas is
+    imported, so that an interval of one prediction is quick. A UserError refuses the draws of
+    another fit.
     """
     import numpy as np
 
-    if draws_path(path).is_file() and seal.digest(draws_path(path)) != report.draws_digest:
+    from moelaws.files.parquet import read_parquet
+
+    if not draws_path(path).is_file():
+        return np.empty((0, len(group.params)))
+    if seal.digest(draws_path(path)) != report.draws_digest:
         raise UserError(
             f"{draws_path(path)} holds the draws of another fit than {path}; make the fit again"
         )
-    table = _draws_table(path)
+    table = read_parquet(draws_path(path))
     # Lists stand between Arrow and NumPy, since Arrow's own way imports pandas.
     drawn = np.array([table[name].to_pylist() for name in group.params]).T
     own = np.ones(len(drawn), dtype=bool)
     for column, value in group.where.items():
         own &= has_value(table[column].to_pylist(), value)
     return drawn[own]
-
-
-def _draws_table(path: Path) -> Any:
-    from moelaws.files.parquet import read_parquet
-
-    file = path if path.suffix == ".parquet" else draws_path(path)
-    if not file.is_file():
-        raise UserError(f"{file}: no such file; the fit that writes it was not run")
-    return read_parquet(file)
 
 
 class Score(TypedDict):

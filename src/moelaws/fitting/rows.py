@@ -160,12 +160,11 @@ class _Reader:
         """Refuses a run_id that two of the rows used have; rows without one are allowed."""
         if "run_id" not in self.table.columns:
             return
-        ids = self.table["run_id"]
-        known = ids[used].dropna()
-        repeated = known[known.duplicated()]
+        ids = self.table["run_id"].reset_index(drop=True)[used].dropna()
+        repeated = ids[ids.duplicated()]
         if len(repeated):
             run = repeated.iloc[0]
-            rows = np.flatnonzero(used & (ids == run).to_numpy(dtype=bool)) + 1
+            rows = ids.index[ids == run] + 1
             raise UserError(
                 f"rows {rows[0]} and {rows[1]}: column run_id is {run} in both; a table may hold "
                 "one row for each run"

@@ -191,13 +191,13 @@ def _of_candidate(minimax: Minimax, i: int) -> Recommendation:
 
 
 def _row(minimax: Minimax, name: str, plan: Plans, spent: float | None = None) -> Recommendation:
-    regrets, names = minimax.regrets(plan, spent), [law.name for law in minimax.laws]
+    regret = minimax.regrets(plan, spent)
     beyond = {law.name: plan.beyond(law.fitted_on) for law in minimax.laws}
     return Recommendation(
         name,
         plan,
-        dict(zip(names, regrets, strict=True)),
-        max(regrets[i].worst for i in minimax.counting),
+        regret,
+        max(regret[law].worst for law in minimax.counting),
         {law: distances for law, distances in beyond.items() if distances},
         minimax.limits.binding(plan),
     )

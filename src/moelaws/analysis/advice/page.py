@@ -15,6 +15,7 @@ from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
 from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import Model, MoE
+from moelaws.spec.words import short
 
 if TYPE_CHECKING:
     from moelaws.analysis.advice.speed import Speed  # it imports pandas, which is slow
@@ -81,8 +82,8 @@ def blocks(answer: Advice, speed: Speed | None, device: Device | None = None) ->
     if any(len(law.draws) for law in answer.laws):
         yield "In brackets: the 90 % interval over a fit's draws, whose upper end counts."
     names = [
-        law.name + ("" if i in answer.minimax.counting else " (does not count)")
-        for i, law in enumerate(answer.laws)
+        law.name + ("" if law.name in answer.minimax.counting else " (does not count)")
+        for law in answer.laws
     ]
     rows = [(row.name, *map(str, row.regret.values()), f"{row.worst:.3f}") for row in answer.rows]
     yield Table(("plan", *names, "worst"), rows)
@@ -199,7 +200,7 @@ def notes(answer: Advice) -> Iterator[str]:
         if any(limit.startswith("the search") for limit in row.at_limits):
             yield f"{row.name} has no best size at this budget: its plan is where the search ends."
     if len(answer.minimax.counting) == 1:
-        name = answer.laws[answer.minimax.counting[0]].name
+        (name,) = answer.minimax.counting
         yield f"Only {name} counts for the worst case, so the robust plan is its own."
     if any(law.coefficients == "published" for law in answer.laws):
         yield "Published coefficients have no intervals, so neither have their regrets."
@@ -354,8 +355,5 @@ def _number(value: float) -> str:
 
 
 def _count(value: float) -> str:
-    """Returns a number as people write it: 8.33B, 1.2T; small ones as they are."""
-    for unit, scale in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):
-        if value >= 0.9995 * scale:
-            return f"{value / scale:.3g}{unit}" if value < 999.5 * scale else f"{value:.3g}"
-    return f"{value:.3g}"
+    """Returns a number as people write it: 8.33B, 179K; small ones as they are."""
+    return short(value).replace("k", "K")

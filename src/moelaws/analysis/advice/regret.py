@@ -238,19 +238,20 @@ class Minimax:
         return tuple(truth.law for truth in self.truths)
 
     @property
-    def counting(self) -> list[int]:
-        """Returns the indices of laws that count as worst cases: determined ones, else all."""
-        determined = [i for i, law in enumerate(self.laws) if law.determined]
-        return determined or list(range(len(self.laws)))
+    def counting(self) -> list[str]:
+        """Returns the names of laws that count as worst cases: determined ones, else all."""
+        determined = [law.name for law in self.laws if law.determined]
+        return determined or [law.name for law in self.laws]
 
-    def regrets(self, plan: Plans, spent: float | None = None) -> list[Regret]:
-        """Returns one plan's regret under each law; ``spent`` is its cost, by default by sizes."""
+    def regrets(self, plan: Plans, spent: float | None = None) -> dict[str, Regret]:
+        """Returns one plan's regret by law; ``spent`` is its cost, by default by sizes."""
         spent = float(self.limits.cost(plan)) if spent is None else spent
-        return [truth.regret(plan, spent) for truth in self.truths]
+        return {truth.law.name: truth.regret(plan, spent) for truth in self.truths}
 
     def worst(self, plans: Plans) -> Array:
         """Returns the largest ``Truth.worst`` of the laws that count; NaN where one is NaN."""
-        return np.asarray(np.max([self.truths[i].worst(plans) for i in self.counting], axis=0))
+        worst = [truth.worst(plans) for truth in self.truths if truth.law.name in self.counting]
+        return np.asarray(np.max(worst, axis=0))
 
     def robust(self) -> Plans:
         return Space(self.limits).least(self.worst)

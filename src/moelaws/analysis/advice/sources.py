@@ -4,14 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from moelaws import laws
 from moelaws.analysis.advice.plans import COLUMNS
 from moelaws.analysis.advice.regret import CandidateLaw
 from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.prediction import product_range
-from moelaws.fitting.report import FitReport, draws_path, group_draws, read_fit
+from moelaws.fitting.report import FitReport, group_draws, read_fit
 from moelaws.laws.base import FittableLaw
 from moelaws.spec.advice import AdviceConfig, CandidateEntry
 from moelaws.spec.errors import UserError
@@ -94,10 +92,8 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     }
     if compute := _compute(law, fitted.support, mapping, factors):
         fitted_on["C"] = compute
-    draws = np.empty((0, 0))
-    if draws_path(path).is_file():
-        order = [list(fitted.params).index(name) for name in law.names]
-        draws = group_draws(path, report, fitted)[:, order]
+    order = [list(fitted.params).index(name) for name in law.names]
+    draws = group_draws(path, report, fitted)[:, order]
     candidate = CandidateLaw(
         path.stem,
         law,

@@ -94,15 +94,15 @@ def _sweep(minimax: Minimax, entry: SweepEntry, shapes: Mapping[float, Sizes]) -
     ]
     models = [model for model, _ in runs]
     plans = as_plans(models, [C / train_flops_per_token(model, "sparsity") for model, C in runs])
-    regrets = [_regret(truth, plans, entry.noise) for truth in minimax.truths]
+    regret = {truth.law.name: _regret(truth, plans, entry.noise) for truth in minimax.truths}
     return SmallSweep(
         name=", ".join(f"{C:.2g}" for C in shapes),
         budgets=tuple(shapes),
         shapes=shapes,
         runs=len(runs),
         flops=sum(C * len(sizes) * len(entry.sparsities) for C, sizes in shapes.items()),
-        regret={law.name: regret for law, regret in zip(minimax.laws, regrets, strict=True)},
-        worst=max(regrets[i] for i in minimax.counting),
+        regret=regret,
+        worst=max(regret[name] for name in minimax.counting),
     )
 
 
