@@ -8,6 +8,7 @@ import pytest
 
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
+from moelaws.workflow.code import of_explore, of_outlook
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
@@ -183,7 +184,7 @@ def test_the_outlook_asks_fits_of_trained_runs_to_laws_in_size_and_tokens(jobs, 
 
 
 def test_the_outlook_depends_on_its_laws_and_on_how_it_is_drawn(trained):
-    code = names(trained.outlook_code())
+    code = names(of_outlook(trained.advice))
     assert code >= {"laws/joint/loss.py", "studies/sparsity/laws/loss.py", "figures/advice.py"}
     assert "studies/leverage/laws/joint.py" in code  # it sets the granularity
     assert "studies/leverage/laws/curve.py" not in code
@@ -205,7 +206,9 @@ def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained
 
 def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
     laws = {"studies/sparsity/laws/isoflop.py", "studies/leverage/laws/loss.py"}
-    assert {"explore/page.py", "explore/page/index.html", *laws} <= names(trained.explore_code())
+    assert {"explore/page.py", "explore/page/index.html", *laws} <= names(
+        of_explore(trained.studies.values(), trained.advice)
+    )
     shown = set(trained.explored())
     assert {*trained.tables(), *trained.fits(), *trained.figures(), *trained.verdicts()} <= shown
     assert trained.folder.derived("leverage", "losses") in shown  # a law is fitted to it

@@ -7,7 +7,7 @@ rule judge:
         fits=lambda w: JOBS.fits_read(w.study, JOBS.studies[w.study].claims),
         derived=lambda w: JOBS.derived_read(w.study, JOBS.studies[w.study].claims),
         code=lambda w: JOBS.code("claims", w.study),
-        spec=lambda w: JOBS.entries_spec("claims", w.study),
+        spec=lambda w: JOBS.entry_spec("claims", w.study),
     output:
         FOLDER.verdicts("{study}"),
     log:
@@ -26,7 +26,7 @@ rule judge:
 rule power:
     input:
         table=lambda w: JOBS.folder.table(w.study),
-        code=lambda w: JOBS.power_code(w.study),
+        code=lambda w: relative(of_power(JOBS.studies[w.study])),
         spec=lambda w: JOBS.power_spec(w.study),
     output:
         FOLDER.power("{study}"),

@@ -8,7 +8,13 @@ from snakemake.exceptions import WorkflowError
 
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
-from moelaws.workflow.code import of_speed
+from moelaws.workflow.code import (
+    of_explore,
+    of_outlook,
+    of_power,
+    of_speed,
+    of_study,
+)
 from moelaws.workflow.jobs import Jobs, relative
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings

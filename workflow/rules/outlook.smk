@@ -7,7 +7,7 @@ rule outlook:
         draws=[path.with_suffix(".bootstrap.parquet") for path in JOBS.advising_fits()],
         tables=JOBS.advising_tables(),
         advice="config/advice.yaml",
-        code=JOBS.outlook_code(),
+        code=relative(of_outlook(JOBS.advice) if JOBS.advice else ()),
         spec=lambda w: JOBS.page_spec("outlook", JOBS.advising_fits()),
     output:
         page=report(FOLDER.outlook, category="advice"),

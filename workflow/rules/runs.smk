@@ -6,7 +6,7 @@
 # within seconds and not after the last training.
 rule check:
     input:
-        code=lambda w: JOBS.study_code(w.study),
+        code=lambda w: relative(of_study(JOBS.studies[w.study])),
     output:
         touch(FOLDER.imported("{study}")),
     log:

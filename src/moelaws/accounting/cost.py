@@ -132,15 +132,12 @@ def placed(
     max_devices = min(max_devices, config.groups)
     powers = (2**i for i in range(max_devices.bit_length()))
     equal = (n for n in range(1, min(E, max_devices) + 1) if E % n == 0)
-    nearest: Cost | None = None
+    tried: list[Cost] = []
     for number in chain(powers, equal, [max_devices]):
-        cost = estimate(config, device, number)
-        if cost.device_bytes <= device.own_memory:
-            return cost
-        if nearest is None or cost.device_bytes < nearest.device_bytes:
-            nearest = cost
-    assert nearest is not None, "a batch has a balance group"
-    return nearest
+        tried.append(estimate(config, device, number))
+        if tried[-1].device_bytes <= device.own_memory:
+            return tried[-1]
+    return min(tried, key=lambda cost: cost.device_bytes)
 
 
 def state_bytes(config: RunConfig, devices: int = 1) -> float:

@@ -4,7 +4,7 @@ They need no pandas. The footer holds the seal and, as JSON, what the file was m
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,7 @@ def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None
 
 def read_parquet(path: Path) -> pa.Table:
     """Returns the table at ``path``."""
-    try:
-        return pq.ParquetFile(pa.BufferReader(seal.read(path))).read()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such table; run the workflow first") from None
-    except UNREADABLE as error:
-        raise unreadable(path, error) from None
+    return _opened(path, lambda file: pq.ParquetFile(file).read())
 
 
 def read_origin(path: Path) -> dict[str, Any]:
@@ -51,16 +46,21 @@ def read_origin(path: Path) -> dict[str, Any]:
 
     For an imported table, ``imported`` describes the source file.
     """
-    try:
-        words = pq.read_metadata(pa.BufferReader(seal.read(path))).metadata or {}
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such table; run the workflow first") from None
-    except UNREADABLE as error:
-        raise unreadable(path, error) from None
+    words = _opened(path, pq.read_metadata).metadata or {}
     origin: dict[str, Any] = parse_json(words.get(_ORIGIN.encode(), "{}"), path)
     if foreign := words.get(_IMPORTED.encode()):
         origin["imported"] = parse_json(foreign, path)
     return origin
+
+
+def _opened(path: Path, read: Callable[[pa.BufferReader], Any]) -> Any:
+    """Returns what ``read`` makes of the file at ``path``, which must match its seal."""
+    try:
+        return read(pa.BufferReader(seal.read(path)))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such table; run the workflow first") from None
+    except UNREADABLE as error:
+        raise unreadable(path, error) from None
 
 
 def unreadable(path: Path, error: Exception) -> UserError:

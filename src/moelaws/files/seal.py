@@ -39,11 +39,6 @@ def apply(path: Path) -> str:
     return sha
 
 
-def is_kept(data: bytes) -> bool:
-    """Returns whether a file's content has a seal and matches it."""
-    return _inspect(data)[0] == "whole"
-
-
 def digest(path: Path) -> str:
     """Returns the SHA-256 of a file with its seal's digits counted as zeros.
 

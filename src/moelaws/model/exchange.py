@@ -8,15 +8,13 @@ H experts here.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from moelaws.model.backends import ExpertsFunction
-from moelaws.model.grouped import sort_by_expert
+from moelaws.model.grouped import mapped, sort_by_expert
 
 
 class Exchange:
@@ -56,23 +54,11 @@ def moved(rows_XD: Tensor, sent: list[int], received: list[int]) -> Tensor:
 
     ``sent`` and ``received`` hold how many rows go to, and come from, each process.
     """
-    out_XD: Tensor = _Moved.apply(rows_XD, sent, received)  # type: ignore[no-untyped-call]
-    return out_XD
-
-
-class _Moved(torch.autograd.Function):
-    """Exchanges rows; the backward pass exchanges the gradients the other way."""
-
-    @staticmethod
-    def forward(ctx: Any, rows_XD: Tensor, sent: list[int], received: list[int]) -> Tensor:
-        ctx.splits = sent, received
-        return _exchanged(rows_XD, sent, received)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_XD: Tensor) -> tuple[Tensor, None, None]:
-        sent, received = ctx.splits
-        return _exchanged(grad_XD, received, sent), None, None
+    return mapped(
+        rows_XD,
+        lambda rows_XD: _exchanged(rows_XD, sent, received),
+        lambda gradient_XD: _exchanged(gradient_XD, received, sent),  # the other way
+    )
 
 
 def _exchanged(rows_XD: Tensor, sent: list[int], received: list[int]) -> Tensor:

@@ -7,12 +7,15 @@ Shapes: T tokens, K experts a token, X = T K assignments (in the order of tokens
 expert), D model width, E experts, F expert width, M = 2 F.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+Map = Callable[[Tensor], Tensor]
 
 
 class Order(NamedTuple):
@@ -122,49 +125,24 @@ def grouped_experts(
     return y_TD[:, :D] if d else y_TD
 
 
-class Dispatch(torch.autograd.Function):
-    """Rows (X, D) of the assignments' tokens; the gradient is a gather and a sum."""
+class _Mapped(torch.autograd.Function):
+    """A linear map of rows whose gradient is given as a map of its own."""
 
     @staticmethod
-    def forward(ctx: Any, x_TD: Tensor, tokens_X: Tensor, places_TK: Tensor) -> Tensor:
-        ctx.save_for_backward(places_TK)
-        return x_TD.index_select(0, tokens_X)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy_XD: Tensor) -> tuple[Tensor | None, ...]:
-        return sum_of_rows(dy_XD, *ctx.saved_tensors), None, None
-
-
-class Combine(torch.autograd.Function):
-    """Each token's sum (T, D) of its K rows, the transpose of ``Dispatch``."""
-
-    @staticmethod
-    def forward(ctx: Any, y_XD: Tensor, tokens_X: Tensor, places_TK: Tensor) -> Tensor:
-        ctx.save_for_backward(tokens_X)
-        return sum_of_rows(y_XD, places_TK)
+    def forward(ctx: Any, rows: Tensor, there: Map, back: Map) -> Tensor:
+        ctx.back = back
+        return there(rows)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dy_TD: Tensor) -> tuple[Tensor | None, ...]:
-        return dy_TD.index_select(0, *ctx.saved_tensors), None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.back(gradient), None, None
 
 
-class Bias(torch.autograd.Function):
-    """Rows (X, F) of the experts' biases; the gradient sums each expert's run of rows in order."""
-
-    @staticmethod
-    def forward(ctx: Any, b_EF: Tensor, experts_X: Tensor, ends_E: Tensor) -> Tensor:
-        ctx.save_for_backward(ends_E)
-        return b_EF.index_select(0, experts_X)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy_XF: Tensor) -> tuple[Tensor | None, ...]:
-        (ends_E,) = ctx.saved_tensors
-        bounds = F.pad(ends_E.long(), (1, 0))
-        db_EF = torch.segment_reduce(dy_XF.float(), "sum", offsets=bounds, initial=0)
-        return db_EF.to(dy_XF.dtype), None, None
+def mapped(rows: Tensor, there: Map, back: Map) -> Tensor:
+    """Returns ``there(rows)``, whose gradient ``back`` maps to that of ``rows``."""
+    out: Tensor = _Mapped.apply(rows, there, back)  # type: ignore[no-untyped-call]
+    return out
 
 
 def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: Tensor) -> Tensor:
@@ -183,16 +161,26 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
         )
         w_in_EDF, w_out_EFD = F.pad(w_in_EDF, (0, f, 0, d)), F.pad(w_out_EFD, (0, d, 0, f))
     order = sort_by_expert(experts_TK, E)
-    tokens_X, places_TK, ends_E = order.tokens_X, order.places_TK, order.ends_E
+    bounds = F.pad(order.ends_E.long(), (1, 0))
 
-    def bias_rows(b_EN: Tensor) -> Tensor:
-        rows: Tensor = Bias.apply(b_EN, order.experts_X, ends_E)  # type: ignore[no-untyped-call]
-        return rows
+    def of_tokens(x_TD: Tensor) -> Tensor:
+        return x_TD.index_select(0, order.tokens_X)
 
-    x_XD: Tensor = Dispatch.apply(x_TD, tokens_X, places_TK)  # type: ignore[no-untyped-call]
-    a_XF = F.gelu(F.grouped_mm(x_XD, w_in_EDF, offs=ends_E) + bias_rows(b_in_EF))
-    y_XD = F.grouped_mm(a_XF, w_out_EFD, offs=ends_E) + bias_rows(b_out_ED)
+    def sum_of_token(rows_XD: Tensor) -> Tensor:
+        return sum_of_rows(rows_XD, order.places_TK)
+
+    def of_experts(b_EN: Tensor) -> Tensor:
+        return b_EN.index_select(0, order.experts_X)
+
+    def sum_of_expert(rows_XN: Tensor) -> Tensor:  # of its run of rows, in order
+        sums_EN = torch.segment_reduce(rows_XN.float(), "sum", offsets=bounds, initial=0)
+        return sums_EN.to(rows_XN.dtype)
+
+    # The gradients of gathers are gathers and sums, not scatters.
+    x_XD = mapped(x_TD, of_tokens, sum_of_token)
+    b_in_XF, b_out_XD = (mapped(b, of_experts, sum_of_expert) for b in (b_in_EF, b_out_ED))
+    a_XF = F.gelu(F.grouped_mm(x_XD, w_in_EDF, offs=order.ends_E) + b_in_XF)
+    y_XD = F.grouped_mm(a_XF, w_out_EFD, offs=order.ends_E) + b_out_XD
     gates_X = gates_TK.reshape(-1).index_select(0, order.order_X)
     y_XD = y_XD * gates_X.to(y_XD.dtype)[:, None]
-    y_TD: Tensor = Combine.apply(y_XD, tokens_X, places_TK)  # type: ignore[no-untyped-call]
-    return y_TD[:, :D]
+    return mapped(y_XD, sum_of_token, of_tokens)[:, :D]

@@ -4,6 +4,7 @@ import os
 import platform
 import socket
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -46,26 +47,17 @@ def _git() -> dict[str, Any]:
     """Returns the commit and dirty flag of the checkout that the package is imported from."""
 
     def git(*words: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(PACKAGE), *words],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        ).stdout.strip()
+        command = ["git", "-C", str(PACKAGE), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
 
-    try:
+    with suppress(OSError, subprocess.SubprocessError):
+        top = Path(git("rev-parse", "--show-toplevel"))
         # A package installed into someone else's checkout has no commit of its own.
-        if Path(git("rev-parse", "--show-toplevel")) not in PACKAGE.parents or not git(
-            "ls-files", "--", "__init__.py"
-        ):
-            return {"commit": None, "dirty": None}
-        return {
-            "commit": git("rev-parse", "HEAD"),
-            "dirty": bool(git("status", "--porcelain", "--untracked-files=no", "--", ".")),
-        }
-    except (OSError, subprocess.SubprocessError):
-        return {"commit": None, "dirty": None}
+        if top in PACKAGE.parents and git("ls-files", "--", "__init__.py"):
+            changes = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+            return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changes)}
+    return {"commit": None, "dirty": None}
 
 
 @cache
@@ -78,10 +70,8 @@ def _version(package: str) -> str | None:
 
 @cache
 def _cpu() -> str:
-    try:
+    with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass
     return platform.processor()

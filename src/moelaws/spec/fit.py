@@ -60,9 +60,8 @@ class Fit(Entry):
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
     weights: str = ""  # a column with the standard error of the response, in the response's unit
     bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
-    resample_by: str = (
-        ""  # a column whose values are the bootstrap's blocks, or ROWS; the table's own
-    )
+    # A column whose values are the bootstrap's blocks, or ROWS; empty: the table's own
+    resample_by: str = ""
     intervals: Literal["auto", "bootstrap"] = "auto"
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled

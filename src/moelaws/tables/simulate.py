@@ -14,7 +14,7 @@ from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.laws.mapping import sources
-from moelaws.laws.vocabulary import VOCABULARY
+from moelaws.laws.vocabulary import VOCABULARY, derive
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Simulation as SimulationEntry
@@ -204,11 +204,8 @@ def _variables(
             )
     given = sources(law, mapping, [*(name for name in grid if name != response), response])
     values = {n: grid[column] for n, column in given.columns.items() if n != response}
-    origins = dict(given.columns)
-    for step in given.derivations:
-        with np.errstate(all="ignore"):  # checked below
-            values[step.result] = np.asarray(step.function(*(values[n] for n in step.needs)))
-        origins[step.result] = step.text
+    derived, texts = derive(values, [step.result for step in given.derivations], law.derivations)
+    values, origins = values | derived, {**given.columns, **texts}
     for name in values:
         variable = given.variables[name]
         if (wrong := ~variable.domain.holds(values[name])).any():

@@ -69,12 +69,10 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
             attempts.fail()
             raise Lacked from error
         sequences = trainer.micro_batch if trainer else plan.config.smallest_micro_batch
-        status, message = (
-            "out_of_memory",
-            (
-                f"on {provenance['device']}, with {sequences} sequences at a time; a smaller "
-                f"balance_group, context or model takes less ({str(error).partition(chr(10))[0]})"
-            ),
+        status = "out_of_memory"
+        message = (
+            f"on {provenance['device']}, with {sequences} sequences at a time; a smaller "
+            f"balance_group, context or model takes less ({str(error).partition(chr(10))[0]})"
         )
     attempts.end()
     history, expert_load = History(), ExpertLoad(plan.config.steps, 0)

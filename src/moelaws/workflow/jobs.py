@@ -296,22 +296,6 @@ class Jobs:
         """Returns the source files behind one entry of a study, all of a kind, or its ``runs``."""
         return relative(code.of_entry(self.studies[study], kind, name, self.simulated))
 
-    def study_code(self, study: str) -> list[str]:
-        """Returns the source files behind all entries of a study."""
-        return relative(code.of_study(self.studies[study]))
-
-    def power_code(self, study: str) -> list[str]:
-        """Returns the source files behind the trials of a study's rules."""
-        return relative(code.of_power(self.studies[study]))
-
-    def outlook_code(self) -> list[str]:
-        """Returns the source files behind the outlook."""
-        return relative(code.of_outlook(self.advice)) if self.advice else []
-
-    def explore_code(self) -> list[str]:
-        """Returns the source files behind the page of the tier."""
-        return relative(code.of_explore(self.studies.values(), self.advice))
-
     # ---- specifications: files with what the configuration asks for
 
     def spec(self, text: str, kind: str, *names: str) -> Path:
@@ -325,14 +309,11 @@ class Jobs:
             write_text(path, text)
         return path
 
-    def entry_spec(self, kind: str, study: str, name: str) -> Path:
-        """Returns the file with one entry of a study."""
-        return self.spec(self.entry(kind, study, name).canonical_json() + "\n", kind, study, name)
-
-    def entries_spec(self, kind: str, study: str) -> Path:
-        """Returns the file with all entries of a kind of a study."""
-        entries = [entry.canonical_json() for entry in getattr(self.studies[study], kind)]
-        return self.spec("\n".join(entries) + "\n", kind, study)
+    def entry_spec(self, kind: str, study: str, *name: str) -> Path:
+        """Returns the file with one entry of a study or, without a name, all of a kind."""
+        entries = [self.entry(kind, study, n) for n in name] or getattr(self.studies[study], kind)
+        text = "\n".join(entry.canonical_json() for entry in entries)
+        return self.spec(text + "\n", kind, study, *name)
 
     def power_spec(self, study: str) -> Path:
         """Returns the file with what the trials of a study's rules depend on."""

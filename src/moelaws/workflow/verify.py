@@ -37,9 +37,8 @@ class Verification:
     """The tree, and what the project asks for."""
 
     results: Results
-    studies: Mapping[
-        str, Study
-    ]  # all known ones by key; a file of none of their entries is orphaned
+    # All known ones by key; a file of none of their entries is orphaned
+    studies: Mapping[str, Study]
     expected_runs: frozenset[str] | None = None  # by their grids; None if that is unknown
     advice: AdviceConfig | None = None  # the laws for an outlook; None for a project without any
 
