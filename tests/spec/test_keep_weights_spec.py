@@ -4,8 +4,9 @@ import pytest
 
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.kept_weights import KeptWeights
 from moelaws.spec.project import load_study
-from moelaws.spec.study import KeptWeights, Study
+from moelaws.spec.study import Study
 from moelaws.workflow.check import check_study
 from repository import REPOSITORY
 

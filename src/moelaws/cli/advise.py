@@ -18,7 +18,7 @@ from moelaws.files.atomic import write_text
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.project import study_names
-from moelaws.spec.study import TIERS
+from moelaws.spec.tier import TIERS
 
 
 @click.command(name="advise", cls=JsonCommand)

@@ -16,7 +16,7 @@ from moelaws.grids.timings import learned
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, chosen_studies
-from moelaws.spec.study import CPU_TIERS
+from moelaws.spec.tier import CPU_TIERS
 from moelaws.spec.words import counted
 from moelaws.tables.describe import describe, kept_runs
 

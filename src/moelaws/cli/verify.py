@@ -13,7 +13,8 @@ from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
-from moelaws.spec.study import TIERS, Study
+from moelaws.spec.study import Study
+from moelaws.spec.tier import TIERS
 from moelaws.workflow.verify import STATES, Verification
 
 SHOWN = 8  # lines for each state

@@ -8,7 +8,7 @@ from pydantic import Field
 from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Size, Whole, parse
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.grid import Derivations, Settings
-from moelaws.spec.study import Tier
+from moelaws.spec.tier import Tier
 
 ADVICE = Path("config/advice.yaml")
 

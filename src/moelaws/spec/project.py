@@ -13,7 +13,8 @@ from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.references import join
-from moelaws.spec.study import Study, Tier
+from moelaws.spec.study import Study
+from moelaws.spec.tier import Tier
 from moelaws.spec.validation import must_be
 
 CONFIG = Path("config/config.yaml")

@@ -6,18 +6,18 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeGuard, get_args
+from typing import Annotated, Any, Literal, TypeGuard
 
-from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from moelaws.spec.base import Frozen, NonNegative, Positive, Real, Whole, text_like
+from moelaws.spec.base import Frozen, NonNegative, Real, Whole, text_like
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
+from moelaws.spec.kept_weights import KeptWeights, rows_alone
 from moelaws.spec.references import STUDIES, folder
-from moelaws.spec.rows import RowExpression
-from moelaws.spec.validation import must_be
+from moelaws.spec.tier import TIERS, Tier, Tiers
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
@@ -34,11 +34,6 @@ Shipped = Annotated[
         "the path of a file below the study's package, such as data/runs.parquet",
     ),
 ]
-Tier = Literal["demo", "workstation", "gpu", "paper"]
-TIERS: tuple[Tier, ...] = get_args(Tier)
-# Some tiers, or true for all
-Tiers = Annotated[tuple[Tier, ...], BeforeValidator(lambda v: TIERS if v is True else v or ())]
-CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores, the others for GPUs
 # A study's key -> what one of its entries is called
 KINDS = {
     "fits": "fit",
@@ -141,34 +136,6 @@ class ImportedTable(Frozen):
     called: str = "imported runs"  # what figures and verdicts call the runs, as "published runs"
 
 
-class KeptWeights(Frozen):
-    """Which runs of a study keep their weights: at the end, and at steps on the way."""
-
-    # Selects the runs by columns that are known before training, such as ``C >= 1e11``
-    rows: RowExpression = ""
-    sweep: Name | Literal[""] = ""  # a sweep of the grid, to whose runs this is limited
-    # Steps on the way: whole numbers, or fractions of a run's steps, such as 0.25
-    steps: tuple[Positive, ...] = ()
-    tiers: tuple[Tier, ...] = TIERS  # the tiers at which weights are kept; all by default
-
-    @field_validator("steps")
-    @classmethod
-    def _are_steps_or_fractions(cls, steps: tuple[float, ...]) -> tuple[float, ...]:
-        for step in steps:
-            if step >= 1 and not step.is_integer():
-                raise must_be("a whole number of steps, or a fraction of all steps below 1")
-        return steps
-
-    def keeps_any(self, tier: str) -> bool:
-        """Returns whether it selects any runs of ``tier``."""
-        return bool(self.rows.strip() or self.sweep) and tier in self.tiers
-
-    def steps_of(self, total: int) -> tuple[int, ...]:
-        """Returns the steps on the way at which a run of ``total`` steps keeps weights, sorted."""
-        steps = {round(step * total) if step < 1 else int(step) for step in self.steps}
-        return tuple(sorted(step for step in steps if 0 < step < total))
-
-
 def _by_name(value: object) -> object:
     """Names the texts of a list: words and globs as they are written, data sets by their name."""
     if not isinstance(value, list | tuple):
@@ -177,10 +144,6 @@ def _by_name(value: object) -> object:
     if len(named) < len(value):
         raise ValueError("a text is there twice; give each a name of its own, as in NAME: TEXT")
     return named
-
-
-def _rows_alone(value: object) -> object:
-    return {"rows": value} if isinstance(value, str) else value
 
 
 class Study(Frozen):
@@ -194,7 +157,7 @@ class Study(Frozen):
     # Name -> a text, in place of the project's one: the grids' sweeps are made on each of them
     corpora: Annotated[dict[str, CorpusSetting], BeforeValidator(_by_name)] = {}
     imported: ImportedTable | None = None  # published runs, in place of grids
-    keep_weights: Annotated[KeptWeights, BeforeValidator(_rows_alone)] = KeptWeights()
+    keep_weights: Annotated[KeptWeights, BeforeValidator(rows_alone)] = KeptWeights()
     simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
     contests: tuple[Contest, ...] = ()

@@ -26,7 +26,8 @@ from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
-from moelaws.spec.study import Reader, Study, Tier, reads_speed, reads_weights, sweep_of
+from moelaws.spec.study import Reader, Study, reads_speed, reads_weights, sweep_of
+from moelaws.spec.tier import Tier
 from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_sources, is_file
 from moelaws.workflow import code
