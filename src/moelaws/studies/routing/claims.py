@@ -98,10 +98,10 @@ def stops_helping(inputs: Inputs) -> Evidence:
     for (router, row), (low, high) in zip(rows.iterrows(), ends, strict=True):
         holds = "holds" if low <= row["stated"] <= high else "leaves out"
         texts.append(
-            f"{router} {10 ** row['log10_N']:.2g} [{10**low:.2g}, {10**high:.2g}], which {holds} "
+            f"{router} {_size(row['log10_N'])} [{_size(low)}, {_size(high)}], which {holds} "
             f"the stated {10 ** row['stated']:.3g} (by independent residuals "
-            f"[{10 ** row['low']:.2g}, {10 ** row['high']:.2g}]; by the printed coefficients "
-            f"{10 ** row['printed']:.2g})"
+            f"[{_size(row['low'])}, {_size(row['high'])}]; by the printed coefficients "
+            f"{_size(row['printed'])})"
         )
     least = int(np.argmin(rows["log10_N"]))
     return Evidence(
@@ -111,6 +111,11 @@ def stops_helping(inputs: Inputs) -> Evidence:
         "log10(parameters)",
         decides=ends,
     )
+
+
+def _size(log10_N: float) -> str:
+    """Returns a size as text; inf where it is beyond any float, as c close to 0 gives."""
+    return f"{10**log10_N if not log10_N > 308 else math.inf:.2g}"
 
 
 def _of_routers(

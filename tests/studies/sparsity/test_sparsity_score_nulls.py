@@ -1,0 +1,71 @@
+"""What the claims on scores at equal loss say of scores without the effect.
+
+The runs are those of docs/evidence/scores.parquet, with their losses and sparsities. Scores follow
+the regression of the real ones, with a shift by sparsity of our choice. Their noise is the
+residuals of that regression, times a normal number for each run, or for each width.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws.claims.base import Verdict, verdict
+from moelaws.spec.project import load_study
+from moelaws.studies.sparsity.claims import READING, equal_at_equal_loss
+from moelaws.studies.sparsity.derived import scores
+from repository import REPOSITORY
+
+STUDY = load_study("sparsity", REPOSITORY)
+CLAIMS = {claim.name: claim for claim in STUDY.claims}
+EQUAL, READ_WORSE = "sparsity_changes_no_score_at_equal_loss", "sparser_models_read_worse"
+SCORES = pd.read_parquet(REPOSITORY / "docs/evidence/scores.parquet").query("by == 'group'")
+MARGIN = CLAIMS[EQUAL].expect.below
+TABLES = pytest.mark.parametrize("tables", [10, pytest.param(100, marks=pytest.mark.slow)])
+
+
+def scored(rows, equivalent, rng, by):
+    """Bits per byte of a group's ``rows``; the residuals times a normal number for each ``by``."""
+    design, regression = scores.regress(rows, "bits_per_byte")
+    coefficients = regression.coefficients.copy()
+    X = design.matrix(rows["L"].to_numpy(), rows["S"].to_numpy())
+    residuals = rows["bits_per_byte"] - X @ coefficients
+    coefficients[3] = equivalent * coefficients[1] / design.half / design.v_range
+    factor = {value: rng.standard_normal() for value in sorted(rows[by].unique())}
+    return rows.assign(bits_per_byte=X @ coefficients + residuals * rows[by].map(factor))
+
+
+def supported(claim, equivalent_of_group, tables, by):
+    """How many of the ``tables`` support the claim."""
+    count = 0
+    for seed in range(tables):
+        rng = np.random.default_rng(seed)
+        drawn = []
+        for group, equivalent in equivalent_of_group.items():
+            source = "continuation" if group == READING else group
+            rows = SCORES[SCORES["skill"] == source].assign(skill=group, group=group)
+            drawn.append(scored(rows, equivalent, rng, by))
+        downstream = SimpleNamespace(derived={"downstream": pd.concat(drawn)}.get)
+        relation = {"relation": pd.DataFrame(scores.relation(downstream))}
+        inputs, entry = SimpleNamespace(derived=relation.get), CLAIMS[claim]
+        evidence = equal_at_equal_loss(inputs, **entry.arguments)
+        decision = verdict(evidence.intervals, entry.expect.above, entry.expect.below)
+        count += decision == Verdict.SUPPORTED
+    return count
+
+
+@TABLES
+@pytest.mark.parametrize("by", ["run_id", "d_model"])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_group_off_by_the_margin_is_seldom_called_equal(sign, by, tables):
+    for off in ("continuation", "syntax"):
+        shifts = {"continuation": 0.0, "syntax": 0.0, off: sign * MARGIN}
+        assert supported(EQUAL, shifts, tables, by) <= max(1, tables / 10), off
+
+
+@TABLES
+@pytest.mark.parametrize("by", ["run_id", "d_model"])
+def test_reading_alike_is_seldom_called_worse(by, tables):
+    assert supported(READ_WORSE, {READING: 0.0}, tables, by) <= max(1, tables / 10)
+    assert supported(READ_WORSE, {READING: MARGIN}, tables, by) >= 0.9 * tables
