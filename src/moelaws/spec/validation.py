@@ -57,7 +57,8 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
         *above, last = error["loc"]
         return f"unknown key {key}{or_nearest(last, _fields(schema, above), 'allowed here')}"
     if kind.startswith("union_tag"):
-        key = ".".join(filter(None, [key, context["discriminator"].strip("'")]))
+        tag = context["discriminator"].strip("'")
+        key, value = ".".join(filter(None, [key, tag])), value.get(tag)
     if kind in ("missing", "union_tag_not_found"):
         return f"{key} is missing"
     if kind == "value_error":
@@ -72,7 +73,7 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
         text += " (YAML reads yes, no, on and off as true and false: quote such a text)"
     if error["loc"][-1:] == (KEY,):
         return f"{key}: the key {_shown(value)} must be {text}"
-    return f"{key or 'all of it'} is {_shown(context.get('tag', value))}; it must be {text}"
+    return f"{key or 'all of it'} is {_shown(value)}; it must be {text}"
 
 
 def _allowed(error: Any, schema: type[BaseModel]) -> str:
