@@ -127,6 +127,7 @@ def test_the_published_law_is_read_back_at_the_papers_grid(make_case):
         "sparser_is_better": SUPPORTED,
         "grows_with_compute": SUPPORTED,
         "best_granularity": SUPPORTED,
+        "eq_4_predicts_large_leverage": SUPPORTED,
     }
 
 

@@ -24,7 +24,7 @@ from repository import REPOSITORY
 
 RUNS = pd.read_parquet(REPOSITORY / "docs/evidence/sparsity.parquet")
 NOISE = 0.019  # nats, between seeds
-STUDY = load_study("sparsity", REPOSITORY)
+STUDY = load_study("sparsity", REPOSITORY).at_tier("workstation")
 TRENDS = [claim for claim in STUDY.claims if claim.derived == ("trends",)]
 ARITHMETIC = {
     "total_size_rises_with_sparsity", "sparsity_rises_with_size", "sparsity_falls_with_budget",
