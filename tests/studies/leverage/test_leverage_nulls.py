@@ -265,6 +265,8 @@ def test_leverage_that_does_not_grow_is_seldom_called_growing(tmp_path, growth, 
             "curve_dense": fitted(tmp_path, "curve_dense", frame),
             "curve_activation": fitted(tmp_path, "curve_activation", frame, split_by="E"),
         }
-        inputs = FittedInputs(frame=frame, fits=fits)
+        frame.to_parquet(tmp_path / "losses.parquet")
+        losses = {"losses": tmp_path / "losses.parquet"}
+        inputs = FittedInputs(frame=frame, fits=fits, derived_tables=losses)
         seen.append(judged(STUDY, CLAIMS["grows_with_compute"], inputs)["verdict"])
     assert least <= seen.count(Verdict.SUPPORTED) <= largest
