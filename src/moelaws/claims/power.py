@@ -111,11 +111,12 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
 
 def _fitted(null: Null, runs: pd.DataFrame) -> dict[str, float]:
     """Returns the coefficients of the null's law, fitted to the runs."""
-    mapping = DEFAULT_MAPPING | null.mapping
-    units = dict.fromkeys(mapping, "1")  # a null may take a width for a size
-    spec = Fit(name=null.name, law=null.law, mapping=mapping, units=units, bootstrap=1)
+    law, mapping = laws.fittable(null.law), DEFAULT_MAPPING | null.mapping
+    # Runs may be tiny, and a null may take a width for a size: the columns are in their own units.
+    units = {variable.name: "1" for variable in law.variables}
+    spec = Fit(name=null.name, law=law.ref, mapping=mapping, units=units, bootstrap=1)
     with located(f"null {null.name}"):
-        return fit(laws.fittable(null.law), runs, with_starts(spec, SAMPLE)).parts[0].estimates()
+        return fit(law, runs, with_starts(spec, SAMPLE)).parts[0].estimates()
 
 
 def _verdicts(
