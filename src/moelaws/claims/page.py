@@ -78,8 +78,8 @@ def to_remember(study: JudgedStudy) -> str:
     for decision, verb in ((Verdict.SUPPORTED, "supports"), (Verdict.NOT_SUPPORTED, "contradicts")):
         if own := [claim for claim in study["claims"] if claim["verdict"] == decision]:
             clearest = max(own, key=lambda claim: claim.get("clearance") or 0.0)
-            most = " most clearly" if len(own) > 1 else ""
-            says.append(f'{verb}{most} that "{clearest["statement"].rstrip(".")}"')
+            clearly = " most clearly" if len(own) > 1 else ""
+            says.append(f'{verb}{clearly} that "{clearest["statement"].rstrip(".")}"')
     left = sum(claim["verdict"] == Verdict.CANNOT_TELL for claim in study["claims"])
     says.append(f"leaves {left} of {counted(len(study['claims']), 'claim')} open")
     return f"the evidence {joined(says)}."

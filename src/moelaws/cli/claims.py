@@ -54,7 +54,8 @@ def command(
 ) -> None:
     """Write what the papers claim beside what these runs show to results/TIER/claims.md.
 
-    VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies.
+    VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies, with what
+    `moelaws power` wrote for them.
     """
     from moelaws.claims.page import page, read_power, read_verdicts
 
@@ -63,6 +64,7 @@ def command(
     if not verdicts:
         names = [s.study for s in chosen_studies(project) if s.at_tier(project.tier).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
+        powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
     judged = [read_verdicts(path) for path in verdicts]
     tried = {power["study"]: power for power in map(read_power, powers)}
     write_text(out, page(judged, project.tier, tried))

@@ -12,6 +12,7 @@ from moelaws.files.atomic import write_json
 from moelaws.files.seal import made_of
 from moelaws.records.code import digest
 from moelaws.records.progress import reporting
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from moelaws.workflow.code import of_power
 
@@ -52,6 +53,8 @@ def command(
         counts = tried(
             chosen, project.tier, frame, tables, origin, lambda i, n: show("tables", i, n)
         )
+    if not counts["claims"]:
+        raise UserError(f"{chosen.study}: no law gives what the rules of its claims read")
     out = out or folder.power(chosen.study)
     write_json(out, counts)
     rows = [

@@ -55,18 +55,18 @@ def judged(claim: str, frame: pd.DataFrame) -> str:
     make = {
         "near_optimal": lambda: near_optimal.derive(inputs),
         "best_sizes": lambda: sizes.derive(inputs),
-        "noise": lambda: noise.derive(stub),
-        "trends": lambda: noise.derive(stub, common=["kind"]),
-        "ratios": lambda: noise.derive(stub, common=[]),
+        "noise": lambda: noise.derive(in_memory),
+        "trends": lambda: noise.derive(in_memory, common=["kind"]),
+        "ratios": lambda: noise.derive(in_memory, common=[]),
     }
 
     def fitted(name: str):
         spec = STUDY.fit(name).model_copy(update={"bootstrap": 0})
-        return fit(laws.fittable(spec.law), stub.derived("best_sizes"), spec)
+        return fit(laws.fittable(spec.law), in_memory.derived("best_sizes"), spec)
 
-    stub = SimpleNamespace(derived=cache(lambda name: make[name]()), fit=fitted)
+    in_memory = SimpleNamespace(derived=cache(lambda name: make[name]()), fit=fitted)
     entry = CLAIMS[claim]
-    evidence = resolve(STUDY.home, entry.code)(stub, **entry.arguments)
+    evidence = resolve(STUDY.home, entry.code)(in_memory, **entry.arguments)
     return str(verdict(evidence.intervals, entry.expect.above, entry.expect.below))
 
 

@@ -84,7 +84,8 @@ def test_optima_at_the_end_of_the_sizes_count_for_nothing():
 def test_budgets_without_a_size_in_common_have_no_slope():
     slope = sparsity_over_budget(bowl(1e20, 1e7, 1e9), bowl(1e21, 1e10, 1e12))
     assert (slope.n, np.isnan(slope.value)) == (0, True)
-    assert slope.note.startswith("only 0 sizes")
+    assert slope.note.startswith("too few sizes shared by both budgets")
+    assert slope.note.endswith(": 0")
 
 
 def test_the_mean_is_as_sure_as_independent_slopes_make_it():

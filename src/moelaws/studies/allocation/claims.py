@@ -109,8 +109,8 @@ def valley(cells: Sequence[Cell]) -> tuple[Estimate, Estimate, Estimate]:
     X = np.column_stack([u**2, own * u[:, None], own])
     curvature = np.eye(X.shape[1])[0]
     slope = np.where(np.arange(X.shape[1]) <= len(used), 1 / len(used), 0.0) * (curvature == 0)
-    least, most = (2 * np.mean([end(x) - x.mean() for x in ln_r]) for end in (np.min, np.max))
-    ends = -slope - least * curvature, slope + most * curvature
+    lowest, highest = (2 * np.mean([end(x) - x.mean() for x in ln_r]) for end in (np.min, np.max))
+    ends = -slope - lowest * curvature, slope + highest * curvature
     return contrast(X, L, curvature), contrast(X, L, ends[0]), contrast(X, L, ends[1])
 
 

@@ -141,8 +141,8 @@ def surfaces(inputs: FittedInputs) -> Tabular:
 def degrees(inputs: FittedInputs) -> Tabular:
     """Sets the ten forms of Eq 8 of least held-out error over all budgets (App B)."""
     rows = []
-    for size, symbol in (("total", "N"), ("active", "N_a")):
-        selection = inputs.fit(f"isoflop_{size}").selection or {"ranked": ()}
+    for name, symbol in (("isoflop_total", "N"), ("isoflop_active", "N_a")):
+        selection = inputs.fit(name).selection or {"ranked": ()}
         for rank, form in enumerate(selection["ranked"], 1):
             errors = (form[name] for name in ("n_params", "mse", "standard_error", "pearson"))
             simplest = form["name"] == selection["simplest_within_one_standard_error"]

@@ -250,7 +250,7 @@ def _through(
 
 
 def _few(n: int, what: str) -> str:
-    return f"only {n} {what} have an optimum inside what was measured"
+    return f"too few {what} have an optimum inside what was measured: {n}"
 
 
 def _record(trend: str, own: Slope, null: Slope, level: float) -> dict[str, Any]:
