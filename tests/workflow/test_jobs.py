@@ -46,7 +46,7 @@ def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
 
 def names(files):
     """Paths below the package, of source files as jobs name them."""
-    return {Path(file).as_posix().partition("/moelaws/")[2] for file in files}
+    return {Path(file).as_posix().rpartition("/moelaws/")[2] for file in files}
 
 
 def code(jobs, study, kind, name):
