@@ -26,6 +26,7 @@ SEED_SD = {"demo": 0.038, "workstation": 0.026}  # nats/token, beside what all a
 COMMON_SD = 0.05  # nats/token: what a seed does to all arms alike
 STEPS_SD, LOAD_SD = 0.033, 0.11  # of ln of the steps to a loss, and of ln of the variation
 SIMILARITY_SD = 0.005  # between seeds, of the cosine of matched units
+BEYOND_SD = 0.05  # between seeds, of the loss beyond the trained length less the ordinary one
 ROUND_SD = 0.06  # of ln of a time in one round of fifteen
 STEPS = 200  # of a drawn learning curve
 Row = Mapping[str, object]
@@ -40,6 +41,7 @@ class Effects:
     load: Mapping[str, float] = field(default_factory=dict)
     time: Callable[[Row], float] = lambda row: 0.0
     change: float = 0.0  # of the similarity of experts over training
+    beyond: Callable[[Row], float] = lambda row: 0.0  # the trained length of sequences
     permuted: bool = False  # the losses and the steps across the arms of a size and seed
 
 
@@ -112,6 +114,12 @@ class Drawn:
             for place, step in enumerate((50, 500))
         )
         return pd.concat([first, last])
+
+    def longer(self) -> pd.DataFrame:
+        rows = self.rows[self.rows["arm"].notna()]
+        more = [0.5 + self.effects.beyond(row) for row in rows.to_dict("records")]
+        noise = BEYOND_SD * self.rng.standard_normal(len(rows))
+        return rows.assign(stretch=2, L_stretch=rows["L"] + more + noise)
 
     def speed(self) -> pd.DataFrame:
         """Returns fifteen rounds as ``moelaws speed`` sums them up."""

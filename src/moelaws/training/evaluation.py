@@ -83,7 +83,7 @@ def evaluate(
             mine = turn + ranks.rank
             start = starts[min(mine, len(starts) - 1)]
             tokens = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
-            losses_T, counts_LE = _measure(model, tokens)
+            losses_T, counts_LE = token_losses(model, tokens)
             if mine < len(starts):
                 loss_BN[start : start + batch] = losses_T.view(len(tokens), -1)
             if counts_LE is not None:
@@ -100,7 +100,7 @@ def evaluate(
     )
 
 
-def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
+def token_losses(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
     """Returns the nats of each predicted token (T,) and, of experts, the assignments (L, E)."""
     logits_TV, routings = model(tokens[:, :-1])
     loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")

@@ -10,7 +10,7 @@ LOSSES = (
 )  # fmt: skip
 CLAIMS = (
     *LOSSES, "balanced_without_a_balance_loss", "cost_falls_to_an_optimum",
-    "sections_generate_faster", "experts_specialise",
+    "sections_generate_faster", "experts_specialise", "sections_read_longer_sequences",
 )  # fmt: skip
 TIERS = ("demo", "workstation")
 
@@ -50,6 +50,9 @@ SEEN = {
         Effects(time=lambda row: -0.3 * (is_slice(row) or chunks(row))), 16,
     ),
     "experts_specialise": (Effects(change=-0.02), 16),
+    "sections_read_longer_sequences": (
+        Effects(beyond=lambda row: -0.25 * (is_slice(row) or chunks(row))), 16,
+    ),
 }  # fmt: skip
 
 

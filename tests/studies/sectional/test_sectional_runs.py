@@ -28,6 +28,7 @@ from moelaws.studies.sectional.derived.arms import (
     steps_to_target,
 )
 from moelaws.studies.sectional.derived.load import cosine, matched, units
+from moelaws.studies.sectional.run_claims import SECTIONS
 from picture import assert_legible
 from sectional_case import RUNS, STUDY, TEXT, TIERS, Case
 
@@ -203,6 +204,12 @@ CASES = {
         ({"offset": {"position": -0.2, "chunk": -0.2}}, SUPPORTED),
         ({"offset": {"position": 0.2, "chunk": -0.2}}, REFUTED),
         ({"offset": {"position": -0.2}, "left_out": ("chunk", "rates_chunk")}, OPEN),
+    ],
+    "sections_read_longer_sequences": [
+        ({"beyond": dict.fromkeys(SECTIONS, -0.2)}, SUPPORTED),
+        ({"beyond": dict.fromkeys(SECTIONS, -0.2) | {"chunk": 0.2}}, REFUTED),
+        ({}, OPEN),
+        ({"beyond": dict.fromkeys(SECTIONS, -0.2), "left_out": ("dense", "rates_dense")}, OPEN),
     ],
     "cost_falls_to_an_optimum": [
         (

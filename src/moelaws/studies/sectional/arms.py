@@ -41,10 +41,9 @@ def widest(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table[SIZE[:2]] == largest).all(axis=1)]
 
 
-def middle(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns each arm's rows with the middle one of its numbers of dense layers."""
+def middle(table: pd.DataFrame, column: str = "n_dense_layers") -> pd.DataFrame:
+    """Returns each arm's rows with the middle one of its numbers of dense layers, or of slices."""
     if not len(table):
         return table
-    layers = table.groupby("arm")["n_dense_layers"]
-    chosen = layers.transform(lambda n: np.unique(n)[n.nunique() // 2])
-    return table[table["n_dense_layers"] == chosen]
+    numbers = table.groupby("arm")[column]
+    return table[table[column] == numbers.transform(lambda n: np.unique(n)[n.nunique() // 2])]

@@ -189,6 +189,27 @@ def specialise(inputs: Inputs) -> Evidence:
     return _of(changes, (*CHUNKS, *DIVIDED), "of the cosine of matched units")
 
 
+def longer_sequences(inputs: Inputs) -> Evidence:
+    """Returns how much less than the dense model's the loss rises beyond the trained context.
+
+    Slices have the middle one of the numbers tried. Both models of a difference have one seed.
+    """
+    table = middle(inputs.derived("longer"), "E")
+    beyond = table[table["stretch"] > 1].assign(rise=lambda rows: rows["L_stretch"] - rows["L"])
+    rises = beyond.pivot_table("rise", [*SIZE[:2], "seed"], "arm")
+    if DENSE not in rises:
+        return Evidence("no dense model was evaluated in longer sequences")
+    more = pd.Series(rises.sub(rises[DENSE], axis=0).stack())
+    more = more[more.index.isin(SECTIONS, level="arm")]
+    differences = {
+        (arm, f"{ARMS[arm]} (d = {d}, {n} positions)"): value
+        for (arm, d, n), value in _pooled(more, ["arm", *SIZE[:2]])
+    }
+    if not differences:
+        return Evidence("no sections were evaluated in longer sequences beside a dense model")
+    return _of(differences, SECTIONS, "nats/token more than in the dense model")
+
+
 def larger_carry_more(inputs: Inputs) -> Evidence:
     """Returns how much more the loss falls with log2 E in wider models and longer sequences."""
     by_arm: dict[str, dict[Size, Estimate]] = {}

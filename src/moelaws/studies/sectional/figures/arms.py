@@ -216,6 +216,24 @@ def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
     return history["tokens"].to_numpy(float)[places], loss[places]
 
 
+def longer(inputs: Inputs) -> Sheet:
+    """Draws the loss in each stretch of longer sequences less the ordinary one, by arm."""
+    sheet, panel = one_panel(width=style.DOUBLE * 0.75)
+    table = middle(middle(widest(inputs.derived("longer"))), "E")
+    table = table.assign(rise=table["L_stretch"] - table["L"])
+    for arm, rows in table.groupby("arm", sort=False):
+        means = rows.groupby("stretch")["rise"].mean()
+        colour, label = LOOKS[str(arm)], name_of(rows.iloc[0])
+        panel.line(str(arm), means.index, means, color=colour, label=label, marker="o")
+    panel.ax.set_xticks(sorted(set(table["stretch"])))
+    panel.ax.set_xlabel("stretch of the sequence (lengths of a trained one)")
+    panel.ax.set_ylabel("loss less the validation loss (nats/token)")
+    if len(table):
+        panel.title(size_name(table))
+        panel.legend()
+    return sheet
+
+
 def speed(inputs: Inputs) -> Sheet:
     """Draws the time of each arm to train (a) and generate (b) a token, and the memory (c)."""
     table = inputs.derived("speeds").rename(columns={"sweep": "arm"})
