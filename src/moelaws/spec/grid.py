@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from moelaws.spec.base import BelowOne, Count, Frozen, Positive, Real, Size
+from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Real, Size
 from moelaws.spec.errors import or_nearest
 from moelaws.spec.experts import routers
 from moelaws.spec.fit import Name
@@ -205,17 +205,19 @@ class TableOf(Frozen):
 
     rule: Literal["table"]
     by: Annotated[tuple[str, ...], Field(min_length=1)]
-    rows: Annotated[tuple[tuple[Positive, ...], ...], Field(min_length=1)]
+    rows: Annotated[tuple[tuple[NonNegative, ...], ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _well_formed(self) -> TableOf:
-        _refuse_unknown(self.by)
+        _refuse_unknown(set(self.by) - {"S"})  # a sparsity may be 0
         keys = [row[:-1] for row in self.rows]
         for row, key in zip(self.rows, keys, strict=True):
             if len(key) != len(self.by):
                 raise ValueError(
                     f"row {_row(row)} must hold {', '.join(self.by)} and then the value"
                 )
+            if not row[-1]:
+                raise ValueError(f"row {_row(row)} ends with 0; the value must be positive")
             if keys.count(key) > 1:
                 raise ValueError(f"two rows are for {_row(key)}")
         return self
@@ -232,7 +234,7 @@ class Chosen(Frozen):
     rule: Literal["chosen"]
     search: Name | Literal[""] = ""
     by: tuple[str, ...] = ()
-    rows: tuple[tuple[Positive, ...], ...] = ()
+    rows: tuple[tuple[NonNegative, ...], ...] = ()
 
     @model_validator(mode="after")
     def _table_is_whole(self) -> Chosen:

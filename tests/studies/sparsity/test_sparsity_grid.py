@@ -28,8 +28,8 @@ SEARCH = load_study("sparsity_search", REPOSITORY)
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 
 
-def expanded(study, choice=None):
-    runs = expand(study.grids["paper"], TEXT, "paper", 0, choice or Choice())
+def expanded(study, choice=None, tier="paper"):
+    runs = expand(study.grids[tier], TEXT, tier, 0, choice or Choice())
     return pd.DataFrame([{**describe(run), "C": run.C, "run": run} for run in runs])
 
 
@@ -119,6 +119,23 @@ def test_the_grid_takes_the_pinned_rates_and_the_search_has_trained_its_own_runs
     assert set(expanded(STUDY, Choice("published", rates={"sparsity_search": rates}))["lr"]) == set(
         grid["lr"]
     )
+
+
+def test_at_the_workstation_each_sparsity_of_the_grid_is_searched_and_follows_its_own_rate():
+    def best(row):
+        return {1e12: 9e-3, 3e12: 6e-3, 1e13: 4e-3}[row.C] * (2 if row.S > 0.9 else 1)
+
+    search, grid = (expanded(study, tier="workstation") for study in (SEARCH, STUDY))
+    assert set(zip(search["C"], search["S"], strict=True)) == set(
+        zip(grid["C"], grid["S"], strict=True)
+    )
+    settings = ["n_layers", "n_heads", "k", "G", "context", "batch_tokens", "vocab_size"]
+    pd.testing.assert_frame_equal(
+        *(frame.groupby("C")[settings].agg(["min", "max"]) for frame in (search, grid))
+    )
+    rates = best_rates(Inputs(frame=trained(search, best)), ["C", "S"])
+    follows = expanded(STUDY, Choice(rates={"sparsity_search": rates}), "workstation")
+    assert (follows["lr"] == [best(row) for row in follows.itertuples()]).all()
 
 
 def test_rates_that_were_simulated_are_not_pinned(search):
