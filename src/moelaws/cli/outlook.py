@@ -61,7 +61,6 @@ def command(
     by_study = {}
     for table in tables:
         frame = read_runs(table)
-        assert frame is not None  # a path was given
         if missing := {"C_6N", "D", "kind", "k"} - set(frame):
             raise UserError(f"{table}: the column {min(missing)} is missing")
         by_study[table.stem] = completed(frame)
