@@ -55,7 +55,6 @@ CALLS = {
     "list": ("runs",),
     "filter_and_sort": ("runs", "--where", "L < 3.5 and E == 8", "--sort", "L"),
     "any_column": ("runs", "--columns", "run_id,L,bits_per_byte", "--sort", "bits_per_byte"),
-    "group": ("runs", "--group"),
     "json": ("runs", "--json"),
 }
 

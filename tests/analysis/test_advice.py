@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from moelaws.analysis.advice.page import notes
 from moelaws.analysis.advice.plans import Space
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
 from moelaws.analysis.advice.sources import published_laws
-from moelaws.analysis.advice.speed import measured, of_runs
 from moelaws.analysis.advice.sweeps import small_sweeps
 from moelaws.laws.joint.loss import at_experts, compute_optimal
 from moelaws.spec.advice import load_advice
@@ -313,35 +311,3 @@ def test_what_does_not_go_together_is_refused_in_one_line():
     left_out = advise(LAWS, limits, ADVICE.shape, advisers=ADVICE.advisers).left_out
     assert list(left_out) == ["leverage.allocation"]
     assert "which the limits do not allow" in left_out["leverage.allocation"]
-
-
-def runs_table(path, n=24):
-    """Runs whose speed halves from S = 0 to S = .75 and rises with the square root of size."""
-    rng = np.random.default_rng(0)
-    N_active, S = rng.uniform(1e6, 1e8, n), rng.choice([0.0, 0.5, 0.75], n)
-    speed = 1e12 * np.sqrt(N_active / 1e6) * (1 - S) ** 0.5  # FLOP/s
-    columns = {"run_id": [f"{i:016x}" for i in range(n)], "status": "completed", "L": 3.0}
-    frame = pd.DataFrame(columns | {"N_active": N_active, "S": S})
-    frame["tokens_per_second"] = speed / (6 * N_active)
-    frame.to_parquet(path)
-    return path
-
-
-def test_hours_are_by_the_speed_of_the_users_own_runs(tmp_path):
-    speed = measured(runs_table(tmp_path / "runs.parquet"))
-    dense, mixture = (ideal(1e7, S, 1e9, Constraints(1.0)) for S in (0.0, 0.75))
-    assert speed.hours(dense) == pytest.approx(6e16 / (1e12 * 10**0.5) / 3600)
-    assert speed.hours(mixture) == pytest.approx(2 * speed.hours(dense))
-    assert not speed.beyond(mixture)
-    frame = pd.read_parquet(tmp_path / "runs.parquet")
-    frame.loc[:3, "tokens_per_second"] /= 5  # these shared their device
-    shared = of_runs(frame, "a device")
-    assert shared.hours(mixture) == pytest.approx(speed.hours(mixture), rel=1e-3)
-    unknown = frame.assign(S=frame["S"].where(frame.index > 3))  # of other tools, say
-    assert of_runs(unknown, "a device").runs == 20
-    sparser = ideal(1e7, 0.98, 1e9, Constraints(1.0))
-    assert speed.beyond(sparser)
-    assert speed.hours(sparser) == pytest.approx(speed.hours(mixture))
-    assert speed.device == "the device of runs.parquet"
-    with pytest.raises(UserError, match="7 completed runs have a measured speed"):
-        measured(runs_table(tmp_path / "few.parquet", 7))

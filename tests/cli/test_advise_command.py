@@ -204,12 +204,6 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
     assert "n_experts as expansion" in output
 
 
-def test_a_table_of_no_runs_is_refused(project_folder):
-    pd.DataFrame({"alpha": [0.3]}).to_parquet("draws.parquet")
-    with pytest.raises(UserError, match=r"draws\.parquet: the column status is missing"):
-        advise("--compute", 1e21, "--measured", "draws.parquet")
-
-
 def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(
     project_folder, simulated
 ):

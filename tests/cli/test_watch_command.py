@@ -145,21 +145,3 @@ def test_ctrl_c_ends_it(sweep):
     process.send_signal(signal.SIGINT)
     assert "Traceback" not in process.communicate(timeout=60)[1]
     assert process.returncode == 130
-
-
-def test_html_writes_the_page_while_runs_train_and_at_the_end(sweep, monkeypatch):
-    results, written = Results(), []
-    *over, last = sweep
-    for run in over:
-        end(results, run, sweep[run])
-    begin(results, last, sweep[last], lock_age=0)
-
-    def write_page(project):
-        written.append(results.summary(last).exists())
-        if len(written) == 1:  # the last run ends after the first page
-            end(results, last, sweep[last])
-        return results.tier(project.tier).explore, {}
-
-    monkeypatch.setattr("moelaws.cli.explore.write_page", write_page)
-    assert "results/demo/explore.html: open it" in watch("--html", "--every", "0.1")
-    assert written == [False, True]

@@ -139,16 +139,10 @@ def test_the_studies_of_a_run_are_those_of_the_grid(project_folder):
 def test_a_missing_package_is_told_with_its_lock(name, results, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"moelaws.exports.{name}", raising=False)
-    offline = ["--offline"] if name == "wandb" else []
     monkeypatch.chdir(tmp_path)
     what = f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
     with pytest.raises(UserError, match=what):
-        call("export", name, "--to", "sqlite:///x.db", *offline, "--results", results.root)
-
-
-def test_wandb_is_never_asked_for_its_server(results):
-    with pytest.raises(UserError, match="add --offline"):
-        call("export", "wandb", "--results", results.root)
+        call("export", name, "--to", "sqlite:///x.db", "--results", results.root)
 
 
 def test_what_goes_to_a_tracker_is_told_without_torch():

@@ -42,8 +42,7 @@ class Tracker:
         self.name, self.results = name, results
         self.place = folder / ("runs.db" if name == "mlflow" else "tracked")
         to = f"sqlite:///{self.place}" if name == "mlflow" else str(self.place)
-        offline = ["--offline"] if name == "wandb" else []
-        self.words = ["export", name, *offline, "--to", to, "--results", str(results.root)]
+        self.words = ["export", name, "--to", to, "--results", str(results.root)]
 
     def export(self, *words):
         """Exports in this process; returns (runs that are there, left out), sorted."""

@@ -67,6 +67,15 @@ def test_no_law_passes_the_ceiling_of_its_columns_and_the_mean_of_equal_runs_rea
         assert law["r2"] < law["ceiling"] == pytest.approx(1 - error / spread)
 
 
+def test_a_column_of_numbers_as_texts_is_judged_like_one_of_numbers(table):
+    texts = table.assign(size=table["N"].map(str))
+    (given,), (read,) = (
+        contest(entry({"holdout": "N > 2e8"}, mapping=mapping), texts)
+        for mapping in ({}, {"N": "size"})
+    )
+    assert [law["ceiling"] for law in read["laws"]] == [law["ceiling"] for law in given["laws"]]
+
+
 def test_a_split_chooses_a_law_for_runs_that_it_has_not_seen(table):
     rollout = {"rollout": "N", "rows": "N < 3e8"}
     splits = {"holdout": "N >= 3e8", "chosen_by": "s0"}

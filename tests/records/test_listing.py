@@ -1,7 +1,6 @@
-"""The list of runs: filters, order, columns, and groups over seeds."""
+"""The list of runs: filters, order and columns."""
 
 import json
-import statistics
 
 import pytest
 from click.testing import CliRunner
@@ -53,18 +52,8 @@ def test_the_order_is_that_of_a_column_and_what_lacks_it_comes_last():
     assert ids("--sort", "L", "--descending")[-1:] == ["x"]
 
 
-def test_a_group_has_the_mean_and_spread_over_its_seeds():
-    wide, narrow = runs("--group", "--sort", "L")
-    assert wide["run_ids"] == ["w2s0", "w2s1", "x"]
-    assert wide["n"] == 2
-    assert wide["L"] == pytest.approx(2.6)
-    assert narrow["L_sd"] == pytest.approx(statistics.stdev(LOSSES[1]))
-    assert (narrow["d_model"], narrow["n"]) == (1, 3)
-
-
-def test_a_single_seed_has_no_spread():
-    (group,) = runs("--group", "--where", "tokens == 20", "--columns", "L,L_sd,seed,tokens_sd")
-    assert group == {"L": 3.4, "L_sd": None, "seed": 2, "tokens_sd": None}
+def test_the_columns_are_those_that_are_named():
+    assert runs("--where", "tokens == 20", "--columns", "L,seed") == [{"L": 3.4, "seed": 2}]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +63,6 @@ def test_a_single_seed_has_no_spread():
         (("--where", "status == 1"), "status is 'completed' in some run"),
         (("--where", "L < three"), "is not COLUMN OP NUMBER"),
         (("--columns", "run_id,,L"), "give names with commas between them"),
-        (("--group", "--columns", "d_model_sd"), "d_model was not measured"),
         (("--sort", "nothing"), "no run has a column 'nothing'"),
     ],
 )
@@ -87,5 +75,4 @@ def test_no_runs_are_an_empty_list(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     assert runs("--where", "L < 3", "--sort", "L") == []
-    assert runs("--group") == []
     assert "0 runs; there is no folder" in CliRunner().invoke(cli, ["runs"]).output

@@ -156,10 +156,8 @@ class Inputs:
         return tuple(sorted(set("+".join(own).split("+")) - {""}))
 
 
-def read_runs(table: Path | None) -> pd.DataFrame | None:
-    """Returns a study's table, which must have a completed run; None for a study without runs."""
-    if table is None:
-        return None
+def read_runs(table: Path) -> pd.DataFrame:
+    """Returns a study's table, which must have a completed run."""
     frame = read_study(table) if is_study(table) else read_table(table)
     if missing := [name for name in ("status", "L") if name not in frame]:
         raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")

@@ -27,7 +27,6 @@ SECTIONS = {
         "corpus": "Prepare the text: tokenizer, token shards, hashes.",
         "train": "Train runs; each resumes by itself from its last checkpoint.",
         "watch": "Watch a sweep: runs done and failed, losses, speed, time left.",
-        "why": "Say what a call of snakemake would run, and why each job.",
         "simulate": "Write a table of a law's losses at a grid's points.",
         "speed": "Measure how fast configurations train, and in what memory.",
         "pin": "Make a search's laws of lr and batch those of other studies.",

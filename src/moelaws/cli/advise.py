@@ -46,7 +46,6 @@ from moelaws.spec.tier import TIERS
     "all of the budget is spent.",
     metavar="'N=8e9 S=0.9 D=2e11'",
 )
-@option("--measured", "A table of your own runs: their speed gives the hours of each plan.", FILE)
 @option(
     "--write-study",
     "Write the small sweep that would tell most to NAME.yaml, as a study that can be run.",
@@ -59,7 +58,6 @@ def command(
     shape: str | None,
     only: str | None,
     compare: str | None,
-    measured: Path | None,
     write_study: str | None,
     as_json: bool,
 ) -> None:
@@ -95,15 +93,10 @@ def command(
     shown = answer.all_extrapolate or write_study is not None
     sweeps = small_sweeps(answer.minimax, config.sweep) if shown else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
-    speed = None
-    if measured:
-        from moelaws.analysis.advice import speed as speeds  # reads tables by pandas, which is slow
-
-        speed = speeds.measured(measured)
     if as_json:
-        print_json(page.as_json(answer, sweeps, device, speed) | {"written": written})
+        print_json(page.as_json(answer, sweeps, device) | {"written": written})
         return
-    _print([*page.heading(answer, device), "", *page.blocks(answer, speed, device)])
+    _print([*page.heading(answer, device), "", *page.blocks(answer, device)])
     if sweeps:
         _print(["", *page.of_sweeps(answer, sweeps, device)])
     if written:

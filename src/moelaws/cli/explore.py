@@ -1,11 +1,6 @@
 """``moelaws explore``: one page with all that is known of a tier, to open in a browser."""
 
-import math
-import threading
-import time
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,8 +12,6 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 from moelaws.spec.words import counted
 
-EVERY = 60.0  # seconds from the start of one writing to that of the next, at least
-
 
 @click.command(name="explore", cls=JsonCommand)
 @source_options
@@ -29,21 +22,6 @@ def command(project: Project, out: Path | None, as_json: bool) -> None:
     The page is one file that opens in a browser without a network. It shows what is there, also
     while runs are under way: call the command again to see more.
     """
-    out, data = write_page(project, out)
-    size = out.stat().st_size / 1e6
-    if as_json:
-        numbers = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
-        about = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
-        print_json({**about, **numbers, "notes": data["notes"]})
-        return
-    warn(*data["notes"], limit=len(data["notes"]))
-    click.echo(
-        f"{out}: {counted(data['runs']['count'], 'run')}, {size:.1f} MB; open it in a browser"
-    )
-
-
-def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[str, Any]]:
-    """Writes the page of the project's tier; returns where it is and what it shows."""
     from moelaws.explore.material import Material
     from moelaws.explore.page import gather, render
     from moelaws.workflow.jobs import Jobs
@@ -60,34 +38,13 @@ def write_page(project: Project, out: Path | None = None) -> tuple[Path, dict[st
         )
     out = out or material.folder.explore
     write_text(out, render(data))
-    return out, data
-
-
-class Page:
-    """The page of a project's tier; writing it takes seconds, so a thread of its own does it.
-
-    The file is replaced in one step: a browser shows the new page after a reload.
-    """
-
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self._thread = threading.Thread(target=self._write)  # of the last writing, or of none
-        self._began = -math.inf
-
-    def refresh(self) -> None:
-        """Begins to write the page if the last writing is over and began a minute ago."""
-        if time.monotonic() - self._began >= EVERY and not self._thread.is_alive():
-            self._began = time.monotonic()
-            self._thread = threading.Thread(target=self._write, daemon=True)
-            self._thread.start()
-
-    def write_last(self) -> Path:
-        """Writes the page a last time; returns where it is."""
-        if self._thread.is_alive():
-            self._thread.join()
-        return write_page(self.project)[0]
-
-    def _write(self) -> None:
-        # Before the first run has ended there may be nothing to show, which is a UserError.
-        with suppress(UserError):
-            write_page(self.project)
+    size = out.stat().st_size / 1e6
+    if as_json:
+        numbers = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
+        about = {"page": str(out), "megabytes": size, "runs": data["runs"]["count"]}
+        print_json({**about, **numbers, "notes": data["notes"]})
+        return
+    warn(*data["notes"], limit=len(data["notes"]))
+    click.echo(
+        f"{out}: {counted(data['runs']['count'], 'run')}, {size:.1f} MB; open it in a browser"
+    )

@@ -53,13 +53,6 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     print_answer(as_json, {**vars(written), "folder": str(to), "bytes": size}, text)
 
 
-def _refuse_online(context: click.Context, parameter: click.Parameter, offline: bool) -> None:
-    if not offline:
-        raise UserError(
-            "export wandb asks no server: add --offline, and then call wandb sync on what it wrote"
-        )
-
-
 def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]) -> None:
     """Adds the command that exports runs to the program ``name``."""
     help += (
@@ -144,13 +137,6 @@ _tracker(
     "Write runs as offline runs of W&B.",
     "Write the runs of the chosen studies, or each RUN, for W&B, a project a study. `wandb sync "
     "DIR/STUDY/offline-run-*` sends them to a server.",
-    option(
-        "--offline",
-        "Needed: runs are written for `wandb sync`.",
-        is_flag=True,
-        expose_value=False,
-        callback=_refuse_online,
-    ),
     option(  # a folder "wandb" would hide the package from Python
         "--to",
         "The folder that gets STUDY/offline-run-*.",

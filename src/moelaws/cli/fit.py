@@ -52,7 +52,6 @@ _FIT_OPTIONS = (
     option("--bootstrap", "Number of refits behind the intervals (default 200).", int),
     option("--resample-by", "Draw blocks (default: the table's own).", metavar="COLUMN|rows"),
     option("--level", "Level of the intervals (default 0.9).", float),
-    option("--max-hours", "Refuse a fit that would take longer (default 24).", float),
 )
 seed_option = option("--seed", "Seed of the starts and the bootstrap.", WHOLE, 0)
 threads_option = option(

@@ -93,8 +93,6 @@ def _print(
     grid, gates = sweep.study.grids[project.tier], sorted({r["gates"] for r in rows})
     if "chosen" in {getattr(rule, "rule", "") for rule in (grid.derive.lr, grid.derive.batch)}:
         warn(*filter(None, map(choice_of(project).borrowed, gates)))
-    if other := sweep.beside_eq_5(project):
-        click.echo(other)
     if problem := too_long_for(sweep):
         warn(f"this sweep cannot be run as it is: {problem}")
 

@@ -8,7 +8,6 @@ import click
 
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, table_text
-from moelaws.cli.common import option
 from moelaws.laws.base import FittableLaw, Law, Variable
 
 OF_ALL = "*"  # stands for all laws, with those of a user's own studies
@@ -17,8 +16,7 @@ SHOWN_VARIANTS = 12  # as many are shown in full; the others are counted
 
 @click.command("laws", cls=JsonCommand)
 @click.argument("ref", metavar="[LAW]", required=False)
-@option("--latex", "The equations in LaTeX.", is_flag=True)
-def command(ref: str | None, latex: bool, as_json: bool) -> None:
+def command(ref: str | None, as_json: bool) -> None:
     """Show every law, or one with its equation, source, parameters, published values and errata.
 
     LAW is an id, or ID:VARIANT for another form of that law, such as the printed one.
@@ -38,7 +36,7 @@ def command(ref: str | None, latex: bool, as_json: bool) -> None:
         variants = [_data(form) | {"differs": differences(law, form)} for form in forms.values()]
         print_json(_data(law) | {"variants": variants})
     else:
-        _print(law, latex)
+        _print(law)
 
 
 def join_own_laws(refs: Iterable[str], study: str | None = None) -> None:
@@ -130,9 +128,9 @@ def _variables(variables: Iterable[Variable]) -> list[dict[str, Any]]:
     ]
 
 
-def _print(law: Law, latex: bool) -> None:
+def _print(law: Law) -> None:
     click.echo(f"{law.ref}: {law.title} ({law.kind})")
-    click.echo(f"{law.latex if latex else law.equation}\n{law.source}\n")
+    click.echo(f"{law.equation}\n{law.source}\n")
     print_table(
         ("variable", "unit", "allowed", "default", "meaning"),
         [(v.name, v.unit, v.domain.text, _default(v), v.description) for v in law.variables],
@@ -151,22 +149,20 @@ def _print(law: Law, latex: bool) -> None:
         click.echo(f"Note: {erratum}")
     if law.variant:
         click.echo(f"\nWhere it differs from {law.id} (after > this form):")
-        _print_differences(laws.get(law.id), law, latex)
+        _print_differences(laws.get(law.id), law)
         return
     forms = list(laws.variants(law.id).values())
     for form in forms[:SHOWN_VARIANTS]:
         click.echo(f"\nVariant {form.ref}: {form.title}; it differs (after >) in")
-        _print_differences(law, form, latex)
+        _print_differences(law, form)
     if more := forms[SHOWN_VARIANTS:]:
         click.echo(
             f"\nand {len(more)} more variants, {more[0].ref} to {more[-1].ref}; --json has them all"
         )
 
 
-def _print_differences(law: Law, form: Law, latex: bool) -> None:
+def _print_differences(law: Law, form: Law) -> None:
     different = differences(law, form)
-    if latex and law.latex != form.latex:
-        different["equation"] = [law.latex, form.latex]
     published = different.pop("published", {})
     rows = [(name, *pair) for name, pair in different.items()]
     if any(None not in pair for pair in published.values()):

@@ -1,7 +1,6 @@
 """``moelaws outlook``: what a sweep advises for larger budgets, as page, table and figure."""
 
 import math
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -10,8 +9,7 @@ import pandas as pd
 from moelaws.analysis.advice import Constraints, advise
 from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
-from moelaws.analysis.advice.speed import completed_runs, of_runs
-from moelaws.analysis.inputs import row_mask
+from moelaws.analysis.inputs import completed, read_runs, row_mask
 from moelaws.cli.answers import JsonCommand, print_answer
 from moelaws.cli.common import FILE, option, out_option
 from moelaws.cli.project import project_options
@@ -62,7 +60,10 @@ def command(
     config = load_advice()
     by_study = {}
     for table in tables:
-        by_study[table.stem] = completed_runs(table, "C_6N", "D", "kind", "k")
+        frame = read_runs(table)
+        if missing := {"C_6N", "D", "kind", "k"} - set(frame):
+            raise UserError(f"{table}: the column {min(missing)} is missing")
+        by_study[table.stem] = completed(frame)
         if not (by_study[table.stem]["C_6N"] > 0).all():
             raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
     runs = pd.concat(by_study.values())
@@ -83,15 +84,12 @@ def command(
         )
         for factor in TIMES
     }
-    speed = None
-    with suppress(UserError):  # tables of other tools' runs may have no speed
-        speed = of_runs(runs)
-    frame = pd.DataFrame(rows(list(answers.values()), speed))
+    frame = pd.DataFrame(rows(list(answers.values())))
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
     write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
     save(draw(answers), out.with_suffix(".pdf"))
     left_out = {path.stem: reason for path, reason in unusable.items()}
-    write_text(out, page(answers, project.tier, left_out, speed))
+    write_text(out, page(answers, project.tier, left_out))
     print_answer(as_json, {"page": str(out)}, out)
 
 

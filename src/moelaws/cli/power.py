@@ -47,7 +47,6 @@ def command(
     folder = tier_folder(project)
     path = table or folder.table(chosen.study)
     frame = read_runs(path)
-    assert frame is not None  # a path was given
     origin = made_of([path], digest(of_power(chosen)))
     with fitting_on(threads), reporting(lines=False) as show:
         counts = tried(

@@ -9,7 +9,7 @@ from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_tex
 from moelaws.cli.common import gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
-from moelaws.records.listing import MEMBERS, Listing
+from moelaws.records.listing import COLUMNS, WORDS, Listing
 from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, find_record, retry
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
@@ -29,7 +29,7 @@ class Selection:
         code = training_code()
         records = [find_record(results, run) for run in chosen] or all_records(results)
         selected = [record for record in records if self._holds(record, code)]
-        return Listing.of(selected, code).where(self.where)
+        return Listing(selected, code).where(self.where)
 
     def _holds(self, record: Record, code: str) -> bool:
         if self.status not in (None, record.status) or (self.stale and not record.is_stale(code)):
@@ -37,37 +37,6 @@ class Selection:
         own = record.annotations.tags
         required = [tag.partition("=") for tag in self.tags]
         return all(own.get(n) == v if equals else n in own for n, equals, v in required)
-
-
-@dataclass(frozen=True)
-class View:
-    """How the runs are listed."""
-
-    sort: str | None
-    descending: bool
-    columns: str | None
-    group: bool
-
-    def of(self, listing: Listing) -> Listing:
-        """Returns the listing with its runs grouped and its rows sorted as the user chose."""
-        if self.group:
-            listing = listing.group()
-        return listing.sort(self.sort, self.descending) if self.sort else listing
-
-    def names(self, listing: Listing) -> tuple[str, ...]:
-        """Returns the columns to show."""
-        from moelaws.records.listing import COLUMNS, GROUPED, WORDS
-
-        if self.columns is not None:
-            names = tuple(name.strip() for name in self.columns.split(","))
-            if not all(names):
-                raise UserError(
-                    f"--columns is {self.columns!r}; give names with commas between them, such as "
-                    "run_id,L,tokens"
-                )
-            return names
-        words = [word for word in WORDS if any(listing.column(word))]
-        return (*(GROUPED if self.group else COLUMNS), *words)
 
 
 # Adds the options that select runs; the command receives ``selection``.
@@ -94,19 +63,9 @@ selection_options = gathered(
 @click.command(name="runs", cls=JsonCommand)
 @click.argument("chosen", metavar="[RUN]...", nargs=-1)
 @selection_options
-@gathered(
-    "view",
-    View,
-    option("--sort", "The column by which the list is ordered.", metavar="COLUMN"),
-    option("--descending", "The greatest value of --sort comes first.", is_flag=True),
-    option("--columns", "The columns to show.", metavar="A,B,..."),
-    option(
-        "--group",
-        "One row for all runs that differ in their seed alone: the mean, the standard "
-        "deviation (L_sd) and the number n of those that have a loss.",
-        is_flag=True,
-    ),
-)
+@option("--sort", "The column by which the list is ordered.", metavar="COLUMN")
+@option("--descending", "The greatest value of --sort comes first.", is_flag=True)
+@option("--columns", "The columns to show.", metavar="A,B,...")
 @option(
     "--retry again",
     "Ask again for the runs that failed or are damaged, for all stale ones with --stale, "
@@ -114,7 +73,13 @@ selection_options = gathered(
     is_flag=True,
 )
 def command(
-    chosen: tuple[str, ...], selection: Selection, view: View, again: bool, as_json: bool
+    chosen: tuple[str, ...],
+    selection: Selection,
+    sort: str | None,
+    descending: bool,
+    columns: str | None,
+    again: bool,
+    as_json: bool,
 ) -> None:
     """List the runs on record, or each RUN (an id or its beginning): status, loss, times, code.
 
@@ -132,15 +97,19 @@ def command(
             f"{counted(len(retried), 'run')} will be trained at the next call of snakemake",
             err=True,
         )
-    listing = view.of(listing)
-    if as_json and not view.group and view.columns is None:
+    listing = listing.sort(sort, descending) if sort else listing
+    if as_json and columns is None:
         print_json([record.as_dict(listing.code) for record in listing.records])
         return
-    names = view.names(listing)
-    if as_json and view.group and view.columns is None:
-        names = (*names, MEMBERS)
+    names = [*COLUMNS, *(word for word in WORDS if any(listing.column(word)))]
+    if columns is not None:
+        names = [name.strip() for name in columns.split(",")]
+        if not all(names):
+            raise UserError(
+                f"--columns is {columns!r}; give names with commas between them, such as "
+                "run_id,L,tokens"
+            )
     rows = list(zip(*(listing.column(name) for name in names), strict=True))
     data = [dict(zip(names, row, strict=True)) for row in rows]
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
-    number = counted(len(rows), *(("group of runs", "groups of runs") if view.group else ("run",)))
-    print_answer(as_json, data, f"{table_text(names, rows)}\n{number}{nowhere}")
+    print_answer(as_json, data, f"{table_text(names, rows)}\n{counted(len(rows), 'run')}{nowhere}")

@@ -1,6 +1,5 @@
 """``moelaws speed``: how fast several configurations train, measured side by side."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from moelaws.grids.expand import Run, architectures
 from moelaws.grids.sweep import sweep_of
 from moelaws.records.code import digest
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.run import RunConfig
 from moelaws.tables.describe import describe
@@ -30,7 +29,6 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
 @click.command(name="speed", cls=JsonCommand)
 @click.argument("runs", nargs=-1, metavar="[RUN_OR_CONFIG]...")
 @option("--study", "Those of this study's grid too, one for each architecture.")
-@option("--sweep", "Of the study's grid, the sweep of this name alone.")
 @override_options
 @option("--device", "auto, cpu or cuda.", default="auto")
 @option("--repeats", "Rounds, in each of which every configuration has a turn.", COUNT, 15)
@@ -41,7 +39,6 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
 def command(
     runs: tuple[str, ...],
     study: str | None,
-    sweep: str | None,
     overrides: dict[str, Any],
     device: str,
     repeats: int,
@@ -63,15 +60,13 @@ def command(
     """
     from moelaws.probing.speed import measure, write_rows
 
-    if sweep and not study:
-        raise UserError(f"--sweep is {sweep!r}; --study must say of which study")
     if wrong := next((w for w in runs if w in study_names() and not Path(w).is_file()), ""):
         raise UserError(f"{wrong} is a study; --study {wrong} measures its architectures")
     named = [read_named(word, Results(results)) for word in runs]
     configs = [parse(RunConfig, data, where) for where, data in named]
     measured = [Run(config.run_id, config, None) for config in configs]
     if study:
-        measured += _of_study(study, sweep, overrides)
+        measured += architectures(sweep_of(study, load_project(overrides=overrides)).runs)
     if not measured:
         raise UserError("there is nothing to measure: name runs, JSON files or --study STUDY")
     with holding(gpus, 1):
@@ -87,20 +82,6 @@ def command(
     text = table_text(("run_id", *ARCHITECTURE, *columns), map(_cells, lines), title)
     data = {"file": str(out) if out else None, "speeds": speeds}
     print_answer(as_json, data, f"{text}\n{out}" if out else text)
-
-
-def _of_study(name: str, sweep: str | None, overrides: dict[str, Any]) -> Sequence[Run]:
-    """Returns a run of each architecture of a study's grid, or of one of its sweeps."""
-    project = load_project(overrides=overrides)
-    whole = sweep_of(name, project)
-    runs = whole.runs
-    if sweep is None:
-        return architectures(runs)
-    if not (chosen := [run for run in runs if sweep in run.sweeps]):
-        names = sorted({name for run in runs for name in run.sweeps})
-        known = or_nearest(sweep, names, "there are")
-        raise UserError(f"{whole.study.file}, grids.{project.tier}: no sweep {sweep!r}{known}")
-    return architectures(chosen)
 
 
 def _cells(line: dict[str, Any]) -> tuple[object, ...]:

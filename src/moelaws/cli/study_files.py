@@ -41,7 +41,7 @@ class StudyFiles:
         derived |= _given("--derived", self.derived, derived)
         table = self.table or (folder.table(key) if study.has_runs else None)
         inputs = Inputs(
-            frame=read_runs(table),
+            frame=read_runs(table) if table else None,
             derived_tables=derived,
             data={name: study.shipped(name) for e in entries for name in getattr(e, "data", ())},
             table_file=table,

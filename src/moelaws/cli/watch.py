@@ -9,7 +9,6 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json
 from moelaws.cli.common import option
-from moelaws.cli.explore import Page
 from moelaws.cli.project import project_options
 from moelaws.cli.watch_text import as_dict, drawn, idle
 from moelaws.files.layout import Results
@@ -34,15 +33,9 @@ from moelaws.spec.project import Project, chosen_studies
     2.0,
     metavar="SECONDS",
 )
-@option(
-    "--html",
-    "Write explore.html, as moelaws explore does, every minute while runs are under way "
-    "and once at the end.",
-    is_flag=True,
-)
 @option("--once", "Look once, print what there is, and end.", is_flag=True)
 def command(
-    project: Project, names: tuple[str, ...], every: float, html: bool, once: bool, as_json: bool
+    project: Project, names: tuple[str, ...], every: float, once: bool, as_json: bool
 ) -> None:
     """Watch a sweep: runs done, running and failed, their losses and speed, the time left.
 
@@ -51,16 +44,13 @@ def command(
     Where the output is no terminal, a line is printed at each change; with --json, an object.
     """
     watching = Watching(Results(), _planned(project, names))
-    page = Page(project) if html else None
-    snapshots = _snapshots(watching, 0.0 if once else every, page)
+    snapshots = _snapshots(watching, 0.0 if once else every)
     if as_json:
         _print_as_json(snapshots, project.tier)
     elif sys.stdout.isatty() or once:
         _draw(snapshots, project.tier)
     else:
         _print_lines(snapshots, project.tier)
-    if page:
-        click.echo(f"{page.write_last()}: open it in a browser", err=as_json)
 
 
 def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
@@ -80,15 +70,13 @@ def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
     return runs
 
 
-def _snapshots(watching: Watching, every: float, page: Page | None) -> Iterator[Snapshot]:
+def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
     """Yields the sweep every so many seconds until it is finished; only once if that is 0."""
     while True:
         snapshot = watching.look()
         yield snapshot
         if snapshot.finished or not every:
             return
-        if page and snapshot.of("running"):
-            page.refresh()
         time.sleep(every)
 
 

@@ -11,7 +11,7 @@ from moelaws.fitting.compare import Fitted, fit_each, rank
 from moelaws.fitting.estimate import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.report import LawScore, SplitScores, Step
 from moelaws.fitting.variables import require_column
-from moelaws.laws.base import Array, Mask
+from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
@@ -81,7 +81,7 @@ def contest(
                     f"contest {entry.name}: the split {split.chosen_by} has rows that "
                     f"{split.name} judges, so that it cannot choose a law for them"
                 )
-            scores.append(_scores(entry, split, kept, fitted, rows.columns, seed))
+            scores.append(_scores(entry, split, kept, fitted, seed))
     return scores
 
 
@@ -135,12 +135,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def _scores(
-    entry: Contest,
-    split: Split,
-    kept: list[Kept],
-    fitted: Callable[[Kept], Round],
-    columns: Mapping[str, Array],
-    seed: int,
+    entry: Contest, split: Split, kept: list[Kept], fitted: Callable[[Kept], Round], seed: int
 ) -> SplitScores:
     """Ranks the laws at one split; ``fitted`` returns their fits to the rows of a round."""
     first, refused = fitted(kept[0])
@@ -163,7 +158,6 @@ def _scores(
     every = [one.blocks for held_out in predictions.values() for one in held_out]
     blocks = {str(name) for names in every if names is not None for name in names}
     scores = rank(predictions, entry.level, seed) if predictions else {}
-    judged = np.concatenate(rows)
     observed = np.concatenate([own[0].rows.held_response if own else [] for _, own in rounds])
     entries = [
         LawScore(
@@ -173,7 +167,7 @@ def _scores(
             derived=own[0].derived,
             parameters=len(own[0].law.names),
             converged=all(one.report.parts[0].converged for one in own),
-            ceiling=_ceiling([columns[name][judged] for name in own[0].columns.values()], observed),
+            ceiling=_ceiling([one.rows.held_columns for one in own], observed),
             **scores[ref],
         )
         for ref, own in by_law.items()
@@ -188,13 +182,13 @@ def _scores(
     }
 
 
-def _ceiling(columns: Sequence[Array], observed: Array) -> float | None:
-    """Returns the R2 of the best function of ``columns``: the mean of runs that agree in them.
+def _ceiling(rounds: Sequence[Columns], observed: Array) -> float | None:
+    """Returns the R2 of the best function of a law's variables: means over runs that agree in them.
 
-    It is None where no two runs (n,) agree. No law of these columns alone can have a larger R2.
+    ``rounds`` has the variables in the rows that each round judges. It is None where no two of the
+    runs (n,) agree. No law of these variables alone can have a larger R2.
     """
-    if not len(observed):
-        return None
+    columns = [np.concatenate([own[name] for own in rounds]) for name in rounds[0]]
     group = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
     means = np.bincount(group, observed) / np.bincount(group)
     pure_error = float(((observed - means[group]) ** 2).sum())

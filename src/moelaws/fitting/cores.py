@@ -55,11 +55,6 @@ def core_count() -> int:
     return _count.get() if sys.platform == "linux" else 1
 
 
-def cores_at_work() -> int:
-    """Returns how many of ``core_count`` the system lets this process use at the same time."""
-    return min(core_count(), len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
-
-
 def each(
     work: Callable[[Item], Result],
     items: Iterable[Item],

@@ -1,9 +1,7 @@
 """The fit of a law to a table: its rows by group, the fit of each group, and the report of all."""
 
 import platform
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -13,29 +11,15 @@ from threadpoolctl import threadpool_limits
 
 from moelaws import laws
 from moelaws.fitting.caveats import require_identifiable
-from moelaws.fitting.cores import cores_at_work
-from moelaws.fitting.descent import descend
 from moelaws.fitting.estimate import Progress, fit_group, roll_out
 from moelaws.fitting.model_selection import select
-from moelaws.fitting.problem import SECOND, descents, problem
 from moelaws.fitting.report import FitReport, GroupFit, place
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
-from moelaws.records.progress import announce, duration
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
-
-# The cost of a fit is estimated from the time that a few starts take to descend over a few rows.
-MEASURED_ABOVE = 5e6  # rows times descents: a smaller fit takes some twenty seconds at most
-SAID_ABOVE = 60.0  # seconds
-ROWS, STARTS = 1000, 64  # of the sample that is timed
-REFIT = 0.6  # time of a refit, which begins near its end, over that of a descent from a start
-PATH = 3.0  # factor for refits whose objective is reached by way of smoother ones
-SLOWER = 2.0  # factor for a whole fit, since only the sample fits into the processor's cache
-PROFILE = 100  # descents for the profile of a parameter
-EFFICIENCY = 0.8  # of each further core
 
 
 def fit(
@@ -76,7 +60,6 @@ def fit(
     for rows in prepared:
         with located(_place(rows)):
             require_identifiable(law, rows.columns)
-    _announce_cost(law, prepared, spec, protocol, seed)
     fits = [
         _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
     ]
@@ -149,49 +132,3 @@ def source_of(table: pd.DataFrame) -> str:
 
 def _place(rows: Rows) -> str:
     return f"at {place(rows.where)}" if rows.where else ""
-
-
-def _announce_cost(
-    law: FittableLaw, prepared: Sequence[Rows], spec: Fit, protocol: FitProtocol, seed: int
-) -> None:
-    """Announces the duration of a fit of over a minute; a UserError refuses over ``max_hours``."""
-    with threadpool_limits(1):  # as the fit itself
-        seconds = sum(_seconds(law, rows, spec, protocol, seed) for rows in prepared)
-    seconds /= 1 + EFFICIENCY * (cores_at_work() - 1)
-    if seconds < SAID_ABOVE:
-        return
-    n, starts = sum(len(rows.response) for rows in prepared), _starts(law, protocol)
-    takes = f"fitting {law.ref} to {n:,} rows takes about {duration(seconds)} on this machine"
-    shorter = f"a lower bootstrap (now {spec.bootstrap:,} refits) or sample (now {starts:,} starts)"
-    if seconds > 3600 * spec.max_hours:
-        raise UserError(
-            f"{takes}; max_hours allows {spec.max_hours:g} h. Choose {shorter}, or fewer rows, or "
-            "a higher max_hours"
-        )
-    announce(f"{takes}; shorter by {shorter}, or fewer rows")
-
-
-def _starts(law: FittableLaw, protocol: FitProtocol) -> int:
-    return 1 if isinstance(law, LinearLaw) else protocol.n_run
-
-
-def _seconds(law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int) -> float:
-    """Estimates how long the fit to ``rows`` takes; 0 where that is too short to measure."""
-    n, sample = len(rows.response), min(STARTS, protocol.sample or STARTS)
-    pruned, whole = descents(_starts(law, protocol))
-    refits = REFIT * (0 if spec.uses_student(protocol.objective, rows.blocks) else spec.bootstrap)
-    if n * (pruned + whole + refits) < MEASURED_ABOVE:
-        return 0.0
-    task = problem(law, rows, replace(protocol, sample=sample), seed)
-    path = task.path()
-    some = path[0].rows(np.linspace(0, n - 1, min(n, ROWS)).astype(np.intp))
-    began = time.perf_counter()
-    theta, value = descend(some, task.starts, task.bounds, SECOND[0])
-    middle = time.perf_counter()
-    best = theta[np.argsort(value)[: max(1, len(theta) // 8)]]
-    descend(some, best, task.bounds)
-    of_whole = (time.perf_counter() - middle) / (len(best) * some.model.n)
-    of_pruned = (middle - began) / (len(theta) * some.model.n)
-    rolled = 4.0 if spec.rollout else 0.0  # eight fits of half the rows
-    refits = refits * (PATH if len(path) > 1 else 1.0) + PROFILE * len(spec.profile)
-    return SLOWER * n * ((1 + rolled) * (pruned * of_pruned + whole * of_whole) + refits * of_whole)

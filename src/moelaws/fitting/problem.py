@@ -143,17 +143,6 @@ class Optimum:
     end_values: Array  # (K,) their objectives
 
 
-def descents(total: int) -> tuple[int, int]:
-    """Returns how many of ``total`` starts survive the first pruning, and how many go to the end.
-
-    The first number is 0 where none are pruned.
-    """
-    if total <= MAX_UNPRUNED:
-        return 0, total
-    second = _survivors(FIRST, total)
-    return second, _survivors(SECOND, second) + _sample_size(total)
-
-
 def multistart(
     objective: Objective,
     starts: Array,
@@ -167,8 +156,9 @@ def multistart(
     UserError says that the objective has no finite value at any of their ends.
     """
     rng, total = np.random.default_rng(seed), len(starts)
-    second, whole = descents(total)
+    second = _survivors(FIRST, total) if total > MAX_UNPRUNED else 0  # 0 where none are pruned
     pruned = total + second if second else 0
+    whole = _survivors(SECOND, second) + _sample_size(total) if second else total
 
     def shown(done: int) -> None:
         progress(done, pruned + whole)

@@ -13,7 +13,6 @@ from moelaws.grids.expand import Run, expand
 from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.grid import Chosen
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Study
@@ -35,24 +34,6 @@ class Sweep:
     def corpora(self) -> dict[str, Corpus]:
         """Returns the corpora of the runs, by identity."""
         return {run.config.corpus.corpus_id: run.config.corpus for run in self.runs}
-
-    def beside_eq_5(self, project: Project) -> str:
-        """Returns what Step Law would set where the project follows Eq 5; empty elsewhere."""
-        choice, rule = choice_of(project), self.study.grids[project.tier].derive.lr
-        free = choice.source == "auto" and not choice.pins and not getattr(rule, "rows", ())
-        if not isinstance(rule, Chosen) or not (free or choice.source == "published"):
-            return ""
-        try:
-            step_law = project.model_copy(update={"hyperparameters": "step_law"})
-            others = expand_study(self.study, step_law).runs
-        except UserError as error:  # such as a batch that leaves too few steps
-            return f"learning rates follow Eq 5; Step Law is refused: {error}"
-        pairs = zip(self.runs, others, strict=True)
-        times = sorted(b.config.optimizer.lr / a.config.optimizer.lr for a, b in pairs)
-        return (
-            f"learning rates follow Eq 5; Step Law would take {times[0]:.2g} to {times[-1]:.2g} "
-            "times as much (hyperparameters: step_law)"
-        )
 
 
 def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:

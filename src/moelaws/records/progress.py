@@ -84,11 +84,6 @@ def _print(stage: str, done: float, total: float | None, text: str) -> None:
     print(f"{stage}: {text}", file=sys.stderr, flush=True)
 
 
-def announce(text: str) -> None:
-    """Prints a line on standard error, above any bars."""
-    print(f"moelaws: {text}", file=sys.stderr, flush=True)
-
-
 def duration(seconds: float) -> str:
     """Returns a time as people say it: 80 s, 12 min, 3.5 h, 2 days."""
     if seconds < 90:

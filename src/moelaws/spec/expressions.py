@@ -18,12 +18,14 @@ from moelaws.spec.rows import MAX_LENGTH
 Array = NDArray[np.float64]
 DEEPEST = 60  # levels of nesting
 
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
     ast.Div: np.divide,
     ast.Pow: np.power,
+    ast.USub: np.negative,
+    ast.UAdd: np.positive,
 }
 # name -> number of arguments (None: any), function
 _FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
@@ -39,7 +41,9 @@ _ALLOWED = (
 
 def names(expression: str) -> frozenset[str]:
     """Returns the columns that ``expression`` reads."""
-    return frozenset(_walk(_parse(expression), expression))
+    read: dict[str, np.float64] = {}
+    _value(expression, lambda name: read.setdefault(name, np.float64(1)))
+    return frozenset(read)
 
 
 def evaluate(expression: str, columns: Mapping[str, Array], n: int) -> Array:
@@ -47,66 +51,52 @@ def evaluate(expression: str, columns: Mapping[str, Array], n: int) -> Array:
 
     Undefined values, such as a quotient by zero, are NaN or infinite; the caller checks for them.
     """
-    tree = _parse(expression)
-    for name in _walk(tree, expression):
+
+    def column(name: str) -> Array:
         if name not in columns:
             known = or_nearest(name, columns, "there are")
             raise UserError(
                 f"expression {quoted(expression)}: no column {name!r} of numbers{known}"
             )
-    with np.errstate(all="ignore"):
-        value = _value(tree, columns)
-    return np.array(np.broadcast_to(np.asarray(value, float), n))
+        return columns[name]
+
+    value = np.asarray(_value(expression, column), float)
+    return np.array(np.broadcast_to(value, n))
 
 
-def _parse(expression: str) -> ast.expr:
+def _value(expression: str, column: Callable[[str], Any]) -> Any:
+    """Returns the value over what ``column`` returns for each name; refuses what is not allowed."""
+    shown = f"expression {quoted(expression)}"
     if len(expression) > MAX_LENGTH:
         raise UserError(
-            f"expression {quoted(expression)}: it has {len(expression):,} characters; at most "
-            f"{MAX_LENGTH:,} are allowed"
+            f"{shown}: it has {len(expression):,} characters; at most {MAX_LENGTH:,} are allowed"
         )
     try:
-        return ast.parse(expression.strip(), mode="eval").body
+        tree = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UserError(f"expression {quoted(expression)} is no arithmetic; {_ALLOWED}") from None
+        raise UserError(f"{shown} is no arithmetic; {_ALLOWED}") from None
 
+    def value(node: ast.expr, depth: int = 0) -> Any:
+        if depth > DEEPEST:
+            raise UserError(f"{shown} is no arithmetic that a person reads")
+        match node:
+            case ast.Name(id=name):
+                return column(name)
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                if number >= 1e100:
+                    raise UserError(f"{shown}: a number in it is not below 1e100")
+                return np.float64(number)
+            case ast.UnaryOp(op=op, operand=inner) if type(op) in _OPERATORS:
+                return _OPERATORS[type(op)](value(inner, depth + 1))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                return _OPERATORS[type(op)](value(left, depth + 1), value(right, depth + 1))
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+                count, function = _FUNCTIONS[name]
+                if args and count in (None, len(args)):
+                    return function(*(value(argument, depth + 1) for argument in args))
+        # ast.unparse recurses without limit
+        text = ast.get_source_segment(expression.strip(), node)
+        raise UserError(f"{shown}: {quoted(text)} is not allowed; {_ALLOWED}")
 
-def _walk(node: ast.expr, expression: str, depth: int = 0) -> list[str]:
-    """Returns the columns that ``node`` names; refuses whatever is not allowed in it."""
-    if depth > DEEPEST:
-        raise UserError(f"expression {quoted(expression)} is no arithmetic that a person reads")
-    match node:
-        case ast.Name(id=name):
-            return [name]
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            if number >= 1e100:
-                raise UserError(
-                    f"expression {quoted(expression)}: a number in it is not below 1e100"
-                )
-            return []
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
-            return _walk(inner, expression, depth + 1)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return [n for side in (left, right) for n in _walk(side, expression, depth + 1)]
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-            count = _FUNCTIONS[name][0]
-            if args and count in (None, len(args)):
-                return [column for arg in args for column in _walk(arg, expression, depth + 1)]
-    text = ast.get_source_segment(expression.strip(), node)  # ast.unparse recurses without limit
-    raise UserError(f"expression {quoted(expression)}: {quoted(text)} is not allowed; {_ALLOWED}")
-
-
-def _value(node: ast.expr, columns: Mapping[str, Array]) -> Any:
-    match node:
-        case ast.Name(id=name):
-            return columns[name]
-        case ast.Constant(value=number):
-            return np.float64(number)  # type: ignore[arg-type]
-        case ast.UnaryOp(op=op, operand=inner):
-            value = _value(inner, columns)
-            return -value if isinstance(op, ast.USub) else value
-        case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)](_value(left, columns), _value(right, columns))
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return _FUNCTIONS[name][1](*(_value(arg, columns) for arg in args))
-    raise AssertionError(node)  # _walk refuses all else
+    with np.errstate(all="ignore"):
+        return value(tree)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, Positive, text_like
+from moelaws.spec.base import Count, Fraction, Frozen, text_like
 
 # Names become file names and Snakemake wildcards.
 Name = Annotated[
@@ -66,8 +66,6 @@ class Fit(Entry):
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
-    # A fit that would take longer is refused. No number depends on this, so no report holds it.
-    max_hours: Annotated[Positive, Field(exclude=True)] = 24.0
 
     @property
     def needs(self) -> set[str]:

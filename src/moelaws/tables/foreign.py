@@ -48,8 +48,9 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
             frame = _json_lines(path)
         else:
             frame = _separated(path, _SEPARATORS[suffix])
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: {_not_text(path)}") from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise UserError(f"{path}: byte 0x{byte:02x} is not UTF-8; save it as UTF-8 text") from None
     except (EOFError, zlib.error) as error:
         raise UserError(f"{path}: the compressed file is cut or damaged: {error}") from None
     except OSError as error:
@@ -92,21 +93,6 @@ def _open(path: Path, newline: str | None = None) -> TextIO:
     if path.suffix.lower() == _GZIP:
         return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
     return path.open(encoding="utf-8-sig", newline=newline)
-
-
-def _not_text(path: Path) -> str:
-    """Returns what a file that is not UTF-8 text seems to be, by its bytes."""
-    data = gzip.decompress(path.read_bytes()) if path.suffix.lower() == _GZIP else path.read_bytes()
-    if data.startswith(b"PAR1"):
-        return "a Parquet file; name it .parquet"
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "UTF-16 text; save the table as UTF-8"
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        return f"line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the table as UTF-8"
-    return "not UTF-8 text"
 
 
 def _separated(path: Path, separator: str) -> pd.DataFrame:

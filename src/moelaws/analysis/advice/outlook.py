@@ -7,7 +7,6 @@ from typing import Any
 from moelaws.analysis.advice.advise import Advice
 from moelaws.analysis.advice.page import Block, blocks, markdown
 from moelaws.analysis.advice.regret import LEVEL
-from moelaws.analysis.advice.speed import Speed
 from moelaws.tables.column import Column
 
 EPOCHS = 4  # the largest number of passes over the text of the runs
@@ -24,11 +23,10 @@ COLUMNS = (
     Column("regret_low", "float", "nats/token", f"{LEVEL:.0%} interval over draws", nullable=True),
     Column("regret_high", "float", "nats/token", "its upper end", nullable=True),
     Column("compute_factor", "float", "1", "compute that the best plan would save", nullable=True),
-    Column("hours", "float", "h", "of the plan at the measured speed of these runs", nullable=True),
 )
 
 
-def rows(answers: Sequence[Advice], speed: Speed | None = None) -> Iterator[dict[str, Any]]:
+def rows(answers: Sequence[Advice]) -> Iterator[dict[str, Any]]:
     """Yields a row, with the ``COLUMNS``, for each budget, plan and law taken as the truth."""
     for answer in answers:
         for row in answer.rows:
@@ -43,16 +41,13 @@ def rows(answers: Sequence[Advice], speed: Speed | None = None) -> Iterator[dict
                     "regret_low": regret.low,
                     "regret_high": regret.high,
                     "compute_factor": regret.compute_factor,
-                    "hours": speed.hours(row.plan) if speed else math.nan,
                 }
 
 
-def page(
-    answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str], speed: Speed | None
-) -> str:
+def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]) -> str:
     """Returns the Markdown of the answers, by their factors over the largest budget of the sweep.
 
-    ``left_out`` says why fits take no part; ``speed`` is that of the sweep's runs.
+    ``left_out`` says why fits take no part.
     """
     text: list[Block] = [
         f"# What these runs advise ({tier} tier)",
@@ -69,5 +64,5 @@ def page(
     text += [f"`{name}` takes no part: {reason}." for name, reason in left_out.items()]
     for factor, answer in answers.items():
         budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
-        text += [f"## {factor:g} times the largest budget: {budget}", *blocks(answer, speed)]
+        text += [f"## {factor:g} times the largest budget: {budget}", *blocks(answer)]
     return markdown(text)

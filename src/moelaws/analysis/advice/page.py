@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moelaws.accounting.cost import Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
@@ -16,9 +16,6 @@ from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import short
-
-if TYPE_CHECKING:
-    from moelaws.analysis.advice.speed import Speed  # it imports pandas, which is slow
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
 
@@ -61,19 +58,12 @@ def heading(answer: Advice, device: Device) -> Iterator[str]:
         yield f"at most {_count(limits.max_tokens)} training tokens"
 
 
-def blocks(answer: Advice, speed: Speed | None, device: Device | None = None) -> Iterator[Block]:
+def blocks(answer: Advice, device: Device | None = None) -> Iterator[Block]:
     """Yields the plans, their regrets, the configuration and what limits the trust in them.
 
-    ``speed`` gives the hours of the plans, and ``device`` those of the configuration.
+    ``device`` gives the hours of the configuration.
     """
-    yield _plans(answer, speed)
-    if speed:
-        yield (
-            f"Hours are those of {speed.device or 'the device of these runs'}, by the speed of "
-            f"{speed.runs} runs over size and sparsity."
-        )
-        if beyond := [row.name for row in answer.rows if speed.beyond(row.plan)]:
-            yield f"Beyond these runs their nearest speed counts: {', '.join(beyond)}."
+    yield _plans(answer)
     yield ""
     yield (
         "What each plan costs if the law above a column is right: nats above the best plan by\n"
@@ -96,23 +86,21 @@ def blocks(answer: Advice, speed: Speed | None, device: Device | None = None) ->
     yield Items("note: ", [*notes(answer)])
 
 
-def _plans(answer: Advice, speed: Speed | None) -> Table:
+def _plans(answer: Advice) -> Table:
     columns = ["plan", "N", "N_active", "S", "E / k", "D", "D / N_active", "extrapolated", "limit"]
     rows = []
     for row in answer.rows:
-        plan, hours = row.plan.values(), [_number(speed.hours(row.plan))] if speed else []
+        plan = row.plan.values()
         N, N_active, D = (_count(plan[name]) for name in ("N", "N_active", "D"))
         sparsity, ratio = f"{plan['S']:.3g}", _count(plan["D"] / plan["N_active"])
         sizes = (N, N_active, sparsity, f"{plan['expansion']:.3g}", D, ratio)
         limits = ", ".join(row.at_limits)
-        rows.append([row.name, *sizes, _extrapolated(answer, row), *hours, limits])
+        rows.append([row.name, *sizes, _extrapolated(answer, row), limits])
         if row.intervals:
             ends = {name: " to ".join(map(_count, pair)) for name, pair in row.intervals.items()}
             ends["S"] = " to ".join(f"{x:.3g}" for x in row.intervals["S"])
             within = (ends["N"], ends["N_active"], ends["S"], "", ends["D"])
-            rows.append(["  90 % by its draws", *within, *[""] * (3 + len(hours))])
-    if speed:
-        columns.insert(-1, "hours")
+            rows.append(["  90 % by its draws", *within, "", "", ""])
     return Table(columns, rows)
 
 
@@ -284,9 +272,7 @@ def markdown(page: Iterable[Block]) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-def as_json(
-    answer: Advice, sweeps: Sequence[SmallSweep], device: Device, speed: Speed | None
-) -> dict[str, Any]:
+def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dict[str, Any]:
     limits, c, per_hour = answer.limits, answer.configuration, device.flops_per_second * 3600
     of_law = ("coefficients", "source", "fitted_on", "warnings")
     of_row = ("intervals", "worst", "beyond", "at_limits")
@@ -313,12 +299,6 @@ def as_json(
             }
             for row in answer.rows
         ],
-        "hours": speed
-        and {
-            "device": speed.device,
-            "runs": speed.runs,
-            "plans": {row.name: speed.hours(row.plan) for row in answer.rows},
-        },
         "configuration": c
         and {
             "model": c.model.model_dump(mode="json"),
