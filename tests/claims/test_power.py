@@ -110,10 +110,16 @@ def test_the_page_says_what_the_rule_says_of_simulated_tables(study, table):
     judged = {"study": "small", "title": "A toy", "source": "trained", "assumed": "", "made_of": {}}
     judged["claims"] = [claim, {**claim, "name": "clearer", "statement": "It is.", "clearance": 9}]
     judged["claims"].append(other)
-    counts = {"published": {"supported": 7, "cannot tell": 3}, "null": {"supported": 1, "x": 9}}
+    none = dict.fromkeys(Verdict, 0)
+    counts = {
+        "published": {**none, "supported": 7, "not supported": 2, "cannot tell at this scale": 1},
+        "null": {**none, "supported": 1, "cannot tell at this scale": 9},
+    }
     text = page([judged], "demo", {"small": {"claims": {"sound": counts}}})
-    assert "the rule supports the claim in 7 of 10 simulated tables" in text
-    assert "Tokens alone set the loss. There the rule supports the claim in 1 of 10" in text
+    found = "supports the claim in 7 of 10 simulated tables and says that it is not supported in 2."
+    assert found in text
+    alone = "There the rule supports the claim in 1 of 10 simulated tables."
+    assert f"Tokens alone set the loss. {alone}\n" in text
     # .1 by simulation, and two times the nominal .05
     assert "some 0.2 would be supported by chance (1 rule by simulation" in text
     remember = 'supports most clearly that "It is", contradicts that "It stays"'

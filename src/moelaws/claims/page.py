@@ -112,17 +112,20 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
     lines = []
     if effect := own.get(PUBLISHED):
         lines.append(
-            "- *With the published effect*: with these runs and their noise, the rule supports the "
-            f"claim in {effect[Verdict.SUPPORTED]} of {sum(effect.values())} simulated tables."
+            "- *With the published effect*: with these runs and their noise, the rule "
+            f"{_says(effect)}."
         )
     if says := claim.get("null"):
         lines.append(f"- *Without the effect*: {says}")
         if null := own.get(NULL):
-            lines[-1] += (
-                f" There the rule supports the claim in {null[Verdict.SUPPORTED]} of "
-                f"{sum(null.values())} simulated tables."
-            )
+            lines[-1] += f" There the rule {_says(null)}."
     return lines
+
+
+def _says(counts: Mapping[str, int]) -> str:
+    supported, against = counts[Verdict.SUPPORTED], counts[Verdict.NOT_SUPPORTED]
+    text = f"supports the claim in {supported} of {sum(counts.values())} simulated tables"
+    return f"{text} and says that it is not supported in {against}" if against else text
 
 
 def basis(source: str, runs: str) -> str:
