@@ -106,6 +106,9 @@ def _rate(counts: Mapping[str, int] | None) -> float | None:
     return counts[Verdict.SUPPORTED] / sum(counts.values()) if counts else None
 
 
+_LACKED = " At these sizes and budgets the published law itself may not have the effect."
+
+
 def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
     """Returns lines that say what the claim's rule says of simulated tables."""
     own = power["claims"].get(claim["name"], {}) if power else {}
@@ -114,6 +117,8 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
         lines.append(
             "- *With the published effect*: with these runs and their noise, the rule "
             f"{_says(effect)}."
+            + _LACKED
+            * (effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED])
         )
     if says := claim.get("null"):
         lines.append(f"- *Without the effect*: {says}")

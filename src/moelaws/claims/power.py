@@ -94,7 +94,7 @@ def _noise(study: Study, runs: pd.DataFrame) -> tuple[float, str]:
 
 
 def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
-    """Yields the published law with all claims, and each null with a law with its own claims."""
+    """Yields the published law with all claims that have a null, and each null with its own."""
     if entry := study.simulation:
         law = laws.fittable(entry.law)
         chosen = runs[row_mask(runs, entry.rows)]
@@ -102,7 +102,8 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
             chosen = chosen[np.any([in_sweep(chosen, sweep) for sweep in entry.sweeps], axis=0)]
         if law.published is not None and len(chosen):
             known = dict(law.published)
-            yield _Truth(PUBLISHED, law.ref, known, entry.mapping, chosen, study.claims)
+            estimated = [claim for claim in study.claims if claim.null_model]
+            yield _Truth(PUBLISHED, law.ref, known, entry.mapping, chosen, estimated)
     for null in study.nulls:
         claims = [claim for claim in study.claims if claim.null_model == null.name]
         if null.law and claims:
@@ -112,8 +113,9 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
 def _fitted(null: Null, runs: pd.DataFrame) -> dict[str, float]:
     """Returns the coefficients of the null's law, fitted to the runs."""
     law, mapping = laws.fittable(null.law), DEFAULT_MAPPING | null.mapping
-    # Runs may be tiny, and a null may take a width for a size: the columns are in their own units.
-    units = {variable.name: "1" for variable in law.variables}
+    # Runs may be tiny, a null may take a width for a size, and a published law may give losses of
+    # twenty nats far from its runs: the columns are in their own units.
+    units = {variable.name: "1" for variable in (*law.variables, law.response)}
     spec = Fit(name=null.name, law=law.ref, mapping=mapping, units=units, bootstrap=1)
     with located(f"null {null.name}"):
         return fit(law, runs, with_starts(spec, SAMPLE)).parts[0].estimates()
