@@ -15,8 +15,8 @@ from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import TOO_FEW, Array, Minima, minima, parabola, percentile_interval
-from moelaws.studies.sparsity.derived.surface import Surface, log_sizes, surfaces
+from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima, percentile_interval
+from moelaws.studies.sparsity.derived.surface import Surface, surfaces
 from moelaws.tables.column import Column, estimated
 
 SIZES = 41  # for each budget, enough for a smooth line
@@ -84,13 +84,8 @@ def surface_optima(surface: Surface) -> Iterator[dict[str, Any]]:
 def parabola_optima(surface: Surface) -> Iterator[dict[str, Any]]:
     """Yields the optimum at each S of one budget's runs by a parabola of L in ln N."""
     for S, rows in _by_sparsity(surface):
-        u_3, both = log_sizes(rows[surface.size]), None
-        if u_3 is not None:
-            u, L = np.log(rows[surface.size].to_numpy(float)), rows["L"].to_numpy()
-            losses, draws = parabola(u, L, u_3)
-            low, high = float(u_3[0]), float(u_3[2])
-            both = minima(losses, low, high), minima(draws, low, high)
-        yield _optimum(surface, "parabola", S, len(rows), both)
+        u, L = np.log(rows[surface.size].to_numpy(float)), rows["L"].to_numpy(float)
+        yield _optimum(surface, "parabola", S, len(rows), parabola_minima(u, L))
 
 
 def _with_drops(
@@ -135,19 +130,18 @@ def _by_sparsity(surface: Surface) -> Iterator[tuple[float, pd.DataFrame]]:
 
 
 def _optimum(
-    surface: Surface, method: str, S: float, n: int, minimum: tuple[Minima, Minima] | None
+    surface: Surface, method: str, S: float, n: int, best: Minima | None
 ) -> dict[str, Any]:
-    """Returns a row of the table: the ``minimum`` by the estimates, the interval by its draws."""
+    """Returns a row of the table: the minimum by the estimates, the interval by the draws."""
     row: dict[str, Any] = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
     row |= {"method": method, "interval": "fit" if method == "surface" else "student"}
     row |= {"level": surface.level, "n": n}
-    if minimum is None:
+    if best is None:
         none = {"N_star": float("nan"), "L_star": float("nan")}
         return {**row, **none, "inside": False, "convex": False, "note": TOO_FEW}
-    best, draws = minimum
     row["N_star"], row["L_star"] = float(np.exp(best.x[0])), float(best.y[0])
-    row["N_low"], row["N_high"] = percentile_interval(np.exp(draws.x), surface.level)
-    row["L_low"], row["L_high"] = percentile_interval(draws.y, surface.level)
+    row["N_low"], row["N_high"] = percentile_interval(np.exp(best.x[1:]), surface.level)
+    row["L_low"], row["L_high"] = percentile_interval(best.y[1:], surface.level)
     row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
     return row | {"note": best.notes[0]}
 
@@ -191,7 +185,7 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
         return
     u_low, u_high = surface.measured["u_low"].min(), surface.measured["u_high"].max()
     for u in np.linspace(u_low, u_high, SIZES):
-        best, draws = surface.sparsity_minimum(u)
+        best = surface.sparsity_minimum(u)
         v, inside, note = float(best.x[0]), bool(best.inside[0]), best.notes[0]
         if best.convex[0] and v == 0.0:  # no model is denser than a dense one, whatever the grid
             inside, note = True, ""
@@ -199,6 +193,6 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
             inside, note = False, UNMEASURED
         row: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
         row |= {"N": float(np.exp(u)), "S_star": -float(np.expm1(-v)), "L_star": float(best.y[0])}
-        row["S_low"], row["S_high"] = percentile_interval(-np.expm1(-draws.x), surface.level)
+        row["S_low"], row["S_high"] = percentile_interval(-np.expm1(-best.x[1:]), surface.level)
         row |= {"level": surface.level, "inside": inside, "convex": bool(best.convex[0])}
         yield row | {"note": note}
