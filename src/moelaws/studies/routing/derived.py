@@ -22,11 +22,10 @@ from moelaws.tables.column import Column, estimated
 
 
 @table(
-    Column("run_id", "string", "1", "the routed run"),
     Column("router", "string", "1", "routing technique"),
     Column("size", "string", "1", "size label of the dense base model"),
     Column("N_dense", "int", "parameters", "parameters of the dense base model"),
-    *of_runs("E", "L"),
+    *of_runs("run_id", "E", "L"),
     Column("L_dense", "float", "nats/token", "the same of the dense model of that size"),
     Column("gain", "float", "nats/token", "L_dense - L"),
     *estimated("N_effective", "parameters", "dense size of the same loss, by Eq 1", ""),

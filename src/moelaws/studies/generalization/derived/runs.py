@@ -33,10 +33,8 @@ SERIES = ["k", "D"]
     Column("width", "int", "1", "hidden width w of an expert"),
     *of_runs("d_model", "n_heads"),
     Column("M", "int", "experts", "routed experts a layer"),
-    *of_runs("k", "context"),
+    *of_runs("k", "context", "N_active", "D"),
     Column("N_act", "float", "parameters", "active parameters as Tables 3 and 4 count them"),
-    Column("N_active", "float", "parameters", "active parameters, embeddings and router included"),
-    Column("D", "float", "tokens", "training tokens"),
     Column("R", "float", "nats", "routing term k L l ln(eM/k) of a sequence"),
     *of_runs("L", "L_se", "L_paired_se"),
 )
@@ -51,8 +49,6 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     d, w, k, layers = (runs[c].astype(float) for c in ("d_model", "d_expert", "k", "n_layers"))
     return runs.rename(columns={"d_expert": "width", "E": "M"}).assign(
         N_act=layers * (4 * d**2 + k * (2 * d * w + w + d)),
-        N_active=runs["N_active"].astype(float),
-        D=runs["D"].astype(float),
         R=routing_term(k, runs["E"], layers, runs["context"]),
     )
 

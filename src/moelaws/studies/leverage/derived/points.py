@@ -174,12 +174,11 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
 
 
 @table(
-    *of_runs("sweep", "run_id", "C", "C_leverage_no_router"),
+    *of_runs("sweep", "run_id", "C", "C_leverage_no_router", "L"),
     Column("variant", "int", "1", "number of the architecture, for which budgets share a curve"),
     Column("budgets", "int", "1", "budgets at which its runs completed"),
     Column("x", "float", "1", "what the sweep varies: G, or a share"),
     Column("baseline", "string", "1", "the fit whose curve the loss is looked up on"),
-    Column("L", "float", "nats/token", "loss of the run"),
     Column("EL", "float", "1", "compute of the baseline for that loss over the run's", True),
     Column("EL_low", "float", "1", "lower end of its interval", True),
     Column("EL_high", "float", "1", "upper end; infinite where draws never get there", True),

@@ -135,11 +135,9 @@ def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
 
 
 @table(
-    Column("C", "float", "FLOPs", "training budget"),
+    *of_runs("C", "run_id", "S", "L"),
     Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
-    Column("run_id", "string", "1", "the run that is predicted"),
     Column("N", "float", "parameters", "its size"),
-    *of_runs("S", "L"),
     Column("predicted", "float", "nats/token", "mean prediction by the refits without it", True),
     Column("mse", "float", "(nats/token)^2", "mean squared error of these predictions", True),
     Column("times", "int", "1", "refits without it"),
