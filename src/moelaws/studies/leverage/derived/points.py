@@ -43,9 +43,9 @@ from moelaws.tables.sweeps import in_sweep
 # Times the largest budget, where curves are extrapolated: from 3e20 FLOPs to 6e20, ..., and 1e22,
 # of which the paper speaks.
 BEYOND = (2.0, 10 / 3, 20 / 3, 10.0, 20.0, 100 / 3)
-# Sweep -> the fit on whose curve the losses of its runs are looked up.
 JOINT = "joint"  # the study's fit of Eq 4
 VALIDATION = 6.0  # points of at least this leverage validate it (sec 4.2.3)
+# Sweep -> the fit on whose curve the losses of its runs are looked up.
 BASELINES = {
     "shared": "curve_dense",
     "granularity_weak": "curve_dense",

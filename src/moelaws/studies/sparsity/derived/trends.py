@@ -152,8 +152,9 @@ def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
     shared = sorted(set(below) & set(above))
     if len(shared) < MIN_OPTIMA:
         return Slope(where, len(shared), note=_few(len(shared), "sizes shared by both budgets"))
-    moves = np.diff([_shared_draws(x[u] for u in shared) for x in (below, above)], axis=0)
-    return Slope(where, len(shared), moves[0].mean(axis=0) / np.log(upper.C / lower.C))
+    both = _shared_draws(optima[u] for optima in (below, above) for u in shared)
+    move = np.subtract(*np.split(both, 2)).mean(axis=0)
+    return Slope(where, len(shared), -move / np.log(upper.C / lower.C))
 
 
 def slope_over_budget(total: Sequence[Surface], slopes: Sequence[Slope]) -> Slope:
