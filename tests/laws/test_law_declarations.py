@@ -25,7 +25,6 @@ FITTED = [ref for ref in REFS if isinstance(laws.get(ref), FittableLaw)]
 IMPLICIT = {
     "allocation.elasticity",
     "generalization.active_experts",
-    "generalization.active_experts:paper",
 }
 FORMULAS = [ref for ref in REFS if isinstance(laws.get(ref), Formula)]
 

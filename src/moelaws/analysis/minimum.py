@@ -73,16 +73,17 @@ def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def parabola(
-    u: Array, L: Array, u_3: Array, draws: int = DRAWS, seed: int = 0
-) -> tuple[Array, Array]:
-    """Returns the values at ``u_3`` (3,) of the least-squares parabola of ``L`` (n,) on ``u`` (n,).
+def parabola_minima(u: Array, L: Array) -> Minima | None:
+    """Returns the lowest points over ``u`` (n,) of the least-squares parabola of ``L`` (n,) on it.
 
-    Also returns ``draws`` of the values, (draws, 3), from their distribution under independent
+    The first is of the estimate. The others are of draws from the distribution under independent
     normal errors: Student t with n - 3 degrees of freedom. With n = 3 the fit is exact, nothing is
-    known of the error, and there are no draws.
+    known of the error, and there are no draws. None where ``u`` has fewer than three values.
     """
-    centre, half = u_3[1], (u_3[2] - u_3[0]) / 2
-    fitted = least_squares(np.vander((u - centre) / half, 3), L, draws=draws, seed=seed)
-    at_3 = np.vander((u_3 - centre) / half, 3)
-    return at_3 @ fitted.coefficients, fitted.draws @ at_3.T
+    if len(np.unique(u)) < 3:
+        return None
+    low, middle, high = abscissae(float(u.min()), float(u.max()))
+    X = np.vander((u - middle) / (high - middle), 3)
+    fitted = least_squares(X, L, draws=DRAWS)
+    at_3 = np.vander([-1.0, 0.0, 1.0], 3)
+    return minima(np.vstack([fitted.coefficients, fitted.draws]) @ at_3.T, low, high)

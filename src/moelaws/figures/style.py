@@ -98,6 +98,13 @@ def size_axis(axis: Any, label: str) -> None:
     fixed_ticks(axis, round_ticks(*axis.get_view_interval()), short)
 
 
+def experts_axis(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
+    """Makes the x axis one of numbers of experts, logarithmic, with a tick at each of them."""
+    ax.set_xscale("log")
+    fixed_ticks(ax.xaxis, sorted({float(number) for number in numbers}))
+    ax.set_xlabel(label)
+
+
 LABEL_WIDTH = 0.36  # inches, of the label 0.875 with room beside it
 MIN_DISTANCE = 0.09  # of two labels, as a fraction of the axis
 

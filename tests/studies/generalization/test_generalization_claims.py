@@ -224,8 +224,9 @@ def test_layers_that_differ_by_chance_do_not_support_a_profile(tmp_path):
 def test_states_that_fill_their_width_are_not_small():
     """Levina-Bickel: 1,024 normal points in 512 dimensions seem to have a fifth of them."""
     cloud = dimension.over_subsamples(np.random.default_rng(5).standard_normal((1200, 512)))
-    assert cloud.median < 0.25 * 512
-    assert cloud.median == pytest.approx(dimension.of_full_width(cloud.subsample, 512), rel=0.05)
+    assert cloud["dimension"] < 0.25 * 512
+    full = dimension.of_full_width(cloud["subsample"], 512)
+    assert cloud["dimension"] == pytest.approx(full, rel=0.05)
 
 
 def test_two_models_of_the_gpu_tier_are_deep_enough_for_a_profile():

@@ -26,7 +26,7 @@ def frame_of(rows):
 @given(runs)
 def test_without_outlier_rule_it_is_the_quarter_percent_of_each_budget(rows):
     frame = frame_of(rows)
-    mask = near_optimal(frame, ["lr"], outlier=np.inf)
+    mask = near_optimal(frame, [])
     expected = [
         1.0025 * frame["L"][frame["C"] == row.C].min() >= row.L for row in frame.itertuples()
     ]

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws import laws
-from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.laws import activation, joint
 from moelaws.studies.leverage.laws.curve import LAW as CURVE
 from moelaws.studies.leverage.laws.curve import efficiency_leverage
@@ -71,27 +70,6 @@ def test_leverage_of_table_6_grows_with_compute_by_eq_3():
     assert math.log10(high / low) == pytest.approx(float(a_C), rel=1e-12)
 
 
-def test_activation_ratio_for_a_leverage_of_7():
-    power = joint.exponent(TABLE_6, 12, 1e22)
-    assert power == pytest.approx(-0.6490129451870412, rel=1e-5)
-    A = joint.activation_for(TABLE_6, 7, 12, 1e22)
-    assert pytest.approx(0.03357372747683257, rel=1e-5) == A
-    assert np.isnan(joint.activation_for(TABLE_6, [0.1, 50.0], 12, 1e22)).all()
-
-
-@given(
-    A=st.floats(0.003, 1),
-    G=st.floats(1, 32),
-    C=st.floats(1e18, 1e24),
-    A_max=st.sampled_from([1.5, 30.0, 5.28e16]),
-)
-def test_activation_for_inverts_eq_4(A, G, C, A_max):
-    params = TABLE_6 | {"A_max": A_max}
-    EL = joint.LAW.predict(params, {"A": A, "G": G, "C": C})
-    inverse = joint.activation_for(params, EL, G, C)
-    assert inverse == pytest.approx(A, rel=1e-6)
-
-
 def _saturated(x, start=TABLE_6["A_start"], top=TABLE_6["A_max"]):
     return float(np.exp(activation.ln_saturated(x, np.log(start), np.log(top))[0]))
 
@@ -102,17 +80,6 @@ def test_saturation_bends_from_start_to_top(x, start, top):
     x_hat = _saturated(x, start, top)
     assert start * (1 - 1e-9) <= x_hat <= top * (1 + 1e-9)
     assert _saturated(2 * x + 1, start, top) > x_hat * (1 - 1e-12)
-
-
-def test_three_conventions_of_the_activation_ratio():
-    ratios = [
-        activation.activation_ratio(64, 2, 1, convention)
-        for convention in ("formal", "over_routed", "routed")
-    ]
-    assert ratios == pytest.approx([0.046153846153846156, 0.046875, 0.03125], rel=1e-9)
-    assert activation.activation_ratio(384, 12, 1) == pytest.approx(13 / 385)
-    with pytest.raises(UserError, match="'total'; one of formal, over_routed, routed"):
-        activation.activation_ratio(64, 2, 1, "total")
 
 
 def sizes_and_least_singular_value(law, params, columns, n=None):

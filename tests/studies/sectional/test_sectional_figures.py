@@ -64,13 +64,3 @@ def test_optima_of_the_reference_shape():
     assert optima == pytest.approx([1.21362, 1.25961, 1.10452], abs=6e-6)
     assert (table[["whole, printed", "whole, corrected"]] == 1).all(axis=None)
     assert (table["S(2)/S(1), corrected"] > 1).all()
-
-
-def test_consequences_of_the_errata():
-    table = rows_of("T_errata").set_index("Erratum")
-    values = table[["Value as printed", "Value corrected"]]
-    assert list(table.index) == [f"E4.{i}" for i in range(1, 10)]
-    np.testing.assert_allclose(values.loc["E4.5"], [21.291747888, 0.998050682], rtol=1e-8)
-    np.testing.assert_allclose(values.loc["E4.6"], [8.138018246e-5, 0.124969490], rtol=1e-8)
-    np.testing.assert_allclose(values.loc["E4.7"], [1.21362, 1.25961], atol=6e-6)
-    assert values.loc["E4.8", "Value corrected"] < 1

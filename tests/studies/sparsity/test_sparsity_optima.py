@@ -12,8 +12,7 @@ from moelaws.studies.sparsity.derived.optima import (
     UNMEASURED,
     optima,
     optimal_sparsities,
-    parabola_optima,
-    surface_optima,
+    size_optima,
 )
 from moelaws.studies.sparsity.derived.surface import Surface
 from sparsity_case import BOWL
@@ -29,7 +28,7 @@ def bowl(low=1e7, high=1e11, sparsities=(0.0, 0.5, 0.9, 0.98)):
 
 
 def test_surface_optimum_is_the_vertex_of_eq_8():
-    best = pd.DataFrame(surface_optima(bowl())).set_index("S")
+    best = pd.DataFrame(size_optima(bowl(), "surface")).set_index("S")
     assert best.loc[0.9, "N_star"] == pytest.approx(1.27476e9, rel=1e-5)
     expected = laws.get("sparsity.isoflop").predict(BOWL, {"N": 1.27476e9, "S": 0.9})
     assert best.loc[0.9, "L_star"] == pytest.approx(float(expected), abs=1e-9)
@@ -39,7 +38,7 @@ def test_surface_optimum_is_the_vertex_of_eq_8():
 
 
 def test_draws_that_shift_the_surface_move_the_loss_and_not_the_size():
-    best = next(o for o in surface_optima(bowl()) if o["S"] == 0.9)
+    best = next(o for o in size_optima(bowl(), "surface") if o["S"] == 0.9)
     assert best["N_low"] == pytest.approx(best["N_high"], rel=1e-6)
     assert 0.02 < best["L_high"] - best["L_low"] < 0.05  # 2 x 1.645 x .01
 
@@ -48,7 +47,7 @@ def test_draws_that_shift_the_surface_move_the_loss_and_not_the_size():
     ("low", "high", "note", "end"), [(1e7, 1e8, AT_HIGH_END, 1e8), (1e10, 1e12, AT_LOW_END, 1e10)]
 )
 def test_a_minimum_outside_the_measured_sizes_is_a_bound(low, high, note, end):
-    best = next(o for o in surface_optima(bowl(low, high)) if o["S"] == 0.9)
+    best = next(o for o in size_optima(bowl(low, high), "surface") if o["S"] == 0.9)
     assert not best["inside"]
     assert best["convex"]
     assert best["note"] == note
@@ -90,17 +89,17 @@ def parabolic(sizes, noise=0.0, seed=0):
 
 
 def test_parabola_finds_the_vertex_of_a_parabola():
-    (best,) = parabola_optima(parabolic(np.geomspace(2e5, 3e6, 6)))
+    (best,) = size_optima(parabolic(np.geomspace(2e5, 3e6, 6)), "parabola")
     assert best["N_star"] == pytest.approx(1e6, rel=1e-9)
     assert best["L_star"] == pytest.approx(3.0, abs=1e-12)
     assert best["N_low"] == pytest.approx(best["N_high"], rel=1e-6)  # no noise, no doubt
 
 
 def test_parabola_of_three_runs_has_no_interval_and_two_sizes_no_optimum():
-    (three,) = parabola_optima(parabolic(np.geomspace(2e5, 3e6, 3)))
+    (three,) = size_optima(parabolic(np.geomspace(2e5, 3e6, 3)), "parabola")
     assert np.isnan(three["N_low"])
     assert three["inside"]
     two = parabolic(np.array([2e5, 3e6, 3e6]))
-    (none,) = parabola_optima(two)
+    (none,) = size_optima(two, "parabola")
     assert np.isnan(none["N_star"])
     assert (none["note"], none["inside"]) == (TOO_FEW, False)

@@ -27,11 +27,10 @@ TABLES = pytest.mark.parametrize("tables", [10, pytest.param(100, marks=pytest.m
 
 def scored(rows, equivalent, rng, by):
     """Bits per byte of a group's ``rows``; the residuals times a normal number for each ``by``."""
-    design, regression = scores.regress(rows, "bits_per_byte")
-    coefficients = regression.coefficients.copy()
-    X = design.matrix(rows["L"].to_numpy(), rows["S"].to_numpy())
+    coefficients = scores.regress(rows, "bits_per_byte").coefficients.copy()
+    X = scores.regressors(rows, rows["L"].to_numpy(), rows["S"].to_numpy())
     residuals = rows["bits_per_byte"] - X @ coefficients
-    coefficients[3] = equivalent * coefficients[1] / design.half / design.v_range
+    coefficients[3] = equivalent * coefficients[1] / np.ptp(X[:, 3])
     factor = {value: rng.standard_normal() for value in sorted(rows[by].unique())}
     return rows.assign(bits_per_byte=X @ coefficients + residuals * rows[by].map(factor))
 

@@ -103,7 +103,7 @@ def slope_of_least_loss(rows, select, root):
     report = fit(laws.fittable(spec.law), rows, spec.model_copy(update={"select": select}))
     write_fit(report, root / "fit.json")
     inputs = FittedInputs(frame=rows, fits={"isoflop_total": root / "fit.json"})
-    every = [over_sparsity(surface, "y").value for surface in surfaces(inputs, "isoflop_total")]
+    every = [over_sparsity(surface, "y").values[0] for surface in surfaces(inputs, "isoflop_total")]
     return float(np.mean(every)), report
 
 

@@ -4,8 +4,8 @@ laws/      curve.py is a loss curve, loss.py, activation.py (Eq 1), granularity.
            compute.py (Eq 3) and joint.py (Eq 4); moelaws/laws/leverage holds the laws of learning
            rate, batch and size that grids of every study follow
 derived/   curves.py is Algorithm 1, points.py makes tables of efficiency leverage and of the forms
-           of its laws, series.py has the sub-experiments and their best values, runs.py lists the
-           runs that loss.py is fitted to and the pair's scores on tasks
+           of its laws, series.py has the sub-experiments, runs.py lists the runs that loss.py is
+           fitted to and the pair's scores on tasks
 figures/   draws the paper's pictures
 tables.py  sets the paper's tables
 claims.py  has the slopes of leverage and one rule a claim

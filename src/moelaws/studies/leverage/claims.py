@@ -113,7 +113,7 @@ def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
     if parabola is None:
         return Evidence(f"{len(runs)} runs determine no parabola in {name}.")
     # An interval that reaches an end of the measured range has no end there.
-    low, high = parabola.optimum_interval(LEVEL)
+    low, high = percentile_interval(parabola.optima()[1:], LEVEL)
     low = -math.inf if low <= parabola.low + 1e-9 else low
     high = math.inf if high >= parabola.high - 1e-9 else high
     ends = parabola.low, parabola.high, float(parabola.optima()[0]), low, high
@@ -238,7 +238,7 @@ def dense_layers_matter_little(inputs: Inputs) -> Evidence:
     """Returns the change of the loss, in percent, where the first layers are dense."""
     runs = SERIES["dense_layers"].compared(inputs)
     dense = np.asarray(runs["n_dense_layers"] > 0, np.float64)
-    change = slope(dense, np.log(runs["L"].to_numpy(float)), runs["C"], LEVEL) * 100
+    change = slope(dense, np.log(runs["L"].to_numpy(float)), runs["C"]) * 100
     if math.isnan(change.value):
         return Evidence("No budget has runs with and without dense layers.")
     measured = (
@@ -253,7 +253,7 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
     runs = SERIES["granularity"].compared(inputs)
     runs = runs[runs["balance_cv"] > 0]
     ln_G, ln_CV = np.log(runs["G"].to_numpy(float)), np.log(runs["balance_cv"].to_numpy(float))
-    elasticity = slope(ln_G, ln_CV, runs["C"], LEVEL)
+    elasticity = slope(ln_G, ln_CV, runs["C"])
     if math.isnan(elasticity.value):
         return Evidence(f"{len(runs)} runs determine no slope of ln CV on ln G.")
     measured = (

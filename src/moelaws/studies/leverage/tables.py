@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, TASK
@@ -15,7 +16,7 @@ from moelaws.studies.leverage.derived.series import (
     attention_fraction,
     shared_ratio,
 )
-from moelaws.studies.leverage.laws import activation, granularity, joint
+from moelaws.studies.leverage.laws import joint
 
 # Heading -> the study's column, as in the paper's tables.
 COLUMNS = {
@@ -67,14 +68,6 @@ _NOT_OF_VALIDATION = (
     "CV of tokens per expert",
 )
 NO_RUNS = "This tier trains no run of this sub-experiment, or none completed."
-# The forms of a law with the R2 that Tables 16 and 17 and App N.2 print.
-FORMS = (
-    (activation.LAW, 0.9915),
-    (activation.VARIANTS["power"], 0.9772),
-    (granularity.LAW, 0.9575),
-    (granularity.VARIANTS["saturating"], 0.9432),
-    (granularity.VARIANTS["power"], 0.8276),
-)
 
 
 def configurations(inputs: Inputs, sweep: str) -> Tabular:
@@ -184,24 +177,19 @@ def goodness_of_fit(inputs: Inputs, law: str) -> Tabular:
     """Sets T16 and T17: how well each form of ``law`` explains the leverage, beside the paper."""
     forms = inputs.derived("forms")
     forms = forms[forms["law"].str.partition(":")[0] == law]
-    records = []
-    for form, published in FORMS:
-        rows = forms[forms["law"] == form.ref]
-        if not len(rows):
-            continue
-        fitted = rows[rows["R2"].notna()]
-        records.append(
-            {
-                "form": form.equation.partition(", where")[0],
-                "parameters": int(rows["parameters"].iloc[0]),
-                "budgets fitted": len(fitted),
-                "points a budget": int(rows["n"].median()),
-                "R2, median": fitted["R2"].median(),
-                "R2, least": fitted["R2"].min(),
-                "R2, published": published,
-            }
-        )
+    frame = forms.groupby("law", sort=False, as_index=False).agg(
+        **{
+            "parameters": ("parameters", "first"),
+            "budgets fitted": ("R2", "count"),
+            "points a budget": ("n", "median"),
+            "R2, median": ("R2", "median"),
+            "R2, least": ("R2", "min"),
+            "R2, published": ("published", "first"),
+        }
+    )
+    equations = [laws.get(ref).equation.partition(", where")[0] for ref in frame.pop("law")]
+    frame.insert(0, "form", equations)
     notes = ["One fit a budget, least squares on ln EL; R2 is of EL."]
     missing = forms[forms["note"] != ""]
     notes += [f"{ref}: {rows['note'].iloc[0]}." for ref, rows in missing.groupby("law")]
-    return Tabular(pd.DataFrame(records), notes=notes)
+    return Tabular(frame, notes=notes)

@@ -22,11 +22,10 @@ from moelaws.tables.column import Column, estimated
 
 
 @table(
-    Column("run_id", "string", "1", "the routed run"),
     Column("router", "string", "1", "routing technique"),
     Column("size", "string", "1", "size label of the dense base model"),
     Column("N_dense", "int", "parameters", "parameters of the dense base model"),
-    *of_runs("E", "L"),
+    *of_runs("run_id", "E", "L"),
     Column("L_dense", "float", "nats/token", "the same of the dense model of that size"),
     Column("gain", "float", "nats/token", "L_dense - L"),
     *estimated("N_effective", "parameters", "dense size of the same loss, by Eq 1", ""),
@@ -103,11 +102,7 @@ def sizes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
         whole = quantities(report.group({}).estimates())
         left_out = np.array([quantities(other.group({}).estimates()) for other in others])
         low, high = jackknife(whole, left_out, report.level)
-        P = len(law.names)
-        columns = {
-            name: np.append(law.natural(values[:P]), values[P])
-            for name, values in (("estimate", whole), ("low", low), ("high", high))
-        }
-        for place, quantity in enumerate((*law.names, CUTOFF)):
-            ends = {name: float(values[place]) for name, values in columns.items()}
+        numbers = [np.append(law.natural(x[:-1]), x[-1]) for x in (whole, low, high)]
+        for quantity, *own in zip((*law.names, CUTOFF), *numbers, strict=True):
+            ends = dict(zip(("estimate", "low", "high"), own, strict=True))
             yield {"router": router.name, "quantity": quantity, "sizes": len(sizes), **ends}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from moelaws.analysis.derive import table
+from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
@@ -39,15 +39,13 @@ def main_runs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @table(
-    Column("run_id", "string", "1", "the run, as in the study's table"),
+    *of_runs("run_id", "E", "L"),
     Column("router", "string", "1", "routing technique, or Dense"),
     Column("size", "string", "1", "size label of the dense base model"),
-    Column("E", "int", "experts", "routed experts a layer; 1 for dense"),
     Column("k_source", "int", "experts", "k as in the source"),
     Column("routing_frequency", "float", "1", "share of blocks with a routed layer"),
     Column("step", "int", "steps", "training steps before the evaluation"),
     Column("D", "int", "tokens", "training tokens by then"),
-    Column("L", "float", "nats/token", "validation loss"),
 )
 def curves(inputs: Inputs, file: str) -> pd.DataFrame:
     """Returns a row for each evaluation with a loss in the authors' ``file``."""

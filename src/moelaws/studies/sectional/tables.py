@@ -1,4 +1,4 @@
-"""Tables of the cost model (optima, costs, misprints) and of the trained arms."""
+"""Tables of the cost model (optima, costs) and of the trained arms."""
 
 from typing import Any
 
@@ -13,19 +13,6 @@ from moelaws.studies.sectional.figures.model import EXAMPLE, SHAPES
 from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 
 EXPERTS = 8  # of the worked example
-HEADS = 32  # of the example of E4.2, as many as LLaMA-7B has
-MISPRINTS = (
-    ("E4.1", "2", "L^2 d0", "2 L^2 d0", "attention of an expert"),
-    ("E4.2", "7-9", "3 d0^2/H", "3 d0^2", f"projections of a token, {HEADS} heads"),
-    ("E4.3", "10", "3 L d0^2/(E^3 H)", "3 L d0^2/E^2", "projections of experts, 1 head"),
-    ("E4.4", "11, 14, 17, 20, 22", "2 E L^2 d0", "2 E^2 L^2 d0", "whole cost S"),
-    ("E4.5", "15", "E^5/(3(E^3+1))", "E^3/(E^3+1)", "reduction of projections"),
-    ("E4.6", "16", "E^3/(2+3 E^3 L)", "E^3/(E^4+1)", "reduction of attention"),
-    ("E4.7", "21", "1 - 2/E^4", "1 - 2/E^3", "E_opt of the printed cost"),
-    ("E4.8", "sec 3.3", "a gain faster than E", "a loss at every E >= 1",
-     "traditional / sectional cost"),
-    ("E4.9", "sec 5.1", "LLaMA-7B: feed-forward width 4096", "d_model 4096", "no number"),
-)  # fmt: skip
 # The results of the cost model: name, words, equation.
 SECTIONAL = (
     ("projections", "projections", "6"),
@@ -86,33 +73,6 @@ def costs(inputs: Inputs) -> Tabular:
     )
     heads = ["E", "Cost", "Eq", "As printed", "Corrected", "Corrected / printed"]
     return Tabular(pd.DataFrame(rows, columns=heads), notes=notes)
-
-
-def errata(inputs: Inputs) -> Tabular:
-    """Sets each misprint with the numbers that it changes."""
-    at = {"E": float(EXPERTS), **EXAMPLE}
-    printed, corrected = evaluate(PRINTED, **at), evaluate(CORRECTED, **at)
-    L, d0, E = at["L"], at["d0"], at["E"]
-    values = [
-        (L**2 * d0, 2 * L**2 * d0),
-        (3 * d0**2 / HEADS, 3 * d0**2),
-        (3 * L * d0**2 / E**3, 3 * L * d0**2 / E**2),
-        (printed["S"], corrected["S"]),
-        (printed["projection_factor"], corrected["projection_factor"]),
-        (printed["attention_factor"], corrected["attention_factor"]),
-        (printed["E_opt_eq21"], printed["E_opt"]),
-        (np.nan, corrected["total_factor"]),
-        (np.nan, np.nan),
-    ]
-    words = pd.DataFrame(MISPRINTS, columns=["Erratum", "Eq", "Printed", "Corrected", "Changes"])
-    heads = ["Value as printed", "Value corrected"]
-    frame = words.join(pd.DataFrame(values, columns=heads, dtype=float))
-    notes = (
-        f"Numbers at E = {E:g}, L = {L:g}, d0 = {d0:g}, alpha = {at['alpha']:g}: multiply-adds, "
-        "ratios, experts.",
-        VERDICT,
-    )
-    return Tabular(frame, digits=6, notes=notes)
 
 
 def arms(inputs: Inputs) -> Tabular:

@@ -20,13 +20,10 @@ LAWS = {"alpha_r": ratio.VARIANTS["stage2_alpha"], "beta_r": ratio.VARIANTS["sta
 
 
 @table(
-    *of_runs("run_id", "seed", "C"),
-    Column("N_total", "float", "parameters", "all parameters, embeddings included"),
+    *of_runs("run_id", "seed", "C", "N_total", "D", "r"),
     Column("N_active", "float", "parameters", "active parameters without embeddings"),
-    Column("D", "float", "tokens", "training tokens"),
     Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
     Column("E", "float", "experts", "experts a layer, shared ones included"),
-    Column("r", "float", "1", "FLOPs of the experts over FLOPs of attention"),
     Column("r_star", "float", "1", "r* at the run's C and S, by the fit to these runs"),
     Column("r_star_published", "float", "1", "r* there by the paper's coefficients"),
     Column("sparsest", "int", "1", "1 for runs of the largest sparsity, else 0"),

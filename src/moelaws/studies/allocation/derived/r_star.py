@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, abscissae, minima, parabola, percentile_interval
+from moelaws.analysis.minimum import Array, parabola_minima, percentile_interval
 from moelaws.tables.column import Column, estimated
 
 MIN_RATIOS = 3  # that determine a parabola
@@ -185,13 +185,10 @@ def _smooth(u: Array, L: Array, at: Array) -> Array:
 def _parabola(cell: Cell) -> dict[str, Any]:
     """Returns the minimum of the cell's own parabola in ln r, within its ratios."""
     names = ("r_parabola", "parabola_low", "parabola_high", "L_parabola")
-    if len(cell.r) < MIN_RATIOS:
-        return {**dict.fromkeys(names, float("nan")), "parabola_note": TOO_FEW}
-    low, high = float(np.log(cell.r[0])), float(np.log(cell.r[-1]))
-    u_3 = abscissae(low, high)
     u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
-    values, drawn = parabola(u, L, u_3, DRAWS)
-    best, spread = minima(values, low, high), minima(drawn, low, high)
-    r_low, r_high = percentile_interval(np.exp(spread.x), LEVEL)
-    minimum = (float(np.exp(best.x[0])), r_low, r_high, float(best.y[0]))
+    best = parabola_minima(u, L)
+    if best is None:
+        return {**dict.fromkeys(names, float("nan")), "parabola_note": TOO_FEW}
+    r = np.exp(best.x)
+    minimum = (r[0], *percentile_interval(r[1:], LEVEL), best.y[0])
     return {**dict(zip(names, minimum, strict=True)), "parabola_note": best.notes[0]}

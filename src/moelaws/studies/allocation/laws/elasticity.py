@@ -15,46 +15,34 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns, Formula, Variable
 from moelaws.laws.roots import bisect
 
 
-def optimal_ratio(
-    C: ArrayLike, alpha_A: ArrayLike, alpha_E: ArrayLike, a: ArrayLike, e: ArrayLike
-) -> Array:
-    """Returns the r that minimises Eq 3 at compute ``C``; arguments broadcast.
-
-    Units are those of ``LAW``. Source: allocation, App A.2's condition dL/dC_A = dL/dC_E, solved
-    exactly.
-    """
-    C, alpha_A, alpha_E, a, e = np.broadcast_arrays(
-        *(np.asarray(value, float) for value in (C, alpha_A, alpha_E, a, e))
-    )
-    target = _ln_pull(alpha_A, alpha_E, a, e) + (a - e) * np.log(C)
+def _exact(columns: Columns) -> Mapping[str, Any]:
+    """Solves App A.2's condition dL/dC_A = dL/dC_E exactly."""
+    a, e = columns["a"], columns["e"]
+    target = _ln_pull(columns) + (a - e) * np.log(columns["C"])
 
     def excess(ln_r: Array) -> Array:
         return np.asarray((1 + e) * ln_r + (a - e) * np.logaddexp(0.0, ln_r) - target)
 
-    width = np.abs(excess(np.zeros(C.shape))) / (1 + np.minimum(a, e))
-    return np.exp(bisect(excess, -width, width))
-
-
-def _ln_pull(alpha_A: Array, alpha_E: Array, a: Array, e: Array) -> Array:
-    return np.asarray(np.log(alpha_E * e) - np.log(alpha_A * a))
-
-
-def _exact(columns: Columns) -> Mapping[str, Any]:
-    r, a, e = optimal_ratio(**columns), columns["a"], columns["e"]
+    width = np.abs(excess(np.zeros(a.shape))) / (1 + np.minimum(a, e))
+    r = np.exp(bisect(excess, -width, width))
     return {"r": r, "slope": (a - e) * (1 + r) / ((1 + e) + (1 + a) * r)}
 
 
 def _printed(columns: Columns) -> Mapping[str, Any]:
     """Returns the paper's Eq 4 as printed, which does not minimise Eq 3 (erratum E0.1)."""
     a, e = columns["a"], columns["e"]
-    slope, gain = (e - a) / (a + e + 1), _ln_pull(columns["alpha_A"], columns["alpha_E"], a, e)
-    return {"r": np.exp(gain / (a + e + 1)) * columns["C"] ** slope, "slope": slope}
+    slope, gain = (e - a) / (a + e + 1), _ln_pull(columns) / (a + e + 1)
+    return {"r": np.exp(gain) * columns["C"] ** slope, "slope": slope}
+
+
+def _ln_pull(columns: Columns) -> Array:
+    alpha_A, alpha_E, a, e = (columns[name] for name in ("alpha_A", "alpha_E", "a", "e"))
+    return np.asarray(np.log(alpha_E * e) - np.log(alpha_A * a))
 
 
 LAW = Formula(

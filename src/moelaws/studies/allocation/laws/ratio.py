@@ -78,7 +78,7 @@ LAW = _RatioLaw(
         "1.03 at 1e20 FLOPs for E = 17, 33, 65, 129, within the swept [0.2, 1.5]; with 1e9 FLOPs "
         "a token it would be 0.02 to 0.07.",
         "r* is not monotone in sparsity: at 1e20 FLOPs it is least at S = 95.14 %, and a sparser "
-        "model wants more expert compute again (least_ratio_sparsity).",
+        "model wants more expert compute again.",
         "E0.1 (App A.2, Eq 4): printed: this power law derived from the loss of Eq 3; corrected: "
         "Eq 3 has no such law unless its two exponents are equal (allocation.elasticity). Eq 1 "
         "stands as an empirical law alone.",
@@ -160,36 +160,3 @@ def beta_r(S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
 def ratio(C: ArrayLike, S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
     """Returns r* at total compute ``C`` (FLOPs) and sparsity ``S``. Source: allocation, Eq 1."""
     return LAW.predict(params, {"C": C, "S": S})
-
-
-def crossing(S1: ArrayLike, S2: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """Returns C (FLOPs) at which both sparsities have one r*; NaN where their beta_r are equal."""
-    prefactor = alpha_r(S1, params) / alpha_r(S2, params)
-    return _power(1 / prefactor, beta_r(S1, params) - beta_r(S2, params))
-
-
-def least_ratio_sparsity(C: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
-    """Returns the sparsity whose r* is least at compute ``C`` (FLOPs); 0 where r* rises with S.
-
-    It is NaN where r* falls all the way to S = 1, and where r* does not grow with C (beta0 < 0).
-    Source: d ln r* / d ln(1-S) = alpha1 + beta0 beta1 (1-S)^beta1 ln C = 0, from allocation, Eq 1.
-    """
-    growth = params["beta0"] * np.log(np.asarray(C, float))
-    pull = growth * params["beta1"]
-    turns = np.asarray((growth > 0) & (params["beta1"] != 0))
-    balance = _power(
-        -params["alpha1"] / np.where(turns, pull, np.inf), np.asarray(params["beta1"], float)
-    )
-    inside = np.where(turns & (balance < 1), 1 - balance, np.nan)
-    return np.where((growth >= 0) & (params["alpha1"] + pull <= 0), 0.0, inside)
-
-
-def _power(r: Array, exponent: Array) -> Array:
-    """Returns r^(1/exponent) of positive ``r``: inf beyond floating point, NaN where undefined."""
-    defined = (r > 0) & (exponent != 0)
-    with np.errstate(over="ignore"):
-        return np.where(
-            defined,
-            np.exp(np.log(np.where(defined, r, 1.0)) / np.where(defined, exponent, 1.0)),
-            np.nan,
-        )

@@ -6,7 +6,6 @@ m_k(x) = [1/(k-1) sum over j < k of ln(T_k / T_j)]^-1.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -27,16 +26,6 @@ SUBSAMPLES = 9
 FRACTION = 0.5  # of the distinct points in each subsample
 _BLOCK = 512  # rows of distances that are held at a time
 MIDDLE = (0.4, 0.6)  # relative depth of the layers that stand for a model (App A.2)
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """The dimension of a cloud over random subsamples; NaN where it is too small."""
-
-    median: float
-    mad: float  # median absolute deviation
-    points: int  # distinct ones of the cloud
-    subsample: int  # points of each subsample
 
 
 def local_dimension(distances: Array) -> Array:
@@ -82,22 +71,23 @@ def dimension(points: Array, k: int = NEIGHBOURS) -> float:
     return float(np.nanmean(local)) if np.isfinite(local).any() else float("nan")
 
 
-def over_subsamples(points: Array) -> Dimension:
+def over_subsamples(points: Array) -> dict[str, float]:
     """Returns the dimension of ``points`` (n, d) over random subsamples without replacement.
 
-    Points that coincide, such as the embeddings of one token, count once: a distance of zero has
-    no logarithm. Source: generalization, App A.2.
+    It is the median with the median absolute deviation ``mad``; NaN for few points. Beside it stand
+    how many distinct ``points`` there are, for those that coincide, such as the embeddings of one
+    token, count once, and how many each ``subsample`` has. Source: generalization, App A.2.
     """
     distinct = np.unique(np.asarray(points, float), axis=0)
     size = int(FRACTION * len(distinct))
     rng = np.random.default_rng(0)
     samples = (rng.permutation(len(distinct))[:size] for _ in range(SUBSAMPLES))
     dimensions = np.array([dimension(distinct[rows]) for rows in samples])
-    if not np.isfinite(dimensions).any():
-        return Dimension(float("nan"), float("nan"), len(distinct), size)
-    median = float(np.nanmedian(dimensions))
-    mad = float(np.nanmedian(np.abs(dimensions - median)))
-    return Dimension(median, mad, len(distinct), size)
+    numbers = {"dimension": np.nan, "mad": np.nan, "points": len(distinct), "subsample": size}
+    if np.isfinite(dimensions).any():
+        numbers["dimension"] = median = float(np.nanmedian(dimensions))
+        numbers["mad"] = float(np.nanmedian(np.abs(dimensions - median)))
+    return numbers
 
 
 @cache
@@ -110,10 +100,8 @@ def of_full_width(points: int, width: int) -> float:
 
 
 @table(
-    *of_runs("run_id", "corpus", "n_layers", "d_model", "bpb"),
+    *of_runs("run_id", "corpus", "n_layers", "d_model", "bpb", "D", "seed"),
     Column("width", "int", "1", "hidden width of an expert"),
-    Column("D", "float", "tokens", "training tokens"),
-    Column("seed", "int", "1", "seed of the run"),
     Column("layer", "int", "layers", "blocks that the states have passed; 0: the embedding"),
     Column("depth", "float", "1", "layer / n_layers"),
     Column("middle", "bool", "1", "one of the middle layers, which stand for the model"),
@@ -133,14 +121,14 @@ def dimensions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
             hidden = inputs.hidden(run["run_id"])
         except UserError:  # not among those whose weights are kept
             continue
-        about = {**run, "width": run["d_expert"], "D": float(run["D"]), "neighbours": NEIGHBOURS}
+        about = {**run, "width": run["d_expert"], "neighbours": NEIGHBOURS}
         for layer in sorted(int(value) for value in hidden["layer"].unique()):
             states = hidden.loc[hidden["layer"] == layer, "state"]
             cloud = over_subsamples(np.stack(states.to_list()))
             depth = layer / run["n_layers"]
             own = {"layer": layer, "depth": depth, "middle": MIDDLE[0] <= depth <= MIDDLE[1]}
-            full = of_full_width(cloud.subsample, run["d_model"])
-            yield {**about, **own, **vars(cloud), "dimension": cloud.median, "full": full}
+            full = of_full_width(int(cloud["subsample"]), run["d_model"])
+            yield {**about, **own, **cloud, "full": full}
 
 
 def of_models(frame: pd.DataFrame) -> pd.DataFrame:

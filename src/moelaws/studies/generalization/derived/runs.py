@@ -16,7 +16,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, contrast, indicators
 from moelaws.studies.generalization.derived.exponents import Estimates, estimates
 from moelaws.studies.generalization.laws import active_experts, routing
@@ -33,10 +33,8 @@ SERIES = ["k", "D"]
     Column("width", "int", "1", "hidden width w of an expert"),
     *of_runs("d_model", "n_heads"),
     Column("M", "int", "experts", "routed experts a layer"),
-    *of_runs("k", "context"),
+    *of_runs("k", "context", "N_active", "D"),
     Column("N_act", "float", "parameters", "active parameters as Tables 3 and 4 count them"),
-    Column("N_active", "float", "parameters", "active parameters, embeddings and router included"),
-    Column("D", "float", "tokens", "training tokens"),
     Column("R", "float", "nats", "routing term k L l ln(eM/k) of a sequence"),
     *of_runs("L", "L_se", "L_paired_se"),
 )
@@ -51,8 +49,6 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     d, w, k, layers = (runs[c].astype(float) for c in ("d_model", "d_expert", "k", "n_layers"))
     return runs.rename(columns={"d_expert": "width", "E": "M"}).assign(
         N_act=layers * (4 * d**2 + k * (2 * d * w + w + d)),
-        N_active=runs["N_active"].astype(float),
-        D=runs["D"].astype(float),
         R=routing_term(k, runs["E"], layers, runs["context"]),
     )
 
@@ -140,7 +136,8 @@ def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
     size = {"k": base["k"], "L_T": layers, "l": context, "N_active": base["N_act"]}
     bound = routing.LAW.evaluate({}, shared | size)
     active = {"A": B**-p, "B": B, "T": layers * context}
-    best = [_best(runs[in_sweep(runs, "routing")], D) for D in base["D"]]
+    routed = runs[in_sweep(runs, "routing")].groupby(["D", "k", "M"], as_index=False)["L"].mean()
+    best = routed.loc[routed.groupby("D")["L"].idxmin()].set_index("D")
     return base.assign(
         p=p,
         **{name: bound[name] for name in ("N_cross", "N_cap", "n_route")},
@@ -148,8 +145,8 @@ def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
         regime=pd.Series(bound["regime"], base.index).map(dict(enumerate(routing.REGIMES))),
         routing_share=base["R"] / base["N_act"],
         k_star=active_experts.LAW.evaluate({}, shared | active)["k_star"],
-        k_best=[k for k, _ in best],
-        M_best=[M for _, M in best],
+        k_best=base["D"].map(best["k"]),
+        M_best=base["D"].map(best["M"]),
     )
 
 
@@ -159,12 +156,3 @@ def regimes_warnings(frame: pd.DataFrame) -> list[str]:
     if len(frame) and np.isnan(frame["p"]).all():
         return ["the model exponent above a floor is 0: the bound's regimes have no place"]
     return []
-
-
-def _best(runs: pd.DataFrame, D: float) -> tuple[float, float]:
-    """Returns k and M of the least mean loss at ``D`` tokens; NaN where no run saw as many."""
-    mean = at(runs, "D", D).groupby(["k", "M"])["L"].mean()
-    if not len(mean):
-        return float("nan"), float("nan")
-    k, M = mean.index[int(mean.to_numpy().argmin())]
-    return float(k), float(M)

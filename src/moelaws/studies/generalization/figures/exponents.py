@@ -51,13 +51,6 @@ def few_ticks(axis: Any) -> None:
         style.fixed_ticks(axis, shown, "{:.4g}".format)
 
 
-def experts_axis(ax: Any, values: Any) -> None:
-    """Makes the x axis one of numbers of experts, logarithmic, with a tick at each value."""
-    ax.set_xscale("log", base=2)
-    style.fixed_ticks(ax.xaxis, sorted({float(value) for value in values}))
-    ax.set_xlabel("experts $E$")
-
-
 def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
     """Draws (a) L and (b) L - L_inf over ``x``, both axes logarithmic, with the fitted line."""
     runs = inputs.derived("runs")
@@ -157,7 +150,7 @@ def amplification(inputs: FittedInputs, lines: bool) -> Sheet:
         _lines(panel, inputs, seen, marks)
     panel.ax.axhline(1, color=style.INK, linewidth=0.6, linestyle=(0, (1, 1.5)))
     panel.ax.set_yscale("log")
-    experts_axis(panel.ax, [*seen["E"], *published["E"]])
+    style.experts_axis(panel.ax, [*seen["E"], *published["E"]])
     few_ticks(panel.ax.yaxis)
     panel.ax.set_ylabel(r"$\kappa = \alpha_D\,/\,\alpha_D^{pred}$")
     panel.legend()
@@ -230,7 +223,7 @@ def ratios(inputs: FittedInputs) -> Sheet:
         label = style.power(C)
         panel.points(f"C={C:g}", E, ratio_BE[0], *ends, color=colour, label=label)
     known = [*PUBLISHED_LAWS, *E]
-    experts_axis(panel.ax, known)
+    style.experts_axis(panel.ax, known)
     panel.ax.set_xlim(0.85 * min(known), 1.7 * max(known))  # room for the budgets' names
     few_ticks(panel.ax.yaxis)
     panel.ax.set_ylabel(r"$D^*/N_a^*$ (tokens/parameter)")

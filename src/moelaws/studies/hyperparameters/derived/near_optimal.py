@@ -21,19 +21,15 @@ OUTLIER = 3.5  # modified z-score, Iglewicz and Hoaglin 1993
 
 
 def near_optimal(
-    frame: pd.DataFrame,
-    settings: Sequence[str],
-    groups: Sequence[str] = ("C",),
-    *,
-    outlier: float = OUTLIER,
+    frame: pd.DataFrame, settings: Sequence[str], groups: Sequence[str] = ("C",)
 ) -> pd.Series:
     """Returns a mask of the rows that are near the best of their group and no outliers.
 
     A row is near where its loss is at most 1 + ``TOLERANCE`` times the group's least; a row
     without a loss never is. The paper removes outliers without saying how. Here an outlier is a
     near row where the logarithm of one of ``settings`` (positive columns, such as lr) has a
-    modified z-score (``modified_z``) above ``outlier`` among the near rows of its group.
-    ``outlier=inf`` removes none. Source: leverage, App E.1.
+    modified z-score (``modified_z``) above ``OUTLIER`` among the near rows of its group. Source:
+    leverage, App E.1.
 
     A UserError refuses a setting that is not above 0.
     """
@@ -48,7 +44,7 @@ def near_optimal(
             raise UserError(f"column {name} holds {values.min():g}; it must be above 0")
         logs = pd.Series(np.log(values.to_numpy(float)), index=values.index)
         scores = logs.groupby(keys).transform(modified_z)
-        mask[rows] &= ~(np.abs(scores.to_numpy(float)) > outlier)
+        mask[rows] &= ~(np.abs(scores.to_numpy(float)) > OUTLIER)
     return pd.Series(mask, index=frame.index, name="near_optimal")
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.inputs import Inputs, at
-from moelaws.analysis.minimum import TOO_FEW, abscissae, minima, parabola, percentile_interval
+from moelaws.analysis.minimum import TOO_FEW, parabola_minima, percentile_interval
 from moelaws.tables.column import Column, estimated
 from moelaws.tables.sweeps import best_trials
 
@@ -58,14 +58,11 @@ def _best(group: pd.DataFrame, best: pd.Series) -> dict[str, Any]:
     record: dict[str, Any] = {f"{name}_argmin": best[name] for name in "MDL"}
     record |= {"C": C, "end": bool(best["M"] in (M.min(), M.max())), "n": len(group)}
     record |= {"inside": False, "note": TOO_FEW}
-    if len(np.unique(M)) < 3:
+    lowest = parabola_minima(np.log(M), group["L"].to_numpy(float))
+    if lowest is None:
         return record
-    u_3 = abscissae(float(np.log(M.min())), float(np.log(M.max())))
-    values, drawn = parabola(np.log(M), group["L"].to_numpy(float), u_3)
-    lowest = minima(values, u_3[0], u_3[2])
-    M_star = float(np.exp(lowest.x[0]))
-    spread = minima(drawn, u_3[0], u_3[2]).x if len(drawn) else np.empty(0)
-    low, high = percentile_interval(np.exp(spread), LEVEL)
+    M_star, *drawn = np.exp(lowest.x)
+    low, high = percentile_interval(np.array(drawn), LEVEL)
     record |= {"M_star": M_star, "M_low": low, "M_high": high}
     record |= {"D_star": C / M_star, "D_low": C / high, "D_high": C / low}
     return record | {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}

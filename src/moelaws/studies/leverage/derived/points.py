@@ -43,22 +43,22 @@ from moelaws.tables.sweeps import in_sweep
 # Times the largest budget, where curves are extrapolated: from 3e20 FLOPs to 6e20, ..., and 1e22,
 # of which the paper speaks.
 BEYOND = (2.0, 10 / 3, 20 / 3, 10.0, 20.0, 100 / 3)
-# Sweep -> the fit on whose curve the losses of its runs are looked up.
 JOINT = "joint"  # the study's fit of Eq 4
 VALIDATION = 6.0  # points of at least this leverage validate it (sec 4.2.3)
+# Sweep -> the fit on whose curve the losses of its runs are looked up.
 BASELINES = {
     "shared": "curve_dense",
     "granularity_weak": "curve_dense",
     "dense_layers": "curve_layers",
     "attention": "curve_attention",
 }
-# Each form with the sweep of its points and the column of its variable.
-FORMS: tuple[tuple[Law, str, str], ...] = (
-    (activation.LAW, "activation", "A_routed"),
-    (activation.VARIANTS["power"], "activation", "A_routed"),
-    (granularity.LAW, "granularity", "G"),
-    (granularity.VARIANTS["saturating"], "granularity", "G"),
-    (granularity.VARIANTS["power"], "granularity", "G"),
+# Each form with the sweep of its points, the column of its variable and the R2 that is printed.
+FORMS: tuple[tuple[Law, str, str, float], ...] = (
+    (activation.LAW, "activation", "A_routed", 0.9915),
+    (activation.VARIANTS["power"], "activation", "A_routed", 0.9772),
+    (granularity.LAW, "granularity", "G", 0.9575),
+    (granularity.VARIANTS["saturating"], "granularity", "G", 0.9432),
+    (granularity.VARIANTS["power"], "granularity", "G", 0.8276),
 )
 
 
@@ -174,12 +174,11 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
 
 
 @table(
-    *of_runs("sweep", "run_id", "C", "C_leverage_no_router"),
+    *of_runs("sweep", "run_id", "C", "C_leverage_no_router", "L"),
     Column("variant", "int", "1", "number of the architecture, for which budgets share a curve"),
     Column("budgets", "int", "1", "budgets at which its runs completed"),
     Column("x", "float", "1", "what the sweep varies: G, or a share"),
     Column("baseline", "string", "1", "the fit whose curve the loss is looked up on"),
-    Column("L", "float", "nats/token", "loss of the run"),
     Column("EL", "float", "1", "compute of the baseline for that loss over the run's", True),
     Column("EL_low", "float", "1", "lower end of its interval", True),
     Column("EL_high", "float", "1", "upper end; infinite where draws never get there", True),
@@ -238,17 +237,18 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
     Column("n", "int", "1", "points of efficiency leverage"),
     Column("parameters", "int", "1", "parameters of the form"),
     Column("R2", "float", "1", "share of the variance of EL explained", True),
-    Column("rmse", "float", "1", "root mean square error of EL", True),
+    Column("published", "float", "1", "R2 that Table 16, Table 17 or App N.2 prints"),
     Column("note", "string", "1", "why there is no fit; empty where there is"),
 )
 def forms(inputs: Inputs) -> Iterator[dict[str, Any]]:
     """Yields a row for each form at each budget that was trained, from the table ``points``."""
     points = inputs.derived("points")
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]
-    for law, sweep, column in FORMS:
+    for law, sweep, column, published in FORMS:
         own = points[in_sweep(points, sweep)]
         for C in sorted(own["C"].unique()):
-            yield {"law": law.ref, "C": C, **_form_errors(law, at(own, "C", C), column)}
+            form = {"law": law.ref, "C": C, "published": published}
+            yield form | _form_errors(law, at(own, "C", C), column)
 
 
 @forms.limits
@@ -262,14 +262,13 @@ def _form_errors(law: Law, points: pd.DataFrame, column: str) -> dict[str, Any]:
     """Fits the law to the points of one budget; returns its errors, or why there are none."""
     assert isinstance(law, FittableLaw)
     P, n = len(law.parameters), len(points)
-    errors = {"n": n, "parameters": P, "R2": float("nan"), "rmse": float("nan"), "note": ""}
+    errors = {"n": n, "parameters": P, "note": ""}
     if n <= P:
         return {**errors, "note": f"{n} points for {P} parameters"}
     mapping = {law.variables[0].name: column, "EL": "EL"}
     spec = Fit(name="form", law=law.ref, mapping=mapping, bootstrap=1)
     try:
         with located("points"):
-            metrics = fit(law, points, spec).parts[0].metrics
+            return {**errors, "R2": fit(law, points, spec).parts[0].metrics["r2"]}
     except UserError as error:
         return {**errors, "note": str(error)}
-    return {**errors, "R2": metrics["r2"], "rmse": metrics["rmse"]}

@@ -33,10 +33,7 @@ def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
 
 
 @table(
-    *of_runs("run_id"),
-    Column("N_total", "float", "parameters", "total parameters"),
-    Column("N_active", "float", "parameters", "parameters that a token passes"),
-    Column("S", "float", "1", "sparsity, (E - k) / E"),
+    *of_runs("run_id", "N_total", "N_active", "S"),
     Column("step", "int", "steps", "optimizer steps behind the weights"),
     Column("D", "float", "tokens", "training tokens behind the weights"),
     *COLUMNS,

@@ -1,28 +1,23 @@
-"""The sub-experiments of the leverage paper: what each varies, its runs, and the best value.
+"""The sub-experiments of the leverage paper: what each varies, its runs, and their parabolas.
 
 One parabola or slope is fitted to all budgets of a sweep, with a level for each budget.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from moelaws.analysis.derive import table
 from moelaws.analysis.estimate import Estimate
-from moelaws.analysis.inputs import Inputs, at
-from moelaws.analysis.minimum import Array, Minima, minima, percentile_interval
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array, minima
+from moelaws.analysis.regression import of_draws
 from moelaws.fitting.quantiles import Regression, least_squares
-from moelaws.tables.column import Column, estimated
 
 DRAWS = 2000
-SWEEPS = ("granularity", "granularity_weak", "shared", "dense_layers", "attention")
-LEVEL = 0.9
-TOO_FEW = "fewer than three values"
 SIZE = ("n_layers", "d_model")
 
 
@@ -40,23 +35,16 @@ class Parabola:
     n: int
     budgets: int
 
-    def optimum(self) -> Minima:
-        """Returns where ln L is least in [low, high], of the estimate and of each draw."""
-        return minima(self.y_n3, self.low, self.high)
-
-    def optimum_interval(self, level: float) -> tuple[float, float]:
-        """Returns the interval of the t of least ln L; NaN without degrees of freedom."""
-        return percentile_interval(self.optima()[1:], level)
-
     def excess(self, t: float | Array) -> Array:
         """Returns ln L at ``t`` less its least of the estimate and of each draw, (1 + draws,)."""
         slope, curvature = self._terms()
+        least = minima(self.y_n3, self.low, self.high).y
         s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
-        return self.y_n3[:, 1] + slope * s + curvature / 2 * s**2 - self.optimum().y
+        return self.y_n3[:, 1] + slope * s + curvature / 2 * s**2 - least
 
     def optima(self) -> Array:
-        """Returns the t of least ln L of the estimate and of each draw, (1 + draws,)."""
-        return self.optimum().x
+        """Returns the t of least ln L in the range, of the estimate and each draw, (1 + draws,)."""
+        return minima(self.y_n3, self.low, self.high).x
 
     def end_slopes(self) -> Array:
         """Returns d ln L / dt at both ends, of the estimate and of each draw, (1 + draws, 2)."""
@@ -100,13 +88,12 @@ def parabolas(t: Array, L: Array, C: Array, shapes: Array) -> list[Parabola]:
     ]
 
 
-def slope(x: Array, y: Array, groups: ArrayLike, level: float = 0.9) -> Estimate:
+def slope(x: Array, y: Array, groups: ArrayLike) -> Estimate:
     """Returns the slope of ``y`` (n,) on ``x`` (n,), with a level for each group."""
     estimates = regression(x[:, None], y, groups)
     if estimates is None:
         return Estimate(float("nan"), float("nan"), float("nan"), len(y))
-    ends = percentile_interval(estimates.draws[:, 0], level)
-    return Estimate(float(estimates.coefficients[0]), *ends, len(y))
+    return of_draws(np.append(estimates.coefficients, estimates.draws), len(y))
 
 
 def regression(X: Array, y: Array, groups: ArrayLike) -> Regression | None:
@@ -220,41 +207,3 @@ _SERIES = (
     Series("heads", "attention heads $n_h$", itemgetter("n_heads")),
 )  # fmt: skip
 SERIES = {series.sweep: series for series in _SERIES}
-
-
-@table(
-    Column("sweep", "string", "1", "the study's sweep"),
-    Column("C", "float", "FLOP", "training budget; missing where all are pooled", True),
-    *estimated("x_star", "1", "value of least loss in the range measured", "x"),
-    Column("level", "float", "1", "coverage of the interval"),
-    Column("inside", "bool", "1", "the least loss is inside the range measured; else a bound"),
-    Column("n", "int", "1", "completed runs"),
-    Column("note", "string", "1", "why it is not inside; empty where it is"),
-)
-def optima(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Yields a row over all budgets of each sweep that has runs, and one for each budget."""
-    for series in (SERIES[name] for name in SWEEPS):
-        runs = series.at_best_size(inputs)
-        if len(runs):
-            yield _optimum(series, runs, float("nan"))
-        yield from (_optimum(series, at(runs, "C", C), C) for C in sorted(runs["C"].unique()))
-
-
-@optima.limits
-def optima_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each sweep whose optimum over all budgets is missing or only a bound."""
-    pooled = frame[frame["C"].isna() & (frame["note"] != "")]
-    return [f"{row.sweep}: no optimum over all budgets: {row.note}" for row in pooled.itertuples()]
-
-
-def _optimum(series: Series, runs: pd.DataFrame, C: float) -> dict[str, Any]:
-    """Returns the row of the ``runs``, whose budget is ``C``."""
-    base = {"sweep": series.sweep, "C": C, "level": LEVEL, "n": len(runs)}
-    parabola = series.parabola(runs)
-    if parabola is None:
-        return {**base, "inside": False, "note": TOO_FEW}
-    best = parabola.optimum()
-    ends = (float(best.x[0]), *parabola.optimum_interval(LEVEL))
-    numbers = (np.exp2(ends) if series.log2 else np.array(ends)).tolist()
-    own = dict(zip(("x_star", "x_low", "x_high"), numbers, strict=True))
-    return {**base, **own, "inside": bool(best.inside[0]), "note": best.notes[0]}

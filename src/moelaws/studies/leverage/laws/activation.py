@@ -1,39 +1,14 @@
 """Efficiency leverage over the activation ratio, which saturates (leverage paper, Eq 1)."""
 
 from dataclasses import replace
-from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns, FitProtocol, Law, Parameter, Variable, signed
 from moelaws.laws.clark.routing import ln_saturated
 from moelaws.laws.forms import GeneralLaw, LinearLaw
 from moelaws.laws.terms import log
 from moelaws.laws.vocabulary import variable
-from moelaws.spec.errors import UserError
-
-Convention = Literal["formal", "over_routed", "routed"]
-
-
-def activation_ratio(
-    E: ArrayLike, k: ArrayLike, E_s: ArrayLike, convention: Convention = "formal"
-) -> Array:
-    """Returns the activation ratio of ``k`` of ``E`` routed and ``E_s`` shared experts; broadcasts.
-
-    The leverage paper uses three conventions: ``formal`` (k + E_s) / (E + E_s), its definition;
-    ``over_routed`` (k + E_s) / E, its 4.7, 7.8 and 10.9 %; ``routed`` k / E, the labels of its
-    Fig 4 and so presumably the A of Table 6.
-
-    Raises:
-        UserError: for another convention.
-    """
-    if convention not in get_args(Convention):
-        allowed = ", ".join(get_args(Convention))
-        raise UserError(f"convention of the activation ratio: {convention!r}; one of {allowed}")
-    E, k, E_s = (np.asarray(x, float) for x in (E, k, E_s))
-    active = k if convention == "routed" else k + E_s
-    return np.asarray(active / (E + E_s if convention == "formal" else E))
 
 
 def _ln_EL(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:

@@ -86,13 +86,6 @@ LAW = GeneralLaw(
 )
 
 
-def exponent(params: Mapping[str, ArrayLike], G: ArrayLike, C: ArrayLike) -> Array:
-    """Returns the power of Ahat in Eq 4 at granularity ``G`` and compute ``C`` (FLOP)."""
-    p = {name: np.asarray(value, float) for name, value in params.items()}
-    x = np.log2(np.asarray(G, float))
-    return np.asarray(p["a"] + p["d"] * np.log10(C) + p["gamma"] * x**2 + p["beta"] * x)
-
-
 def optimal_granularity(params: Mapping[str, ArrayLike]) -> Array:
     """Returns the granularity of the largest leverage, 2^(-beta / (2 gamma)), at every A and C.
 
@@ -102,18 +95,3 @@ def optimal_granularity(params: Mapping[str, ArrayLike]) -> Array:
     gamma, beta = (np.asarray(params[name], float) for name in ("gamma", "beta"))
     convex = gamma > 0
     return np.where(convex, np.exp2(-beta / (2 * np.where(convex, gamma, 1.0))), np.nan)
-
-
-def activation_for(
-    params: Mapping[str, ArrayLike], EL: ArrayLike, G: ArrayLike, C: ArrayLike
-) -> Array:
-    """Returns the activation ratio of leverage ``EL`` at granularity ``G``, compute ``C`` (FLOP).
-
-    It is in the convention of the parameters, and NaN where no A above 0 and at most 1 has this
-    leverage. Broadcasts. Source: Eq 4 solved for A.
-    """
-    A_start, A_max = (np.asarray(params[name], float) for name in ("A_start", "A_max"))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        inverse = np.exp(-np.log(np.asarray(EL, float)) / exponent(params, G, C))  # 1 / Ahat
-        A = 1 / (inverse - 1 / A_max) - 1 / (1 / A_start - 1 / A_max)
-    return np.where((A > 0) & (A <= 1 + 1e-9), np.minimum(A, 1.0), np.nan)

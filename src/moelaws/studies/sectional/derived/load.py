@@ -78,16 +78,13 @@ def fractions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
     for arm in ARMS:
         for values, alike in _mixtures(inputs, arm).groupby(shape):
+            about = dict(zip(shape, values, strict=True))
             loads = [inputs.expert_load(str(run_id)) for run_id in alike["run_id"]]
             held_out = [load.loc[load["validation"] == 1, "assignments"] for load in loads]
             counts_RE = np.concatenate([np.stack(counts.tolist()) for counts in held_out])
             sorted_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
             for rank, column in enumerate(sorted_RE.T, 1):
-                yield {
-                    **dict(zip(shape, values, strict=True)),
-                    "rank": rank,
-                    "share": column.mean(),
-                }
+                yield {**about, "rank": rank, "share": column.mean()}
 
 
 @table(

@@ -23,6 +23,7 @@ _LATENCY = "time to generate a token of one sequence over that of the top-2 mixt
 _BASE = "the dense model of the size, or of one slice at equal widths"
 READINGS: dict[str, SlicePositions] = dict(zip(SLICES, ("all", "chunks"), strict=True))
 _ONE = "over that of one slice"
+RATIOS = ("all_ratio", "chunks_ratio", "printed_ratio", "corrected_ratio")
 
 
 @table(
@@ -99,19 +100,14 @@ def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
 def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
     """Yields the rows of one size."""
     numbers = [E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0]
-    one = {arm: section_flops(d, n, 1, positions) for arm, positions in READINGS.items()}
-    S = {
-        form: [
-            float(evaluate(form, E=float(E), L=n / E, d0=float(d), alpha=0.0)["S"]) for E in numbers
-        ]
-        for form in (PRINTED, CORRECTED)
-    }
-    for place, E in enumerate(numbers):
-        flops = {arm: section_flops(d, n, E, positions) for arm, positions in READINGS.items()}
-        ratios = {f"{arm.removeprefix('slice_')}_ratio": flops[arm] / one[arm] for arm in READINGS}
-        ratios["printed_ratio"] = S[PRINTED][place] / S[PRINTED][0]
-        ratios["corrected_ratio"] = S[CORRECTED][place] / S[CORRECTED][0]
-        yield {"d_model": d, "context": n, "E": E, **flops, **ratios}
+    one: dict[str, float] = {}
+    for E in numbers:
+        at = {"E": float(E), "L": n / E, "d0": float(d), "alpha": 0.0}
+        cost = {arm: section_flops(d, n, E, positions) for arm, positions in READINGS.items()}
+        cost |= {form: float(evaluate(form, **at)["S"]) for form in (PRINTED, CORRECTED)}
+        one = one or cost
+        ratios = {name: cost[of] / one[of] for name, of in zip(RATIOS, cost, strict=True)}
+        yield {"d_model": d, "context": n, "E": E, **cost, **ratios}
 
 
 def section_flops(d: int, n: int, E: int, positions: SlicePositions) -> float:

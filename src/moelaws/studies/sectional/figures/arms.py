@@ -124,7 +124,7 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
         if len(sizes) > 1:
             panel.ax.plot([], [], mark, color=style.INK, label=size_name(rows))
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
-    _experts_axis(panel, sorted(numbers))
+    style.experts_axis(panel.ax, numbers, "slices $E$")
     panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
@@ -138,7 +138,7 @@ def _costs(panel: Panel, rows: pd.DataFrame) -> None:
     }
     for column, (label, look) in curves.items():
         panel.line(column, rows["E"], rows[column], label=label, **look)
-    _experts_axis(panel, sorted(rows["E"]))
+    style.experts_axis(panel.ax, rows["E"], "slices $E$")
 
 
 def _slice_times(panel: Panel, table: pd.DataFrame) -> None:
@@ -147,12 +147,6 @@ def _slice_times(panel: Panel, table: pd.DataFrame) -> None:
         columns = (rows[name] for name in ("E", "ratio", "low", "high"))
         look: dict[str, Any] = {"color": LOOKS[arm], "marker": "x", "linestyle": ":"}
         panel.points(sweep, *columns, **look, linewidth=0.8, label=f"{ARMS[arm]} (time)")
-
-
-def _experts_axis(panel: Panel, numbers: list[float]) -> None:
-    panel.ax.set_xscale("log")
-    style.fixed_ticks(panel.ax.xaxis, numbers)
-    panel.ax.set_xlabel("slices $E$")
 
 
 def rates(inputs: Inputs) -> Sheet:

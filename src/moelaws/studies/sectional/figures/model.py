@@ -14,6 +14,7 @@ from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 SHAPES = ((512, 512), (4096, 512), (4096, 4096), (4096, 16384), (32768, 4096))
 EXAMPLE = {"L": 4096.0, "d0": 4096.0, "alpha": 1e8}
 EXPERTS_DRAWN = np.geomspace(1, 64, 121)  # the values of E along an axis
+TICKS = 2.0 ** np.arange(7)
 # The printed form is drawn in grey dashes, as every published curve, the corrected one in ink.
 FORMS: dict[str, dict[str, Any]] = {
     PRINTED: {"linestyle": style.DASHES},
@@ -50,15 +51,6 @@ def explain_forms(panel: Panel) -> None:
         panel.ax.plot([], [], color=style.GREY, label=label, **look)
 
 
-def experts_axis(panel: Panel) -> None:
-    """Gives the panel an axis of whole numbers of experts, a factor of two apart."""
-    ax = panel.ax
-    ax.set_xscale("log")
-    ticks = [2.0**i for i in range(1 + int(np.log2(EXPERTS_DRAWN[-1])))]
-    style.fixed_ticks(ax.xaxis, ticks)
-    ax.set_xlabel("experts $E$")
-
-
 def cost(inputs: Inputs) -> Sheet:
     """Draws (a) S and its terms in one example and (b) S over S(1) at several shapes."""
     sheet = Sheet(style.DOUBLE, 2.9, 2)
@@ -79,7 +71,7 @@ def _terms(panel: Panel) -> None:
                 own |= {"color": style.INK if whole else colour, "label": name}
             panel.line(f"{term}, {form}", EXPERTS_DRAWN, costs[term], **own, **look)
     panel.ax.set(yscale="log", ylabel="cost (multiply-adds)")
-    experts_axis(panel)
+    style.experts_axis(panel.ax, TICKS)
     shape = shape_name(EXAMPLE["L"], EXAMPLE["d0"])
     panel.title(rf"{shape}, $\alpha$ = {style.power(EXAMPLE['alpha'])}")
     explain_forms(panel)
@@ -100,7 +92,7 @@ def _relative(panel: Panel) -> None:
     series = "E traditional experts, no overhead"
     panel.line(series, EXPERTS_DRAWN, EXPERTS_DRAWN / 2, **traditional)
     panel.ax.set(yscale="log", ylabel="$S(E)$ / $S(1)$")
-    experts_axis(panel)
+    style.experts_axis(panel.ax, TICKS)
     explain_forms(panel)
     panel.legend()
 
@@ -151,7 +143,7 @@ def reduction(inputs: Inputs) -> Sheet:
     for panel, title in zip(sheet.panels, ("projections", "attention", "both"), strict=True):
         panel.ax.axhline(1, linewidth=0.8, **DOTTED)
         panel.ax.set_yscale("log")
-        experts_axis(panel)
+        style.experts_axis(panel.ax, TICKS)
         panel.title(f"{title}")
     projections.ax.set_ylabel("traditional / sectional cost")
     projections.ax.legend(loc="lower right", fontsize=6)

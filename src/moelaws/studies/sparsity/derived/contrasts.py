@@ -13,9 +13,8 @@ from moelaws.tables.column import Column
 
 
 @table(
-    Column("run_id", "string", "1", "identity of the run"),
     Column("against", "string", "1", "identity of the densest run of this budget, width and seed"),
-    *of_runs("C", "d_model", "seed", "S"),
+    *of_runs("run_id", "C", "d_model", "seed", "S"),
     Column("S_against", "float", "1", "sparsity of the densest run"),
     Column("difference", "float", "nats/token", "loss of the run less that of the densest one"),
     Column("paired_se", "float", "nats/token", "its error by documents, paired", True),

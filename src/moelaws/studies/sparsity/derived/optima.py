@@ -15,8 +15,8 @@ from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import TOO_FEW, Array, Minima, minima, parabola, percentile_interval
-from moelaws.studies.sparsity.derived.surface import Surface, log_sizes, surfaces
+from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima, percentile_interval
+from moelaws.studies.sparsity.derived.surface import Surface, surfaces
 from moelaws.tables.column import Column, estimated
 
 SIZES = 41  # for each budget, enough for a smooth line
@@ -52,8 +52,8 @@ def optima(inputs: FittedInputs) -> Rows:
             optimum
             for fit in inputs.fits
             for surface in surfaces(inputs, fit)
-            for optima in (list(surface_optima(surface)), list(parabola_optima(surface)))
-            for optimum in _with_drops(inputs, surface, optima)
+            for method in METHODS
+            for optimum in _with_drops(inputs, surface, size_optima(surface, method))
         ),
         key=lambda optimum: [optimum[name] for name in ("size", "method", "C", "S")],
     )
@@ -75,22 +75,35 @@ def optima_warnings(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def surface_optima(surface: Surface) -> Iterator[dict[str, Any]]:
-    """Yields the optimum at each measured S of one budget's surface."""
-    for S, rows in _by_sparsity(surface):
-        yield _optimum(surface, "surface", S, len(rows), surface.size_minimum(S))
+def parabola_minimum(surface: Surface, S: float) -> Minima | None:
+    """Returns the minima of a parabola of L in ln N at ``S``, as ``Surface.size_minimum`` does."""
+    rows = at(surface.rows, "S", S)
+    return parabola_minima(np.log(rows[surface.size].to_numpy(float)), rows["L"].to_numpy(float))
 
 
-def parabola_optima(surface: Surface) -> Iterator[dict[str, Any]]:
-    """Yields the optimum at each S of one budget's runs by a parabola of L in ln N."""
-    for S, rows in _by_sparsity(surface):
-        u_3, both = log_sizes(rows[surface.size]), None
-        if u_3 is not None:
-            u, L = np.log(rows[surface.size].to_numpy(float)), rows["L"].to_numpy()
-            losses, draws = parabola(u, L, u_3)
-            low, high = float(u_3[0]), float(u_3[2])
-            both = minima(losses, low, high), minima(draws, low, high)
-        yield _optimum(surface, "parabola", S, len(rows), both)
+# Method -> its minima at a sparsity, and how their intervals are made.
+METHODS = {"surface": (Surface.size_minimum, "fit"), "parabola": (parabola_minimum, "student")}
+
+
+def size_optima(surface: Surface, method: str) -> list[dict[str, Any]]:
+    """Returns a row for each measured S of one budget: the minimum, with an interval by draws."""
+    minima, interval = METHODS[method]
+    optima = []
+    for S in sorted(float(value) for value in surface.rows["S"].unique()):
+        row: dict[str, Any] = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
+        row |= {"method": method, "interval": interval, "level": surface.level}
+        row["n"] = len(at(surface.rows, "S", S))
+        if (best := minima(surface, S)) is None:
+            row |= {"N_star": np.nan, "L_star": np.nan, "note": TOO_FEW}
+            row |= {"inside": False, "convex": False}
+        else:
+            row["N_star"], row["L_star"] = float(np.exp(best.x[0])), float(best.y[0])
+            row["N_low"], row["N_high"] = percentile_interval(np.exp(best.x[1:]), surface.level)
+            row["L_low"], row["L_high"] = percentile_interval(best.y[1:], surface.level)
+            row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
+            row["note"] = best.notes[0]
+        optima.append(row)
+    return optima
 
 
 def _with_drops(
@@ -127,29 +140,6 @@ def _influence(surface: Surface, optimum: dict[str, Any]) -> Array:
     moves = np.zeros(len(rows))
     moves[own] = curve[0]
     return moves
-
-
-def _by_sparsity(surface: Surface) -> Iterator[tuple[float, pd.DataFrame]]:
-    for S in sorted(float(value) for value in surface.rows["S"].unique()):
-        yield S, at(surface.rows, "S", S)
-
-
-def _optimum(
-    surface: Surface, method: str, S: float, n: int, minimum: tuple[Minima, Minima] | None
-) -> dict[str, Any]:
-    """Returns a row of the table: the ``minimum`` by the estimates, the interval by its draws."""
-    row: dict[str, Any] = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
-    row |= {"method": method, "interval": "fit" if method == "surface" else "student"}
-    row |= {"level": surface.level, "n": n}
-    if minimum is None:
-        none = {"N_star": float("nan"), "L_star": float("nan")}
-        return {**row, **none, "inside": False, "convex": False, "note": TOO_FEW}
-    best, draws = minimum
-    row["N_star"], row["L_star"] = float(np.exp(best.x[0])), float(best.y[0])
-    row["N_low"], row["N_high"] = percentile_interval(np.exp(draws.x), surface.level)
-    row["L_low"], row["L_high"] = percentile_interval(draws.y, surface.level)
-    row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
-    return row | {"note": best.notes[0]}
 
 
 @table(
@@ -191,7 +181,7 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
         return
     u_low, u_high = surface.measured["u_low"].min(), surface.measured["u_high"].max()
     for u in np.linspace(u_low, u_high, SIZES):
-        best, draws = surface.sparsity_minimum(u)
+        best = surface.sparsity_minimum(u)
         v, inside, note = float(best.x[0]), bool(best.inside[0]), best.notes[0]
         if best.convex[0] and v == 0.0:  # no model is denser than a dense one, whatever the grid
             inside, note = True, ""
@@ -199,6 +189,6 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
             inside, note = False, UNMEASURED
         row: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
         row |= {"N": float(np.exp(u)), "S_star": -float(np.expm1(-v)), "L_star": float(best.y[0])}
-        row["S_low"], row["S_high"] = percentile_interval(-np.expm1(-draws.x), surface.level)
+        row["S_low"], row["S_high"] = percentile_interval(-np.expm1(-best.x[1:]), surface.level)
         row |= {"level": surface.level, "inside": inside, "convex": bool(best.convex[0])}
         yield row | {"note": note}

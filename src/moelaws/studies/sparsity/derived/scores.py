@@ -3,17 +3,17 @@
 A skill is one task, or a group of tasks as their mean. A score y is regressed on the loss, its
 square and v = -ln(1 - S) (Fig 5 and 10, App D.3):
 
-    y = a + b x + q x^2 + c (v - v_0),  x = (L - middle) / half of the range of L
+    y = a + b x + q x^2 + c v,  x = L - the middle of the range of L
 
-``shift`` is c times the range of v: how much more the sparsest models score than the densest ones
-of equal loss. Divided by the slope of y over L it is ``equivalent``, the rise of the loss in nats
-that changes the score as much. The paper draws the relation and states no law; this form is ours.
+``slope`` is b. ``shift`` is c times the range of v: how much more the sparsest models score than
+the densest ones of equal loss. Divided by b it is ``equivalent``, the rise of the loss in nats that
+changes the score as much. The paper draws the relation and states no law; this form is ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,28 +57,6 @@ def downstream_warnings(frame: pd.DataFrame) -> list[str]:
     return [f"no run is told from guessing by its answers on {guessed}"] if guessed else []
 
 
-class Design(NamedTuple):
-    """The scales of the regressors: (L - middle) / half, and v - v_0 over v_range."""
-
-    middle: float
-    half: float
-    v_0: float
-    v_range: float
-
-    @classmethod
-    def of(cls, rows: pd.DataFrame) -> Design:
-        """Returns the design of ``rows``, which have L and S."""
-        low, high = float(rows["L"].min()), float(rows["L"].max())
-        v = -np.log1p(-rows["S"].to_numpy(float))
-        return cls((low + high) / 2, (high - low) / 2, float(v.min()), float(np.ptp(v)))
-
-    def matrix(self, L: Array, S: Array | float) -> Array:
-        """Returns the regressors (n, 4) at losses ``L`` (n,) and sparsities ``S`` (n,)."""
-        x = (np.asarray(L, float) - self.middle) / self.half
-        v = np.broadcast_to(-np.log1p(-np.asarray(S, float)) - self.v_0, x.shape)
-        return np.column_stack([np.ones_like(x), x, x**2, v])
-
-
 @table(
     Column("by", "string", "1", "task: one task; group: the mean of a group's tasks"),
     Column("skill", "string", "1", "the task or the group"),
@@ -105,25 +83,27 @@ def relation(inputs: Inputs) -> Iterator[dict[Any, Any]]:
             yield about | _relation(rows, measure)
 
 
-def regress(rows: pd.DataFrame, measure: str) -> tuple[Design, Regression] | None:
+def regressors(rows: pd.DataFrame, L: Array, S: Array) -> Array:
+    """Returns the regressors (n, 4) of the runs ``rows`` at losses ``L`` (n,), sparsities ``S``."""
+    x = L - (rows["L"].min() + rows["L"].max()) / 2
+    return np.column_stack([np.ones_like(x), x, x**2, -np.log1p(-S)])
+
+
+def regress(rows: pd.DataFrame, measure: str) -> Regression | None:
     """Returns the regression of a score; None where the runs are too few or too much alike."""
-    design = Design.of(rows)
-    if len(rows) < FEWEST or not design.half or not design.v_range:
+    X = regressors(rows, rows["L"].to_numpy(float), rows["S"].to_numpy(float))
+    if len(rows) < FEWEST or np.linalg.matrix_rank(X) < X.shape[1]:
         return None
-    X = design.matrix(rows["L"].to_numpy(float), rows["S"].to_numpy(float))
-    if np.linalg.matrix_rank(X) < X.shape[1]:
-        return None
-    return design, least_squares(X, rows[measure].to_numpy(float))
+    return least_squares(X, rows[measure].to_numpy(float))
 
 
 def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
     """Returns the numbers of one score's regression, or a note why there are none."""
-    regressed = regress(rows, measure)
-    if regressed is None:
+    fit = regress(rows, measure)
+    if fit is None:
         return {"note": f"{len(rows)} runs, of which {FEWEST} must differ in loss and sparsity"}
-    design, fit = regressed
     every = np.vstack([fit.coefficients, fit.draws])  # the estimates first
-    slope, shift = every[:, 1] / design.half, every[:, 3] * design.v_range
+    slope, shift = every[:, 1], every[:, 3] * np.ptp(-np.log1p(-rows["S"].to_numpy(float)))
     with np.errstate(divide="ignore", invalid="ignore"):
         equivalent = shift / slope
     quantities = {"slope": slope, "shift": shift, "equivalent": equivalent}
@@ -137,7 +117,7 @@ def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
         numbers[name] = float(values[0])
         numbers[f"{name}_low"], numbers[f"{name}_high"] = ends[name]
     note = "the score is not told to follow the loss" if flat else ""
-    return numbers | {"L_middle": design.middle, "note": note}
+    return numbers | {"L_middle": (rows["L"].min() + rows["L"].max()) / 2, "note": note}
 
 
 @relation.limits

@@ -17,7 +17,7 @@ from moelaws.analysis.contrasts import linear_influence
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import Array, Minima, abscissae, minima_along
+from moelaws.analysis.minimum import Array, Minima, minima_along
 from moelaws.fitting.model_selection import held_out
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
@@ -69,24 +69,24 @@ class Surface:
         """Returns the law's variables N and S of the runs, (n,) each."""
         return {"N": self.rows[self.size].to_numpy(float), "S": self.rows["S"].to_numpy(float)}
 
-    def size_minimum(self, S: float) -> tuple[Minima, Minima] | None:
-        """Returns the minimum over the u measured at ``S``, by the estimates and by the draws.
+    def size_minimum(self, S: float) -> Minima | None:
+        """Returns the minima over the u measured at ``S``, by the estimates and then by each draw.
 
         It is None where fewer than three sizes were measured.
         """
-        u_3 = log_sizes(at(self.rows, "S", S)[self.size])
-        if u_3 is None:
+        sizes = at(self.rows, "S", S)[self.size]
+        if sizes.nunique() < MIN_SIZES:
             return None
-        u = np.linspace(u_3[0], u_3[2], POINTS)
+        u = np.linspace(np.log(sizes.min()), np.log(sizes.max()), POINTS)
         return self._minima(u, np.exp(u), np.full(POINTS, S))
 
-    def sparsity_minimum(self, u: float) -> tuple[Minima, Minima]:
-        """Returns the minimum over the v measured at size ``u``, by estimates and by draws."""
+    def sparsity_minimum(self, u: float) -> Minima:
+        """Returns the minima over the v measured at size ``u``, of the estimates and each draw."""
         v = np.linspace(self.measured["v"].min(), self.measured["v"].max(), POINTS)
         return self._minima(v, np.full(POINTS, np.exp(u)), -np.expm1(-v))
 
-    def _minima(self, x: Array, N: Array, S: Array) -> tuple[Minima, Minima]:
-        return minima_along(self.loss(N, S), x), minima_along(self.loss_draws(N, S), x)
+    def _minima(self, x: Array, N: Array, S: Array) -> Minima:
+        return minima_along(np.vstack([self.loss(N, S), self.loss_draws(N, S)]), x)
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -134,19 +134,10 @@ def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
     return known[len(known) // 2]
 
 
-def log_sizes(sizes: pd.Series) -> Array | None:
-    """Returns ln of the least, middle and largest of ``sizes`` (3,); None for fewer than three."""
-    if sizes.nunique() < MIN_SIZES:
-        return None
-    return abscissae(float(np.log(sizes.min())), float(np.log(sizes.max())))
-
-
 @table(
-    Column("C", "float", "FLOPs", "training budget"),
+    *of_runs("C", "run_id", "S", "L"),
     Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
-    Column("run_id", "string", "1", "the run that is predicted"),
     Column("N", "float", "parameters", "its size"),
-    *of_runs("S", "L"),
     Column("predicted", "float", "nats/token", "mean prediction by the refits without it", True),
     Column("mse", "float", "(nats/token)^2", "mean squared error of these predictions", True),
     Column("times", "int", "1", "refits without it"),

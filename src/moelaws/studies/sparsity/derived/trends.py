@@ -6,8 +6,7 @@ it stands the same slope of the trend's null (``derived.null``), and what is lef
 Sparsity enters as v = -ln(1 - S): where v rises by one, 1/(1 - S) grows by a factor of e.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -39,21 +38,12 @@ UNITS = {
 }
 
 
-class Optimum(NamedTuple):
-    """A coordinate of a minimum inside what was measured, by the estimates and by draws (B,)."""
-
-    value: float
-    draws: Array
-
-
-@dataclass(frozen=True)
-class Slope:
-    """A slope with its draws (B,), of which there may be none; or a note why it is missing."""
+class Slope(NamedTuple):
+    """A slope by the estimates and by each draw, (1 + B,); or NaN and a note why it is missing."""
 
     at: str
     n: int
-    value: float = float("nan")
-    draws: Array | None = None
+    values: Array = np.full(1, np.nan)
     note: str = ""
 
 
@@ -131,7 +121,7 @@ def sizes_over_budget(budgets: Sequence[Surface]) -> Iterator[Slope]:
         optima = {
             np.log(s.C): size_optimum(s, S, "x")
             for s in budgets
-            if (known := s.size_minimum(S)) and np.mean(known[1].inside) >= SURE
+            if (known := s.size_minimum(S)) and np.mean(known.inside[1:]) >= SURE
         }
         yield _through(f"S={S:.4g}", optima, "budgets", least=2)
 
@@ -151,8 +141,7 @@ def sparsity_at_dense(surface: Surface) -> Slope:
     size = size_optimum(surface, float(surface.rows["S"].min()), "x")
     if size is None or surface.one_sparsity:
         return Slope(where, 0, note="the densest models have no optimum inside what was measured")
-    best, draws = surface.sparsity_minimum(size.value)
-    return Slope(where, 1, float(best.x[0]), draws.x)
+    return Slope(where, 1, surface.sparsity_minimum(size[0]).x)
 
 
 def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
@@ -163,11 +152,9 @@ def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
     shared = sorted(set(below) & set(above))
     if len(shared) < MIN_OPTIMA:
         return Slope(where, len(shared), note=_few(len(shared), "sizes shared by both budgets"))
-    width = np.log(upper.C / lower.C)
-    B = min(len(optimum.draws) for optima in (below, above) for optimum in optima.values())
-    values = [(above[u].value - below[u].value) / width for u in shared]
-    draws = [(above[u].draws[:B] - below[u].draws[:B]) / width for u in shared]
-    return Slope(where, len(shared), float(np.mean(values)), np.mean(draws, axis=0))
+    both = _shared_draws(optima[u] for optima in (below, above) for u in shared)
+    move = np.subtract(*np.split(both, 2)).mean(axis=0)
+    return Slope(where, len(shared), -move / np.log(upper.C / lower.C))
 
 
 def slope_over_budget(total: Sequence[Surface], slopes: Sequence[Slope]) -> Slope:
@@ -176,15 +163,13 @@ def slope_over_budget(total: Sequence[Surface], slopes: Sequence[Slope]) -> Slop
     No null is compared: where sparsity does nothing, the mean and so the interval tell nothing.
     """
     known = {
-        np.log(s.C): None if slope.draws is None else Optimum(slope.value, slope.draws)
+        np.log(s.C): None if slope.note else slope.values
         for s, slope in zip(total, slopes, strict=True)
     }
     change = _through(MEAN, known, "budgets")
     average = mean([slope for slope in slopes if not slope.note])
-    if change.draws is None or average.draws is None:
-        return change
-    draws = change.draws / average.draws  # of the same surfaces, so of equal number
-    return Slope(change.at, change.n, change.value / average.value, draws)
+    # Draws of both are of the same surfaces, so of equal number.
+    return change if change.note else change._replace(values=change.values / average.values)
 
 
 def with_means(slopes: Sequence[Slope], nulls: Sequence[Slope]) -> list[tuple[Slope, Slope]]:
@@ -197,24 +182,21 @@ def with_means(slopes: Sequence[Slope], nulls: Sequence[Slope]) -> list[tuple[Sl
 
 def mean(slopes: Sequence[Slope]) -> Slope:
     """Returns the mean of the slopes, whose draws are independent."""
-    drawn = [slope.draws for slope in slopes if slope.draws is not None]
-    if not drawn:
+    if not slopes:
         return Slope(MEAN, 0, note="no slope to average")
-    B = min(map(len, drawn))
-    mean_B = np.mean([draws[:B] for draws in drawn], axis=0)
-    return Slope(MEAN, len(drawn), float(np.mean([slope.value for slope in slopes])), mean_B)
+    values = _shared_draws(slope.values for slope in slopes)
+    return Slope(MEAN, len(slopes), values.mean(axis=0))
 
 
-def size_optimum(surface: Surface, S: float, coordinate: Literal["x", "y"]) -> Optimum | None:
-    """Returns ln N (``x``) or the loss (``y``) of the minimum over the sizes measured at ``S``.
+def size_optimum(surface: Surface, S: float, coordinate: Literal["x", "y"]) -> Array | None:
+    """Returns ln N (``x``) or the loss (``y``) of the minima over the sizes measured at ``S``.
 
     It is None where the minimum is not inside or fewer than three sizes were measured.
     """
-    minimum = surface.size_minimum(S)
-    if minimum is None or not minimum[0].inside[0]:
+    minima = surface.size_minimum(S)
+    if minima is None or not minima.inside[0]:
         return None
-    best, draws = (getattr(minima, coordinate) for minima in minimum)
-    return Optimum(float(best[0]), draws)
+    return minima.x if coordinate == "x" else minima.y
 
 
 def _sizes(surfaces: Sequence[Surface]) -> Array:
@@ -224,29 +206,31 @@ def _sizes(surfaces: Sequence[Surface]) -> Array:
     return np.linspace(low, high, SIZES) if low < high else np.empty(0)
 
 
-def _sparsity_optima(surface: Surface, sizes: Array) -> dict[float, Optimum]:
+def _sparsity_optima(surface: Surface, sizes: Array) -> dict[float, Array]:
     """Maps ln N to v* for those ``sizes`` where v* is a minimum inside the grid and near runs."""
     optima = {}
     for u in sizes if not surface.one_sparsity else ():
-        best, draws = surface.sparsity_minimum(u)
+        best = surface.sparsity_minimum(u)
         if best.inside[0] and surface.near_runs(float(u), float(best.x[0])):
-            optima[float(u)] = Optimum(float(best.x[0]), draws.x)
+            optima[float(u)] = best.x
     return optima
 
 
 def _through(
-    where: str, optima: Mapping[float, Optimum | None], what: str, least: int = MIN_OPTIMA
+    where: str, optima: Mapping[float, Array | None], what: str, least: int = MIN_OPTIMA
 ) -> Slope:
     """Returns the least-squares slope of the ``optima`` over their keys, and of each draw."""
     inside = {x: optimum for x, optimum in optima.items() if optimum is not None}
     if len(inside) < least:
         return Slope(where, len(inside), note=_few(len(inside), what))
-    x = np.array(list(inside))
-    weights = slope_weights(x)
-    B = min(len(optimum.draws) for optimum in inside.values())
-    values = np.array([optimum.value for optimum in inside.values()])
-    draws = np.array([optimum.draws[:B] for optimum in inside.values()])
-    return Slope(where, len(inside), float(weights @ values), weights @ draws)
+    weights = slope_weights(np.array(list(inside)))
+    return Slope(where, len(inside), weights @ _shared_draws(inside.values()))
+
+
+def _shared_draws(numbers: Iterable[Array]) -> Array:
+    """Returns n numbers with as many draws as all of them have, (n, 1 + B)."""
+    rows = list(numbers)
+    return np.array([values[: min(map(len, rows))] for values in rows])
 
 
 def _few(n: int, what: str) -> str:
@@ -254,16 +238,12 @@ def _few(n: int, what: str) -> str:
 
 
 def _record(trend: str, own: Slope, null: Slope, level: float) -> dict[str, Any]:
-    drawn = [np.empty(0) if slope.draws is None else slope.draws for slope in (own, null)]
-    B = min(map(len, drawn))
+    both = _shared_draws((own.values, null.values))
     missing = own.note or (null.note and f"of the null, {null.note}")
     row = {"trend": trend, "at": own.at, "unit": UNITS[trend], "level": level, "n": own.n}
-    for name, value, draws in (
-        ("slope", own.value, drawn[0]),
-        ("null", null.value, drawn[1]),
-        ("beyond", own.value - null.value, drawn[0][:B] - drawn[1][:B]),
-    ):
-        low, high = percentile_interval(draws, level)
+    beyond = np.subtract(*both)
+    for name, values in (("slope", own.values), ("null", null.values), ("beyond", beyond)):
+        low, high = percentile_interval(values[1:], level)
         before = "" if name == "slope" else f"{name}_"
-        row |= {name: value, f"{before}low": low, f"{before}high": high}
+        row |= {name: float(values[0]), f"{before}low": low, f"{before}high": high}
     return row | {"note": missing}

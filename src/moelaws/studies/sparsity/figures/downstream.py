@@ -10,7 +10,7 @@ from moelaws.analysis.scores import MEASURES
 from moelaws.figures import style
 from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.sparsity.derived.scores import regress
+from moelaws.studies.sparsity.derived.scores import regress, regressors
 from moelaws.studies.sparsity.figures.common import colours
 
 MAX_SKILLS = 6  # on a page
@@ -51,7 +51,7 @@ def _draw(
     panel: Panel, rows: pd.DataFrame, measure: str, palette: dict[float, style.Colour]
 ) -> None:
     """Draws the runs of one skill with their errors, and the relation at each sparsity."""
-    regressed = regress(rows, measure)
+    fit = regress(rows, measure)
     for S, colour in palette.items():
         own = rows[np.isclose(rows["S"], S)].sort_values("L")
         if not len(own):
@@ -60,10 +60,9 @@ def _draw(
         pale = (*colour[:3], PALE)  # most of the error is common to all runs
         panel.points(f"{series}, errors", own["L"], own[measure], **ends, color=pale, marker="none")
         panel.points(series, own["L"], own[measure], color=colour, markersize=2.5, label=f"{S:.4g}")
-        if regressed is not None:
-            design, fit = regressed
+        if fit is not None:
             L = np.linspace(own["L"].min(), own["L"].max(), 40)
-            y = design.matrix(L, S) @ fit.coefficients
+            y = regressors(rows, L, np.full(len(L), S)) @ fit.coefficients
             panel.line(f"S={S:.4g}, fitted", L, y, color=colour, linewidth=0.8)
     chance = rows["chance"].iloc[0]
     if measure == "error" and chance < 1:

@@ -17,7 +17,7 @@ from moelaws.figures import style
 from moelaws.figures.losses import bars, error_among, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.quantiles import percentiles
-from moelaws.studies.sparsity.derived.optima import surface_optima
+from moelaws.studies.sparsity.derived.optima import size_optima
 from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
 from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
 from moelaws.studies.sparsity.figures.goodness import observed_over_predicted
@@ -95,7 +95,7 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
     look = {"cmap": style.ORDERED, "norm": norm, "edgecolors": "white", "linewidths": 0.6}
     ax.scatter(rows[surface.size], rows["S"], c=rows["L"], s=16, **look, zorder=3)
     ax.plot([], [], "o", color=style.GREY, label="runs")
-    optima = [o for o in surface_optima(surface) if np.isfinite(o["N_star"])]
+    optima = [o for o in size_optima(surface, "surface") if np.isfinite(o["N_star"])]
     labels = {True: ("optimum", "white"), False: ("bound of the optimum", "none")}
     for inside, (label, face) in labels.items():
         chosen = [o for o in optima if o["inside"] is inside]
@@ -161,7 +161,7 @@ def draw_along_size(
 ) -> pd.DataFrame:
     """Draws the loss over size at one budget and returns the optima that it marks."""
     panel.ax.set_xscale("log")
-    optima = list(surface_optima(surface))
+    optima = size_optima(surface, "surface")
     for best in optima:
         S, colour = best["S"], palette[best["S"]]
         rows = at(surface.rows, "S", S)
