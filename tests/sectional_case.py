@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 from safetensors.numpy import save_file
 
 from moelaws.analysis.derive import derive
@@ -21,7 +20,6 @@ from moelaws.records.tensors import file_of
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.arms import RATES
-from moelaws.studies.sectional.derived import longer
 from moelaws.tables.describe import describe
 from moelaws.training.columns import write_columns
 from moelaws.training.expert_load import ExpertLoad
@@ -48,7 +46,7 @@ class Case:
         latency: of a token generated over the dense model's, by sweep.
         drift: what training adds to the weights of all experts alike, by arm; where it is negative,
             what they have in common at first and lose.
-        beyond: what the loss rises with each stretch beyond the trained length, by arm.
+        beyond: what the loss rises beyond the trained length more than the dense model's, by arm.
     """
 
     root: Path
@@ -78,18 +76,8 @@ class Case:
         write_rows(speed, [self._speed(run) for run in architectures(runs)], {})
         inputs = Inputs(frame=frame, results=results, speed_file=speed)
         tables = {entry.name: self.root / f"{entry.name}.parquet" for entry in STUDY.derived}
-        rises = frame.set_index("run_id")["arm"].map(self.beyond).fillna(0.0) + 0.3
-        ordinary = frame.set_index("run_id")["L"]
-        with pytest.MonkeyPatch.context() as patch:  # these weights are of no model
-            patch.setattr(
-                longer,
-                "losses_by_stretch",
-                lambda folder, results, times: (
-                    ordinary[folder.name] + rises[folder.name] * np.arange(times)
-                ),
-            )
-            for name, path in tables.items():
-                derive(STUDY, name, inputs, path)
+        for name, path in tables.items():
+            derive(STUDY, name, inputs, path)
         return Inputs(frame=frame, results=results, speed_file=speed, derived_tables=tables)
 
     def judge(self, claim: str, inputs: Inputs | None = None):
@@ -117,8 +105,8 @@ class Case:
         cv = float(np.std(counts) / np.mean(counts)) if row["kind"] == "moe" else np.nan
         return row | {
             "arm": arm, "C": np.nan, "status": status, "L": L if status == "completed" else np.nan,
-            "L_se": 0.01, "source": "trained", "balance_cv": cv, "tokens_per_second": 1e4,
-            "peak_memory": 1e8,
+            "L_beyond": L + 0.3 + self.beyond.get(arm, 0.0), "L_se": 0.01, "source": "trained",
+            "balance_cv": cv, "tokens_per_second": 1e4, "peak_memory": 1e8,
         }  # fmt: skip
 
     def _record(self, results, run, row) -> None:
@@ -129,9 +117,6 @@ class Case:
         columns = {name: np.zeros(steps) for name in HISTORY}
         columns |= {"step": step, "tokens": step * 512, "loss": loss}
         write_columns(folder / "history.parquet", HISTORY, columns)
-        weights = {"final_norm.weight": np.ones(4, np.float32)}
-        results.weights(run.run_id).mkdir(parents=True)
-        save_file(weights, results.weights(run.run_id) / file_of(None))
         if row["kind"] == "moe":
             counts_LE = np.array([self.counts.get(row["arm"], [4] * 8)] * 2)
             ExpertLoad(steps, 0).write(folder / "load.parquet", counts_LE)

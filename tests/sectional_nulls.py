@@ -119,7 +119,7 @@ class Drawn:
         rows = self.rows[self.rows["arm"].notna()]
         more = [0.5 + self.effects.beyond(row) for row in rows.to_dict("records")]
         noise = BEYOND_SD * self.rng.standard_normal(len(rows))
-        return rows.assign(stretch=2, L_stretch=rows["L"] + more + noise)
+        return rows.assign(rise=np.array(more) + noise)
 
     def speed(self) -> pd.DataFrame:
         """Returns fifteen rounds as ``moelaws speed`` sums them up."""

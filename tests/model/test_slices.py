@@ -92,7 +92,7 @@ def test_the_experts_side_by_side_are_those_one_by_one(model, length):
 @given(E=st.integers(1, 5), S=st.integers(1, 4), P=st.integers(1, 4), B=st.integers(1, 3))
 def test_joining_brings_each_slice_back_to_its_place(E, S, P, B):
     x_BND = torch.arange(1.0, B * E * P * E * S + 1).view(B, E * P, E * S)
-    whole, chunks = Whole(E), Chunks(E, E * P)
+    whole, chunks = Whole(E, E * P), Chunks(E, E * P)
     assert torch.equal(whole.join(whole.split(x_BND)), x_BND)
     # Chunk e keeps slice e and nothing else.
     kept = torch.block_diag(*[torch.ones(P, S)] * E)

@@ -5,12 +5,17 @@ import math
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
+import torch.nn.functional as F
 
+from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import read_json
+from moelaws.model.transformer import Transformer
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
+from moelaws.training import weights
 from moelaws.workflow.verify import Verification
 
 DENSE = {"kind": "dense", "d_ffn": 16}
@@ -49,6 +54,39 @@ def test_the_record_of_a_completed_run(configure, train, results, corpus):
     assert history["tokens"][-1] == config.tokens
     assert history["lr"][-1] == pytest.approx(0.1 * 1e-2)
     assert history["seconds"] == sorted(history["seconds"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"ffn": DENSE},
+        {},
+        {"ffn": DENSE, "slices": {"n_experts": 2, "n_heads": 1, "d_expert": 8}},
+        {
+            "ffn": DENSE,
+            "slices": {"n_experts": 2, "n_heads": 1, "d_expert": 8, "positions": "chunks"},
+        },
+    ],
+    ids=["dense", "experts", "slices", "chunks"],
+)
+def test_the_loss_beyond_the_context_is_that_of_a_model_with_a_longer_one(
+    configure, train, results, corpus, model
+):
+    asked = {"sequences": 32, "longer": 4}
+    config = configure(steps=10, model=model, evaluation=asked)
+    alone = configure(steps=10, model=model, evaluation={"sequences": 32})
+    assert config.run_id != alone.run_id
+    summary = train(config, keep_weights=True)
+    assert summary.loss == train(alone).loss
+    _, trained = weights.load(results.weights(config.run_id))
+    longer = Transformer(config.model.model_copy(update={"context": 64}), 0)
+    longer.load_state_dict(trained.state_dict())
+    tokens = torch.from_numpy(validation(PreparedCorpus.open(corpus[1]), 8, 64).tokens)
+    with torch.no_grad():
+        logits, _ = longer(tokens[:, :-1])
+    loss = F.cross_entropy(logits, tokens[:, 1:].flatten(), reduction="none").view(8, 64)
+    assert summary.loss_beyond == pytest.approx(float(loss[:, 16:].mean()), rel=1e-6)
+    assert train(alone).loss_beyond is None
 
 
 def test_the_losses_of_the_documents_add_up_to_the_loss_and_its_error(configure, train, results):

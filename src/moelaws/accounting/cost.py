@@ -101,7 +101,8 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     training = states + at_once * bytes_per_group
 
     # An evaluation is the forward pass alone, a third of the work of training on as much text.
-    evaluated = config.evaluation.sequences / (3 * config.batch * config.steps)
+    texts = 1 + (config.evaluation.longer > 1)
+    evaluated = texts * config.evaluation.sequences / (3 * config.batch * config.steps)
     work = _work(config, config.steps * math.ceil(groups / at_once), devices) * (1 + evaluated)
     # A GPU's checkpoint passes through the host.
     held = states if device.own_memory else training

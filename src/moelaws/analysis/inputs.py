@@ -90,15 +90,11 @@ class Inputs:
         """Returns the weights of a run after ``step`` (None for the end), by its tensors' names."""
         from safetensors.numpy import load
 
-        return dict(load(seal.read(self.weights_file(run_id, step))))
-
-    def weights_file(self, run_id: str, step: int | None = None) -> Path:
-        """Returns the file of a run's weights after ``step`` (None for the end)."""
         path = self.results.weights(run_id) / file_of(step)
         if not path.is_file():
             raise UserError(f"{path} is not there: the study does not keep the weights of the run")
         self._records.add(path)
-        return path
+        return dict(load(seal.read(path)))
 
     def hidden(self, run_id: str) -> pd.DataFrame:
         """Returns the hidden states of a run whose weights are kept (``moelaws probe``)."""

@@ -26,7 +26,7 @@ class SlicedBlock(nn.Module):
         slices = model.slices
         assert slices is not None
         E, S, std = slices.n_experts, model.d_model // slices.n_experts, model.init_std
-        self.view: View = Chunks(E, model.context) if slices.positions == "chunks" else Whole(E)
+        self.view = (Chunks if slices.positions == "chunks" else Whole)(E, model.context)
         self.attention_norm = RMSNorm(E, 1, 1, S)
         self.slice_attention = SliceAttention(model, generator)
         self.ffn_norm = RMSNorm(E, 1, 1, S)
@@ -54,8 +54,8 @@ class SlicedBlock(nn.Module):
 class Whole:
     """Every expert sees all positions of its slice."""
 
-    def __init__(self, E: int) -> None:
-        self.E = E
+    def __init__(self, E: int, context: int) -> None:
+        self.E, self.context = E, context
 
     def split(self, x_BND: Tensor) -> Tensor:
         """Returns the slices (E, B, N, S)."""
@@ -91,9 +91,6 @@ class Chunks:
     def project(self, x_EBPS: Tensor, w_ESD: Tensor) -> Tensor:
         """Returns (B, context, D), each chunk mapped by its expert."""
         return by_expert(x_EBPS, w_ESD).movedim(0, 1).flatten(1, 2)
-
-
-View = Whole | Chunks  # which positions of its slice an expert sees
 
 
 def by_expert(x_EBPS: Tensor, w_ESO: Tensor, b_EO: Tensor | None = None) -> Tensor:

@@ -107,12 +107,21 @@ class Transformer(nn.Module):
         if not model.tied_embeddings:
             self.unembedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
             nn.init.normal_(self.unembedding, std=model.init_std, generator=generator)
-        rotation = rotary(model.context, model.width_of_head, model.rope_theta)
-        self.register_buffer("rotation", rotation, persistent=False)
-        if model.slices:
-            rotation = rotary(model.context, model.slice_head_width, model.rope_theta)
-            self.register_buffer("slice_rotation", rotation, persistent=False)
+        self.config = model
+        self.set_context(model.context)
         place(self)
+
+    def set_context(self, context: int) -> None:
+        """Takes sequences of up to ``context`` positions from now on; no weight depends on it."""
+        widths = {"rotation": self.config.width_of_head}
+        if self.config.slices:
+            widths["slice_rotation"] = self.config.slice_head_width
+        for name, width in widths.items():
+            rotation = rotary(context, width, self.config.rope_theta).to(self.embedding.device)
+            self.register_buffer(name, rotation, persistent=False)
+        for layer in self.layers:
+            if isinstance(layer, SlicedBlock):
+                layer.view.context = context
 
     def forward(
         self, tokens_BN: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()

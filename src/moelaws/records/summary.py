@@ -35,6 +35,7 @@ class RunSummary(Frozen):
     status: Status
     loss: float | None  # validation loss; None unless completed
     loss_se: float | None  # its standard error, clustered by document
+    loss_beyond: float | None = None  # beyond the context, if longer sequences were evaluated
     bits_per_byte: float | None
     train_loss: float | None  # mean over the last tenth of the steps
     steps: Whole  # optimizer steps done

@@ -50,6 +50,8 @@ class Evaluation(Frozen):
     """The measurement on held-out text at the end of a run."""
 
     sequences: Count = 512  # whole contexts, the same ones for all runs on a corpus
+    # How many contexts long the sequences are on which the loss beyond the context is measured, too
+    longer: Count = 1
 
 
 class RunConfig(Frozen):

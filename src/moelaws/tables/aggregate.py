@@ -166,6 +166,7 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         "epochs": summary.epochs,
         "L": summary.loss,
         "L_se": summary.loss_se,
+        "L_beyond": summary.loss_beyond,
         "bpb": summary.bits_per_byte,
         "L_train": summary.train_loss,
         "balance_cv": balance and balance.cv,

@@ -70,6 +70,7 @@ CORPUS = Column("corpus", "string", "1", "name of the text that the run is on")
 TRAINED_COLUMNS: tuple[Column, ...] = (
     *COLUMNS,
     CORPUS,
+    Column("L_beyond", "float", "nats/token", "loss beyond the context, in longer sequences", True),
     Column(
         "L_paired_se",
         "float",

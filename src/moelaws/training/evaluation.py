@@ -55,6 +55,7 @@ class Evaluation:
     loss: float  # nats per token
     loss_se: float | None  # its standard error
     bits_per_byte: float
+    by_position_N: NDArray[np.float64]  # nats per token at each place in the sequences
     documents: DocumentLosses
     counts_LE: NDArray[np.int64] | None  # assignments; None for dense models
 
@@ -83,24 +84,26 @@ def evaluate(
             mine = turn + ranks.rank
             start = starts[min(mine, len(starts) - 1)]
             tokens = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
-            losses_T, counts_LE = token_losses(model, tokens)
+            losses_T, counts_LE = _measure(model, tokens)
             if mine < len(starts):
                 loss_BN[start : start + batch] = losses_T.view(len(tokens), -1)
             if counts_LE is not None:
                 counts_LE = counts_LE * (mine < len(starts))
                 counts = counts_LE if counts is None else counts + counts_LE
-    loss_T = ranks.total(loss_BN).cpu().numpy().reshape(-1)
+    measured_BN = ranks.total(loss_BN).cpu().numpy()
+    loss_T = measured_BN.reshape(-1)
     document_T = held_out.documents.reshape(-1)
     return Evaluation(
         loss=float(loss_T.mean()),
         loss_se=clustered_se(loss_T, document_T),
         bits_per_byte=float(loss_T.sum() / math.log(2) / held_out.target_bytes.sum()),
+        by_position_N=measured_BN.mean(axis=0),
         documents=DocumentLosses.of(loss_T, document_T),
         counts_LE=None if counts is None else ranks.total(counts).cpu().numpy(),
     )
 
 
-def token_losses(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
+def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
     """Returns the nats of each predicted token (T,) and, of experts, the assignments (L, E)."""
     logits_TV, routings = model(tokens[:, :-1])
     loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")

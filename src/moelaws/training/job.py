@@ -1,12 +1,13 @@
 """The training of a run in one process: builds, resumes, trains, evaluates and sums up."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -52,15 +53,15 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
         TakenOver: if another trainer took the run.
         Lacked: if this process lacked memory and the run has others.
     """
-    batches, held_out, provenance = _data_and_provenance(plan)
+    batches, texts, provenance = _data_and_provenance(plan)
     attempts, checkpoints = Attempts(plan), Checkpoints(plan, provenance)
     trainer: Trainer | None = None
-    evaluation: Evaluation | None = None
+    evaluations: list[Evaluation] = []
     message = ""
     try:
         trainer = build_trainer(plan, batches, attempts)
-        evaluation = _train_and_evaluate(plan, trainer, held_out, attempts, checkpoints, stop)
-        status: Status = "completed" if evaluation else "diverged"
+        evaluations = _train_and_evaluate(plan, trainer, texts, attempts, checkpoints, stop)
+        status: Status = "completed" if evaluations else "diverged"
     except (RuntimeError, MemoryError) as error:
         if not lacks_memory(error):
             raise
@@ -75,6 +76,7 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
             f"balance_group, context or model takes less ({str(error).partition(chr(10))[0]})"
         )
     attempts.end()
+    evaluation = evaluations[0] if evaluations else None
     history, expert_load = History(), ExpertLoad(plan.config.steps, 0)
     seconds, model = 0.0, None
     provenance["micro_batch"] = plan.options.micro_batch
@@ -92,6 +94,7 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
         status=status,
         loss=evaluation.loss if evaluation else None,
         loss_se=evaluation.loss_se if evaluation else None,
+        loss_beyond=_beyond(evaluations, plan.config.model.context),
         bits_per_byte=evaluation.bits_per_byte if evaluation else None,
         train_loss=history.recent_loss(),
         steps=len(history),
@@ -106,8 +109,17 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
     return Outcome(summary, provenance, history, expert_load, evaluation, model)
 
 
-def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, Validation, dict[str, Any]]:
-    """Opens and checks the data of ``plan``, and records the code and machine that train it."""
+def _beyond(evaluations: Sequence[Evaluation], context: int) -> float | None:
+    """Returns the mean loss of the positions beyond the context, if any were evaluated."""
+    beyond_N = evaluations[-1].by_position_N[context:] if evaluations else np.empty(0)
+    return float(beyond_N.mean()) if len(beyond_N) and np.isfinite(beyond_N).all() else None
+
+
+def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, list[Validation], dict[str, Any]]:
+    """Opens and checks the data of ``plan``, and records the code and machine that train it.
+
+    The held-out text is in sequences of the run's context and, if it asks for them, in longer ones.
+    """
     config, context = plan.config, plan.config.model.context
     data = PreparedCorpus.open(plan.corpus)
     if data.corpus != config.corpus:
@@ -126,7 +138,10 @@ def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, Validation, dict[
         "corpus_files": data.shard_hashes,
         "resumed_from": [],
     }
-    return batches, validation(data, config.evaluation.sequences, context), provenance
+    asked = config.evaluation
+    lengths = dict.fromkeys((1, asked.longer))  # as much text in each, if it is enough for one
+    texts = [validation(data, max(1, asked.sequences // n), n * context) for n in lengths]
+    return batches, texts, provenance
 
 
 def build_trainer(plan: TrainingPlan, batches: Batches, attempts: Attempts) -> Trainer:
@@ -149,12 +164,12 @@ def build_trainer(plan: TrainingPlan, batches: Batches, attempts: Attempts) -> T
 def _train_and_evaluate(
     plan: TrainingPlan,
     trainer: Trainer,
-    held_out: Validation,
+    texts: Sequence[Validation],
     attempts: Attempts,
     checkpoints: Checkpoints,
     stop: Stop,
-) -> Evaluation | None:
-    """Returns the evaluation, or None if the run diverged.
+) -> list[Evaluation]:
+    """Returns the evaluation on each of the held-out ``texts``, or none if the run diverged.
 
     On a signal it writes a checkpoint and raises Stopped.
     """
@@ -171,8 +186,8 @@ def _train_and_evaluate(
             shown = [Progress(report)] if plan.options.progress else []
             trainer.callbacks = [attempts, kept, stop, *shown, *watched, checkpoints]
             if not trainer.run():
-                return None
-            evaluation = _evaluate(plan, trainer.model, held_out, attempts, stop)
+                return []
+            evaluations = [_evaluate(plan, trainer.model, text, attempts, stop) for text in texts]
     except Stopped as stopped:
         try:
             checkpoints.save(trainer)
@@ -181,14 +196,16 @@ def _train_and_evaluate(
             plan.log(str(error))
         attempts.end()
         raise
-    return evaluation if math.isfinite(evaluation.loss) else None
+    return evaluations if math.isfinite(evaluations[0].loss) else []
 
 
 def _evaluate(
     plan: TrainingPlan, model: Transformer, held_out: Validation, attempts: Attempts, stop: Stop
 ) -> Evaluation:
     """Evaluates on the held-out set, in smaller and smaller batches if memory lacks."""
-    whole = max(1, EVALUATION_TOKENS // plan.config.model.context)
+    context = held_out.documents.shape[1]
+    model.set_context(context)
+    whole = max(1, EVALUATION_TOKENS // context)
     batch = attempts.largest("evaluation", whole, 1)
     while True:
         plan.check_lock()

@@ -84,10 +84,8 @@ def check_exists(path: Path) -> None:
         )
 
 
-def load(folder: Path, step: int | None = None, times: int = 1) -> tuple[RunConfig, Transformer]:
+def load(folder: Path, step: int | None = None) -> tuple[RunConfig, Transformer]:
     """Returns the configuration and the model after ``step`` (None for the end), on the CPU.
-
-    The model takes sequences ``times`` as long as the configuration's context.
 
     Raises UserError if there are no weights, or the file does not hold any.
     """
@@ -100,8 +98,7 @@ def load(folder: Path, step: int | None = None, times: int = 1) -> tuple[RunConf
         with safe_open(path, "pt") as file:
             config = parse(RunConfig, parse_json(file.metadata()["config"], path), path)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        shape = config.model.model_copy(update={"context": times * config.model.context})
-        model = Transformer(shape, config.seed, precision=config.precision)
+        model = Transformer(config.model, config.seed, precision=config.precision)
         model.load_state_dict(tensors)
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())

@@ -195,8 +195,7 @@ def longer_sequences(inputs: Inputs) -> Evidence:
     Slices have the middle one of the numbers tried. Both models of a difference have one seed.
     """
     table = middle(inputs.derived("longer"), "E")
-    beyond = table[table["stretch"] > 1].assign(rise=lambda rows: rows["L_stretch"] - rows["L"])
-    rises = beyond.pivot_table("rise", [*SIZE[:2], "seed"], "arm")
+    rises = table.pivot_table("rise", [*SIZE[:2], "seed"], "arm")
     if DENSE not in rises:
         return Evidence("no dense model was evaluated in longer sequences")
     more = pd.Series(rises.sub(rises[DENSE], axis=0).stack())

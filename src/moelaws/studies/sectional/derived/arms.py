@@ -223,6 +223,17 @@ class Cell:
 
 @table(
     Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "D", "seed", "L", "L_beyond"),
+    Column("rise", "float", "nats/token", "L_beyond less L"),
+)
+def longer(inputs: Inputs) -> pd.DataFrame:
+    """Returns a row for each run of an arm that was evaluated on longer sequences (sec 5.2.6)."""
+    runs = pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS])
+    return runs.assign(rise=runs["L_beyond"] - runs["L"]).dropna(subset=["rise"])
+
+
+@table(
+    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
     *of_runs("lr", "L", "L_se"),
     Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
     Column("best", "bool", "1", "whether no other rate has a lower loss"),

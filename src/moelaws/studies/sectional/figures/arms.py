@@ -211,20 +211,19 @@ def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
 
 
 def longer(inputs: Inputs) -> Sheet:
-    """Draws the loss in each stretch of longer sequences less the ordinary one, by arm."""
-    sheet, panel = one_panel(width=style.DOUBLE * 0.75)
-    table = middle(middle(widest(inputs.derived("longer"))), "E")
-    table = table.assign(rise=table["L_stretch"] - table["L"])
-    for arm, rows in table.groupby("arm", sort=False):
-        means = rows.groupby("stretch")["rise"].mean()
-        colour, label = LOOKS[str(arm)], name_of(rows.iloc[0])
-        panel.line(str(arm), means.index, means, color=colour, label=label, marker="o")
-    panel.ax.set_xticks(sorted(set(table["stretch"])))
-    panel.ax.set_xlabel("stretch of the sequence (lengths of a trained one)")
-    panel.ax.set_ylabel("loss less the validation loss (nats/token)")
-    if len(table):
-        panel.title(size_name(table))
-        panel.legend()
+    """Draws how much larger the loss is beyond the trained length, by arm."""
+    table, names = _named(inputs.derived("longer"))
+    sheet, panel = one_panel(width=style.DOUBLE * 0.75, height=3.6)
+    if not len(table):
+        return panel.message("no run of this grid was evaluated on longer sequences")
+    for name, rows in table.groupby("name", sort=False):
+        colour = LOOKS[rows["arm"].iloc[0]]
+        y = np.full(len(rows), -float(names.index(str(name))))
+        panel.points(str(name), rows["rise"], y, color=colour)
+        panel.ax.plot(rows["rise"].mean(), y[0], "|", color=colour, markersize=14)
+    panel.ax.set_yticks(-np.arange(len(names)), names)
+    panel.ax.grid(axis="y", visible=False)
+    panel.ax.set_xlabel("loss beyond the trained length\nless the validation loss (nats/token)")
     return sheet
 
 
