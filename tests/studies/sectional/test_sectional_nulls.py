@@ -51,7 +51,7 @@ SEEN = {
     ),
     "experts_specialise": (Effects(change=-0.02), 16),
     "sections_read_longer_sequences": (
-        Effects(beyond=lambda row: -0.25 * (is_slice(row) or chunks(row))), 16,
+        Effects(beyond=lambda row: -0.05 * (is_slice(row) or chunks(row))), 16,
     ),
 }  # fmt: skip
 
