@@ -1,5 +1,6 @@
 """The sectional study's grids with results that a test chooses, in files as trainings leave."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
 TIERS = ("demo", "workstation")
 GRIDS = {tier: expand(STUDY.grids[tier], TEXT, f"sectional.yaml, {tier}") for tier in TIERS}
 RUNS = GRIDS["demo"]
+DERIVED = tuple(entry.name for entry in STUDY.derived)
 
 
 @dataclass
@@ -64,18 +66,18 @@ class Case:
     seeds: int = 3  # of each arm, at most
     absent: tuple[str, ...] = ()  # beginnings of sweeps that the grid has not
 
-    def inputs(self) -> Inputs:
-        """Writes all files and the derived tables, and returns what entries read."""
+    def inputs(self, names: Collection[str] = DERIVED) -> Inputs:
+        """Writes all files and the derived tables ``names``, and returns what entries read."""
         results = Results(self.root)
         grid = [replace(run, sweeps=self._present(run)) for run in GRIDS[self.tier]]
         runs = [run for run in grid if run.sweeps]
         frame = pd.DataFrame([self._row(run) for run in runs])
         for run, row in zip(runs, frame.to_dict("records"), strict=True):
-            self._record(results, run, row)
+            self._record(results, run, row, "similarity" in names)
         speed = results.tier(self.tier).speed("sectional")
         write_rows(speed, [self._speed(run) for run in architectures(runs)], {})
         inputs = Inputs(frame=frame, results=results, speed_file=speed)
-        tables = {entry.name: self.root / f"{entry.name}.parquet" for entry in STUDY.derived}
+        tables = {name: self.root / f"{name}.parquet" for name in names}
         for name, path in tables.items():
             derive(STUDY, name, inputs, path)
         return Inputs(frame=frame, results=results, speed_file=speed, derived_tables=tables)
@@ -83,7 +85,7 @@ class Case:
     def judge(self, claim: str, inputs: Inputs | None = None):
         """The verdict on a claim by its name."""
         (entry,) = (c for c in STUDY.claims if c.name == claim)
-        return judged(STUDY, entry, inputs or self.inputs())
+        return judged(STUDY, entry, inputs or self.inputs(entry.derived))
 
     def _present(self, run) -> tuple[str, ...]:
         if run.config.seed >= self.seeds:
@@ -109,7 +111,7 @@ class Case:
             "balance_cv": cv, "tokens_per_second": 1e4, "peak_memory": 1e8,
         }  # fmt: skip
 
-    def _record(self, results, run, row) -> None:
+    def _record(self, results, run, row, keeps_weights) -> None:
         folder, steps = results.run(run.run_id), run.config.steps
         folder.mkdir(parents=True)
         step = np.arange(1, steps + 1)
@@ -120,6 +122,7 @@ class Case:
         if row["kind"] == "moe":
             counts_LE = np.array([self.counts.get(row["arm"], [4] * 8)] * 2)
             ExpertLoad(steps, 0).write(folder / "load.parquet", counts_LE)
+        if row["kind"] == "moe" and keeps_weights:
             rng = np.random.default_rng(len(row["arm"]))
             shapes = {"w_gate_up": (8, 4, 10), "w_down": (8, 5, 4)}  # E = 8, d = 4, five units
             weights = {

@@ -30,6 +30,7 @@ SLOW = {
     "importing.md",
     "laws.md",
     "planning.md",
+    "tasks.md",
     "training.md",
 }
 OVER_A_SWEEP = {"tracking.md"}  # tests/workflow runs these, where a sweep is finished

@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, TASK
@@ -177,7 +176,7 @@ def goodness_of_fit(inputs: Inputs, law: str) -> Tabular:
     """Sets T16 and T17: how well each form of ``law`` explains the leverage, beside the paper."""
     forms = inputs.derived("forms")
     forms = forms[forms["law"].str.partition(":")[0] == law]
-    frame = forms.groupby("law", sort=False, as_index=False).agg(
+    frame = forms.groupby("form", sort=False, as_index=False).agg(
         **{
             "parameters": ("parameters", "first"),
             "budgets fitted": ("R2", "count"),
@@ -187,8 +186,6 @@ def goodness_of_fit(inputs: Inputs, law: str) -> Tabular:
             "R2, published": ("published", "first"),
         }
     )
-    equations = [laws.get(ref).equation.partition(", where")[0] for ref in frame.pop("law")]
-    frame.insert(0, "form", equations)
     notes = ["One fit a budget, least squares on ln EL; R2 is of EL."]
     missing = forms[forms["note"] != ""]
     notes += [f"{ref}: {rows['note'].iloc[0]}." for ref, rows in missing.groupby("law")]

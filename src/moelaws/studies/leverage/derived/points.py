@@ -232,6 +232,7 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
 
 
 @table(
+    Column("form", "string", "1", "equation of the law"),
     Column("law", "string", "1", "the law's form"),
     Column("C", "float", "FLOP", "training budget"),
     Column("n", "int", "1", "points of efficiency leverage"),
@@ -245,9 +246,9 @@ def forms(inputs: Inputs) -> Iterator[dict[str, Any]]:
     points = inputs.derived("points")
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]
     for law, sweep, column, published in FORMS:
-        own = points[in_sweep(points, sweep)]
+        own, equation = points[in_sweep(points, sweep)], law.equation.partition(", where")[0]
         for C in sorted(own["C"].unique()):
-            form = {"law": law.ref, "C": C, "published": published}
+            form = {"form": equation, "law": law.ref, "C": C, "published": published}
             yield form | _form_errors(law, at(own, "C", C), column)
 
 
