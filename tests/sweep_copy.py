@@ -65,6 +65,7 @@ class Copy:
         shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
         copy = cls(root)
         copy.edit("config/config.yaml", r"corpus: stdlib", 'corpus: ["text/*.py"]')
+        copy.edit("config/config.yaml", r"power: 10", "power: 1")
         copy.edit("config/config.yaml", r"studies: \[sparsity, routing\]", "studies: [sparsity]")
         study = only(copy.study(), KEPT)
         study.pop("keep_weights")
@@ -72,6 +73,7 @@ class Copy:
         for fit in study["fits"]:
             fit["bootstrap"] = 5
             fit.pop("holdout", None)
+            fit.pop("holdouts", None)
             if fit["law"] == "sparsity.loss":
                 fit["protocol"] = {"sample": 500}  # of the 437,400 starts of its grid
         for contest in study["contests"]:
