@@ -117,9 +117,9 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
         lines.append(
             "- *With the published effect*: with these runs and their noise, the rule "
             f"{_says(effect)}."
-            + _LACKED
-            * (effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED])
         )
+        if effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED]:
+            lines[-1] += _LACKED
     if says := claim.get("null"):
         lines.append(f"- *Without the effect*: {says}")
         if null := own.get(NULL):

@@ -58,6 +58,7 @@ class Evaluation:
     by_position_N: NDArray[np.float64]  # nats per token at each place in the sequences
     documents: DocumentLosses
     counts_LE: NDArray[np.int64] | None  # assignments; None for dense models
+    loss_beyond: float | None = None  # nats per token beyond the context, in longer sequences
 
 
 def evaluate(

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -30,6 +29,7 @@ from moelaws.training.ranks import Lacked
 from moelaws.training.signals import Stop, Stopped
 
 EVALUATION_TOKENS = 4096  # evaluated at a time
+MEASURED = ("loss", "loss_se", "loss_beyond", "bits_per_byte")  # of a run's summary; None without
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
     batches, texts, provenance = _data_and_provenance(plan)
     attempts, checkpoints = Attempts(plan), Checkpoints(plan, provenance)
     trainer: Trainer | None = None
-    evaluations: list[Evaluation] = []
+    evaluation: Evaluation | None = None
     message = ""
     try:
         trainer = build_trainer(plan, batches, attempts)
-        evaluations = _train_and_evaluate(plan, trainer, texts, attempts, checkpoints, stop)
-        status: Status = "completed" if evaluations else "diverged"
+        evaluation = _train_and_evaluate(plan, trainer, texts, attempts, checkpoints, stop)
+        status: Status = "completed" if evaluation else "diverged"
     except (RuntimeError, MemoryError) as error:
         if not lacks_memory(error):
             raise
@@ -76,7 +76,6 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
             f"balance_group, context or model takes less ({str(error).partition(chr(10))[0]})"
         )
     attempts.end()
-    evaluation = evaluations[0] if evaluations else None
     history, expert_load = History(), ExpertLoad(plan.config.steps, 0)
     seconds, model = 0.0, None
     provenance["micro_batch"] = plan.options.micro_batch
@@ -92,10 +91,7 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
     summary = RunSummary(
         run_id=plan.config.run_id,
         status=status,
-        loss=evaluation.loss if evaluation else None,
-        loss_se=evaluation.loss_se if evaluation else None,
-        loss_beyond=_beyond(evaluations, plan.config.model.context),
-        bits_per_byte=evaluation.bits_per_byte if evaluation else None,
+        **{name: getattr(evaluation, name, None) for name in MEASURED},
         train_loss=history.recent_loss(),
         steps=len(history),
         tokens=tokens,
@@ -107,12 +103,6 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
         message=message,
     )
     return Outcome(summary, provenance, history, expert_load, evaluation, model)
-
-
-def _beyond(evaluations: Sequence[Evaluation], context: int) -> float | None:
-    """Returns the mean loss of the positions beyond the context, if any were evaluated."""
-    beyond_N = evaluations[-1].by_position_N[context:] if evaluations else np.empty(0)
-    return float(beyond_N.mean()) if len(beyond_N) and np.isfinite(beyond_N).all() else None
 
 
 def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, list[Validation], dict[str, Any]]:
@@ -138,9 +128,9 @@ def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, list[Validation],
         "corpus_files": data.shard_hashes,
         "resumed_from": [],
     }
-    asked = config.evaluation
-    lengths = dict.fromkeys((1, asked.longer))  # as much text in each, if it is enough for one
-    texts = [validation(data, max(1, asked.sequences // n), n * context) for n in lengths]
+    sequences = config.evaluation.sequences
+    lengths = dict.fromkeys((1, config.evaluation.longer))  # both hold about as many tokens
+    texts = [validation(data, max(1, sequences // n), n * context) for n in lengths]
     return batches, texts, provenance
 
 
@@ -168,8 +158,8 @@ def _train_and_evaluate(
     attempts: Attempts,
     checkpoints: Checkpoints,
     stop: Stop,
-) -> list[Evaluation]:
-    """Returns the evaluation on each of the held-out ``texts``, or none if the run diverged.
+) -> Evaluation | None:
+    """Returns the evaluation on the held-out ``texts``, or None if the run diverged.
 
     On a signal it writes a checkpoint and raises Stopped.
     """
@@ -186,8 +176,10 @@ def _train_and_evaluate(
             shown = [Progress(report)] if plan.options.progress else []
             trainer.callbacks = [attempts, kept, stop, *shown, *watched, checkpoints]
             if not trainer.run():
-                return []
-            evaluations = [_evaluate(plan, trainer.model, text, attempts, stop) for text in texts]
+                return None
+            evaluation, *longer = (
+                _evaluate(plan, trainer.model, text, attempts, stop) for text in texts
+            )
     except Stopped as stopped:
         try:
             checkpoints.save(trainer)
@@ -196,7 +188,10 @@ def _train_and_evaluate(
             plan.log(str(error))
         attempts.end()
         raise
-    return evaluations if math.isfinite(evaluations[0].loss) else []
+    for other in longer:
+        beyond = float(other.by_position_N[plan.config.model.context :].mean())
+        evaluation = replace(evaluation, loss_beyond=beyond if math.isfinite(beyond) else None)
+    return evaluation if math.isfinite(evaluation.loss) else None
 
 
 def _evaluate(

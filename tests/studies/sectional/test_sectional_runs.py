@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from moelaws.accounting.flops import forward_terms, train_flops_per_token
+from moelaws.analysis.derive import derive
+from moelaws.analysis.inputs import Inputs, read_runs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table
@@ -30,6 +33,7 @@ from moelaws.studies.sectional.derived.arms import (
 from moelaws.studies.sectional.derived.load import cosine, matched, units
 from moelaws.studies.sectional.run_claims import SECTIONS
 from picture import assert_legible
+from repository import REPOSITORY
 from sectional_case import RUNS, STUDY, TEXT, TIERS, Case
 
 MEASURED_TIMES = {"cost_falls_to_an_optimum", "sections_generate_faster"}
@@ -187,6 +191,19 @@ def test_random_experts_are_as_alike_as_random_weights(case):
     assert set(table["layer"]) == {0, 1}
     np.testing.assert_allclose(table["matched"], table["random"], atol=0.12)
     assert (table["cosine"].abs() < 0.1).all()
+
+
+def test_a_table_older_than_the_longer_sequences_says_so_in_words(tmp_path):
+    """The published runs of the tier workstation measured nothing beyond their length."""
+    table = REPOSITORY / "docs/evidence/sectional.parquet"
+    inputs = Inputs(frame=read_runs(table))
+    derive(STUDY, "longer", inputs, tmp_path / "longer.parquet")
+    inputs = replace(inputs, derived_tables={"longer": tmp_path / "longer.parquet"})
+    (entry,) = (c for c in STUDY.claims if c.name == "sections_read_longer_sequences")
+    judgement = judged(STUDY, entry, inputs)
+    assert judgement["verdict"] == OPEN
+    assert "no dense model was evaluated in longer sequences" in judgement["measured"]
+    assert_legible(make(STUDY, "longer", inputs))
 
 
 CASES = {
