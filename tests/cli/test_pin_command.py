@@ -18,7 +18,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Chosen
 from moelaws.spec.hyperparameters import choice_of, read_pinned
 from moelaws.spec.project import load_project
-from moelaws.tables.parquet import read_study, write_table
+from moelaws.tables.parquet import read_study, read_table, write_table
 from moelaws.tables.schema import COLUMNS
 from repository import REPOSITORY
 
@@ -110,7 +110,7 @@ def test_grids_follow_it(project):
 
 def searched_with(path, gates):
     """Writes into the search's table that its mixtures have such gates."""
-    frame = read_study(path)
+    frame = read_table(path, COLUMNS)
     moe = frame["kind"] == "moe"
     write_table(frame.assign(gates=gates).where(moe, frame), COLUMNS, path, {"study": STUDY})
 

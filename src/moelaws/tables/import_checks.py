@@ -13,7 +13,7 @@ from moelaws.tables.column import Column
 from moelaws.tables.schema import IMPORTED_COLUMNS
 
 STATUSES = ("completed", "diverged", "out_of_memory")
-LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train", "L_beyond")
+LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train")
 _ABOVE_0 = ("parameters", "tokens", "FLOP", "heads", "steps")
 _ABOVE_0_NAMES = ("L", "bpb", "L_train", "lr", "n_layers", "d_model", "d_expert")
 # In each row the first of two such columns is at most the second.

@@ -11,7 +11,12 @@ import pyarrow.parquet as pq
 from moelaws.files.parquet import UNREADABLE, read_parquet, write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
-from moelaws.tables.schema import COLUMNS, IMPORTED_COLUMNS, SIMULATED_COLUMNS
+from moelaws.tables.schema import (
+    COLUMNS,
+    IMPORTED_COLUMNS,
+    SIMULATED_COLUMNS,
+    TRAINED_COLUMNS,
+)
 
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 
@@ -83,8 +88,11 @@ def read_study(path: Path) -> pd.DataFrame:
     that its source does not have.
     """
     said = notes(path)
-    imported = IMPORTED_COLUMNS if "imported" in said else COLUMNS
-    return read_table(path, SIMULATED_COLUMNS if "simulation" in said else imported)
+    if "simulation" in said:
+        return read_table(path, SIMULATED_COLUMNS)
+    if "imported" in said:
+        return read_table(path, IMPORTED_COLUMNS)
+    return read_table(path, [c for c in TRAINED_COLUMNS if c in COLUMNS or c.nullable])
 
 
 def is_study(path: Path) -> bool:

@@ -53,7 +53,6 @@ COLUMNS: tuple[Column, ...] = (
     Column("n_seeds", "int", "runs", "completed runs that differ in their seed alone"),
     Column("bpb", "float", "bits/byte", "validation loss by bytes of text", nullable=True),
     Column("L_train", "float", "nats/token", "training loss, last tenth of steps", nullable=True),
-    Column("L_beyond", "float", "nats/token", "loss beyond the context, in longer sequences", True),
     Column("balance_cv", "float", "1", "coefficient of variation of tokens per expert", True),
     Column("balance_entropy", "float", "1", "entropy of the experts' load over ln E", True),
     Column("balance_kl", "float", "nats", "KL of the experts' load to uniform", True),
@@ -71,6 +70,7 @@ CORPUS = Column("corpus", "string", "1", "name of the text that the run is on")
 TRAINED_COLUMNS: tuple[Column, ...] = (
     *COLUMNS,
     CORPUS,
+    Column("L_beyond", "float", "nats/token", "loss beyond the context, in longer sequences", True),
     Column(
         "L_paired_se",
         "float",
