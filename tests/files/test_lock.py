@@ -82,6 +82,36 @@ def test_another_nodes_lock_goes_by_its_heartbeat(tmp_path):
         assert lock.held()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "7", "[]", "{}", "\x00", '{"token": "x", "host": "n7"}', "["),
+        '{"token": "x", "host": "n7", "pid": 1e30, "process": null}',
+        '{"token": "x", "host": "n7", "pid": 99999999999999999999999, "process": ["b", "1"]}',
+        '{"token": 5, "host": [], "pid": "x", "process": 1}',
+    ],
+)
+def test_what_is_no_lock_is_nobodys(tmp_path, content):
+    (tmp_path / "lock").write_text(content)
+    assert holder(tmp_path) == {}
+    with acquire(tmp_path, give_up, stale=60) as lock:
+        assert lock.held()
+
+
+def test_a_pipe_and_a_folder_in_its_place_are_nobodys(tmp_path):
+    for make in (os.mkfifo, os.mkdir):
+        make(tmp_path / "lock")
+        assert holder(tmp_path) == {}
+        with acquire(tmp_path, give_up, stale=60) as lock:
+            assert lock.held()
+
+
+def test_a_dead_nodes_lock_from_the_future_is_not_waited_for(tmp_path):
+    foreign_lock(tmp_path, age=-3600)
+    with acquire(tmp_path, give_up, stale=60) as lock:
+        assert lock.held()
+
+
 def test_a_link_whose_reply_was_lost_is_held(tmp_path, monkeypatch):
     """NFS asks again then, and hears that the name is taken: by this trainer itself."""
     link = os.link

@@ -2,24 +2,28 @@
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.files import seal
-from moelaws.files.atomic import read_json, write_json
+from moelaws.files.atomic import read_json, read_page, write_json, write_page
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_origin, read_parquet, write_parquet
 from moelaws.records.runs import find_record, retry
+from moelaws.records.tensors import write_tensors
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import read_table, write_table
 from moelaws.training.columns import write_columns
+from repository import REPOSITORY
 
 COLUMNS = (
     Column("run_id", "string", "1", "the run"),
@@ -99,6 +103,99 @@ def test_the_digest_is_of_the_bytes_with_zeros_for_its_digits(written):
     assert data.count(own.encode()) == 1
     assert hashlib.sha256(data.replace(own.encode(), b"0" * 64)).hexdigest() == own
     assert seal.inspect(path) == ("whole", own)
+
+
+WORDS = f"sha256-of-this-file:{'a' * 64}"
+
+
+def test_the_seals_own_words_in_data_mean_nothing(tmp_path):
+    """A cell, a name, a note or a text that begins with them is data like any other."""
+    table, record = tmp_path / "t.parquet", tmp_path / "r.json"
+    columns = (Column("run_id", "string", WORDS, f'"seal":"{WORDS}"'), *COLUMNS[1:])
+    rows = ROWS.assign(run_id=[WORDS, f"seal{WORDS}", f"\x18\x04seal\x18T{WORDS}"])
+    write_table(rows, columns, table, {"study": "x", WORDS: WORDS}, made_of={WORDS: WORDS})
+    write_json(record, {"L": WORDS, WORDS: {"seal": WORDS}})
+    page = tmp_path / "page.md"
+    write_page(page, f"# A page\n<!-- {WORDS} -->\n\nEnd")
+    tensors = {f'"seal":"{WORDS}': torch.ones(1)}
+    write_tensors(tmp_path / "w.safetensors", tensors, {seal.KEY: seal.BLANK, "config": WORDS})
+    assert read_table(table, columns).equals(rows)
+    assert read_json(record) == {"L": WORDS, WORDS: {"seal": WORDS}}
+    assert read_page(page) == f"# A page\n<!-- {WORDS} -->\n\nEnd\n"
+    assert {seal.inspect(path)[0] for path in tmp_path.iterdir()} == {"whole"}
+
+
+@pytest.mark.parametrize("suffix", [".md", ".html", ".rst", ".jsonl", ".txt"])
+def test_a_page_keeps_its_text_and_a_changed_one_is_refused(tmp_path, suffix):
+    path = tmp_path / f"page{suffix}"
+    for text in ("", "a", "a\n\nb\n", "größe\n" * 100):
+        write_page(path, text)
+        assert read_page(path).strip() == text.strip()
+    sealed = suffix != ".txt"
+    assert seal.inspect(path)[0] == ("whole" if sealed else "unverified")
+    path.write_bytes(path.read_bytes().replace(b"e\ng", b"e\nG", 1))
+    if sealed:
+        with pytest.raises(seal.DamagedError, match=path.name):
+            read_page(path)
+
+
+def test_a_record_beside_a_file_knows_its_digest(tmp_path):
+    figure, table = tmp_path / "F1.png", tmp_path / "F1.csv"
+    figure.write_bytes(b"picture")
+    table.write_text("x,y\n1,2\n")
+    write_json(tmp_path / "F1.json", {"files": seal.digests([figure])})
+    assert [seal.inspect(path)[0] for path in (figure, table)] == ["whole", "unverified"]
+    figure.write_bytes(b"Picture")
+    with pytest.raises(seal.DamagedError, match=r"F1\.png"):
+        seal.read(figure)
+    (tmp_path / "F1.json").write_text('{"files": {"F1.png": "of another program"}}')
+    assert seal.read(figure) == b"Picture"
+
+
+# Modules that open files by other ways than ``seal.read``, ``seal.check`` and ``read_bytes``, and
+# what it is that they read: nothing of it is a file that moelaws wrote, or it was checked before.
+OPENERS = {
+    "spec/from_disk.py": "it is the way",
+    "files/seal.py": "it is the way",
+    "files/parquet.py": "what ``seal.read`` returned",
+    "files/lock.py": "folders, to lock them",
+    "files/leftovers.py": "/proc",
+    "gpus/listing.py": "locks of GPUs, which hold nothing",
+    "records/memory.py": "/proc",
+    "records/provenance.py": "/proc",
+    "records/code.py": "Python's source",
+    "records/watching.py": "the log of a run",
+    "records/tensors.py": "weights that were checked",
+    "training/weights.py": "weights that were checked",
+    "training/checkpoint.py": "weights that were checked",
+    "training/pool.py": "logs",
+    "corpus/documents.py": "a user's text, which is hashed first",
+    "corpus/rows.py": "rows of a data set as they come",
+    "corpus/sources.py": "a user's text, which it hashes",
+    "corpus/prepare.py": "what it writes",
+    "corpus/shards.py": "shards that were checked",
+    "tables/foreign.py": "a stranger's table",
+    "tasks/olmo.py": "files of a package",
+    "exports/tensorboard.py": "the log of a run, and what it writes",
+    "explore/page.py": "templates of the package",
+    "cli/train.py": "the log of a run",
+    "cli/cover.py": "the repository's text for the report",
+    "workflow/terminal.py": "logs",
+    "workflow/jobs.py": "specifications, which it writes and compares",
+    "workflow/archive.py": "a ZIP file with a digest of each entry, and what was checked",
+}
+OPENING = (
+    r"(?<![.\w])open\(|(?<!PreparedCorpus)(?<!Image)\.open\(|\.read_(text|bytes|csv|parquet)\("
+    r"|safe_open\(|ZipFile\(|np\.(load|memmap|fromfile|genfromtxt)\(|pq\.(read_\w+|ParquetFile)"
+)
+
+
+def test_every_other_way_to_read_a_file_is_known():
+    package, found = REPOSITORY / "src/moelaws", set()
+    for path in package.rglob("*.py"):
+        if re.search(OPENING, path.read_text("utf-8")):
+            found.add(path.relative_to(package).as_posix())
+    assert found == OPENERS.keys()
 
 
 def test_the_same_content_gives_the_same_bytes(tmp_path):

@@ -17,7 +17,7 @@ CASES = int(os.environ.get("MOELAWS_HOSTILE", "100"))
 # How the commands that show a run, a chain or a report tell in their JSON of what is not whole.
 DAMAGE_REPORTS = (
     *('"status": "damaged"', '"state": "damaged"', '"state": "changed"'),
-    *('"state": "unverified"', '"unverified": 1'),
+    *('"state": "unverified"', '"unverified": 1', "Left out: "),
 )
 
 # Over all tests of one call, for the last lines of pytest's report.

@@ -7,6 +7,7 @@ import pytest
 from hostile_outcome import CASES, command, judged, outcome
 
 from moelaws.cli import end_as
+from moelaws.corpus.shards import TOKENIZER
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +29,22 @@ def collected(root):
     def work():
         try:
             aggregate()
+        except SystemExit as end:
+            if end.code:
+                raise
+        print(hashlib.sha256(out.read_bytes()).hexdigest())
+
+    return work
+
+
+def explored(root):
+    """The page of all that was made, by its digest, and what it left out."""
+    out = root / "page.html"
+    explore = command(root, "explore", "--out", out, "--json")
+
+    def work():
+        try:
+            explore()
         except SystemExit as end:
             if end.code:
                 raise
@@ -62,6 +79,7 @@ def readers(swept):
     """Kind -> (its files, what reads one of them and prints what it makes of it)."""
     root = swept.root
     demo, runs = root / "results/demo", sorted((root / "results/runs").iterdir())
+    folder = next((root / "results/corpora").glob("*/meta.json")).parent
     point = ("N=1e4", "D=1e5", "S=0.5")
 
     def run_file(name):
@@ -117,8 +135,36 @@ def readers(swept):
             ),
         ),
         "corpus": (
-            sorted(next((root / "results/corpora").glob("*/meta.json")).parent.iterdir()),
+            sorted(folder.iterdir()),
             lambda path: corpus(path.parent),
+        ),
+        "speed of a table": (
+            run_file("history.parquet"),
+            lambda path: collected(root),
+        ),
+        "configuration": (
+            run_file("config.json"),
+            lambda path: command(root, "query", "SELECT * FROM runs", "--json"),
+        ),
+        "page": (
+            sorted((demo / "figures/sparsity").glob("*.png"))
+            + sorted((demo / "figures/sparsity").glob("T*.csv"))
+            + [demo / "claims.md", demo / "laws.md"],
+            lambda path: explored(root),
+        ),
+        "tasks of a text": (
+            [folder / name for name in ("validation.bin", "validation_documents.npy", TOKENIZER)],
+            lambda path: command(root, "tasks", "held-out", "--corpus", folder, "--json"),
+        ),
+        "archive": (
+            [
+                *sorted((demo / "figures/sparsity").iterdir()),
+                *(demo / name for name in ("claims.md", "laws.md", "explore.html", "report.rst")),
+                *run_file("config.json"),
+            ],
+            lambda path: command(
+                root, "archive", "--to", root / "a.zip", "--force", "--set", "studies=sparsity"
+            ),
         ),
         "weights": (
             sorted((root / "results/weights").glob("*/model.safetensors")),
@@ -162,6 +208,7 @@ DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign)
     [
         *("table", "summary", "collected", "history", "load", "documents", "derived"),
         *("fit", "draws", "verdicts", "contest", "record", "cover", "corpus", "weights"),
+        *("speed of a table", "configuration", "page", "tasks of a text", "archive"),
     ],
 )
 def test_damaged_files(readers, kind):

@@ -74,6 +74,9 @@ def test_a_stop_of_a_run_makes_it_no_slower(sweep):
     speeds = aggregate("sparsity", "demo", runs, results)["tokens_per_second"]
     assert speeds[0] == pytest.approx(4 * 64 / 0.5)
     (results.run(runs[1].run_id) / "history.parquet").write_text("no table")
+    with pytest.raises(UserError, match="is no readable Parquet file"):
+        aggregate("sparsity", "demo", runs, results)
+    (results.run(runs[1].run_id) / "history.parquet").unlink()  # of a version without histories
     assert aggregate("sparsity", "demo", runs, results)["tokens_per_second"][1] == 1e4
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from moelaws.files.atomic import write_json
+from moelaws.files.atomic import write_json, write_text
 from moelaws.files.layout import Results
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
@@ -145,7 +145,7 @@ def tree(project_folder):
     write_table(table, columns, results.tier("demo").table("sparsity"))
     for run_id, seed, resumed in (("a1", 1, [{"code": "x"}]), ("a2", "unknown", [{"code": 1}])):
         write_json(results.run(run_id) / "config.json", {"seed": seed})
-        write_json(results.run(run_id) / "provenance.json", {"resumed_from": resumed})
+        write_json(results.run(run_id) / "provenance.json", {"code": "", "resumed_from": resumed})
     return results
 
 
@@ -170,6 +170,19 @@ def test_one_line_says_why_there_is_no_answer(words, message, tree, ended):
     assert error.startswith("moelaws: ")
     assert error.count("\n") == 1
     assert files(tree.root.parent) == before
+
+
+def test_what_a_damaged_file_says_is_null(project_folder, ended):
+    results = Results(project_folder / "results")
+    folder = results.run("0123456789abcdef")
+    write_text(folder / "config.json", '{"seed":1}\n')  # whose digest is another
+    write_json(folder / "provenance.json", {"code": "x"})
+    sql = 'SELECT run_id, status, "provenance.code" FROM runs'
+    code, printed, error = ended("query", sql, "--json")
+    row = {"run_id": "0123456789abcdef", "status": "damaged", "provenance.code": "x"}
+    assert (code, json.loads(printed)) == (0, [row])
+    assert "damaged files say of 1 run is null: 0123456789abcdef" in error
+    assert "config.seed" not in {name for name, *_ in query("DESCRIBE runs", results, "demo").rows}
 
 
 def test_csv_has_the_numbers_in_full(tree, ended):

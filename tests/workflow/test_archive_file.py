@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import stat
 import zipfile
 
 import pytest
@@ -15,6 +16,9 @@ from sweep_copy import GRID
 
 FILES = {"in/a.json": b'{"a": 1}', "in/b.csv": b"x,y\n" * 100, "README.txt": b"Read"}
 
+ABOUT = {"format": "moelaws archive 1", "studies": ["sparsity"], "tier": "demo", "runs": 1}
+ABOUT |= {"source": "trained", "stale_runs": 0, "commit": "", "uncommitted_changes": False}
+
 
 def silent(*words):
     return None
@@ -26,8 +30,19 @@ def path(tmp_path):
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in FILES.items()
     }
-    manifest = json.dumps({"tier": "demo", "files": sums}).encode()
+    manifest = json.dumps({**ABOUT, "files": sums}).encode()
     return written(tmp_path / "x.zip", [*FILES.items(), ("manifest.json", manifest)])
+
+
+def manifest_with(entries, **changes):
+    about = json.loads(dict(entries)["manifest.json"]) | changes
+    return [*entries[:-1], ("manifest.json", json.dumps(about))]
+
+
+def link(name):
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return entry
 
 
 def written(path, entries):
@@ -46,7 +61,14 @@ def written(path, entries):
         (lambda e: [*e, ("../c.csv", b"")], "'../c.csv' would be unpacked elsewhere"),
         (lambda e: [*e, ("/c.csv", b"")], "would be unpacked elsewhere"),
         (lambda e: [(n, c) for n, c in e if n != "manifest.json"], "is no archive of moelaws"),
-        (lambda e: [*e[:-1], ("manifest.json", b"{}")], "is no archive of moelaws"),
+        (lambda e: [*e[:-1], ("manifest.json", b"{}")], "manifest.json: studies is missing"),
+        (lambda e: [*e[:-1], ("manifest.json", b"[" * 9999)], "nested too deeply"),
+        (lambda e: [*e[:-1], ("manifest.json", b" " * 10**8 + b"{}")], "at most 100 MB are read"),
+        (lambda e: manifest_with(e, files={"in/a.json": 5}), "files.in/a.json is 5; it must be"),
+        (lambda e: manifest_with(e, files=[]), "manifest.json: files is "),
+        (lambda e: manifest_with(e, studies=7, runs="x"), "studies is 7; it must be a list"),
+        (lambda e: manifest_with(e, format="other 2"), "format is 'other 2'"),
+        (lambda e: [*e, (link("in/d"), b"/etc/passwd")], "'in/d' is a link"),
     ],
 )
 def test_what_is_not_what_was_written_is_named(path, change, message):
@@ -59,7 +81,7 @@ def test_what_is_not_what_was_written_is_named(path, change, message):
 
 def test_a_changed_byte_is_seen_or_changes_nothing_that_is_unpacked(path):
     whole, manifest = path.read_bytes(), archive.check(path, silent)
-    assert set(manifest["files"]) == set(FILES)
+    assert set(manifest.files) == set(FILES)
     for place in range(0, len(whole), 2):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         try:

@@ -19,6 +19,7 @@ rule outlook:
             caption="../report/outlook.rst",
         ),
         csv=FOLDER.outlook.with_suffix(".csv"),
+        record=FOLDER.outlook.with_suffix(".json"),
     log:
         FOLDER.outlook.with_suffix(".log"),
     conda:

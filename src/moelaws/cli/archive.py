@@ -72,12 +72,12 @@ def command(
         with reporting() as report:
             manifest = archive.write(out, jobs, overrides, is_whole, report)
         words = "written; `moelaws archive --check` verifies it"
-    size = sum(file["bytes"] for file in manifest["files"].values())
-    stale = manifest["stale_runs"]
+    size = sum(file.bytes for file in manifest.files.values())
+    stale = manifest.stale_runs
     by_other_code = f" ({stale} of them by other training code)" if stale else ""
     text = (
-        f"{checked or out}: {', '.join(manifest['studies'])}, tier {manifest['tier']}: "
-        f"{counted(manifest['runs'], 'run')}{by_other_code}, "
-        f"{counted(len(manifest['files']), 'file')}, {size / 1e6:.1f} MB unpacked; {words}"
+        f"{checked or out}: {', '.join(manifest.studies)}, tier {manifest.tier}: "
+        f"{counted(manifest.runs, 'run')}{by_other_code}, "
+        f"{counted(len(manifest.files), 'file')}, {size / 1e6:.1f} MB unpacked; {words}"
     )
-    print_answer(as_json, manifest, text)
+    print_answer(as_json, manifest.model_dump(mode="json"), text)

@@ -8,7 +8,7 @@ from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import option, out_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
-from moelaws.files.atomic import write_json, write_text
+from moelaws.files.atomic import write_json, write_page
 from moelaws.spec.project import Project, chosen_studies, load_study
 
 
@@ -67,5 +67,5 @@ def command(
         powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
     judged = [read_verdicts(path) for path in verdicts]
     tried = {power["study"]: power for power in map(read_power, powers)}
-    write_text(out, page(judged, project.tier, tried))
+    write_page(out, page(judged, project.tier, tried))
     print_answer(as_json, {"page": str(out), "studies": judged}, out)

@@ -108,7 +108,7 @@ def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_jso
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
     from moelaws.claims.page import contests_page, read_contest
-    from moelaws.files.atomic import write_text
+    from moelaws.files.atomic import write_page
 
     folder = tier_folder(project)
     out = out or folder.laws
@@ -118,5 +118,5 @@ def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_jso
         for contest in study.at_tier(project.tier).contests
     )
     judged = [read_contest(path) for path in files]
-    write_text(out, contests_page(judged, project.tier))
+    write_page(out, contests_page(judged, project.tier))
     print_answer(as_json, {"page": str(out), "contests": judged}, out)

@@ -54,7 +54,7 @@ def command(
     with reporting() as report:
         progress = shown_by(report, f"corpus {sources.name}")
         prepare(corpus, sources, folder, progress, choice.pretrained)
-    meta = PreparedCorpus.open(folder, verify=False).meta
+    meta = PreparedCorpus.open(folder, training=False).meta
     splits, counts = ("train", "validation"), ("documents", "bytes", "tokens")
     text = meta["sources"]
     size = f"{text['rows']} rows" if "rows" in text else f"{text['files']} files"

@@ -8,7 +8,7 @@ import click
 from moelaws.cli.answers import JsonCommand, print_answer
 from moelaws.cli.common import FILE, option
 from moelaws.files import seal
-from moelaws.files.atomic import read_json, write_text
+from moelaws.files.atomic import read_json, write_page
 
 
 @click.command(name="cover", cls=JsonCommand)
@@ -42,6 +42,6 @@ def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> No
         "``moelaws verify`` reads everything again and says what is no longer what it was, and "
         "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
     )
-    write_text(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
+    write_page(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
     about = {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}
     print_answer(as_json, about, f"{out}: digest of the whole {whole}")

@@ -7,7 +7,7 @@ import click
 from moelaws.cli.answers import JsonCommand, print_json, warn
 from moelaws.cli.common import out_option
 from moelaws.cli.project import source_options
-from moelaws.files.atomic import write_text
+from moelaws.files.atomic import write_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 from moelaws.spec.words import counted
@@ -37,7 +37,7 @@ def command(project: Project, out: Path | None, as_json: bool) -> None:
             f"tier={project.tier} source={project.source}` first, or name another tier with --tier"
         )
     out = out or material.folder.explore
-    write_text(out, render(data))
+    write_page(out, render(data))
     size = out.stat().st_size / 1e6
     if as_json:
         numbers = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}

@@ -14,10 +14,10 @@ from moelaws.cli.answers import JsonCommand, print_answer
 from moelaws.cli.common import FILE, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
-from moelaws.figures.draw import save
-from moelaws.files.atomic import write_text
+from moelaws.figures.draw import FIGURE, save
+from moelaws.files.atomic import write_json, write_text
 from moelaws.files.layout import Results
-from moelaws.files.seal import made_of
+from moelaws.files.seal import digests, made_of
 from moelaws.fitting.report import FitReport
 from moelaws.records.code import digest
 from moelaws.spec.advice import ADVICE, load_advice
@@ -90,6 +90,8 @@ def command(
     save(draw(answers), out.with_suffix(".pdf"))
     left_out = {path.stem: reason for path, reason in unusable.items()}
     write_text(out, page(answers, project.tier, left_out))
+    files = [out, *(out.with_suffix(suffix) for suffix in FIGURE)]
+    write_json(out.with_suffix(".json"), {"files": digests(files)})
     print_answer(as_json, {"page": str(out)}, out)
 
 

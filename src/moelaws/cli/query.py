@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
 from moelaws.cli.common import option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
@@ -43,7 +43,7 @@ def command(
     """
     from moelaws.tables.query import query
 
-    columns, rows = query(sql, Results(), project.tier, seconds, gigabytes)
+    columns, rows = query(sql, Results(), project.tier, seconds, gigabytes, warn)
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif as_csv:  # nothing for NULL, and JSON for lists and structs

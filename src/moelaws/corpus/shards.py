@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.files import seal
 from moelaws.files.atomic import read_json
+from moelaws.files.layout import META
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
-META = "meta.json"
 TOKENIZER = "tokenizer.json"
 BOUNDARIES = "validation_documents.npy"
 SHARDS = {"train": "train.bin", "validation": "validation.bin"}
@@ -35,10 +36,11 @@ class PreparedCorpus:
     token_bytes: NDArray[np.int64]  # (V,): how many bytes each token stands for
 
     @classmethod
-    def open(cls, folder: Path, verify: bool = True) -> PreparedCorpus:
-        """Opens a folder that ``prepare`` made; ``verify`` compares the files' SHA-256, too.
+    def open(cls, folder: Path, training: bool = True) -> PreparedCorpus:
+        """Opens a folder that ``prepare`` made.
 
-        Raises UserError if the folder is not whole.
+        Raises UserError if a file is not what was written. Without ``training`` the large one with
+        the tokens to train on, which must not be read then, may be.
         """
         path = folder / META
         if not path.exists():
@@ -49,7 +51,9 @@ class PreparedCorpus:
         meta = read_json(path)
         try:
             corpus = parse(Corpus, meta["corpus"], path)
-            _check(folder, meta["files"], verify)
+            for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES):
+                if training or name != SHARDS["train"]:
+                    seal.check(folder / name)
             dtype = np.dtype("<u2" if corpus.vocab_size <= 1 << 16 else "<u4")
             shards = {
                 split: np.memmap(folder / name, dtype, mode="r", shape=(meta[split]["tokens"],))
@@ -74,16 +78,3 @@ def file_record(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"bytes": path.stat().st_size, "sha256": digest}
-
-
-def _check(folder: Path, files: dict[str, dict[str, Any]], verify: bool) -> None:
-    for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES):
-        path, expected = folder / name, files[name]
-        if not path.is_file():
-            raise UserError(f"{path} is missing; delete {folder} and prepare the corpus again")
-        size = path.stat().st_size
-        if size != expected["bytes"] or (verify and file_record(path) != expected):
-            raise UserError(
-                f"{path} is damaged or was changed, for it is not what {META} says of it; "
-                f"delete {folder} and prepare the corpus again"
-            )

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.files.atomic import write_text
+from moelaws.files.atomic import read_page, write_text
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_disk import read_bytes
 from moelaws.spec.from_json import parse_json
 
 BYTES = 256
@@ -78,7 +79,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        return cls(path.read_text(encoding="utf-8"))
+        return cls(read_page(path))
 
     def save(self, path: Path) -> None:
         write_text(path, self._backend.to_str())
@@ -176,7 +177,7 @@ class Pretrained:
         Raises UserError if there is none, it is not a byte-level BPE, or it tokenises at random.
         """
         try:
-            data = path.read_bytes()
+            data = read_bytes(path)
             text = data.decode("utf-8")
             tokenizer = parse_json(text, f"tokenizer: {path}")
             _check_kind(tokenizer, path)

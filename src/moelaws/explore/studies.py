@@ -17,6 +17,8 @@ from moelaws.claims.base import JudgedClaim, Verdict
 from moelaws.claims.page import read_verdicts
 from moelaws.explore.material import Material
 from moelaws.explore.runs import Runs
+from moelaws.files import seal
+from moelaws.files.atomic import read_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
 from moelaws.tables.parquet import column_metadata, read_table
@@ -96,7 +98,7 @@ def _claim(claim: JudgedClaim) -> dict[str, Any]:
 def embedded(path: Path) -> str:
     """Returns the PNG at ``path`` as a data URI, at most ``WIDEST`` wide and in few colours."""
     try:
-        with Image.open(path) as image:
+        with Image.open(io.BytesIO(seal.read(path))) as image:
             picture = image.convert("RGB")
     except (UnidentifiedImageError, OSError) as error:
         raise UserError(f"{path} is no image: {error}") from None
@@ -113,9 +115,9 @@ def embedded(path: Path) -> str:
 def _cells(path: Path) -> list[list[str]]:
     """Returns the cells of a CSV file, numbers with four significant digits."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [[_short(cell) for cell in row] for row in csv.reader(file)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = csv.reader(io.StringIO(read_page(path), newline=""))
+        return [[_short(cell) for cell in row] for row in lines]
+    except csv.Error as error:
         raise UserError(f"{path} is no CSV file: {error}") from None
 
 
@@ -169,7 +171,7 @@ def _html(path: Path, whole: bool) -> str:
 
     Markup in the text stays text. Links within the page lead to its file.
     """
-    text = path.read_text(encoding="utf-8")
+    text = read_page(path)
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     tokens = parser.parse(text if whole else text.partition("\n## ")[0])
     for token in tokens:

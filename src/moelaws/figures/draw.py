@@ -78,8 +78,7 @@ def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
 def _record(study: Study, name: str, inputs: Inputs, out: Path, suffixes: Sequence[str]) -> None:
     """Writes the record (.json) of a figure or table: its files, and what they were made of."""
     files = [out.with_suffix(suffix) for suffix in suffixes]
-    digests = {path.name: seal.digest(path) for path in files}
-    about = {"study": study.study, "name": name, "files": digests}
+    about = {"study": study.study, "name": name, "files": seal.digests(files)}
     write_json(out.with_suffix(".json"), about | {"made_of": inputs.made_of()})
 
 

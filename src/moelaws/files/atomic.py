@@ -83,6 +83,23 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_page(path: Path, text: str) -> None:
+    """Writes a page atomically, with a seal if its suffix has a place for one."""
+    sealed = seal.with_line(text, path.suffix)
+    with replacing(path) as temporary:
+        temporary.write_text(sealed, encoding="utf-8")
+        if sealed != text:
+            seal.apply(temporary)
+
+
+def read_page(path: Path) -> str:
+    """Returns a text without its seal, which must be whole if it has one, and UTF-8."""
+    try:
+        return seal.without_line(_content(path)).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: byte {error.start}") from None
+
+
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Writes ``data`` as indented JSON, sealed, atomically; NaN and inf are refused."""
     text = json.dumps({seal.KEY: seal.BLANK, **data}, indent=1, allow_nan=False) + "\n"
@@ -104,13 +121,16 @@ def finite(data: Any) -> Any:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Returns the object that a JSON file holds, without its seal."""
+    return json_object(_content(path), path)
+
+
+def _content(path: Path) -> bytes:
     try:
-        content = seal.read(path)
+        return seal.read(path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    return json_object(content, path)
 
 
 def json_object(content: bytes, path: Path | str) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+CONFIG = "config.json"  # of a run; its digest is the run's id
+META = "meta.json"  # of a corpus
 LACKED_MEMORY = "lacked_memory.json"
 DOCUMENTS = "documents.parquet"  # a run's held-out loss by document
 HISTORY_SO_FAR = "history_so_far.parquet"  # of a run that trains; no rule's output
@@ -197,18 +199,19 @@ _KINDS = (
     (r"weights/(?P<run>[0-9a-f]{16})/[^/]+", "a file of the kept weights of a run", _RETRY),
     (r"hidden/[0-9a-f]{16}\.parquet", "the hidden states of a kept run", _FORCE),
     (r"scores/[0-9a-f]{16}\.parquet", "the scores of a kept run on tasks", _FORCE),
-    (r"corpora/[^/]+/meta\.json", "the description of a prepared corpus", _FORCE),
+    (r"corpora/[^/]+/[^/]+", "a file of a prepared corpus", "delete {path.parent}, call snakemake"),
     (r"tables/[^/]+\.parquet", "the table of a study", _FORCE),
     (r"speed/[^/]+\.parquet", "the measured speed of a study's configurations", _FORCE),
     (r"derived/[^/]+/[^/]+\.parquet", "a derived table", _FORCE),
     (r"fits/[^/]+/[^/]+\.bootstrap\.parquet", "the draws of a fit's bootstrap", _FORCE),
     (r"fits/[^/]+/[^/]+\.json", "the report of a fit", _FORCE),
     (r"contests/[^/]+/[^/]+\.json", "a judged contest of laws", _FORCE),
-    (r"outlook\.parquet", "the table of a tier's outlook", _FORCE),
     (r"claims/[^/]+\.json", "the verdicts on a study's claims", _FORCE),
     (r"power/[^/]+\.json", "the verdicts of a study's rules on simulated tables", _FORCE),
     (r"summary\.json", "the summary of a run", "delete {path.parent} and train the run again"),
-    (r"figures/[^/]+/[^/]+\.json", "the record of a figure or of a paper table", _FORCE),
+    (r"figures/[^/]+/[^/]+", "a file of a figure or of a paper table", _FORCE),
+    (r"(claims|laws)\.md|outlook\.\w+|report\.rst|explore\.html", "a page of a tier", _FORCE),
+    (r"[^/]+\.jsonl", "a task file", "write it anew, or delete its last line if you changed it"),
 )
 
 

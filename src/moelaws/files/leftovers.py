@@ -52,7 +52,7 @@ def discard(path: Path) -> None:
             path.unlink()
 
 
-def process_of(pid: int) -> list[str] | None:
+def process_of(pid: int) -> tuple[str, str] | None:
     """Returns what identifies a process: boot and namespace, then start time; None off Linux."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -62,7 +62,7 @@ def process_of(pid: int) -> list[str] | None:
     except OSError:
         return None
     # A zombie is dead, though it stays in a container that has no init process.
-    return [f"{boot} {namespace}", "dead" if fields[0] == "Z" else fields[19]]
+    return f"{boot} {namespace}", "dead" if fields[0] == "Z" else fields[19]
 
 
 def lives(pid: int, start: str) -> bool | None:

@@ -6,7 +6,6 @@ is stale as soon as its process is dead, if that can be seen.
 """
 
 import fcntl
-import json
 import os
 import socket
 import threading
@@ -15,12 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
+
+from pydantic import Field
 
 from moelaws.files.layout import LOCK
 from moelaws.files.leftovers import discard, lives, process_of, sweep, temporary
+from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_disk import read_bytes
 from moelaws.spec.from_json import parse_json
 
 HEARTBEAT = 10.0  # seconds between heartbeats
@@ -33,6 +36,14 @@ class TakenOver(Exception):  # noqa: N818, it is no error
 
 class UnwritableError(UserError):
     """A folder cannot be locked because it cannot be written."""
+
+
+class _Owner(Frozen):
+    token: str
+    host: str
+    pid: Annotated[int, Field(ge=1, lt=2**31)]
+    process: tuple[str, str] | None  # as ``process_of`` gives it
+    job: str = ""  # of Slurm
 
 
 @dataclass(frozen=True)
@@ -123,24 +134,20 @@ def is_abandoned(folder: Path, stale: float = STALE) -> bool:
     """Returns whether ``folder`` has a lock whose holder is dead."""
     path = folder / LOCK
     try:
-        owner = _read(path)
-        return bool(owner) and _is_dead(path, owner, stale)
+        return path.exists() and _is_dead(path, _read(path), stale)
     except OSError:  # it cannot be read, so it may be in use
         return False
 
 
 def _try_create(lock: Lock) -> bool:
     """Creates the lock file with its content in one step, by a link, which fails if it exists."""
-    owner = {
-        "token": lock.token,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "process": process_of(os.getpid()),
-        "job": os.environ.get("SLURM_JOB_ID", ""),
-    }
+    process, job = process_of(os.getpid()), os.environ.get("SLURM_JOB_ID", "")
+    owner = _Owner(
+        token=lock.token, host=socket.gethostname(), pid=os.getpid(), process=process, job=job
+    )
     draft = temporary(lock.path)
     try:
-        draft.write_text(json.dumps(owner))
+        draft.write_text(owner.model_dump_json())
         # NFS tries again when a reply is lost, so the name may exist because of this very link. The
         # draft may be gone, because a new holder on another host sweeps what it does not know.
         with suppress(FileExistsError, FileNotFoundError):
@@ -153,8 +160,10 @@ def _try_create(lock: Lock) -> bool:
 
 
 def _is_dead(path: Path, owner: dict[str, Any], stale: float, now: float | None = None) -> bool:
+    if not owner:  # what is no lock is nobody's, unless the lock was freed just now
+        return path.exists()
     here = process_of(os.getpid())
-    if owner.get("process") and here and owner["process"][0] == here[0]:
+    if owner["process"] and here and owner["process"][0] == here[0]:
         alive = lives(owner["pid"], owner["process"][1])
         if alive is not None:
             return not alive
@@ -164,7 +173,8 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float, now: float | None 
         if now is None:
             probe.touch()
             now = probe.stat().st_mtime
-        return now - path.stat().st_mtime > stale
+        # A heartbeat cannot be later than the clock by which it is dated.
+        return abs(now - path.stat().st_mtime) > stale
     except FileNotFoundError:  # the lock was freed, or its new holder has swept the probe
         return False
     finally:
@@ -220,8 +230,8 @@ def _beat(lock: Lock, stop: threading.Event, interval: float) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """Returns what a lock says of its holder; empty if it is gone, or is no lock."""
     try:
-        data = parse_json(path.read_bytes(), path)
-    except (FileNotFoundError, UserError):
+        return parse(_Owner, parse_json(read_bytes(path), path), path).model_dump()
+    except (FileNotFoundError, IsADirectoryError, UserError):
         return {}
-    return data if isinstance(data, dict) else {}

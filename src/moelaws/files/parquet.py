@@ -5,6 +5,7 @@ They need no pandas. The footer holds the seal and, as JSON, what the file was m
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pyarrow.parquet as pq
 from moelaws.files import seal
 from moelaws.files.atomic import replacing
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_disk import LARGEST, refuse_large
 from moelaws.spec.from_json import parse_json
 
 _ORIGIN = "made_of"
 _IMPORTED = "imported"
 # What Arrow raises for bytes that are not a Parquet file, or not one of a kind that it knows
+MOST_CELLS = 10**8  # of a table: few bytes may stand for more than fit into memory
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, ValueError)
 
 
@@ -38,7 +41,22 @@ def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None
 
 def read_parquet(path: Path) -> pa.Table:
     """Returns the table at ``path``."""
-    return _opened(path, lambda file: pq.ParquetFile(file).read())
+    return _opened(path, partial(_read, path))
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Returns the columns of the table at ``path``, and its notes and theirs."""
+    return _opened(path, pq.read_schema)
+
+
+def _read(path: Path, file: pa.BufferReader) -> pa.Table:
+    opened = pq.ParquetFile(file)
+    about = opened.metadata
+    if (cells := about.num_rows * about.num_columns) > MOST_CELLS:
+        raise UserError(f"{path} has {cells:,} cells; at most {MOST_CELLS:,} are read")
+    groups = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    refuse_large(sum(groups), f"{path}, unpacked,", 4 * LARGEST)
+    return opened.read()
 
 
 def read_origin(path: Path) -> dict[str, Any]:

@@ -1,31 +1,50 @@
 """Seals: each file that this package writes and reads again carries a digest of its own content.
 
 A seal is the text ``sha256-of-this-file:`` and 64 hexadecimal digits: the SHA-256 of the file's
-bytes with these digits counted as zeros. It stands where the format has room for a text: in the
-first key of a JSON file, or in the metadata of a Parquet or safetensors file. A file without a seal
-comes from elsewhere, or was written before there were seals; it is read as it is. The digest of a
-file that is never read again, such as a figure's CSV, is recorded in a sealed file beside it.
+bytes with these digits counted as zeros. It has one place in each format, so that the same words in
+a file's data mean nothing: the first key of a JSON file, the metadata of a Parquet or safetensors
+file, the last line of a page. Other files are known by their surroundings: a figure's files and a
+corpus' shards by the digests in a sealed file beside them, a run's configuration by the run's id.
+A file of neither kind comes from elsewhere, or is of an earlier version. It is read as it is.
 """
 
 import hashlib
 import mmap
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from moelaws.files.layout import recovery
+from moelaws.files.layout import CONFIG, META, recovery
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_disk import LARGEST, read_bytes
+from moelaws.spec.from_json import parse_json
 
 KEY = "seal"
 _MARK = b"sha256-of-this-file:"
 _ZEROS = b"0" * 64
 BLANK = (_MARK + _ZEROS).decode()
 
+_FIRST_KEY = len(f'{{\n "{KEY}": "')  # where it begins in JSON as ``atomic.write_json`` sets it
+_OF_TENSORS = f'"{KEY}":"'.encode() + _MARK  # in the header, where a quote in a text is escaped
+# A pair of the footer: the key and the value, each with its type and its length
+_OF_PARQUET = b"\x18\x04" + KEY.encode() + b"\x18T" + _MARK
+# Suffix of a page -> what stands around the seal in its last line, which no reader is shown
+_LINES = {
+    **dict.fromkeys((".md", ".html"), ("<!-- ", " -->")),
+    ".rst": (".. ", ""),
+    ".jsonl": (f'{{"{KEY}": "', '"}'),
+}
+_LAST_LINE = re.compile(
+    rb'(?:\A|\n)(?:<!-- |\.\. |\{"seal": ")' + _MARK + rb'([0-9a-f]{64})(?: -->|"\})?\n\Z'
+)
+
 State = Literal["whole", "damaged", "unverified"]
+Bytes = bytes | mmap.mmap
 
 
 class DamagedError(UserError):
-    """A file does not match its seal: its content changed after it was written."""
+    """A file is not what was written: its content changed since, or it is another run's."""
 
 
 def apply(path: Path) -> str:
@@ -39,14 +58,27 @@ def apply(path: Path) -> str:
     return sha
 
 
+def with_line(text: str, suffix: str) -> str:
+    """Returns a text with a blank seal as its last line if files of that ``suffix`` have one."""
+    if suffix not in _LINES:
+        return text
+    before, after = _LINES[suffix]
+    return f"{text.rstrip()}\n{before}{BLANK}{after}\n"
+
+
+def without_line(data: bytes) -> bytes:
+    """Returns what a page holds before its seal."""
+    return _LAST_LINE.sub(b"\n", data)
+
+
 def digest(path: Path) -> str:
     """Returns the SHA-256 of a file with its seal's digits counted as zeros.
 
-    Without a seal this is that of ``sha256sum``. Raises DamagedError if the seal does not match.
+    Without a seal this is that of ``sha256sum``. Raises DamagedError if the file is not whole.
     """
     state, sha = inspect(path)
     if state == "damaged":
-        raise _damaged(path)
+        raise damaged(path)
     return sha
 
 
@@ -55,44 +87,59 @@ def made_of(files: Iterable[Path], code: str) -> dict[str, Any]:
     return {"code": code, "files": {path.as_posix(): digest(path) for path in files}}
 
 
+def digests(files: Iterable[Path]) -> dict[str, str]:
+    """Returns name -> digest, for a sealed record beside ``files`` (under ``files``)."""
+    return {path.name: digest(path) for path in files}
+
+
 def inspect(path: Path) -> tuple[State, str]:
-    """Returns whether a file matches its seal, or has none, and its digest."""
+    """Returns whether a file is what was written, or nothing says so, and its digest."""
     if not path.stat().st_size:
-        return "unverified", hashlib.sha256().hexdigest()
+        return _inspect(b"", path)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return _inspect(data)
+        return _inspect(data, path)
 
 
 def check(path: Path) -> None:
-    """Raises DamagedError, which says how to make the file again, if it does not match its seal."""
+    """Raises DamagedError, which says how to make the file again, if it is not whole."""
     digest(path)
 
 
-def read(path: Path | str) -> bytes:
-    """Returns the bytes of a file; raises DamagedError if it does not match its seal."""
-    with open(path, "rb", buffering=0) as file:
-        data: bytes = file.read()
-    if _inspect(data)[0] == "damaged":
-        raise _damaged(Path(path))
+def read(path: Path | str, largest: int = LARGEST) -> bytes:
+    """Returns the bytes of a file with at most ``largest``; raises DamagedError if not whole."""
+    data = read_bytes(path, largest)
+    if _inspect(data, path)[0] == "damaged":
+        raise damaged(Path(path))
     return data
 
 
-def _start(data: bytes | mmap.mmap) -> int:
-    """Returns where the digits of the seal begin, or -1 if there is none."""
-    place = data.find(_MARK)
-    return place + len(_MARK) if place >= 0 else -1
+def _start(data: Bytes) -> int:
+    """Returns where the digits of the seal begin, or -1 if there is none in its place."""
+    if data[:4] == b"PAR1":
+        footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        # The pairs of the footer come last; the values of cells may stand before them.
+        place, mark = data.rfind(_OF_PARQUET, max(footer, 0)), _OF_PARQUET
+    elif data[_FIRST_KEY : _FIRST_KEY + len(_MARK)] == _MARK:
+        place, mark = _FIRST_KEY, _MARK
+    elif data[8:9] == b"{" and (length := int.from_bytes(data[:8], "little")) < len(data):
+        place, mark = data.find(_OF_TENSORS, 8, 8 + length), _OF_TENSORS
+    else:
+        line = _LAST_LINE.search(data[-200:])
+        return max(0, len(data) - 200) + line.start(1) if line else -1
+    return place + len(mark) if place >= 0 else -1
 
 
-def _inspect(data: bytes | mmap.mmap) -> tuple[State, str]:
+def _inspect(data: Bytes, path: Path | str) -> tuple[State, str]:
     start = _start(data)
     sha = _digest(data, start)
-    if start < 0:
-        return "unverified", sha
-    kept = data[start : start + len(_ZEROS)] == sha.encode()
-    return ("whole" if kept else "damaged"), sha
+    if start >= 0:
+        kept: bool | None = data[start : start + len(_ZEROS)] == sha.encode()
+    else:
+        kept = _is_as_known(Path(path), data, sha)
+    return ("unverified" if kept is None else "whole" if kept else "damaged"), sha
 
 
-def _digest(data: bytes | mmap.mmap, start: int) -> str:
+def _digest(data: Bytes, start: int) -> str:
     with memoryview(data) as view:
         if start < 0:
             return hashlib.sha256(view).hexdigest()
@@ -102,7 +149,26 @@ def _digest(data: bytes | mmap.mmap, start: int) -> str:
     return sha.hexdigest()
 
 
-def _damaged(path: Path) -> DamagedError:
+def _is_as_known(path: Path, data: Bytes, sha: str) -> bool | None:
+    """Returns whether a file without a seal is what its surroundings say, None if they do not."""
+    if path.name == CONFIG and re.fullmatch("[0-9a-f]{16}", path.parent.name):
+        return hashlib.sha256(data[:].rstrip(b"\n")).hexdigest()[:16] == path.parent.name
+    for record in {path.with_suffix(".json"), path.with_name(META)} - {path}:
+        try:
+            about = read_bytes(record)
+        except (OSError, UserError):
+            continue
+        state, _ = _inspect(about, record)
+        if state == "damaged":
+            return False
+        known = parse_json(about, record).get("files") if state == "whole" else None
+        if isinstance(known, dict) and (said := known.get(path.name)):
+            return bool(sha == (said.get("sha256") if isinstance(said, dict) else said))
+    return None
+
+
+def damaged(path: Path) -> DamagedError:
+    """Returns the error to raise for a file that is not what was written."""
     kind, command = recovery(path)
     return DamagedError(
         f"{path}: {kind} is damaged: it is not what moelaws wrote. To make it again: {command}"

@@ -52,7 +52,7 @@ def _timing(results: Results, record: Record) -> Timing | None:
         return None
     try:
         config = parse(RunConfig, record.config, record.run_id)
-    except UserError:  # of a version with other settings
+        seconds = seconds_a_step(results, record.run_id)
+    except UserError:  # of a version with other settings, or with a damaged history
         return None
-    seconds = seconds_a_step(results, record.run_id)
     return Timing(config, config.steps * seconds) if seconds else None

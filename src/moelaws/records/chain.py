@@ -18,6 +18,7 @@ from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.records.runs import read_record
+from moelaws.spec.base import Frozen, parse
 
 DRAWS = ".bootstrap.parquet"
 
@@ -42,18 +43,29 @@ class Link:
         return {**vars(self), "path": str(self.path), "inputs": inputs}
 
 
+class _Origin(Frozen):
+    """What a file says that it was made of; see ``Link``."""
+
+    files: dict[str, str] = {}
+    code: str = ""
+    runs: dict[str, str] = {}
+    documents: dict[str, str] = {}
+    imported: dict[str, str] = {}
+
+
 def link(path: Path, recorded: str = "") -> Link:
     """Returns the chain below ``path``; the file above has ``recorded`` its digest."""
     if not path.is_file():
         return Link(path, "missing", "", "", {}, {}, {}, ())
     state, digest = inspect(path)
-    origin = {} if state == "damaged" or path.name.endswith(DRAWS) else made_of(path)
-    inputs = tuple(link(Path(name), sha) for name, sha in origin.get("files", {}).items())
+    said = {} if state == "damaged" or path.name.endswith(DRAWS) else made_of(path)
+    known = {key: value for key, value in said.items() if key in _Origin.model_fields}
+    origin = parse(_Origin, known, f"{path}: made_of")
+    inputs = tuple(link(Path(name), sha) for name, sha in origin.files.items())
     changed = state != "damaged" and recorded not in ("", digest)
-    code = origin.get("code", "")
-    runs, documents, imported = (origin.get(k, {}) for k in ("runs", "documents", "imported"))
     own = "changed" if changed else state
-    return Link(path, own, digest, code, runs, documents, imported, inputs)
+    about = (origin.code, origin.runs, origin.documents, origin.imported)
+    return Link(path, own, digest, *about, inputs)
 
 
 def made_of(path: Path) -> dict[str, Any]:

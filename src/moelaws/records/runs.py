@@ -1,9 +1,7 @@
 """The record of the sweep: its runs, their states, and the code that made them."""
 
 import gc
-import hashlib
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -98,14 +96,12 @@ def _read(results: Results, run_id: str, folder: str) -> Record:
     contents: dict[str, dict[str, Any]] = {}
     damaged = []
     for name, needed in _NEEDED.items():
-        contents[name], file, content = {}, f"{name}.json", b""
+        contents[name], file = {}, f"{name}.json"
         if file not in there:
             continue
         with suppress(OSError, UserError):
-            content = seal.read(f"{folder}/{file}")
-            contents[name] = json_object(content, file)
-        foreign = name == "config" and not _is_config_of(run_id, content)
-        if not contents[name] or not needed <= contents[name].keys() or foreign:
+            contents[name] = json_object(seal.read(f"{folder}/{file}"), file)
+        if not contents[name] or not needed <= contents[name].keys():
             damaged.append(file)
     owner = holder(Path(folder)) if LOCK in there else {}
     notes = _annotations(results, run_id) if ANNOTATIONS in there else Annotations()
@@ -159,10 +155,3 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-
-
-def _is_config_of(run_id: str, content: bytes) -> bool:
-    """Returns whether a file's content is the configuration whose digest is ``run_id``."""
-    if not re.fullmatch("[0-9a-f]{16}", run_id):
-        return True  # a folder that somebody named
-    return hashlib.sha256(content.rstrip(b"\n")).hexdigest()[:16] == run_id

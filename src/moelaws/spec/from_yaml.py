@@ -7,15 +7,17 @@ from typing import Any
 import yaml
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_disk import read_bytes
 
 DEEPEST = 100  # levels; libyaml recurses, and tens of thousands of levels end the interpreter
+LONGEST = 10**7  # bytes
 LARGEST = 100_000  # values in a text, each alias counted as what it stands for
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Returns the mapping in a YAML file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, LONGEST).decode("utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; run from the repository's root") from None
     except OSError as error:
@@ -63,8 +65,15 @@ def _refuse_too_much(text: str) -> None:
             sizes[anchor] = size
         above, total = nodes.pop()
         nodes.append((above, total + size))
-        if isinstance(event, yaml.AliasEvent) and total + size > LARGEST:
-            raise ValueError(f"its aliases stand for more than {LARGEST:,} values")
+        if total + size > LARGEST:
+            raise ValueError(f"it has more than {LARGEST:,} values, its aliases counted as such")
+
+
+def _text(loader: Any, node: Any) -> str:
+    text: str = loader.construct_scalar(node)
+    if "\0" in text:  # no path and no name can have one
+        raise yaml.constructor.ConstructorError(None, None, "a text has a NUL", node.start_mark)
+    return text
 
 
 def _number(loader: Any, node: Any) -> Any:
@@ -94,5 +103,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
 
 
+_Loader.add_constructor("tag:yaml.org,2002:str", _text)
 for _tag in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _number)

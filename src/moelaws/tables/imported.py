@@ -16,6 +16,7 @@ from moelaws.laws.base import Variable
 from moelaws.laws.vocabulary import factor, refuse_unit
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.expressions import evaluate, names
+from moelaws.spec.from_disk import read_bytes
 from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
@@ -89,7 +90,7 @@ def take(study: Study, path: Path, made_of: Any) -> int:
 
 def _about(path: Path, mapping: Mapping, mapping_file: Path) -> dict[str, Any]:
     origin = mapping.origin
-    sha = hashlib.sha256(path.read_bytes()).hexdigest()
+    sha = hashlib.sha256(read_bytes(path)).hexdigest()
     if origin.sha256 not in ("", sha):
         raise UserError(
             f"{path}: its SHA-256 is {sha}, and {mapping_file} is for {origin.file} of "

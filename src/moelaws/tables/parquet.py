@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from moelaws.files.parquet import UNREADABLE, read_parquet, write_parquet
+from moelaws.files.parquet import read_parquet, read_schema, write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.schema import (
@@ -103,8 +102,8 @@ def is_study(path: Path) -> bool:
 def notes(path: Path) -> dict[str, str]:
     """Returns the metadata of a table; it is empty if ``path`` is no Parquet file."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
-    except UNREADABLE:
+        metadata = read_schema(path).metadata or {}
+    except UserError:
         return {}
     return {
         key.decode(errors="replace"): value.decode(errors="replace")
@@ -119,7 +118,7 @@ def column_metadata(path: Path) -> dict[str, tuple[str, str]]:
             field.metadata[b"unit"].decode(errors="replace"),
             field.metadata.get(b"description", b"").decode(errors="replace"),
         )
-        for field in pq.read_schema(path)
+        for field in read_schema(path)
         if field.metadata and b"unit" in field.metadata
     }
 

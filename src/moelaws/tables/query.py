@@ -1,6 +1,7 @@
 """Answers SQL over the tables of a tier and the record of the runs; it reads nothing else."""
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ import pyarrow as pa
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
 from moelaws.records.runs import all_records, flatten
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed
+from moelaws.spec.words import counted
 from moelaws.tables.parquet import read_table
 
 RUNS, SCORES = "runs", "scores"
@@ -38,19 +40,27 @@ class Answer(NamedTuple):
     rows: list[list[Any]]
 
 
-def query(sql: str, results: Results, tier: str, seconds: int = 60, gigabytes: int = 2) -> Answer:
+def query(
+    sql: str,
+    results: Results,
+    tier: str,
+    seconds: int = 60,
+    gigabytes: int = 2,
+    warn: Callable[[str], None] = lambda line: None,
+) -> Answer:
     """Answers ``sql``, in which a study's table has the name of the study.
 
     ``runs`` is the record of every run, with a column for each dotted key; ``scores`` has a row for
     each run, step and task on which a run with kept weights was scored. DuckDB may take this many
-    ``gigabytes`` of memory, and this many ``seconds`` once the tables are read.
+    ``gigabytes`` of memory, and this many ``seconds`` once the tables are read. ``warn`` is called
+    if runs have damaged files, whose columns are then null.
     """
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     scored = sorted(results.scores("x").parent.glob("*.parquet"))
     names = [*studies, RUNS, *([SCORES] if scored else [])]
     # Only tables that the text names are read. If it names none, as SHOW TABLES, all are read.
     named = [name for name in names if name.casefold() in sql.casefold()] or names
-    tables = {name: _table(name, results, tier) for name in named}
+    tables = {name: _table(name, results, tier, warn) for name in named}
     try:
         return answer(sql, tables, seconds, gigabytes)
     except TimeoutError:
@@ -125,18 +135,21 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
-def _table(name: str, results: Results, tier: str) -> pa.Table:
+def _table(name: str, results: Results, tier: str, warn: Callable[[str], None]) -> pa.Table:
     if name == RUNS:
-        return _runs(results)
+        return _runs(results, warn)
     if name == SCORES:
         return _scores(results)
     frame = read_table(results.tier(tier).table(name))
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def _runs(results: Results) -> pa.Table:
+def _runs(results: Results, warn: Callable[[str], None]) -> pa.Table:
     """Returns a row for each run on record; a key whose type differs among runs is JSON text."""
-    rows = [flatten(record.as_dict()) for record in all_records(results)]
+    records = all_records(results)
+    if damaged := [record.run_id for record in records if record.damaged]:
+        warn(f"what damaged files say of {counted(len(damaged), 'run')} is null: {listed(damaged)}")
+    rows = [flatten(record.as_dict()) for record in records]
     columns = dict.fromkeys(key for row in rows for key in row) or ["run_id"]
     return pa.table({column: _array([row.get(column) for row in rows]) for column in columns})
 

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from moelaws.files.atomic import write_text
+from moelaws.files.atomic import read_page, write_page
 from moelaws.spec.base import Frozen, Whole, parse, text_like
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
@@ -69,14 +69,8 @@ def read_items(path: Path) -> list[Item]:
         UserError: naming file and line, where it cannot be read, a line is no item, two items of a
             task have one id, or there are none.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text, as a task file (JSON lines) is") from None
     items, seen = [], set()
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_page(path).split("\n"), 1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
@@ -91,8 +85,8 @@ def read_items(path: Path) -> list[Item]:
 
 
 def write_items(path: Path, items: Iterable[Item]) -> None:
-    """Writes a task file."""
-    write_text(path, "".join(item.canonical_json() + "\n" for item in items))
+    """Writes a task file, whose last line is its seal."""
+    write_page(path, "".join(item.canonical_json() + "\n" for item in items))
 
 
 def by_task(items: Iterable[Item]) -> dict[str, Sequence[Item]]:

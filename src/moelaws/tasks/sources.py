@@ -76,7 +76,7 @@ def _items(source: str, corpus: Path | None) -> list[Item]:
                 f"{HELD_OUT} makes tasks from a prepared corpus: name its folder, such as "
                 "--corpus results/corpora/ID"
             )
-        return held_out_items(PreparedCorpus.open(corpus, verify=False))
+        return held_out_items(PreparedCorpus.open(corpus, training=False))
     if source.startswith(OLMO):
         return olmo.read(source.removeprefix(OLMO))
     return read_items(Path(source))

@@ -1,15 +1,15 @@
 """A finished sweep as one ZIP file: what was made, the code that made it, and a SHA-256 of each."""
 
 import hashlib
-import json
 import shlex
+import stat
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -20,12 +20,16 @@ from moelaws.records import provenance
 from moelaws.records.code import PACKAGE, training_code
 from moelaws.records.progress import Report
 from moelaws.records.runs import read_record
+from moelaws.spec.base import Frozen, Whole, parse
 from moelaws.spec.errors import UserError, listed
+from moelaws.spec.from_disk import refuse_large
+from moelaws.spec.importing import Sha256
 from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
 
 MANIFEST = "manifest.json"
+LONGEST = 10**8  # bytes of a manifest
 _PROJECT = (
     *("Snakefile", "config", "envs", "profiles", "workflow"),
     *("pyproject.toml", "README.md", "LICENSE", "NOTICE"),
@@ -34,6 +38,28 @@ _LEFT_OUT = (LOCK, "site.yaml")  # the latter names a user's account on a cluste
 _PACKED = (".parquet", ".png", ".pdf", ".safetensors")  # compression would hardly make them smaller
 # What Python raises for a ZIP file whose bytes have changed
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+class Packed(Frozen):
+    """What the manifest says of a file."""
+
+    bytes: Whole
+    sha256: Sha256
+
+
+class Manifest(Frozen):
+    """What an archive holds."""
+
+    format: Literal["moelaws archive 1"] = "moelaws archive 1"
+    studies: tuple[str, ...]
+    tier: str
+    source: str
+    runs: Whole
+    stale_runs: Whole  # by other training code than the archive's
+    commit: str
+    uncommitted_changes: bool
+    files: dict[str, Packed] = {}
+
 
 _TEXT = """\
 The sweep of {studies}, tier {tier}: {runs}, losses {source}
@@ -74,7 +100,7 @@ To train further runs, delete results/corpora first: Snakemake then prepares the
 
 def write(
     out: Path, jobs: Jobs, overrides: Mapping[str, Any], is_whole: bool, report: Report
-) -> dict[str, Any]:
+) -> Manifest:
     """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns the manifest.
 
     ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. ``is_whole``
@@ -88,20 +114,13 @@ def write(
     files |= own
     records = [read_record(jobs.results, run) for run in jobs.runs]
     code = provenance.collect()
-    about = {
-        "format": "moelaws archive 1",
-        "studies": list(jobs.studies),
-        "tier": jobs.project.tier,
-        "source": jobs.project.source,
-        "runs": len(records),
-        "stale_runs": sum(record.is_stale(training_code()) for record in records),
-        "commit": code["commit"],
-        "uncommitted_changes": bool(code["dirty"]),
-    }
     words = {**overrides, "studies": studies}.items()
     text = _TEXT.format(
-        **{**about, "studies": " and ".join(jobs.studies), "commit": code["commit"] or "unknown"}
-        | {"runs": counted(len(records), "run")},
+        studies=" and ".join(jobs.studies),
+        tier=jobs.project.tier,
+        source=jobs.project.source,
+        runs=counted(len(records), "run"),
+        commit=code["commit"] or "unknown",
         root=jobs.folder.root,
         explore=jobs.folder.explore,
         config=shlex.join(["--config", *(f"{key}={_flow(value)}" for key, value in words)]),
@@ -111,26 +130,37 @@ def write(
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
     ):
         archive.writestr("README.txt", text)
-        sums = {"README.txt": {"bytes": len(text.encode()), "sha256": _sha(BytesIO(text.encode()))}}
+        content = text.encode()
+        sums = {"README.txt": Packed(bytes=len(content), sha256=_sha(BytesIO(content)))}
         for number, (name, file) in enumerate(sorted(files.items()), 1):
             archive.write(file, name, zipfile.ZIP_STORED if file.suffix in _PACKED else None)
             with file.open("rb") as opened:
-                sums[name] = {"bytes": file.stat().st_size, "sha256": _sha(opened)}
+                sums[name] = Packed(bytes=file.stat().st_size, sha256=_sha(opened))
             report("archive", number, len(files), f"{number}/{len(files)} files")
-        manifest = {**about, "files": sums}
-        archive.writestr(MANIFEST, json.dumps(manifest, indent=1) + "\n")
+        manifest = Manifest(
+            studies=tuple(jobs.studies),
+            tier=jobs.project.tier,
+            source=jobs.project.source,
+            runs=len(records),
+            stale_runs=sum(record.is_stale(training_code()) for record in records),
+            commit=code["commit"],
+            uncommitted_changes=bool(code["dirty"]),
+            files=sums,
+        )
+        archive.writestr(MANIFEST, manifest.model_dump_json(indent=1) + "\n")
     return manifest
 
 
-def check(path: Path, report: Report) -> dict[str, Any]:
+def check(path: Path, report: Report) -> Manifest:
     """Returns the manifest of the archive ``path``; refuses damaged, missing or added files."""
     try:
         with zipfile.ZipFile(path) as archive:
-            content = archive.read(MANIFEST) if MANIFEST in archive.namelist() else b"{}"
-            manifest = json_object(content, f"{path}: {MANIFEST}")
-            if "files" not in manifest:
+            where = f"{path}: {MANIFEST}"
+            if MANIFEST not in archive.namelist():
                 raise UserError(f"{path} is no archive of moelaws: no {MANIFEST} names its files")
-            problems = list(_problems(archive, manifest["files"], report))
+            refuse_large(archive.getinfo(MANIFEST).file_size, where, LONGEST)
+            manifest = parse(Manifest, json_object(archive.read(MANIFEST), where), where)
+            problems = list(_problems(archive, manifest.files, report))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
@@ -143,7 +173,7 @@ def check(path: Path, report: Report) -> dict[str, Any]:
 
 
 def _problems(
-    archive: zipfile.ZipFile, files: Mapping[str, Mapping[str, Any]], report: Report
+    archive: zipfile.ZipFile, files: Mapping[str, Packed], report: Report
 ) -> Iterator[str]:
     """Yields a phrase for each difference between an archive and its manifest's ``files``."""
     entries = archive.infolist()
@@ -155,6 +185,8 @@ def _problems(
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or set("\\:") & set(name):
             yield f"{name!r} would be unpacked elsewhere"
+        elif stat.S_ISLNK(entry.external_attr >> 16):
+            yield f"{name!r} is a link"
         elif known is None and name != MANIFEST:
             yield f"{name} was added"
         elif known is not None and not _is_kept(archive, entry, known):
@@ -162,11 +194,11 @@ def _problems(
         report("check", number, len(entries), f"{number}/{len(entries)} files")
 
 
-def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, known: Mapping[str, Any]) -> bool:
+def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, known: Packed) -> bool:
     try:
         with archive.open(entry) as file:
             # The size comes first, to refuse a file that would unpack to more than was written.
-            return bool(entry.file_size == known["bytes"] and _sha(file) == known["sha256"])
+            return entry.file_size == known.bytes and _sha(file) == known.sha256
     except _UNREADABLE:
         return False
 

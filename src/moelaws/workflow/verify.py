@@ -6,9 +6,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Literal, get_args
 
-from moelaws.corpus.shards import META, PreparedCorpus
+from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import read_json
-from moelaws.files.layout import Results, TierFolder
+from moelaws.files.layout import META, Results, TierFolder
 from moelaws.records import chain
 from moelaws.records.code import digest, training_code
 from moelaws.records.runs import read_record
@@ -51,6 +51,8 @@ class Verification:
         for folder in _folders(self.results.root / "weights"):
             for path in _files(folder, "*"):
                 yield self._sealed("weights", path, self._is_orphan(folder.name))
+        for path in _files(self.results.root / "tasks", "*.jsonl"):
+            yield self._sealed("tasks", path, False)
         for kind, name in (("hidden states", "hidden"), ("scores", "scores")):
             for path in _files(self.results.root / name, "*.parquet"):
                 yield self._sealed(kind, path, self._is_orphan(path.stem))
@@ -79,6 +81,10 @@ class Verification:
         for path in _files(folder.root, f"{folder.outlook.stem}.parquet"):
             behind = None if self.advice is None else partial(code.of_outlook, self.advice)
             yield self._made("outlook", path, behind)
+        beside = [folder.outlook.with_suffix(s) for s in (".md", ".json", ".pdf", ".png", ".csv")]
+        for path in (folder.claims, folder.laws, folder.cover, folder.explore, *beside):
+            if path.is_file():
+                yield self._sealed("pages", path, False)
 
     def _run(self, folder: Path) -> Verdict:
         record = read_record(self.results, folder.name)

@@ -14,7 +14,6 @@ from moelaws.files.layout import Results
 from moelaws.records.summary import RunSummary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 from moelaws.training.weights import check_exists, load
 
@@ -86,16 +85,10 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
 
 def corpus_tokenizer(folder: Path, run: RunConfig) -> dict[str, Any]:
     """Returns tokenizer.json of the run's corpus in ``folder``, which must be unchanged."""
-    corpus, path = PreparedCorpus.open(folder, verify=False), folder / TOKENIZER
+    corpus, path = PreparedCorpus.open(folder, training=False), folder / TOKENIZER
     if corpus.corpus != run.corpus:
         raise UserError(f"{folder} is not the corpus of run {run.run_id}")
-    if file_record(path) != corpus.meta["files"][TOKENIZER]:
-        raise UserError(
-            f"{path} is damaged or was changed; delete {folder} and prepare the corpus again"
-        )
-    data = parse_json(path.read_bytes(), path)
-    assert isinstance(data, dict)  # PreparedCorpus has checked it
-    return data
+    return read_json(path)
 
 
 def check_folder(folder: Path, run_id: str) -> None:
