@@ -145,11 +145,11 @@ def evaluated(path):
     [
         (("params", "A", "estimate"), None, "params.A.estimate: it is not a finite number"),
         (("params", "A", "estimate"), "big", "params.A.estimate: it is not a finite number"),
-        (("params", "A"), 5, "params.A: Input should be a dictionary"),
+        (("params", "A"), 5, "params.A: Input should be an object"),
         (("params",), {}, "params has none; those of chinchilla are A, "),
         (("law",), [1], "law: Input should be a valid string"),
         (("level",), 5, "level: Input should be less than 1"),
-        (("hull",), 5, "support: Input should be a dictionary"),
+        (("hull",), 5, "support: Input should be an object"),
         (("hull", "ranges"), {}, "support: ranges, variables, normals and offsets do not fit toge"),
         (("hull", "normals"), [[1, "x"]], "support.normals.0.1: it is not a number"),
         (("hull", "normals"), [[1.0]], "do not fit together"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from moelaws.claims.base import (
     NOMINAL,
@@ -16,6 +16,7 @@ from moelaws.claims.base import (
 )
 from moelaws.files.atomic import read_json
 from moelaws.fitting.report import ContestScores, LawScore, SplitScores
+from moelaws.spec.base import as_written
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.words import counted, joined
@@ -24,7 +25,7 @@ from moelaws.spec.words import counted, joined
 def read_verdicts(path: Path) -> JudgedStudy:
     """Returns what `moelaws judge` wrote; a UserError refuses a file of something else."""
     try:
-        return TypeAdapter(JudgedStudy).validate_python(read_json(path))
+        return as_written(JudgedStudy, read_json(path))
     except ValidationError:
         raise UserError(f"{path} holds no verdicts; `moelaws judge STUDY` writes them") from None
 
@@ -32,7 +33,7 @@ def read_verdicts(path: Path) -> JudgedStudy:
 def read_power(path: Path) -> Tried:
     """Returns what `moelaws power` wrote; a UserError refuses a file of something else."""
     try:
-        return TypeAdapter(Tried).validate_python(read_json(path))
+        return as_written(Tried, read_json(path))
     except ValidationError:
         message = f"{path} holds no verdicts on simulated tables; `moelaws power STUDY` writes them"
         raise UserError(message) from None
@@ -162,7 +163,7 @@ def _section(claim: JudgedClaim, figures: Path) -> list[str]:
 def read_contest(path: Path) -> ContestScores:
     """Returns what `moelaws contest` wrote; a UserError refuses a file of something else."""
     try:
-        judged = TypeAdapter(ContestScores).validate_python(read_json(path))
+        judged = as_written(ContestScores, read_json(path))
         Contest.model_validate(judged["entry"])
     except ValidationError:
         raise UserError(f"{path} holds no contest; `moelaws contest NAME` writes them") from None

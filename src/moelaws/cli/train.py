@@ -18,7 +18,7 @@ from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
 from moelaws.records.batches import Order, Orders, write_marker
-from moelaws.records.summary import RunSummary, finished
+from moelaws.records.summary import RunSummary, finished, read_summary
 from moelaws.records.tensors import are_kept
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -175,8 +175,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         pool.stopped = again.stopped
     for order in orders:
         with suppress(UserError):
-            path = tree.summary(order.config.run_id)
-            click.echo(_line(parse(RunSummary, read_json(path), path)))
+            click.echo(_line(read_summary(tree.summary(order.config.run_id))))
     if pool.stopped:
         click.echo("stopped; call again to continue from the checkpoints", err=True)
         sys.exit(128 + pool.stopped)
@@ -192,7 +191,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
 
 def _lacked_memory(order: Order, results: Results) -> bool:
     with suppress(UserError):
-        return bool(read_json(results.summary(order.config.run_id))["status"] == "out_of_memory")
+        return read_summary(results.summary(order.config.run_id)).status == "out_of_memory"
     return False
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
-from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import Field, PlainValidator, ValidationError
 from typing_extensions import TypedDict
 
 from moelaws.files import seal
@@ -26,6 +26,7 @@ from moelaws.fitting.diagnostics import (
     Rollout,
     Support,
 )
+from moelaws.spec.base import as_written
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def read_fit(path: Path) -> FitReport:
         groups = [{name: group[key] for name, key in _KEYS.items()} for group in groups]
         for group in groups:
             group["support"] = group["support"] or None
-        return TypeAdapter(FitReport).validate_python(head | {"parts": groups})
+        return as_written(FitReport, head | {"parts": groups})
     except ValidationError as error:
         first = error.errors()[0]
         keys = list(first["loc"])

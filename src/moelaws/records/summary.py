@@ -48,6 +48,11 @@ class RunSummary(Frozen):
     message: str = ""
 
 
+def read_summary(path: Path) -> RunSummary:
+    """Returns the result of the run in the file ``path``."""
+    return parse(RunSummary, read_json(path), path, strict=True)
+
+
 def finished(folder: Path, config: RunConfig) -> RunSummary | None:
     """Returns the summary of a run that is done, or None if there is something to train.
 
@@ -66,7 +71,7 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
         if name == "config.json":
             run_id = parse(RunConfig, data, path).run_id
         else:
-            summary = parse(RunSummary, data, path)
+            summary = parse(RunSummary, data, path, strict=True)
             run_id = summary.run_id
         if run_id != config.run_id:
             raise UserError(

@@ -5,9 +5,17 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from moelaws.spec.errors import UserError
 from moelaws.spec.validation import mistakes, must_be
@@ -83,13 +91,22 @@ class Frozen(BaseModel):
 T = TypeVar("T", bound=Frozen)
 
 
-def parse(schema: type[T], data: object, where: str | Path) -> T:
+Written = TypeVar("Written")
+
+
+def as_written(schema: type[Written], data: object) -> Written:
+    """Returns JSON data of this package as ``schema``; raises pydantic's ValidationError."""
+    return TypeAdapter(schema).validate_json(json.dumps(data), strict=True)
+
+
+def parse(schema: type[T], data: object, where: str | Path, strict: bool = False) -> T:
     """Validates ``data`` against ``schema``.
 
     The ``UserError`` has a line per mistake: ``where``, the key, its value and what is allowed.
+    ``strict`` is for what this package wrote as JSON: true is no number then, nor is a text.
     """
     try:
-        return schema.model_validate(data)
+        return as_written(schema, data) if strict else schema.model_validate(data)
     except ValidationError as error:
         # A misspelt key comes before the key that is missing for it.
         every = sorted(mistakes(error, schema, data), key=lambda m: not m.startswith("unknown key"))

@@ -11,8 +11,7 @@ from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.grids.expand import Run
 from moelaws.records.pace import seconds_a_step
 from moelaws.records.paired import paired_losses
-from moelaws.records.summary import RunSummary
-from moelaws.spec.base import parse
+from moelaws.records.summary import RunSummary, read_summary
 from moelaws.spec.errors import UserError
 from moelaws.tables.describe import describe
 from moelaws.tables.schema import TRAINED_COLUMNS
@@ -151,7 +150,7 @@ def _provenance(run: Run, results: Results) -> dict[str, Any]:
 
 def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
     path = results.summary(run.run_id)
-    summary = parse(RunSummary, read_json(path), path)
+    summary = read_summary(path)
     if summary.run_id != run.run_id:
         raise UserError(f"{path}: run_id is {summary.run_id!r}; it must be {run.run_id!r}")
     balance = summary.balance

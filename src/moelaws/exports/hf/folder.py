@@ -11,7 +11,7 @@ from moelaws.corpus.shards import TOKENIZER, PreparedCorpus, file_record
 from moelaws.exports.hf import architecture, card, tokenizer, weights
 from moelaws.files.atomic import read_json, replacing_folder, write_json
 from moelaws.files.layout import Results
-from moelaws.records.summary import RunSummary
+from moelaws.records.summary import read_summary
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.run import RunConfig
@@ -46,7 +46,7 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
             f"run {run_id} ended as {status} and left no weights; only a completed run can be "
             "exported"
         )
-    summary = parse(RunSummary, read_json(results.summary(run_id)), results.summary(run_id))
+    summary = read_summary(results.summary(run_id))
     folder = folder.resolve()
     check_folder(folder, run_id)
     run = parse(RunConfig, read_json(results.run(run_id) / "config.json"), results.run(run_id))
