@@ -246,11 +246,13 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
     printed(*words)
     assert {file: file.read_bytes() for file in (project_folder / "o").iterdir()} == before
     verification = Verification(Results(project_folder), {}, advice=load_advice())
-    (verdict,) = verification.tier(TierFolder(project_folder / "o"))
+    verdict, *pages = verification.tier(TierFolder(project_folder / "o"))
+    assert {page.path.suffix for page in pages} == {".md", ".json", ".pdf", ".png", ".csv"}
+    assert {page.state for page in pages} == {"whole"}
     assert (verdict.kind, verdict.state) == ("outlook", "whole")
     with ADVICE.open("a") as config:
         config.write("# another word\n")
-    (verdict,) = verification.tier(TierFolder(project_folder / "o"))
+    verdict, *_ = verification.tier(TierFolder(project_folder / "o"))
     assert verdict.state == "stale"
     assert "advice.yaml is changed" in verdict.reason
 
