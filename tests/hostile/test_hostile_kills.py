@@ -58,7 +58,7 @@ def make(swept, target, **environment):
 @pytest.mark.parametrize("command", MADE)
 def test_kills(swept, command):
     before = content(swept.root)
-    for point in range(2 if CASES <= 100 else 12):
+    for point in range(1 if CASES < 100 else 12):
         killed = make(swept, MADE[command], MOELAWS_KILL=f"{command}:{point}") != 0
         TALLY["kills" if killed else "ended before the kill"] += 1
         assert make(swept, MADE[command]) == 0
@@ -69,7 +69,7 @@ def test_kills(swept, command):
     assert [path for folder in folders for path in temporaries(folder)] == []
 
 
-@pytest.mark.parametrize("command", ["derive", "figure", "fit"])
+@pytest.mark.parametrize("command", ["fit"] if CASES < 100 else ["derive", "figure", "fit"])
 def test_a_full_disk(swept, command):
     """No file of the command may grow beyond 1 kB, as where the disk has no room."""
     before = content(swept.root)
@@ -91,7 +91,7 @@ def test_a_disk_that_is_full_for_snakemake_too(swept, tmp_path):
         pytest.skip("no disk in memory can be mounted here")
     before = content(swept.root)
     words = swept.command("--rerun-incomplete", "--force", *MADE.values())
-    rooms = (0, 100) if CASES <= 100 else range(0, 400, 50)
+    rooms = (100,) if CASES < 100 else range(0, 400, 50)
     for room in rooms:
         out = tmp_path / str(room)
         out.mkdir()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from moelaws.files.atomic import read_json
+from moelaws.files.layout import CONFIG
 from moelaws.files.seal import DamagedError
 from moelaws.spec.base import Frozen, Whole, parse
 from moelaws.spec.errors import UserError
@@ -58,23 +59,18 @@ def finished(folder: Path, config: RunConfig) -> RunSummary | None:
 
     A run that lacked memory is not done. The record of another run, or a broken one, is refused.
     """
-    for name in ("config.json", "summary.json"):
-        path = folder / name
-        if not path.exists():
-            return None
-        try:
-            data = read_json(path)
-        except DamagedError:
-            raise
-        except UserError as error:  # a power failure may leave such a file
-            raise UserError(f"{error}; delete {folder} to train the run again") from None
-        if name == "config.json":
-            run_id = parse(RunConfig, data, path).run_id
-        else:
-            summary = parse(RunSummary, data, path, strict=True)
-            run_id = summary.run_id
-        if run_id != config.run_id:
-            raise UserError(
-                f"{folder} holds run {run_id}, not {config.run_id}; choose another folder"
-            )
+    own, result = folder / CONFIG, folder / "summary.json"
+    if not (own.exists() and result.exists()):
+        return None
+    try:
+        run_id = parse(RunConfig, read_json(own), own).run_id
+        summary = read_summary(result)
+    except DamagedError:
+        raise
+    except UserError as error:  # a power failure may leave such a file
+        raise UserError(f"{error}; delete {folder} to train the run again") from None
+    if other := {run_id, summary.run_id} - {config.run_id}:
+        raise UserError(
+            f"{folder} holds run {min(other)}, not {config.run_id}; choose another folder"
+        )
     return None if summary.status == "out_of_memory" else summary
