@@ -46,6 +46,38 @@ def test_a_foreign_table_gives_what_ours_does(simulated):
     assert expected.notes == ()
 
 
+def test_numbers_as_people_write_them_are_the_numbers(simulated):
+    """FLOPs that are written out are no 64-bit numbers, and sizes may be in thousands or M."""
+    table = simulated(sizes=4).round({"N": -3, "D": 0})
+    texts = {
+        "C": [f"{int(C)}" for C in table["C"]],
+        "N": [f"{N / 1e6:.3f}M" for N in table["N"]],
+        "D": [f"{D:,.0f}" for D in table["D"]],
+    }
+    fields = {"rows": "C > 1e20 and N < D", "holdout": "C > 5e20", "best_per": ["N", "C", "S"]}
+    written, plain = (rows_of(t, **fields) for t in (table.assign(**texts), table))
+    for name in ("N", "D", "S"):
+        assert written.columns[name].tolist() == plain.columns[name].tolist()
+        assert written.held_columns[name].tolist() == plain.held_columns[name].tolist()
+    assert len(plain.held_response) > 0
+
+
+@pytest.mark.parametrize(("name", "groups"), [("data", ["c4", "pile"]), ("rank", [1, 2])])
+def test_a_fit_is_split_by_words_as_by_numbers(simulated, name, groups):
+    table = simulated(sizes=4)
+    first = np.arange(len(table)) % 2 == 0
+    table["data"], table["rank"] = np.where(first, "c4", "pile"), np.where(first, "1", "2")
+    table.loc[0, ["data", "rank"]] = None
+    split = split_rows(LAW, table, entry(LAW, split_by=name))
+    assert [rows.where for rows in split] == [{name: group} for group in groups]
+    assert [len(rows.response) for rows in split] == [35, 36]
+    assert split[0].left_out == {f"no value of {name}": 1}
+    (chosen,) = split_rows(LAW, table, entry(LAW, rows="data == pile"))
+    assert chosen.response.tolist() == split[1].response.tolist()
+    fitted, _ = selected_rows(table, LAW, entry(LAW), split[1].where)
+    assert fitted.tolist() == (~first).tolist()
+
+
 def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):
     """Imported tables have every column of a study's table, most of them empty."""
     table = simulated(sizes=4)

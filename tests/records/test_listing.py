@@ -43,6 +43,8 @@ def test_an_expression_selects_by_headings_keys_and_their_last_words():
     assert ids("--where", "L < 3.1 and tokens >= 10") == ["w2s1"]
     assert ids("--where", "d_model == 2 and seed == 0") == ["w2s0"]
     assert ids("--where", "config.model.d_model == 2 and summary.loss > 2.6") == ["w2s1"]
+    assert ids("--where", "status == completed and L < seconds") == ids("--where", "L < seconds")
+    assert ids("--where", "status == 'diverged'") == ids("--status", "diverged")
     assert ids("--where", "loss != 3.0") == ["w1s1", "w1s2", "w2s0", "w2s1"]  # none without a loss
 
 
@@ -60,8 +62,9 @@ def test_the_columns_are_those_that_are_named():
     ("words", "message"),
     [
         (("--where", "los < 3"), "no run has a column 'los'; did you mean loss"),
-        (("--where", "status == 1"), "status is 'completed' in some run"),
-        (("--where", "L < three"), "is not COLUMN OP NUMBER"),
+        (("--where", "status == 1"), "status has words, and 1.0 is a number"),
+        (("--where", "L < three"), "L has numbers, and 'three' is no number and no column"),
+        (("--where", "L << 3"), "is not COLUMN OP VALUE"),
         (("--columns", "run_id,,L"), "give names with commas between them"),
         (("--sort", "nothing"), "no run has a column 'nothing'"),
     ],

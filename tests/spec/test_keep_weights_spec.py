@@ -67,5 +67,5 @@ def test_a_sweep_that_a_tier_lacks_keeps_nothing_there():
 
 
 def test_rows_that_are_no_expression_are_refused_when_the_study_is_read():
-    with pytest.raises(UserError, match=r"own.yaml: keep_weights .*'k < E' is not COLUMN"):
-        study(keep_weights="S > 0 and k < E")
+    with pytest.raises(UserError, match=r"own.yaml: keep_weights .*'k << E' is not COLUMN"):
+        study(keep_weights="S > 0 and k << E")

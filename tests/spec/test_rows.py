@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import parse_rows, select
 
-COLUMNS = {"S": np.array([0.0, 0.5, 0.98, np.nan]), "C": np.array([1e19, 1e20, 1e21, 1e21])}
+COLUMNS = {
+    "S": np.array([0.0, 0.5, 0.98, np.nan]),
+    "C": np.array([1e19, 1e20, 1e21, 1e21]),
+    "N": np.array([1e19, 1e21, 1e20, np.nan]),
+    "data": np.array(["c4", "S", np.nan, "the pile and c4"], object),
+    "text": np.array(["c4", "c4", "c4", "c4"], object),
+    "val/loss": np.array([1.0, 2.0, 3.0, np.nan]),
+}
 
 
 @pytest.mark.parametrize(
@@ -20,6 +27,16 @@ COLUMNS = {"S": np.array([0.0, 0.5, 0.98, np.nan]), "C": np.array([1e19, 1e20, 1
         ("S<0.98 and C > 1e19", [False, True, False, False]),
         ("S != 0.5", [True, False, True, False]),  # a missing value selects nothing
         ("C==1e21", [False, False, True, True]),
+        ("C > 50000000T", [False, True, True, True]),
+        ("data == c4", [True, False, False, False]),
+        ("data != c4", [False, True, False, True]),
+        ("data == 'S'", [False, True, False, False]),  # in quotes a column's name is a word
+        ('data == "the pile and c4" and C > 1', [False, False, False, True]),
+        ("data == text", [True, False, False, False]),
+        ("data != text", [False, True, False, True]),
+        ("N < C", [False, False, True, False]),
+        ("C != N", [False, True, True, False]),
+        ("'val/loss' > 1", [False, True, True, False]),
     ],
 )
 def test_selects(expression, expected):
@@ -30,29 +47,55 @@ def test_empty_selects_all():
     assert np.broadcast_to(select(COLUMNS, " "), 4).all()
 
 
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
+    lambda name: name != "and"
+)
+QUOTED = st.from_regex(r"\"[^\"']{1,8}\"|'[^\"']{1,8}'", fullmatch=True)
+
+
+def bare(value):
+    return value[1:-1] if isinstance(value, str) and value[0] in "'\"" else value
+
+
 @given(
     st.lists(
         st.tuples(
-            st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
-                lambda name: name != "and"
-            ),
+            NAMES | QUOTED,
             st.sampled_from([">=", "<=", "==", "!=", ">", "<"]),
-            st.floats(allow_nan=False, allow_infinity=False),
+            st.floats(allow_nan=False, allow_infinity=False) | NAMES | QUOTED,
         ),
         min_size=1,
         max_size=10,
     )
 )
 def test_round_trip(clauses):
-    text = " and ".join(f"{column} {op} {number!r}" for column, op, number in clauses)
-    assert [(c.column, c.op, c.number) for c in parse_rows(text)] == clauses
+    text = " and ".join(
+        f"{column} {op} {value if isinstance(value, str) else repr(value)}"
+        for column, op, value in clauses
+    )
+    assert [(c.column, c.op, c.value, c.is_word) for c in parse_rows(text)] == [
+        (bare(column), op, bare(value), value != bare(value)) for column, op, value in clauses
+    ]
 
 
 @pytest.mark.parametrize(
-    "bad", ["S", "S >", "S = 1", "S >= x", "0.5 < S", "S > 1 or S < 2", "__import__('os')", "and"]
+    "bad",
+    [
+        "S",
+        "S >",
+        "S = 1",
+        "S >= 1x",
+        "data == 'c4",
+        "S > 1_0",
+        "S > １",
+        "0.5 < S",
+        "S > 1 or S < 2",
+        "__import__('os')",
+        "and",
+    ],
 )
 def test_what_does_not_parse(bad):
-    with pytest.raises(UserError, match="is not COLUMN OP NUMBER"):
+    with pytest.raises(UserError, match="is not COLUMN OP VALUE"):
         parse_rows(bad)
 
 
@@ -61,11 +104,32 @@ def test_what_does_not_parse(bad):
 def test_a_long_text_is_refused_at_once(repeated, length):
     began = time.process_time()
     with pytest.raises(UserError) as refused:
-        parse_rows("S > " + repeated * (length // len(repeated)) + "x")
+        parse_rows("S > " + repeated * (length // len(repeated)) + "x!")
     assert time.process_time() - began < 0.5
     assert len(str(refused.value)) < 2200
 
 
 def test_unknown_column():
-    with pytest.raises(UserError, match="no column 'N'; there are C, S"):
-        select(COLUMNS, "N > 1")
+    with pytest.raises(UserError, match="no column 'M'; there are C, N, S"):
+        select(COLUMNS, "M > 1")
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("S == c4", "S has numbers, and 'c4' is no number and no column"),
+        ("S == data", "S has numbers, and 'data' is no number$"),
+        ("data == 4", "data has words, and 4.0 is a number"),
+        ("data > c4", "data has words, which only == and != compare"),
+    ],
+)
+def test_words_and_numbers_are_not_compared(expression, message):
+    with pytest.raises(UserError, match=message):
+        select(COLUMNS, expression)
+
+
+def test_the_values_of_one_row_are_compared_like_columns_and_a_missing_one_satisfies_nothing():
+    row = {"kind": "moe", "E": 8, "k": 2, "gates": None}
+    assert select(row, "kind == moe and k < E")
+    assert not select(row, "kind == dense")
+    assert not select(row, "gates != softmax")

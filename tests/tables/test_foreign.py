@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.spec.errors import UserError
-from moelaws.tables.foreign import read_any
+from moelaws.tables.foreign import as_numbers, columns, no_number, numbers, read_any
 
 TABLE = pd.DataFrame({"name": ["a", "b c"], "Model Size": [1e9, 2.5e9], "loss": [2.5, 2.25]})
 
@@ -68,6 +68,39 @@ def test_numbers_survive_each_text_format(tmp_path_factory, rows):
         frame, _ = read_any(folder / name)
         assert frame["N"].tolist() == table["N"].tolist()
         assert frame["L"].tolist() == pytest.approx(table["L"].tolist(), rel=1e-15)
+
+
+@given(st.integers(-(10**30), 10**30), st.sampled_from([("", 1), ("k", 1e3), ("B", 1e9)]))
+def test_a_cell_is_a_number_as_people_write_it(whole, scale):
+    suffix, factor = scale
+    for text in (f"{whole}{suffix}", f"{whole:,}{suffix}", f" {whole:,}.0 {suffix}"):
+        (value,) = as_numbers(pd.Series([text]))
+        assert value == pytest.approx(whole * factor, rel=1e-15)
+
+
+def test_a_column_is_of_numbers_where_all_its_cells_are(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "flops,size,tokens,name,comma,empty,flag\n"
+        '18446744073709551617,12.0M,"1,000",7B,"1,5",,True\n'
+        '5,1.2B,"12,345,678.5",tiny,"2,000",,False\n'
+        "1e20,,2e3,7B,,,True\n"
+    )
+    frame, _ = read_any(tmp_path / "t.csv")
+    read = numbers(frame)
+    assert set(read) == {"flops", "size", "tokens", "empty"}
+    assert read["flops"].tolist() == [2.0**64, 5, 1e20]
+    assert read["size"].tolist()[:2] == [12e6, 1.2e9]
+    assert read["tokens"].tolist() == [1000, 12345678.5, 2000]
+    assert columns(frame)["name"].tolist() == ["7B", "tiny", "7B"]
+    assert columns(frame)["flag"].tolist() == ["True", "False", "True"]
+
+
+@pytest.mark.parametrize(
+    "cell", ["1,5", "1,00", "12,34,567", ",100", "1_000", "１０", "1e3M", "M", ""]
+)
+def test_a_cell_that_may_mean_another_number_is_none(cell):
+    cells = pd.Series([cell, "1"])
+    assert no_number(cells, as_numbers(cells)).tolist() == [True, False]
 
 
 def test_units_are_those_of_the_schema(tmp_path):

@@ -137,7 +137,7 @@ def test_what_the_grid_does_not_give_is_refused(sweep, law, mapping, message):
     [
         ("S > 2", "selects none of the 72 runs of sparsity, tier demo"),
         ("loss > 2", "no column 'loss'"),
-        ("S", "not COLUMN OP NUMBER"),
+        ("S", "not COLUMN OP VALUE"),
     ],
 )
 def test_rows_that_select_nothing_are_refused(sweep, rows, message):

@@ -56,8 +56,10 @@ def test_entries_that_can_be_fitted(fields):
         ({"weights": "bpb"}, "column bpb is in bits/byte, and L in nats/token"),
         ({"rollout": "budget"}, "'budget' is no column of numbers"),
         ({"resample_by": "budget"}, "resample_by: 'budget' is no column; there are run_id, "),
-        ({"rows": "width > 3"}, "'width' is no column of numbers"),
-        ({"holdout": "S >> 1"}, "is not COLUMN OP NUMBER"),
+        ({"rows": "width > 3"}, "no column 'width'; there are "),
+        ({"rows": "kind > 3"}, "kind has words, and 3.0 is a number"),
+        ({"split_by": "width"}, "split_by: 'width' is no column; there are run_id, "),
+        ({"holdout": "S >> 1"}, "is not COLUMN OP VALUE"),
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
         (
             {"protocol": {"sample": float("inf")}},
@@ -83,7 +85,7 @@ def test_entries_that_cannot(fields, message):
         ({"law": "leverage.joint"}, "law: leverage.joint gives no loss"),
         ({"law": "sparsity.loss", "mapping": {"S": "width"}}, "no column 'width' for S"),
         ({"law": "sparsity.loss", "sweeps": ("deep",)}, "sweeps: no grid has a sweep deep"),
-        ({"law": "sparsity.loss", "rows": "S >> 1"}, "is not COLUMN OP NUMBER"),
+        ({"law": "sparsity.loss", "rows": "S >> 1"}, "is not COLUMN OP VALUE"),
     ],
 )
 def test_simulations_that_no_law_can_give(fields, message):

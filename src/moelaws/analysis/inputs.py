@@ -22,7 +22,7 @@ from moelaws.records.tensors import file_of, kept_steps
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader, reads_speed
-from moelaws.tables.foreign import read_any
+from moelaws.tables.foreign import columns, read_any
 from moelaws.tables.parquet import is_study, read_study, read_table
 from moelaws.tables.sweeps import in_sweep
 
@@ -169,8 +169,7 @@ def completed(frame: pd.DataFrame) -> pd.DataFrame:
 
 def row_mask(frame: pd.DataFrame, expression: str) -> NDArray[np.bool_]:
     """Returns a mask (n,) of the rows that satisfy ``expression``; all satisfy an empty one."""
-    mask = select({str(name): frame[name] for name in frame.columns}, expression)
-    return np.array(np.broadcast_to(mask, len(frame)), bool)
+    return np.array(np.broadcast_to(select(columns(frame), expression), len(frame)), bool)
 
 
 def at(frame: pd.DataFrame, column: str, value: float) -> pd.DataFrame:

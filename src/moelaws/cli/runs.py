@@ -53,7 +53,7 @@ selection_options = gathered(
     ),
     option(
         "--where",
-        "Only runs in which EXPR holds: COLUMN OP NUMBER [and ...], as in 'L < 4 and E == 8'.",
+        "Only runs in which EXPR holds: COLUMN OP VALUE [and ...], as in 'L < 4 and E == 8'.",
         default="",
         metavar="EXPR",
     ),

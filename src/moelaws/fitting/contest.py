@@ -10,13 +10,13 @@ from moelaws import laws
 from moelaws.fitting.compare import Fitted, fit_each, rank
 from moelaws.fitting.estimate import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.report import LawScore, SplitScores, Step
-from moelaws.fitting.variables import require_column
+from moelaws.fitting.variables import numbers
 from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
 from moelaws.spec.rows import select
-from moelaws.tables.foreign import numbers
+from moelaws.tables.foreign import columns
 from moelaws.tables.sweeps import best_trials, in_sweep
 
 MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for held-out ones
@@ -90,11 +90,11 @@ class KeepsNothingError(UserError):
 
 
 class _Rows:
-    """A table as a contest reads it: its columns of numbers, and which rows take part."""
+    """A table as a contest reads it: its columns, and which rows take part."""
 
     def __init__(self, entry: Contest, table: pd.DataFrame) -> None:
         self.table = table
-        self.columns = numbers(table)
+        self.columns = columns(table)
         self.used = np.broadcast_to(select(self.columns, entry.rows), len(table))
         if "status" in table.columns:
             self.used = self.used & (table["status"].astype(str) == "completed").to_numpy(bool)
@@ -112,8 +112,7 @@ class _Rows:
                     total = int(used.sum())
                     raise KeepsNothingError(f"holdout {split.holdout!r} {what} of the {total} rows")
             return [Kept(split.holdout, used & ~held, held)]
-        require_column(self.table, split.column, "the split")
-        values = self.columns.get(split.column, np.full(len(used), np.nan))
+        values = numbers(self.table, split.column, "the split")
         finite = values[used & np.isfinite(values)]
         cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
         if not len(cuts):

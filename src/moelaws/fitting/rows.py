@@ -23,7 +23,8 @@ from moelaws.laws.base import Array, FittableLaw, Mask
 from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import ROWS, Fit
-from moelaws.spec.rows import parse_rows, select
+from moelaws.spec.rows import names_in, select
+from moelaws.tables.foreign import columns as columns_of
 from moelaws.tables.sweeps import best_trials, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
@@ -96,7 +97,7 @@ def selected_rows(
     used = reader.used({})
     for column, value in where.items():
         require_column(table, column, column)
-        used = used & has_value(table[column], value)
+        used = used & has_value(columns_of(table[[column]])[column], value)
     held = reader.select(spec.holdout, whole=False)
     return used & ~held, used & held
 
@@ -107,7 +108,7 @@ def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     columns |= {"status", spec.split_by, spec.weights, spec.rollout, *spec.best_per}
     columns |= {spec.resample_by or spec.mapping.get(name, name) for name in SHARED}
     columns |= {"sweep"} if spec.sweep else set()
-    columns |= {clause.column for clause in parse_rows(spec.rows) + parse_rows(spec.holdout)}
+    columns |= {name for text in (spec.rows, spec.holdout) for name in names_in(text)}
     return sorted(columns & set(table.columns))
 
 
@@ -174,36 +175,29 @@ class _Reader:
         """Returns the rows of an expression; an empty one selects all if ``whole``, else none."""
         if not (whole or expression.strip()):
             return np.zeros(len(self.table), dtype=bool)
-        mask = np.asarray(select(self.numeric(), expression), dtype=bool)
+        mask = np.asarray(select(self.named(), expression), dtype=bool)
         return np.array(np.broadcast_to(mask, len(self.table)))
 
-    def numeric(self) -> dict[str, Array]:
-        """Returns what a row expression may name: the variables and the numeric columns.
+    def named(self) -> dict[str, Array]:
+        """Returns what a row expression may name: the variables and the columns.
 
         A name of a variable that is mapped to another column means the column of that name.
         """
         values, columns = self.given.values, self.given.sources.columns
         own = {name: x for name, x in values.items() if columns.get(name, name) == name}
-        numeric = {
-            str(name): column.to_numpy(dtype=float, na_value=np.nan)
-            for name, column in self.table.items()
-            if pd.api.types.is_numeric_dtype(column)
-        }
-        return values | numeric | own
+        return values | columns_of(self.table) | own
 
     def split(self, used: Mask, left_out: dict[str, int]) -> list[tuple[Where, Mask]]:
         """Returns the values of the split column, in rising order, and the rows of each."""
         column = self.spec.split_by
         if not column:
             return [({}, used)]
-        if column == "corpus":
-            require_column(self.table, column, "split_by")
-            names = self.table[column].astype(str).to_numpy()
-            return [({column: n}, used & (names == n)) for n in sorted(set(names[used]))]
-        split = numbers(self.table, column, "split_by")
-        _count(left_out, f"no value of {column}", used & np.isnan(split))
-        values = np.unique(split[used & ~np.isnan(split)])
-        return [({column: float(value)}, used & (split == value)) for value in values]
+        require_column(self.table, column, "split_by")
+        cells = columns_of(self.table[[column]])[column]
+        has_one = self.table[column].notna().to_numpy(dtype=bool)
+        _count(left_out, f"no value of {column}", used & ~has_one)
+        values = sorted(set(cells[used & has_one].tolist()))
+        return [({column: value}, used & (cells == value)) for value in values]
 
     def standard_errors(self, fitted: Mask) -> Array | None:
         """Returns each row's standard error on the objective's scale, up to a factor."""
@@ -236,16 +230,13 @@ class _Reader:
         if name == ROWS:
             return None
         require_column(self.table, name, "resample_by")
-        column = self.table[name]
-        missing = fitted & column.isna().to_numpy(dtype=bool)
+        missing = fitted & self.table[name].isna().to_numpy(dtype=bool)
         if missing.any():
             raise UserError(
                 f"{row_name(self.table, int(np.argmax(missing)))}: column {name} is empty; "
                 "resample_by needs a value in every fitted row"
             )
-        if pd.api.types.is_numeric_dtype(column):
-            return column.to_numpy(dtype=float, na_value=np.nan).astype(object)
-        return column.astype(str).to_numpy(dtype=object)
+        return columns_of(self.table[[name]])[name].astype(object)
 
     def rollout(self) -> Array | None:
         """Returns the values that a roll-out cuts, read as a hold-out reads them.
@@ -256,7 +247,7 @@ class _Reader:
         name = self.spec.rollout
         if not name:
             return None
-        known = self.numeric()
+        known = {name: x for name, x in self.named().items() if x.dtype != object}
         response = self.law.response.name
         measured = {response, self.given.sources.columns[response], self.spec.weights}
         measured |= {column for column, unit in self.units.items() if unit in LOSS_UNITS}

@@ -11,6 +11,7 @@ from moelaws.laws.mapping import Sources, sources, unit_factors
 from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, derive
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.fit import Fit
+from moelaws.tables.foreign import as_numbers, no_number
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,14 @@ def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
     """Returns a column as floats, with NaN for empty cells; a UserError refuses other texts."""
     require_column(table, column, role)
     cells = table[column]
-    values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    bad = np.isnan(values) & cells.notna().to_numpy(dtype=bool)
-    if pd.api.types.is_numeric_dtype(cells):
-        bad[:] = pd.api.types.is_bool_dtype(cells)
+    values = as_numbers(cells)
+    bad = no_number(cells, values)
     if bad.any():
         row = int(np.argmax(bad))
         raise UserError(
             f"row {row + 1}: column {column} is {quoted(cells.iloc[row])}; it must be a number"
         )
-    return np.asarray(values)
+    return values
 
 
 def require_column(table: pd.DataFrame, column: str, role: str) -> None:

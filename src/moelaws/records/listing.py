@@ -9,7 +9,7 @@ from typing import Any
 
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.errors import UserError, listed, or_nearest
-from moelaws.spec.rows import parse_rows
+from moelaws.spec.rows import names_in, parse_rows, select
 
 # Heading -> key of the record
 HEADINGS = {
@@ -42,19 +42,14 @@ class Listing:
     code: str  # the digest of today's training code; a run of other code is stale
 
     def where(self, expression: str) -> Listing:
-        """Returns the runs in which ``expression`` holds, ``COLUMN OP NUMBER [and ...]``."""
-        clauses = parse_rows(expression)
-        columns = {clause.column: self.column(clause.column) for clause in clauses}
-        for name, values in columns.items():
-            if text := next((v for v in values if isinstance(v, str)), ""):
-                raise UserError(
-                    f"--where {expression!r}: {name} is {text!r} in some run, which is no number; "
-                    "--status and --tag select by text"
-                )
+        """Returns the runs in which ``expression`` holds, ``COLUMN OP VALUE [and ...]``."""
+        columns = {clause.column for clause in parse_rows(expression)}
+        compared = names_in(expression) & HEADINGS.keys()
+        getters = {name: self._getter(name) for name in columns | compared}
         records = [
             record
-            for i, record in enumerate(self.records)
-            if all(clause.holds(columns[clause.column][i]) for clause in clauses)
+            for record in self.records
+            if select({name: get(record) for name, get in getters.items()}, expression)
         ]
         return Listing(records, self.code)
 

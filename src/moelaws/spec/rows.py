@@ -1,4 +1,4 @@
-"""Row expressions ``COLUMN OP NUMBER [and ...]``: parsed here, never evaluated by Python."""
+"""Row expressions ``COLUMN OP VALUE [and ...]``: parsed here, never evaluated by Python."""
 
 import operator
 import re
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from moelaws.spec.errors import UserError, listed
+from moelaws.spec.words import amount
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -20,20 +21,20 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 MAX_LENGTH = 1000  # characters of an expression; messages must be able to quote it
 # The pattern is unambiguous, so a long text that does not match is refused in linear time.
-_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_CLAUSE = re.compile(rf"\s*([A-Za-z_][\w.]*)\s*(>=|<=|==|!=|>|<)\s*({_NUMBER})\s*")
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+|[kKMBT])?"
+_QUOTED = r"\"[^\"]+\"|'[^']+'"
+_CLAUSE = re.compile(
+    rf"\s*([^\W\d][\w.]*|{_QUOTED})\s*(>=|<=|==|!=|>|<)"
+    rf"\s*(?:({_NUMBER})|([^\W\d][\w.-]*|{_QUOTED}))\s*(?:(\band\b)|\Z)"
+)
 
 
 @dataclass(frozen=True)
 class Clause:
     column: str
     op: str
-    number: float
-
-    def holds(self, value: object) -> bool:
-        """Returns whether ``value`` satisfies the clause; anything but a number never does."""
-        is_number = isinstance(value, int | float) and value == value
-        return is_number and bool(_OPERATORS[self.op](value, self.number))
+    value: float | str  # a number, another column, or a word
+    is_word: bool = False  # whether ``value`` is in quotes, and so no column
 
 
 def parse_rows(expression: str) -> tuple[Clause, ...]:
@@ -43,18 +44,33 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
             f"rows expression {expression[:40]!r}...: it has {len(expression):,} characters; at "
             f"most {MAX_LENGTH:,} are allowed"
         )
-    if not expression.strip():
-        return ()
     clauses = []
-    for clause in re.split(r"\band\b", expression):
-        match = _CLAUSE.fullmatch(clause)
+    rest, is_last = expression, not expression.strip()
+    while not is_last:
+        match = _CLAUSE.match(rest)
         if match is None:
+            clause = re.split(r"\band\b", rest)[0].strip()
             raise UserError(
-                f"rows expression {expression!r}: {clause.strip()!r} is not COLUMN OP NUMBER; "
-                f"OP is one of {' '.join(_OPERATORS)}, clauses are joined by 'and'"
+                f"rows expression {expression!r}: {clause!r} is not COLUMN OP VALUE; OP is one of "
+                f"{' '.join(_OPERATORS)}, VALUE a number, a word or another column; clauses are "
+                "joined by 'and', and names with other signs than letters stand in quotes"
             )
-        clauses.append(Clause(match[1], match[2], float(match[3])))
+        column, op, number, word, more = match.groups()
+        if number is None:
+            clauses.append(Clause(_bare(column), op, _bare(word), word != _bare(word)))
+        else:
+            clauses.append(Clause(_bare(column), op, amount(number)))
+        rest, is_last = rest[match.end() :], not more
     return tuple(clauses)
+
+
+def _bare(word: str) -> str:
+    return word[1:-1] if word[0] in "\"'" else word
+
+
+def names_in(expression: str) -> set[str]:
+    """Returns the columns that ``expression`` names, and the words that may be columns."""
+    return {str(x) for clause in parse_rows(expression) for x in (clause.column, clause.value)}
 
 
 def _checked(expression: str) -> str:
@@ -69,21 +85,41 @@ RowExpression = Annotated[str, AfterValidator(_checked)]
 
 
 def select(columns: Mapping[str, Any], expression: str) -> Any:
-    """Returns a mask (n,) of the rows where every clause of ``expression`` holds; NaN never does.
+    """Returns a mask (n,) of the rows where every clause holds; a missing value satisfies none.
 
-    ``columns`` maps names to numeric arrays of shape (n,). An empty expression selects all rows: it
-    returns ``True``, which NumPy and pandas broadcast.
+    ``columns`` maps names to arrays of shape (n,), which hold numbers, or texts as objects; a
+    missing value is NaN. They may also be the values of one row, where a missing one is None. An
+    empty expression selects all rows: it returns ``True``, which NumPy and pandas broadcast.
     """
     mask: Any = True
     for clause in parse_rows(expression):
-        if clause.column not in columns:
+        left, right = clause.column, clause.value
+        if left not in columns:
             raise UserError(
-                f"rows expression {expression!r}: no column {clause.column!r}; "
+                f"rows expression {expression!r}: no column {left!r}; "
                 f"there are {listed(sorted(columns))}"
             )
-        column = columns[clause.column]
-        holds = _OPERATORS[clause.op](column, clause.number)
+        values = columns[left]
+        other = columns[right] if right in columns and not clause.is_word else right
+        if values is None or other is None:
+            return False
+        if _are_texts(values) != _are_texts(other):
+            kinds = ("words", "a number") if _are_texts(values) else ("numbers", "no number")
+            column = "" if right in columns or not isinstance(right, str) else " and no column"
+            raise UserError(
+                f"rows expression {expression!r}: {left} has {kinds[0]}, and {right!r} is "
+                f"{kinds[1]}{column}"
+            )
+        if _are_texts(values) and clause.op not in ("==", "!="):
+            raise UserError(
+                f"rows expression {expression!r}: {left} has words, which only == and != compare"
+            )
+        holds = _OPERATORS[clause.op](values, other)
         if clause.op == "!=":  # NaN != x is true to IEEE, but a missing value selects nothing
-            holds = holds & (column == column)
+            holds = holds & (values == values) & (other == other)
         mask = mask & holds
     return mask
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, str) or str(getattr(values, "dtype", "")) == "object"

@@ -1,6 +1,5 @@
 """The columns of a table that follow from a run's configuration alone, and selection by them."""
 
-import math
 from typing import Any
 
 from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
@@ -75,10 +74,8 @@ def kept_runs(sweep: Sweep) -> dict[str, tuple[int, ...]]:
     for run in sweep.runs:
         if keep.sweep and keep.sweep not in run.sweeps:
             continue
-        values = {name: x for name, x in describe(run).items() if not isinstance(x, str)}
-        columns = {n: math.nan if x is None else x for n, x in (values | {"C": run.C}).items()}
         with located(sweep.study.file, "keep_weights"):
-            if select(columns, keep.rows):
+            if select(describe(run) | {"C": run.C}, keep.rows):
                 kept[run.run_id] = keep.steps_of(run.config.steps)
     return kept
 

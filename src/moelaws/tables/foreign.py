@@ -2,11 +2,12 @@
 
 import csv
 import gzip
+import math
 import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.from_json import parse_json
+from moelaws.spec.words import amount, number
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
@@ -60,10 +62,40 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     return frame, units
 
 
+def as_numbers(cells: pd.Series) -> NDArray[np.float64]:
+    """Returns cells (rows,) as numbers; those that are empty or no number are NaN."""
+    if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
+        return cells.to_numpy(float, na_value=np.nan)
+    return np.array([_as_number(cell) for cell in cells.astype(object)], float)
+
+
+def no_number(cells: pd.Series, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tells which cells (rows,) have a value that :func:`as_numbers` could not read."""
+    return np.isnan(values) & cells.notna().to_numpy(bool)
+
+
 def numbers(frame: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
     """Returns the columns of numbers, (rows,) each, with NaN for missing values; no booleans."""
-    numeric = frame.select_dtypes("number")
-    return {str(n): numeric[n].to_numpy(float, na_value=np.nan) for n in numeric}
+    read = {str(name): as_numbers(frame[name]) for name in frame}
+    return {name: x for name, x in read.items() if not no_number(frame[name], x).any()}
+
+
+def columns(frame: pd.DataFrame) -> dict[str, NDArray[Any]]:
+    """Returns all columns, (rows,) each: those of numbers, and others as texts or NaN."""
+    texts = {str(n): frame[n].astype(str).where(frame[n].notna(), np.nan) for n in frame}
+    return {n: cells.to_numpy(object) for n, cells in texts.items()} | numbers(frame)
+
+
+def _as_number(cell: object) -> float:
+    """Returns a cell's number, of a whole number of any length too, and of a text ``amount``."""
+    try:
+        if isinstance(cell, str):
+            return amount(cell)
+        return math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -151,7 +183,7 @@ def _json_lines(path: Path) -> pd.DataFrame:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        number(text)
     except ValueError:
         return False
     return True

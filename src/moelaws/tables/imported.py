@@ -21,7 +21,7 @@ from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
-from moelaws.tables.foreign import numbers, read_any
+from moelaws.tables.foreign import as_numbers, no_number, numbers, read_any
 from moelaws.tables.import_checks import LOSSES, check, refuse_first, refuse_twice
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
@@ -244,11 +244,9 @@ class _Reader:
         return values
 
     def _as_numbers(self, cells: pd.Series, name: str) -> pd.Series:
-        # JSON lines may hold a whole number of any length; pandas reads it as infinite from a text.
-        texts = cells.map(lambda cell: str(cell) if type(cell) is int else cell)
-        values = pd.to_numeric(texts, errors="coerce").astype(float)
+        values = pd.Series(as_numbers(cells), cells.index)
         refuse_first(
-            values.isna() & cells.notna() | cells.map(lambda cell: isinstance(cell, bool)),
+            pd.Series(no_number(cells, values.to_numpy()), cells.index),
             lambda row: f"column {name} is {cells.astype(object)[row]!r}; it must be a number",
         )
         return values

@@ -21,7 +21,7 @@ from moelaws.spec.study import Simulation as SimulationEntry
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.describe import describe
-from moelaws.tables.foreign import numbers
+from moelaws.tables.foreign import columns, numbers
 from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
@@ -87,7 +87,7 @@ def design(
     frame = frame.astype(dict.fromkeys(floats, "float64"))
     frame = frame.assign(study=sweep.study.study, tier=sweep.tier)
     if rows.strip():
-        frame = frame[select(numbers(frame), rows)].reset_index(drop=True)
+        frame = frame[select(columns(frame), rows)].reset_index(drop=True)
     if frame.empty:
         raise UserError(
             f"rows expression {rows!r} selects none of the {len(runs)} runs of "

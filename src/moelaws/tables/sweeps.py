@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from moelaws.spec.errors import UserError
+from moelaws.tables.foreign import as_numbers
 
 
 def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
@@ -29,7 +30,10 @@ def best_trials(
         return used
     if missing := next((name for name in (*columns, loss) if name not in table), ""):
         raise UserError(f"best_per needs the column {missing!r}, which the table lacks")
-    trials = table.reset_index(drop=True)[used & table[loss].notna().to_numpy()]
+    losses = as_numbers(table[loss])
+    order = np.argsort(losses, kind="stable")
+    order = order[(used & ~np.isnan(losses))[order]]
+    trials = table.reset_index(drop=True).iloc[order]
     best = np.zeros(len(table), dtype=bool)
-    best[trials.sort_values(loss, kind="stable").drop_duplicates(list(columns)).index] = True
+    best[trials.drop_duplicates(list(columns)).index] = True
     return best

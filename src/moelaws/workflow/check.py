@@ -6,6 +6,8 @@ What that code reads and which columns it makes is checked when it runs (``analy
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from moelaws import laws
 from moelaws.laws.mapping import check_comparable, sources, unit_factors
 from moelaws.laws.protocol import overridden, own_overrides
@@ -13,11 +15,11 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
-from moelaws.spec.rows import parse_rows
+from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import Reader, Simulation, Study, sweep_of
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import columns_of, read_mapping
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import COLUMNS, CORPUS
 
 NUMBERS = ("int", "float")
 OWN = {column.name: column.unit for column in COLUMNS if column.type in NUMBERS}
@@ -54,13 +56,10 @@ def check_contest(study: Study, contest: Contest) -> None:
         check_comparable(candidates, dict(pairs))
         for law in candidates:
             overridden(law, own_overrides(law, contest.protocol), contest.name)
-        columns = [column for _, column in pairs]
-        for split in contest.splits:
-            expressions = (contest.rows, split.rows, split.holdout)
-            columns += [clause.column for text in expressions for clause in parse_rows(text)]
-            columns.append(split.column)
         units, known = _columns(study)
-        _check_numbers(columns, units)
+        _check_numbers([*(c for _, c in pairs), *(s.column for s in contest.splits)], units)
+        for split in contest.splits:
+            _check_rows((contest.rows, split.rows, split.holdout), known, units)
         _check_columns(contest, known)
 
 
@@ -101,7 +100,7 @@ def _check_sweep(study: Study, sweep: str) -> None:
 
 def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
     """Returns the columns of numbers of the study's table, with units, and the names of all."""
-    columns: Iterable[Column] = COLUMNS
+    columns: Iterable[Column] = (*COLUMNS, CORPUS)
     if study.imported:  # its table has the columns that are not mapped, too, but they are empty
         mapping = read_mapping(study.imported_files[1])
         names = {*mapping.columns, *mapping.more, "run_id", "study", "source"}
@@ -118,7 +117,8 @@ def _check_fit(study: Study, fit: Fit) -> None:
                 f"profile: {name!r} is no parameter of {law.ref}; it has {', '.join(law.names)}"
             )
     every = (fit.rows, fit.holdout, *fit.holdouts.values())
-    expressions = [clause for text in every for clause in parse_rows(text)]
+    for text in every:
+        parse_rows(text)
     if fit.best_per and law.response.name != "L":
         raise UserError(f"best_per: {law.ref} gives no loss, by which trials are compared")
     if fit.table:  # its columns are unknown until it is made
@@ -126,15 +126,13 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return
     units, known = _columns(study)
-    split = "" if fit.split_by == "corpus" else fit.split_by  # the one text that splits a fit
-    _check_numbers((*fit.mapping.values(), split, fit.weights, fit.rollout), units)
+    _check_numbers((*fit.mapping.values(), fit.weights, fit.rollout), units)
     variables = sources(law, fit.mapping, tuple(units))
     unit_factors(variables, fit.units, units)
     if fit.weights:
         word = fit.units.get(law.response.name)
         refuse_unit(law.response, fit.weights, units[fit.weights], word)
-    used = (clause.column for clause in expressions)
-    _check_numbers((name for name in used if name not in variables.variables), units)
+    _check_rows(every, known, (*units, *variables.variables))
     _check_columns(fit, known)
 
 
@@ -144,8 +142,15 @@ def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
             raise UserError(f"{column!r} is no column of numbers; there are {', '.join(known)}")
 
 
+def _check_rows(expressions: Iterable[str], known: list[str], numbers: Iterable[str]) -> None:
+    columns = {name: np.empty(0, object) for name in known} | {n: np.empty(0) for n in numbers}
+    for text in expressions:
+        select(columns, text)
+
+
 def _check_columns(entry: Fit | Contest, known: list[str]) -> None:
     for key, names in (
+        ("split_by", {getattr(entry, "split_by", "")} - {""}),
         ("resample_by", {entry.resample_by} - {"", ROWS}),
         ("best_per", entry.best_per),
     ):
