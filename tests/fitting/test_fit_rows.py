@@ -78,6 +78,23 @@ def test_a_fit_is_split_by_words_as_by_numbers(simulated, name, groups):
     assert fitted.tolist() == (~first).tolist()
 
 
+def test_rows_that_stand_twice_are_warned_of_and_counted(simulated):
+    table = simulated(sizes=4)
+    tripled = pd.concat([table, table.iloc[:5], table.iloc[:5]])
+    seeds = tripled.assign(seed=range(len(tripled)))  # runs that differ in one column are no copies
+    some = {"rows": f"N > {table['N'][1]}"}
+    for of, fields, count in (
+        (tripled, {}, 10),
+        (tripled, some, 4),
+        (table, {}, 0),
+        (seeds, {}, 0),
+    ):
+        twice = [text for text in rows_of(of, **fields).warnings if "twice" in text]
+        assert [text.partition(":")[0] for text in twice] == (
+            [f"{count} rows stand twice"] if count else []
+        )
+
+
 def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):
     """Imported tables have every column of a study's table, most of them empty."""
     table = simulated(sizes=4)

@@ -24,6 +24,7 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import ROWS, Fit
 from moelaws.spec.rows import names_in, select
+from moelaws.spec.words import counted
 from moelaws.tables.foreign import columns as columns_of
 from moelaws.tables.sweeps import best_trials, in_sweep
 
@@ -279,6 +280,12 @@ class _Reader:
             if not SMALLEST_ERROR <= ratio <= 1:
                 doubt = f"is {ratio:.2g} of the value: is it one of its logarithm or another unit?"
                 warnings.append(f"the median error in column {self.spec.weights} {doubt}")
+        # As texts, for a cell may hold a list.
+        if copies := int(self.table[fitted | held].astype(str).duplicated().sum()):
+            warnings.append(
+                f"{counted(copies, 'row stands', 'rows stand')} twice: the same as another row in "
+                "every column; such copies make intervals too narrow"
+            )
         if count >= FEWEST_BLOCKS:
             notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
         elif count:
