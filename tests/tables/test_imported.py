@@ -104,8 +104,63 @@ def test_a_mapping_laid_out_otherwise_is_the_same_mapping(imported, tmp_path):
 def test_rows_are_kept_by_numbers_by_words_and_by_the_last_step(imported):
     assert imported(rows="steps >= 2000").frame["run_id"].tolist() == ["b", "c"]
     assert imported(only={"state": ["finished"]}).frame["run_id"].tolist() == ["a", "b"]
-    curves = pd.concat([RUNS, RUNS.assign(steps=RUNS["steps"] // 2, ppl=[30.0, 31.0, 32.0])])
+    curves = pd.concat([RUNS, RUNS.assign(steps=RUNS["steps"] // 2, ppl=[30.0, 31.0, None])])
     assert imported(curves, last="steps").frame["steps"].tolist() == [1000, 2000, 3000]
+
+
+HISTORY = pd.DataFrame(
+    {
+        "name": [*"aaabb"],
+        "state": "finished",
+        "params": 10.0,
+        "steps": [10, 500, 510, 500, 510],
+        "batch": 64,
+        "experts": 8,
+        "val/loss": [9.0, 3.0, None, None, None],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        {"L": "val/loss"},
+        {"L": {"expression": "ln(L_train)"}, "L_train": "val/loss"},  # by way of a column of ours
+        {"L": {"expression": "L / D * D"}},  # in its own expression L is the source's
+    ],
+)
+def test_the_last_row_is_the_last_that_has_a_loss(imported, loss):
+    history = HISTORY.assign(L=HISTORY["val/loss"])
+    frame = imported(history, loss, last="steps", without_loss="diverged").frame
+    assert frame["steps"].tolist() == [500, 510]
+    assert frame["status"].tolist() == ["completed", "diverged"]
+    with pytest.raises(UserError, match="the loss L of run b is missing"):
+        imported(history, loss, last="steps")
+
+
+def test_rows_are_kept_by_a_column_of_any_name(imported):
+    frame = imported(HISTORY, {"L": "val/loss"}, rows="'val/loss' > 4 and state == finished").frame
+    assert frame["steps"].tolist() == [10]
+
+
+@pytest.mark.parametrize(("keep", "lr"), [("first", 0.1), ("last", 0.3)])
+def test_of_copies_and_rows_of_one_run_the_mapping_says_which_is_kept(imported, keep, lr):
+    copies = pd.concat([RUNS, RUNS.iloc[:2]])
+    with pytest.raises(UserError, match=r"rows 1 and 4 are the same in every column; .duplicates:"):
+        imported(copies, {"run_id": None})
+    frame = imported(copies, {"run_id": None}, duplicates=keep).frame
+    assert frame["run_id"].tolist() == (
+        ["row-1", "row-2", "row-3"] if keep == "first" else ["row-3", "row-4", "row-5"]
+    )
+    trials = pd.concat([RUNS.iloc[:1].assign(lr=0.1), RUNS.iloc[:1].assign(lr=0.3)])
+    with pytest.raises(
+        UserError, match=r"rows 1 and 2 both have run_id a; .* .duplicates: first. in"
+    ):
+        imported(trials, {"lr": "lr"})
+    for others in ({}, {"last": "steps"}):  # both rows have the highest step
+        assert imported(trials, {"lr": "lr"}, duplicates=keep, **others).frame["lr"].tolist() == [
+            lr
+        ]
 
 
 def test_a_run_without_a_name_goes_by_its_row(imported):
@@ -119,8 +174,16 @@ def test_a_count_that_rounding_moved_off_a_whole_number_is_that_number(imported)
     assert imported(RUNS.assign(params=params)).frame["N_active_nonemb"].tolist() == [
         *(1_001_000, 20_500_000, 67_000)
     ]
-    with pytest.raises(UserError, match=r"row 1: the value is 1000\.00001; it must be a whole"):
+    with pytest.raises(
+        UserError, match=r"row 1: the value is 1000\.00001; .* round.COLUMN. rounds"
+    ):
         imported(RUNS.assign(experts=[1000.00001, 8, 64]))
+
+
+def test_a_count_read_from_a_figure_is_rounded_where_the_mapping_says_so(imported):
+    digitised = RUNS.assign(params=[278352106.5, 2979521172.2, 3e9])
+    frame = imported(digitised, {"N_active_nonemb": {"expression": "round(params)"}}).frame
+    assert frame["N_active_nonemb"].tolist() == [278352106, 2979521172, 3000000000]
 
 
 def test_small_counts_pass_where_the_mapping_or_the_source_tells_their_unit(imported, tmp_path):
@@ -282,7 +345,7 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
             "run, add `last: COLUMN`",
         ),
         (
-            RUNS.assign(name=["a", "b", "a"], steps=[1000, 2000, 1000]),
+            RUNS.assign(name=["a", "b", "a"], steps=[1000, 2000, 1000], ppl=20.0),
             {"last": "steps"},
             "rows 1 and 3 both have run_id a and the same steps, which is the run's highest",
         ),

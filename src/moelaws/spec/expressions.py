@@ -1,7 +1,8 @@
 """Arithmetic over a table's columns, such as ``steps * 256 * 2048``.
 
-An expression has names of columns, numbers, ``+ - * / **``, brackets, and ``ln``, ``exp``, ``min``
-and ``max`` of such expressions. Python's parser reads it, but Python never evaluates it.
+An expression has names of columns, numbers, ``+ - * / **``, brackets, and ``ln``, ``exp``,
+``round``, ``min`` and ``max`` of such expressions. Python's parser reads it, but Python never
+evaluates it.
 """
 
 import ast
@@ -31,6 +32,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 _FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "ln": (1, np.log),
     "exp": (1, np.exp),
+    "round": (1, np.round),
     "min": (None, lambda *x: reduce(np.minimum, x)),
     "max": (None, lambda *x: reduce(np.maximum, x)),
 }

@@ -66,9 +66,14 @@ class Mapping(Frozen):
 
     study: Name  # the study that the table is of
     origin: Origin
-    rows: str = ""  # rows to keep, by numbers of the source: "k == 1 and step > 0"
+    rows: str = ""  # rows to keep, by the source's columns: "k == 1 and step > 0"
     only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> the words allowed
-    last: str = ""  # a column such as step; of each run the row with its largest value is kept
+    # A column such as step; of a run's rows the one with its largest value is kept. Rows without a
+    # loss do not count, unless the run has none at all.
+    last: str = ""
+    # Which is kept of several rows of one run, or, where no run_id is mapped, of rows that are the
+    # same in every column; by default they are refused.
+    duplicates: Literal["first", "last", "refuse"] = "refuse"
     # The status of a completed run whose loss is missing or infinite; empty: such a run is refused.
     without_loss: Literal["diverged", "out_of_memory", ""] = ""
     columns: dict[str, Values]  # of a study's table (tables.schema)

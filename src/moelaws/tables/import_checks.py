@@ -16,6 +16,7 @@ STATUSES = ("completed", "diverged", "out_of_memory")
 LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train")
 _ABOVE_0 = ("parameters", "tokens", "FLOP", "heads", "steps")
 _ABOVE_0_NAMES = ("L", "bpb", "L_train", "lr", "n_layers", "d_model", "d_expert")
+ONE_IS_KEPT = "`duplicates: first` in the mapping keeps the first"
 # In each row the first of two such columns is at most the second.
 _ORDERED = (
     ("k", "E"),
@@ -42,6 +43,11 @@ def refuse_twice(cells: pd.Series, text: Callable[[Any], str]) -> None:
         raise UserError(f"rows {first} and {second} {text(cells[second])}")
 
 
+def as_lines(source: pd.DataFrame) -> pd.Series:
+    """Returns each row as a text, by which rows are compared."""
+    return pd.Series(map(repr, source.itertuples(index=False, name=None)), source.index)
+
+
 def check(frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str]) -> None:
     """Refuses a study's table, made of the rows of ``source``, that is wrong somewhere.
 
@@ -53,11 +59,10 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str])
         lambda run: (
             f"both have run_id {run}; a table holds one row a run. If these are two runs, map "
             "run_id to a column that tells them apart (in W&B: ID); if they are rows of one run, "
-            "add `last: COLUMN`"
+            f"add `last: COLUMN`; if they are copies, {ONE_IS_KEPT}"
         ),
     )
-    lines = [repr(row) for row in source.itertuples(index=False, name=None)]
-    refuse_twice(pd.Series(lines, source.index), lambda line: "are the same in every column")
+    refuse_twice(as_lines(source), lambda line: f"are the same in every column; {ONE_IS_KEPT}")
     status = frame["status"]
     refuse_first(
         ~status.isin(STATUSES),

@@ -21,8 +21,15 @@ from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
-from moelaws.tables.foreign import as_numbers, no_number, numbers, read_any
-from moelaws.tables.import_checks import LOSSES, check, refuse_first, refuse_twice
+from moelaws.tables.foreign import as_numbers, columns, no_number, numbers, read_any
+from moelaws.tables.import_checks import (
+    LOSSES,
+    ONE_IS_KEPT,
+    as_lines,
+    check,
+    refuse_first,
+    refuse_twice,
+)
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
 
@@ -110,15 +117,31 @@ class _Reader:
 
     def kept(self) -> pd.DataFrame:
         """Returns the rows that the mapping keeps, in the source's order."""
-        mask = pd.Series(select(numbers(self.source), self.mapping.rows), self.source.index)
+        mask = pd.Series(select(columns(self.source), self.mapping.rows), self.source.index)
         for column, words in self.mapping.only.items():
             self._require(column)
             mask &= self.source[column].map(_word).isin([_word(word) for word in words])
-        kept = self.source[mask]
-        return replace(self, source=kept)._last() if self.mapping.last else kept
+        reader = replace(self, source=self.source[mask])
+        reader = replace(reader, source=reader._last()) if self.mapping.last else reader
+        return reader.source[~reader._again()]
+
+    def _again(self) -> pd.Series:
+        """Tells which rows ``duplicates`` leaves out, because another row of their run is kept."""
+        keep = self.mapping.duplicates
+        if keep == "refuse":
+            return pd.Series(False, self.source.index)
+        if "run_id" in self.mapping.columns:
+            return self._runs().duplicated(keep)
+        return as_lines(self.source).duplicated(keep)
+
+    def _runs(self) -> pd.Series:
+        return self._column("run_id", self.mapping.columns["run_id"], "string")
 
     def _last(self) -> pd.DataFrame:
-        """Returns the row of each run with the highest value in the mapping's column ``last``."""
+        """Returns the rows of each run with the highest value in the mapping's column ``last``.
+
+        Rows without a loss do not count, unless the run has none at all.
+        """
         name = self.mapping.last
         if "run_id" not in self.mapping.columns:
             raise UserError(f"last is {name}, but columns.run_id does not say which run a row is")
@@ -126,18 +149,35 @@ class _Reader:
             self._require(name)
             steps = self._as_numbers(self.source[name], name)
             refuse_first(steps.isna(), lambda row: f"column {name} is empty; it must be a number")
-        runs = self._column("run_id", self.mapping.columns["run_id"], "string")
-        last = steps == steps.groupby(runs).transform("max")
-        refuse_twice(
-            runs[last],
-            lambda run: f"both have run_id {run} and the same {name}, which is the run's highest",
-        )
+        runs, has_loss = self._runs(), self._has_loss()
+        counts = has_loss | ~has_loss.groupby(runs).transform("any")
+        last = counts & (steps == steps.where(counts).groupby(runs).transform("max"))
+        if self.mapping.duplicates == "refuse":
+            refuse_twice(
+                runs[last],
+                lambda run: (
+                    f"both have run_id {run} and the same {name}, which is the run's highest; "
+                    f"{ONE_IS_KEPT}"
+                ),
+            )
         return self.source[last]
+
+    def _has_loss(self) -> pd.Series:
+        """Tells which rows have a value in each of the source's columns behind the loss."""
+        entries = self._entries()
+        read: dict[str, set[str]] = {}  # our column -> the source's columns behind it
+        for column in self._order(entries):
+            entry = entries[column]
+            named = names(entry.expression) if entry.expression else ()
+            behind = [read.get(name, {name}) for name in named if name != column]
+            own = {entry.column} | {name for name in named if name == column}
+            read[column] = own.union(*behind) & {*map(str, self.source.columns)}
+        return self.source[sorted(read.get("L", set()))].notna().all(axis=1)
 
     def table(self) -> pd.DataFrame:
         """Returns a study's table of the source's rows."""
         frame = pd.DataFrame(index=self.source.index)
-        entries: dict[str, Values | Further] = {**self.mapping.columns, **self.mapping.more}
+        entries = self._entries()
         columns = {column.name: column for column in columns_of(self.mapping)}
         for name in self._order(entries):
             with self._located(name):
@@ -150,6 +190,9 @@ class _Reader:
             frame["run_id"] = [f"row-{row}" for row in frame.index]
         types = {name: _TYPES[column.type] for name, column in columns.items()}
         return frame.reindex(columns=[*columns]).astype(types)
+
+    def _entries(self) -> dict[str, Values | Further]:
+        return {**self.mapping.columns, **self.mapping.more}
 
     def _order(self, entries: dict[str, Values | Further]) -> list[str]:
         """Returns the entries' names, each behind those that its expression names."""
@@ -269,6 +312,9 @@ def _whole(values: pd.Series) -> pd.Series:
     is_whole = np.isclose(values, whole, rtol=1e-9, atol=0) & (values.abs() < 9e18)
     refuse_first(
         values.notna() & ~is_whole,
-        lambda row: f"the value is {values[row]:.17g}; it must be a whole number below 9e18",
+        lambda row: (
+            f"the value is {values[row]:.17g}; it must be a whole number below 9e18. An expression "
+            "such as round(COLUMN) rounds it."
+        ),
     )
     return whole
