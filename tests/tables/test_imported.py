@@ -114,7 +114,7 @@ HISTORY = pd.DataFrame(
         "state": "finished",
         "params": 10.0,
         "steps": [10, 500, 510, 500, 510],
-        "batch": 64,
+        "batch": 6400,
         "experts": 8,
         "val/loss": [9.0, 3.0, None, None, None],
     }

@@ -78,3 +78,8 @@ class Mapping(Frozen):
     without_loss: Literal["diverged", "out_of_memory", ""] = ""
     columns: dict[str, Values]  # of a study's table (tables.schema)
     more: dict[Name, Further] = {}
+
+    @property
+    def entries(self) -> dict[str, Values | Further]:
+        """Returns where the values of each column of the table come from."""
+        return {**self.columns, **self.more}

@@ -164,24 +164,24 @@ class _Reader:
 
     def _has_loss(self) -> pd.Series:
         """Tells which rows have a value in each of the source's columns behind the loss."""
-        entries = self._entries()
-        read: dict[str, set[str]] = {}  # our column -> the source's columns behind it
-        for column in self._order(entries):
-            entry = entries[column]
-            named = names(entry.expression) if entry.expression else ()
-            behind = [read.get(name, {name}) for name in named if name != column]
-            own = {entry.column} | {name for name in named if name == column}
-            read[column] = own.union(*behind) & {*map(str, self.source.columns)}
-        return self.source[sorted(read.get("L", set()))].notna().all(axis=1)
+        self._order()  # refuses expressions that name each other
+        behind = self._behind("L") if "L" in self.mapping.columns else set()
+        return self.source[[c for c in self.source if c in behind]].notna().all(axis=1)
+
+    def _behind(self, name: str) -> set[str]:
+        """Returns the source's columns that our column ``name`` is made of."""
+        entry, ours = self.mapping.entries[name], self.mapping.entries.keys() - {name}
+        if not entry.expression:
+            return {entry.column}
+        return {c for n in names(entry.expression) for c in (self._behind(n) if n in ours else {n})}
 
     def table(self) -> pd.DataFrame:
         """Returns a study's table of the source's rows."""
         frame = pd.DataFrame(index=self.source.index)
-        entries = self._entries()
         columns = {column.name: column for column in columns_of(self.mapping)}
-        for name in self._order(entries):
+        for name in self._order():
             with self._located(name):
-                frame[name] = self._filled(columns[name], entries[name], frame)
+                frame[name] = self._filled(columns[name], self.mapping.entries[name], frame)
             if name == "L":  # now, for expressions may name it
                 self._leave_out_losses(frame)
         self._leave_out_losses(frame)
@@ -191,12 +191,9 @@ class _Reader:
         types = {name: _TYPES[column.type] for name, column in columns.items()}
         return frame.reindex(columns=[*columns]).astype(types)
 
-    def _entries(self) -> dict[str, Values | Further]:
-        return {**self.mapping.columns, **self.mapping.more}
-
-    def _order(self, entries: dict[str, Values | Further]) -> list[str]:
+    def _order(self) -> list[str]:
         """Returns the entries' names, each behind those that its expression names."""
-        graph: dict[str, set[str]] = {}
+        entries, graph = self.mapping.entries, dict[str, set[str]]()
         for name, entry in entries.items():
             with self._located(name):
                 named = set(names(entry.expression)) if entry.expression else set()
