@@ -59,7 +59,7 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str])
         lambda run: (
             f"both have run_id {run}; a table holds one row a run. If these are two runs, map "
             "run_id to a column that tells them apart (in W&B: ID); if they are rows of one run, "
-            f"add `last: COLUMN`; if they are copies, {ONE_IS_KEPT}"
+            f"add `last: COLUMN`; if they are alike in that column too, {ONE_IS_KEPT}"
         ),
     )
     refuse_twice(as_lines(source), lambda line: f"are the same in every column; {ONE_IS_KEPT}")

@@ -22,14 +22,7 @@ from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import as_numbers, columns, no_number, numbers, read_any
-from moelaws.tables.import_checks import (
-    LOSSES,
-    ONE_IS_KEPT,
-    as_lines,
-    check,
-    refuse_first,
-    refuse_twice,
-)
+from moelaws.tables.import_checks import LOSSES, as_lines, check, refuse_first
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
 
@@ -122,17 +115,12 @@ class _Reader:
             self._require(column)
             mask &= self.source[column].map(_word).isin([_word(word) for word in words])
         reader = replace(self, source=self.source[mask])
-        reader = replace(reader, source=reader._last()) if self.mapping.last else reader
-        return reader.source[~reader._again()]
-
-    def _again(self) -> pd.Series:
-        """Tells which rows ``duplicates`` leaves out, because another row of their run is kept."""
-        keep = self.mapping.duplicates
-        if keep == "refuse":
-            return pd.Series(False, self.source.index)
-        if "run_id" in self.mapping.columns:
-            return self._runs().duplicated(keep)
-        return as_lines(self.source).duplicated(keep)
+        if self.mapping.last:
+            reader = replace(reader, source=reader._last())
+        if self.mapping.duplicates == "refuse":
+            return reader.source
+        same = reader._runs() if "run_id" in self.mapping.columns else as_lines(reader.source)
+        return reader.source[~same.duplicated(self.mapping.duplicates)]
 
     def _runs(self) -> pd.Series:
         return self._column("run_id", self.mapping.columns["run_id"], "string")
@@ -149,24 +137,12 @@ class _Reader:
             self._require(name)
             steps = self._as_numbers(self.source[name], name)
             refuse_first(steps.isna(), lambda row: f"column {name} is empty; it must be a number")
-        runs, has_loss = self._runs(), self._has_loss()
-        counts = has_loss | ~has_loss.groupby(runs).transform("any")
-        last = counts & (steps == steps.where(counts).groupby(runs).transform("max"))
-        if self.mapping.duplicates == "refuse":
-            refuse_twice(
-                runs[last],
-                lambda run: (
-                    f"both have run_id {run} and the same {name}, which is the run's highest; "
-                    f"{ONE_IS_KEPT}"
-                ),
-            )
-        return self.source[last]
-
-    def _has_loss(self) -> pd.Series:
-        """Tells which rows have a value in each of the source's columns behind the loss."""
         self._order()  # refuses expressions that name each other
         behind = self._behind("L") if "L" in self.mapping.columns else set()
-        return self.source[[c for c in self.source if c in behind]].notna().all(axis=1)
+        has_loss = self.source[[c for c in self.source if c in behind]].notna().all(axis=1)
+        runs = self._runs()
+        counts = has_loss | ~has_loss.groupby(runs).transform("any")
+        return self.source[counts & (steps == steps.where(counts).groupby(runs).transform("max"))]
 
     def _behind(self, name: str) -> set[str]:
         """Returns the source's columns that our column ``name`` is made of."""
