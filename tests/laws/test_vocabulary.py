@@ -96,7 +96,8 @@ def test_a_letter_of_another_meaning_is_not_derived():
     [
         ("N", "M", 1e6), ("D", "B", 1e9), ("D", "T", 1e12), ("N", "1e3", 1e3), ("N", "1", 1.0),
         ("N", "parameters", 1.0), ("C", "FLOP", 1.0), ("S", "1", 1.0), ("L", "bits", np.log(2)),
-        ("C", "PF-days", 1e15 * 86400), ("C", "ZFLOP", 1e21), ("S", "percent", 0.01),
+        ("C", "PF-days", 1e15 * 86400), ("C", "ZFLOP", 1e21), ("C", "GFLOP", 1e9),
+        ("C", "MFLOPs", 1e6), ("C", "FLOPs", 1), ("S", "percent", 0.01),
     ],
 )  # fmt: skip
 def test_units(name, word, expected):

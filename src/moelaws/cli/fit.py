@@ -29,7 +29,7 @@ _FIT_OPTIONS = (
     ),
     option(
         "--unit units",
-        "Unit of a variable's column: K, M, B, T; PF-days and TFLOP to ZFLOP; percent; bits; "
+        "Unit of a variable's column: K, M, B, T; PF-days and MFLOP to ZFLOP; percent; bits; "
         "or a factor, such as 1e6.",
         multiple=True,
         metavar="VAR=UNIT",

@@ -22,6 +22,7 @@ from moelaws.laws.base import (
     Variable,
 )
 from moelaws.spec.errors import UserError
+from moelaws.spec.words import number
 
 VOCABULARY: Mapping[str, Variable] = {
     v.name: v
@@ -130,7 +131,8 @@ _COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _WORDS: Mapping[str, Mapping[str, float]] = {
     "parameters": _COUNTS,
     "tokens": _COUNTS,
-    "FLOP": {"TFLOP": 1e12, "PFLOP": 1e15, "EFLOP": 1e18, "ZFLOP": 1e21, "PF-days": 8.64e19},
+    "FLOP": {f"{p}FLOP": float(f"1e{6 + 3 * i}") for i, p in enumerate("MGTPEZ")}
+    | {"PF-days": 8.64e19},
     "nats/token": {"bits": math.log(2)},
     "1": {"percent": 0.01},
 }
@@ -143,18 +145,19 @@ def factor(variable: Variable, word: str) -> float:
     parameters or tokens), PF-days, percent, bits (a loss in bits per token).
     """
     words = {**_WORDS.get(variable.unit, {}), variable.unit: 1.0}
-    if word in words:
-        return words[word]
+    for known in (word, word.removesuffix("s")):  # FLOPs are FLOP
+        if known in words:
+            return words[known]
     try:
-        number = float(word)
+        value = number(word)
     except ValueError:
-        number = math.nan
-    if not POSITIVE.holds(np.array(number)):
+        value = math.nan
+    if not POSITIVE.holds(np.array(value)):
         allowed = ", ".join([*words, "a number above 0, such as 1e6"])
         raise UserError(
             f"unit of {variable.name} is {word!r}; allowed for {variable.unit}: {allowed}"
         )
-    return number
+    return value
 
 
 # Units of different quantities: a column in one of them is never a variable in another.
