@@ -8,8 +8,10 @@ from fitting_case import entry, fitted
 
 from moelaws import laws
 from moelaws.cli import cli
+from moelaws.fitting.fit import source_of
 from moelaws.fitting.rows import split_rows
 from moelaws.spec.errors import UserError, located
+from moelaws.tables.foreign import read_any
 
 LAW = laws.get("sparsity.loss")
 NAN = float("nan")
@@ -184,6 +186,23 @@ def test_the_command_says_it_in_one_line_and_writes_nothing(content, law, messag
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]
+
+
+def test_a_strangers_status_and_source_are_ordinary_columns(simulated, tmp_path):
+    """FINISHED and a source of data mean nothing here; the tables of this package say completed."""
+    theirs = simulated(sizes=4).assign(source="c4", status="FINISHED")
+    theirs.loc[0, "status"] = "CRASHED"
+    theirs.to_csv(tmp_path / "runs.csv", index=False)
+    frame, units = read_any(tmp_path / "runs.csv")
+    (rows,) = _groups(frame, declared=units)
+    assert (len(rows.response), rows.left_out) == (72, {})
+    (finished,) = _groups(frame, declared=units, rows="status == FINISHED")
+    assert len(finished.response) == 71
+    assert source_of(frame) == "imported"
+    ours = "no row is left to fit; left out: 71 .status is FINISHED., 1 .status is CRASHED."
+    for holdout in ("", "S > 0.9"):
+        with pytest.raises(UserError, match=ours):
+            _groups(theirs, holdout=holdout)
 
 
 def test_a_parquet_table_whose_units_contradict_the_law(tmp_path):

@@ -19,7 +19,7 @@ from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.files.seal import made_of
 from moelaws.records.paired import PairedLosses, paired_losses
 from moelaws.records.tensors import file_of, kept_steps
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader, reads_speed
 from moelaws.tables.foreign import columns, read_any
@@ -158,7 +158,8 @@ def read_runs(table: Path) -> pd.DataFrame:
     if missing := [name for name in ("status", "L") if name not in frame]:
         raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
     if not len(completed(frame)):
-        raise UserError(f"{table} has {len(frame)} rows, and none is of a completed run")
+        statuses = listed(sorted(set(frame["status"].astype(str))))
+        raise UserError(f"{table} has {len(frame)} rows, and none is completed, but {statuses}")
     return frame
 
 

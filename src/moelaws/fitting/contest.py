@@ -17,7 +17,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest, Split
 from moelaws.spec.rows import select
 from moelaws.tables.foreign import columns
-from moelaws.tables.sweeps import best_trials, in_sweep
+from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
 MARK = "contest_split"  # a column of its own in the table: 0 for fitted rows, 1 for held-out ones
 Round = tuple[list[Fitted], dict[str, str]]  # the laws that were fitted, and why others were not
@@ -95,9 +95,7 @@ class _Rows:
     def __init__(self, entry: Contest, table: pd.DataFrame) -> None:
         self.table = table
         self.columns = columns(table)
-        self.used = np.broadcast_to(select(self.columns, entry.rows), len(table))
-        if "status" in table.columns:
-            self.used = self.used & (table["status"].astype(str) == "completed").to_numpy(bool)
+        self.used = completed(table) & select(self.columns, entry.rows)
         if entry.sweep:
             self.used = self.used & in_sweep(table, entry.sweep)
         self.used = best_trials(table, entry.best_per, self.used, entry.mapping.get("L", "L"))

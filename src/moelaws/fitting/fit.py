@@ -20,6 +20,7 @@ from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
+from moelaws.tables.foreign import is_foreign
 
 
 def fit(
@@ -125,7 +126,7 @@ def _selected(
 
 def source_of(table: pd.DataFrame) -> str:
     """Returns where the losses come from; a table that does not say was imported."""
-    if "source" not in table.columns:
+    if "source" not in table.columns or is_foreign(table):
         return "imported"
     return "+".join(sorted(table["source"].dropna().astype(str).unique())) or "imported"
 

@@ -26,7 +26,7 @@ from moelaws.spec.fit import ROWS, Fit
 from moelaws.spec.rows import names_in, select
 from moelaws.spec.words import counted
 from moelaws.tables.foreign import columns as columns_of
-from moelaws.tables.sweeps import best_trials, in_sweep
+from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
 # Rows of one value err together: points of one fitted curve, and runs of one budget.
@@ -60,8 +60,8 @@ def split_rows(
 ) -> list[Rows]:
     """Returns the rows of each group of the fit, checked.
 
-    Rows whose status is not ``completed`` are left out; ``units`` are those that the table itself
-    declares, by column.
+    Rows whose status is not ``completed`` are left out, if the table is of this package; ``units``
+    are those that the table itself declares, by column.
 
     Raises:
         UserError: for a column that is missing, holds no numbers or another quantity, a value
@@ -71,7 +71,7 @@ def split_rows(
     left_out: dict[str, int] = {}
     used = reader.used(left_out)
     held = reader.select(spec.holdout, whole=False)
-    if spec.holdout and not (used & held).any():
+    if spec.holdout and used.any() and not (used & held).any():
         raise UserError(f"holdout {spec.holdout!r} selects none of the {used.sum()} rows")
     groups = reader.split(used, left_out)
     for _, group in groups:
@@ -141,11 +141,9 @@ class _Reader:
 
     def used(self, left_out: dict[str, int]) -> Mask:
         """Returns the completed rows of the sweep that are selected, and counts those left out."""
-        used = np.ones(len(self.table), dtype=bool)
-        if "status" in self.table.columns:
-            status = self.table["status"].astype(str)
-            used = (status == "completed").to_numpy(dtype=bool)
-            for value, count in status[~used].value_counts().items():
+        used = completed(self.table)
+        if not used.all():
+            for value, count in self.table["status"][~used].astype(str).value_counts().items():
                 left_out[f"status is {value}"] = int(count)
         if self.spec.sweep:
             swept = in_sweep(self.table, self.spec.sweep)

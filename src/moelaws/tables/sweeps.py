@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from moelaws.spec.errors import UserError
-from moelaws.tables.foreign import as_numbers
+from moelaws.tables.foreign import as_numbers, is_foreign
 
 
 def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
@@ -16,6 +16,13 @@ def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
         raise UserError(f"sweep is {sweep!r}, but the table has no column sweep")
     names = table["sweep"].astype(str).str.split(",")
     return np.array([sweep in of_row for of_row in names], dtype=bool)
+
+
+def completed(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Returns a mask (n,) of the completed runs; all are where the table does not say."""
+    if is_foreign(table) or "status" not in table.columns:
+        return np.ones(len(table), dtype=bool)
+    return (table["status"].astype(str) == "completed").to_numpy(dtype=bool)
 
 
 def best_trials(
