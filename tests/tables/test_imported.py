@@ -163,6 +163,39 @@ def test_of_copies_and_rows_of_one_run_the_mapping_says_which_is_kept(imported, 
         ]
 
 
+def test_columns_are_joined_to_the_name_of_a_run(imported):
+    seeds = pd.concat([RUNS.assign(seed=1), RUNS.assign(seed=2)])
+    names = {"run_id": {"columns": ["name", "seed"]}}
+    assert imported(seeds, names).frame["run_id"].tolist() == [
+        *("a-1", "b-1", "c-1", "a-2", "b-2", "c-2")
+    ]
+    with pytest.raises(
+        UserError, match=r"run_id: row 2: column name or seed is empty; it must say"
+    ):
+        imported(seeds.assign(seed=[1.0, None, 1.0, 2.0, 2.0, 2.0]), names)
+    with pytest.raises(
+        UserError, match=r"columns.E: this column holds numbers; columns are joined"
+    ):
+        imported(seeds, names | {"E": {"columns": ["experts"]}})
+
+
+def test_a_table_with_a_column_for_each_budget_has_a_row_for_each_filled_cell(imported):
+    wide = RUNS.drop(columns="ppl").assign(loss_18=[3.0, 2.9, None], loss_19=[2.8, None, 2.7])
+    long = {"columns": {"loss_18": "1e18", "loss_19": 1e19}, "name": "flops", "value": "loss"}
+    columns = {"L": "loss", "C": "flops", "run_id": None, "status": {"value": "completed"}}
+    frame = imported(wide, columns, long=long).frame
+    assert frame[["E", "C", "L"]].to_numpy().tolist() == [
+        *([1, 1e18, 3.0], [8, 1e18, 2.9], [1, 1e19, 2.8], [64, 1e19, 2.7])
+    ]
+    assert frame["run_id"][2] == "row-1 (loss_19)"
+    with pytest.raises(UserError, match=r"row 3 .loss_19.: L of run row-3 .* is -2"):
+        imported(wide.assign(loss_19=[2.8, None, -2]), columns, long=long)
+    with pytest.raises(UserError, match="the table has no column 'loss_20'; did you mean loss_"):
+        imported(wide, columns, long=long | {"columns": {"loss_20": 1e20}})
+    with pytest.raises(UserError, match="long: the table has a column 'steps' already"):
+        imported(wide, columns, long=long | {"name": "steps"})
+
+
 def test_a_run_without_a_name_goes_by_its_row(imported):
     table = imported(columns={"run_id": None}, rows="steps >= 2000")
     assert table.frame["run_id"].tolist() == ["row-2", "row-3"]
@@ -293,7 +326,7 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
         (RUNS, {"columns": {"E": "expert"}}, r"columns.E: .* no column 'expert'; did you mean exp"),
         (RUNS, {"columns": {"e": "experts"}}, r"columns: a study's table has no 'e' to fill"),
         (RUNS, {"columns": {"source": "state"}}, "'source' to fill; it is set by the import"),
-        (RUNS, {"columns": {"E": {"column": "experts", "value": 1}}}, "exactly one of column, va"),
+        (RUNS, {"columns": {"E": {"column": "experts", "value": 1}}}, "exactly one of column,"),
         (RUNS, {"columns": {"D": {"expression": "steps *"}}}, r"columns.D: .* is no arithmetic"),
         (RUNS, {"columns": {"D": {"expression": "steps * tokens"}}}, "no column 'tokens' of numb"),
         (RUNS, {"columns": {"E": "params"}}, "row 2: the value is 20.5; it must be a whole number"),

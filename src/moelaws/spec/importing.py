@@ -27,6 +27,9 @@ class _Source(Frozen):
     """Where a column's values come from: a source column, one value for all rows, or arithmetic."""
 
     column: str = ""  # of the source
+    columns: tuple[
+        str, ...
+    ] = ()  # of the source, whose texts are joined: name and seed to a run_id
     values: dict[Word, Word] = {}  # the source's words or numbers -> ours; others are refused
     value: Word | None = None
     expression: str = ""  # over our columns and the source's; ours win where names are the same
@@ -34,9 +37,9 @@ class _Source(Frozen):
 
     @model_validator(mode="after")
     def _one_source(self) -> _Source:
-        given = [bool(self.column), self.value is not None, bool(self.expression)]
-        if sum(given) != 1:
-            raise ValueError("it must have exactly one of column, value and expression")
+        given = (self.column, self.columns, self.value is not None, self.expression)
+        if sum(map(bool, given)) != 1:
+            raise ValueError("it must have exactly one of column, columns, value and expression")
         if self.values and not self.column:
             raise ValueError("values goes with a column alone")
         return self
@@ -61,11 +64,20 @@ class Further(_Source):
     description: str
 
 
+class Long(Frozen):
+    """Columns of one quantity that become one column, with a row for each cell that is filled."""
+
+    columns: dict[str, Word]  # of the source -> what the column is for: loss_1e18 -> 1e18
+    name: str  # of the new column that says what a cell is for, such as C
+    value: str  # of the new column of the cells, such as loss
+
+
 class Mapping(Frozen):
     """How the rows and columns of a table become those of a study's table."""
 
     study: Name  # the study that the table is of
     origin: Origin
+    long: Long | None = None  # how a table with a column for each budget or step is read
     rows: str = ""  # rows to keep, by the source's columns: "k == 1 and step > 0"
     only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> the words allowed
     # A column such as step; of a run's rows the one with its largest value is kept. Rows without a

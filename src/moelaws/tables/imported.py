@@ -64,6 +64,7 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
     source.index = pd.RangeIndex(1, len(source) + 1)  # rows as messages count them
     reader = _Reader(mapping, mapping_file, source, units)
     with located(mapping_file):
+        reader = replace(reader, source=reader.long())
         kept = reader.kept()
         if not len(kept):
             raise UserError(f"rows and only keep none of the {len(source)} rows of {path}")
@@ -107,6 +108,21 @@ class _Reader:
     file: Path
     source: pd.DataFrame
     units: dict[str, str]
+
+    def long(self) -> pd.DataFrame:
+        """Returns the source with a row for each cell of the columns that ``long`` names."""
+        if (long := self.mapping.long) is None:
+            return self.source
+        parts = []
+        for column, value in long.columns.items():
+            self._require(column)
+            others = self.source.drop(columns=[*long.columns], errors="ignore")
+            if twice := {long.name, long.value} & set(others):
+                raise UserError(f"long: the table has a column {min(twice)!r} already")
+            part = others.assign(**{long.name: value, long.value: self.source[column]})
+            parts.append(part.set_axis([f"{row} ({column})" for row in part.index]))
+        whole = pd.concat(parts)
+        return whole[whole[long.value].notna()]
 
     def kept(self) -> pd.DataFrame:
         """Returns the rows that the mapping keeps, in the source's order."""
@@ -204,6 +220,8 @@ class _Reader:
         unit = entry.unit if isinstance(entry, Values) else ""
         if column.type == "string" and (entry.expression or unit):
             raise UserError("this column holds text; expression and unit go with numbers alone")
+        if column.type != "string" and entry.columns:
+            raise UserError("this column holds numbers; columns are joined to a text alone")
         if entry.expression:
             values = self._computed(entry.expression, frame, column.name)
         else:
@@ -219,6 +237,11 @@ class _Reader:
         """Returns the values of an entry without an expression, as texts or as floats."""
         if entry.value is not None:
             values = pd.Series([entry.value] * len(self.source), self.source.index, dtype=object)
+        elif entry.columns:
+            for column in entry.columns:
+                self._require(column)
+            words = self.source[[*entry.columns]].map(_word)
+            values = words.fillna("").agg("-".join, axis=1).where(words.notna().all(axis=1))
         else:
             self._require(entry.column)
             values = self.source[entry.column]
@@ -228,7 +251,10 @@ class _Reader:
             words = values.map(_word).astype(object)
             refuse_first(
                 words.isin([None, np.nan, ""]) & (name == "run_id"),
-                lambda row: f"column {entry.column} is empty; it must say which run the row is of",
+                lambda row: (
+                    f"column {entry.column or ' or '.join(entry.columns)} is empty; it must say "
+                    "which run the row is of"
+                ),
             )
             return words
         return self._as_numbers(values, entry.column or name)
