@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -10,6 +11,8 @@ from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.fitting.report import read_fit
 from moelaws.spec.errors import UserError
+from moelaws.tables.column import Column
+from moelaws.tables.parquet import write_table
 
 
 def _run(*arguments):
@@ -40,6 +43,53 @@ def test_fit_then_predict_from_it(simulated, tmp_path):
     assert data["inputs"] == {"N": 2e9, "S": 0.5, "C": 1e21}
     assert data["unit"] == "nats/token"
     assert 2 < data["value"] < 3
+
+
+def test_a_fit_that_is_split_by_words_predicts_for_a_word(simulated, tmp_path):
+    table, out = tmp_path / "runs.csv", tmp_path / "surface.json"
+    frame = simulated(sizes=4)
+    better = frame.assign(L=0.9 * frame["L"], data="pile")
+    pd.concat([frame.assign(data="c4"), better]).to_csv(table, index=False)
+    _run(
+        *("fit", table, "--law", "sparsity.isoflop", "--rows", "C < 1e20", "--split-by", "data"),
+        *("--bootstrap", 2, "--out", out),
+    )
+    at = ("eval", "sparsity.isoflop", "N=2e9", "S=0.5", "--params", out, "--json")
+    c4, pile = (json.loads(_run(*at, f"data={x}").stdout)["value"] for x in ("c4", "pile"))
+    assert pile == pytest.approx(0.9 * c4)
+    for given, message in (
+        (["data=c5"], "data is c5; it must be one of c4, pile"),
+        (["data=2"], "data is 2; it must be one of c4, pile"),
+        ([], "is split by data: give data=VALUE, one of c4, pile"),
+    ):
+        with pytest.raises(UserError, match=message):
+            _run(*at, *given)
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_file_of_held_out_rows_is_what_an_expression_would_hold_out(dense, tmp_path, command):
+    table = dense(sizes=6, tokens=5)
+    is_held = table["N"] > 3e9
+    for name, rows in (("all", table), ("fitted", table[~is_held]), ("held", table[is_held])):
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    laws = ["--law", "chinchilla"] if command == "fit" else ["--laws", "chinchilla,clark.dense"]
+    options = (*laws, "--bootstrap", 2, "--json", "--holdout")
+    one = json.loads(_run(command, tmp_path / "all.csv", *options, "N > 3e9").stdout)
+    two = json.loads(_run(command, tmp_path / "fitted.csv", *options, tmp_path / "held.csv").stdout)
+    of_fit = [data if command == "fit" else data["laws"][0] for data in (one, two)]
+    assert of_fit[0]["holdout"]["n"] == is_held.sum()
+    assert of_fit[0]["holdout"] == of_fit[1]["holdout"]
+    assert of_fit[0]["params"] == of_fit[1]["params"]
+
+
+def test_a_file_of_held_out_rows_in_another_unit_is_refused(dense, tmp_path):
+    table = dense(sizes=6, tokens=5)
+    table.to_csv(tmp_path / "runs.csv", index=False)
+    columns = [Column(name, "float", "1", "") for name in table]
+    write_table(table, columns, tmp_path / "held.parquet")
+    arguments = ("--law", "chinchilla", "--holdout", tmp_path / "held.parquet")
+    with pytest.raises(UserError, match="its column N is in another unit than that of"):
+        _run("fit", tmp_path / "runs.csv", *arguments)
 
 
 def test_options_reach_the_fit(dense, tmp_path):
@@ -96,7 +146,10 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
         (["fit", "t.csv", "--law", "chinchilla", "--map", "L"], "--map 'L' is not VAR=COLUMN"),
         (["fit", "t.csv", "--law", "chinchilla", "--level", "2"], "level is 2"),
         (["fit", "t.csv", "--law", "chinchilla", "--bootstrap", "0"], "bootstrap is 0"),
-        (["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"], "N is given twice: 1e+09 and 2e+09"),
+        (
+            ["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"],
+            "N is given twice: 1000000000.0 and 2e9",
+        ),
         (["fit", "t.csv", "--spec", "{bad"], "--spec is not valid JSON"),
         (["fit", "t.csv", "--spec", "{}", "--law", "chinchilla"], "leave --law out"),
         (["fit", "t.csv", "--law", "chinchilla", "--out", "x"], "its name must end in .json"),

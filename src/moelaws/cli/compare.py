@@ -8,7 +8,14 @@ import click
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import option, out_option
-from moelaws.cli.fit import fit_options, fitting_on, from_options, read, seed_option, threads_option
+from moelaws.cli.fit import (
+    fit_options,
+    fitting_on,
+    from_options,
+    read_all,
+    seed_option,
+    threads_option,
+)
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_json
 from moelaws.fitting.compare import compare
@@ -47,10 +54,10 @@ def command(
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
-    frame, declared = read(table)
+    frame, declared, entry, _ = read_all(table, spec)
     with fitting_on(threads), reporting() as progress, located(table):
         entries, refused = compare(
-            candidates, frame, spec, seed=seed, units=declared, progress=progress
+            candidates, frame, entry, seed=seed, units=declared, progress=progress
         )
     data = {"holdout": spec.holdout, "level": spec.level, "laws": entries, "refused": refused}
     if out is not None:

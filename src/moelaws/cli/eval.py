@@ -13,6 +13,7 @@ import click
 from moelaws.cli.answers import JsonCommand, print_json
 from moelaws.cli.common import option
 from moelaws.spec.errors import UserError
+from moelaws.spec.words import number
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import FitReport, GroupFit
@@ -39,11 +40,19 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
     """
     from moelaws import laws
     from moelaws.cli.laws import join_own_laws
+    from moelaws.fitting.report import read_fit
+    from moelaws.laws.base import FittableLaw
 
     join_own_laws([ref])
-    law, given = laws.get(ref), given_numbers(inputs)
-    fitted = None if params == "published" else _fitted(Path(params), law, given)
-    if fitted is not None:
+    law, fitted = laws.get(ref), None
+    if params == "published":
+        given = given_numbers(inputs)
+    elif not isinstance(law, FittableLaw):
+        raise UserError(f"law {law.ref} is a formula: it takes no --params")
+    else:
+        report = read_fit(Path(params))
+        given = given_numbers(inputs, report.split_by)
+        fitted = _fitted(Path(params), law, report, given)
         law = fitted.law
     answer = _answer(law, given, fitted)
     for warning in answer.get("warnings", ()):
@@ -54,27 +63,30 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
         _print(law, answer)
 
 
-def given_numbers(inputs: Sequence[str]) -> dict[str, float]:
-    """Returns variable -> value of the texts VAR=VALUE, where a value may be a fraction."""
-    given: dict[str, float] = {}
+def given_numbers(inputs: Sequence[str], named: str = "") -> dict[str, Any]:
+    """Returns variable -> value of the texts VAR=VALUE, where a value may be a fraction.
+
+    The value of the variable ``named`` may be a word.
+    """
+    given: dict[str, Any] = {}
     for text in inputs:
         name, _, value = text.partition("=")
         above, slash, below = value.partition("/")
         try:
-            number = float(above) / float(below) if slash else float(above)
+            x: Any = number(above) / number(below) if slash else number(above)
         except (ValueError, ZeroDivisionError):
-            number = math.nan
-        if not name or not math.isfinite(number):
+            x = value if name == named else math.nan
+        if not name or not (x if isinstance(x, str) else math.isfinite(x)):
             raise UserError(
                 f"{text!r} is not VAR=VALUE with a finite number, such as N=1e9 or S=14/17"
             )
         if name in given:
-            raise UserError(f"{name} is given twice: {given[name]:g} and {number:g}")
-        given[name] = number
+            raise UserError(f"{name} is given twice: {given[name]} and {value}")
+        given[name] = x
     return given
 
 
-def _answer(law: Law, given: Mapping[str, float], fitted: _Fitted | None) -> dict[str, Any]:
+def _answer(law: Law, given: Mapping[str, Any], fitted: _Fitted | None) -> dict[str, Any]:
     """Returns the prediction and its basis; values and units of several results are by name."""
     if fitted is not None:
         coefficients, split_by = fitted.group.estimates(), fitted.report.split_by
@@ -172,15 +184,10 @@ class _Fitted:
         return [f"extrapolation: {why}", beyond_the_rows(self.group)]
 
 
-def _fitted(path: Path, law: Law, given: Mapping[str, float]) -> _Fitted:
+def _fitted(path: Path, law: FittableLaw, report: FitReport, given: Mapping[str, Any]) -> _Fitted:
     """Returns the fit at ``path``, with the group of rows that the point ``given`` belongs to."""
     from moelaws import laws
-    from moelaws.fitting.report import read_fit
-    from moelaws.laws.base import FittableLaw
 
-    if not isinstance(law, FittableLaw):
-        raise UserError(f"law {law.ref} is a formula: it takes no --params")
-    report = read_fit(path)
     if report.law.startswith(f"{law.ref}:"):  # the fit has chosen one of the law's forms
         law = laws.fittable(report.law)
     if report.law != law.ref:

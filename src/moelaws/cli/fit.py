@@ -41,7 +41,11 @@ _FIT_OPTIONS = (
         multiple=True,
         metavar="COLUMN",
     ),
-    option("--holdout", "Rows kept for validation, such as 'S>=0.98'.", metavar="EXPR"),
+    option(
+        "--holdout",
+        "Rows kept for validation, such as 'S>=0.98', or a file of them.",
+        metavar="EXPR|FILE",
+    ),
     option(
         "--objective",
         "Objective (default: the law's own).",
@@ -53,6 +57,7 @@ _FIT_OPTIONS = (
     option("--resample-by", "Draw blocks (default: the table's own).", metavar="COLUMN|rows"),
     option("--level", "Level of the intervals (default 0.9).", float),
 )
+_HELD = "of_the_holdout"  # a column that is 1 in rows of the hold-out's own file, else 0
 seed_option = option("--seed", "Seed of the starts and the bootstrap.", WHOLE, 0)
 threads_option = option(
     "--threads",
@@ -123,11 +128,11 @@ def command(
 
     join_own_laws([entry.law], study)
     law = laws.fittable(entry.law)
-    frame, declared = read(table)
+    frame, declared, entry, files = read_all(table, entry)
     with fitting_on(threads), reporting() as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
-        write_fit(report, out, made_of([table], digest(of_fit(entry.law))))
+        write_fit(report, out, made_of(files, digest(of_fit(entry.law))))
     if as_json:
         print_json(report.to_json())
     else:
@@ -145,6 +150,26 @@ def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     from moelaws.tables.foreign import read_any
 
     return (estimates_table(read_fit(path)), {}) if is_report(path) else read_any(path)
+
+
+def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit, tuple[Path, ...]]:
+    """Returns the table at ``path``, its units, the entry of its fit, and the files that were read.
+
+    If the entry's hold-out is a file, its rows join the table, and the entry holds them out.
+    """
+    import pandas as pd
+
+    frame, units = read(path)
+    held = Path(entry.holdout)
+    if not held.is_file():
+        return frame, units, entry, (path,)
+    others, own = read(held)
+    if clash := [n for n in others if n in frame and units.get(n) != own.get(n)]:
+        raise UserError(f"{held}: its column {clash[0]} is in another unit than that of {path}")
+    parts = [frame.assign(**{_HELD: 0}), others.assign(**{_HELD: 1})]
+    joined = pd.concat(parts, ignore_index=True)
+    joined.attrs = frame.attrs
+    return joined, units, entry.model_copy(update={"holdout": f"{_HELD} > 0"}), (path, held)
 
 
 @contextmanager

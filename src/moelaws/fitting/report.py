@@ -152,7 +152,10 @@ class FitReport(Checked):
         if column not in where:
             raise UserError(f"{own} is split by {column}: give {column}=VALUE, one of {known}")
         for fitted in self.parts:
-            if has_value([where[column]], fitted.where[column], 1e-6).all():
+            value, given = fitted.where[column], where[column]
+            if isinstance(value, str) != isinstance(given, str):
+                continue
+            if has_value([given], value, 1e-6).all():
                 return fitted
         raise UserError(f"{own}: {column} is {_shown(where[column])}; it must be one of {known}")
 
