@@ -75,7 +75,7 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
         ({"holdout": "S >= 0"}, "0 rows are left to fit the 10 parameters .* held out: 72"),
         ({"rows": "S < 0.1 and C < 1e20"}, "4 rows are left to fit the 10 parameters"),
         ({"split_by": "N"}, "1 rows at N = .* are left to fit the 10 parameters"),
-        ({"rows": "S < 0.1"}, "12 rows cannot tell lambda from c, delta from d .* all have S = 0"),
+        ({"rows": "S < 0.1"}, "12 rows cannot determine c, e, lambda and delta .* all have S = 0"),
         ({"protocol": {"steps": 3}}, "protocol: unknown key steps; .* delta, grid, objective"),
         ({"protocol": {"delta": "x"}}, "protocol: delta is 'x'; it must be a number"),
         ({"protocol": {"delta": 0}}, "protocol: delta is 0; it must be greater than 0"),

@@ -11,7 +11,7 @@ from fitting_case import fitted_group, objective_of
 
 from moelaws import laws
 from moelaws.fitting import problem as search
-from moelaws.fitting.caveats import require_determined
+from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.descent import certify, normalised
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import descend_all, multistart, starts_of
@@ -181,7 +181,7 @@ def test_many_rows_take_memory_in_proportion(dense):
     peak = peak_memory(descend_all, objective, starts, LAW.bounds, 2)
     assert peak < 50e6  # 100 starts at once would take 200 MB
     columns = {name: table[name].to_numpy() for name in ("N", "D")}
-    peak = peak_memory(require_determined, LAW, LAW.published, columns, columns)
+    peak = peak_memory(require_identifiable, LAW, columns)
     assert peak < 100 * 8 * 15_000  # a hundred numbers a row; a square matrix has 15,000
 
 

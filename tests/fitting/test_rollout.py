@@ -76,7 +76,7 @@ def test_a_row_without_a_value_is_neither_below_nor_above(budgets):
         ({"rollout": "budget"}, "no column 'budget' for rollout"),
         ({"rollout": "same"}, "rollout same: no value of it can be fitted: same has one value"),
         ({"rollout": "late"}, "late: no value of it can be fitted: 6 rows are too few for 5 para"),
-        ({"rollout": "large"}, "no value .* the 8 rows cannot tell alpha from A apart"),
+        ({"rollout": "large"}, "no value .* the 8 rows cannot determine A, E and alpha of"),
     ],
 )
 def test_what_cannot_be_rolled_out(budgets, fields, message):

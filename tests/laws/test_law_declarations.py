@@ -1,5 +1,6 @@
 """What every law and every form of it declares, and that asking for laws stays light."""
 
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from equation_text import said
 from moelaws import laws
+from moelaws.fitting.caveats import require_identifiable
 from moelaws.laws.base import FRACTION, SPARSITY, FittableLaw, Formula
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
@@ -70,6 +72,34 @@ def vectors_of(law, seed=0):
     if law.published is not None:
         vectors.append(law.vector(law.published))
     return np.array(vectors)
+
+
+# Laws and variables that may be the same in all rows, and every parameter is determined.
+MAY_BE_CONSTANT = {
+    ("allocation.loss", "S"),
+    ("allocation.loss", "r_star"),
+    ("allocation.ratio", "C"),
+    ("leverage.activation", "A"),
+}
+
+
+@pytest.mark.parametrize("ref", FITTED)
+def test_every_law_says_which_parameters_a_constant_variable_leaves_open(ref):
+    law = laws.get(ref)
+    columns = columns_of(law, n=60)
+    require_identifiable(law, columns)
+    for variable in law.variables:
+        same = columns | {variable.name: np.full(60, columns[variable.name][0])}
+        try:
+            require_identifiable(law, same)
+            of_degree_0 = ref == "sparsity.isoflop:000"
+            assert of_degree_0 or (law.id, variable.name) in MAY_BE_CONSTANT
+        except UserError as error:
+            said = re.fullmatch(
+                r"the 60 rows cannot determine (.*) of .*: all have (.*);.*", str(error)
+            )
+            assert set(re.split(", | and ", said[1])) <= set(law.names)
+            assert said[2].startswith(f"{variable.name} = ")
 
 
 @pytest.mark.parametrize("ref", REFS)

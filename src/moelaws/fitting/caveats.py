@@ -133,23 +133,41 @@ def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -
             )
 
 
-# Effects of a change of the parameters, relative to the change with the largest effect: it moves no
-# prediction of fitted rows up to the first, and some prediction of held-out rows above the second.
-WITHOUT_EFFECT, EFFECT = 1e-9, 1e-6
+# A singular value of the normalised Jacobian below this, relative to the largest, is rounding: at
+# random rows of all laws they are above 1e-4. TRIED starts are tried, as one may lie at a corner.
+DEPENDENT, TRIED = 1e-10, 8
 
 
 def require_identifiable(law: FittableLaw, columns: Columns) -> None:
-    """Refuses rows that cannot tell some parameters apart, whatever the losses, and names them."""
-    if isinstance(law, LinearLaw):
-        what = ", ".join(_dependent(law, columns))
-    else:
-        what = ", ".join(f"{name} from {other}" for name, other in law.confounded(columns))
-    if what:
-        constants = _constants(columns)
-        why = f"all have {constants}" if constants else "they vary too little"
+    """Refuses rows that leave some parameters undetermined, whatever the losses, and names them.
+
+    That is so where the Jacobian lacks rank at each of several starts: the exponent of a variable
+    that is constant in the rows and its coefficient, for example, make up for one another. Where no
+    variable is constant, only a linear law is refused: intervals show what others leave open.
+    """
+    constants = _constants(columns)
+    if not constants and not isinstance(law, LinearLaw):
+        return
+    rng, grid = np.random.default_rng(0), law.protocol.grid
+    fewest: list[str] = []
+    for _ in range(TRIED):
+        start = [rng.choice(grid.get(name, (0.0,))) for name in law.names]
+        with np.errstate(all="ignore"):
+            J = _jacobian(law, np.clip(np.array(start) + 0.01, *law.bounds.T), columns)
+        if not np.isfinite(J).all():
+            continue
+        J /= np.maximum(np.linalg.norm(J, axis=1, keepdims=True), np.finfo(float).tiny)
+        directions, sizes, _ = np.linalg.svd(J, full_matrices=False)
+        involved = np.abs(directions[:, sizes < DEPENDENT * sizes[0]]).max(axis=1, initial=0) > 1e-3
+        names = [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
+        if not names:
+            return
+        fewest = min(fewest or names, names, key=len)
+    if fewest:
         raise UserError(
-            f"the {len(next(iter(columns.values())))} rows cannot tell {what} apart in "
-            f"{law.ref}: {why}; add rows that vary"
+            f"the {len(next(iter(columns.values())))} rows cannot determine {joined(fewest)} of "
+            f"{law.ref}: {f'all have {constants}' if constants else 'they vary too little'}; "
+            "add rows that vary"
         )
 
 
@@ -158,46 +176,11 @@ def _constants(columns: Columns) -> str:
     return " and ".join(f"{name} = {x[0]:.6g}" for name, x in columns.items() if np.ptp(x) == 0)
 
 
-def require_determined(
-    law: FittableLaw, params: Mapping[str, float], fitted: Columns, held: Columns
-) -> None:
-    """Refuses a fit whose rows do not determine what it predicts for other rows.
-
-    That is so where some change of the parameters moves no prediction of the ``fitted`` rows, which
-    are at least as many as the parameters, but some of the ``held`` ones: a change of the exponent
-    of E, say, where all fitted rows are dense. The UserError names the parameters.
-    """
-    J_fitted, J_held = (_jacobian(law, params, columns) for columns in (fitted, held))
-    J_fitted = J_fitted / np.sqrt(J_fitted.shape[1])
-    directions, sizes, _ = np.linalg.svd(J_fitted, full_matrices=False)
-    moved = np.abs(directions.T @ J_held)  # (P directions, held rows)
-    moves = (sizes <= WITHOUT_EFFECT * sizes[0])[:, None] & (moved > EFFECT * moved.max())
-    if not moves.any():
-        return
-    involved = np.abs(directions[:, moves.any(axis=1)]).max(axis=1) > 1e-3
-    names = joined(name for name, is_in in zip(law.names, involved, strict=True) if is_in)
-    why = f"all have {constants}, so they " if (constants := _constants(fitted)) else ""
-    raise UserError(
-        f"the fitted rows {why}cannot determine {names}, on which the prediction of "
-        f"{int(moves.any(axis=0).sum())} of the {J_held.shape[1]} held-out rows depends"
-    )
-
-
-def _jacobian(law: FittableLaw, params: Mapping[str, float], columns: Columns) -> Array:
+def _jacobian(law: FittableLaw, theta: Array, columns: Columns) -> Array:
     """Returns d prediction / d working-scale parameter, (P, n)."""
     model = law.model(law.columns(columns))
-    _, state = model.evaluate(law.vector(params)[None])
-    return np.asarray(model.jacobian(state)[0])
-
-
-def _dependent(law: LinearLaw, columns: Columns) -> list[str]:
-    """Returns the parameters whose design columns are linearly dependent on these rows."""
-    X = law.design(columns)
-    X = X / np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
-    _, s, vectors = np.linalg.svd(X, full_matrices=False)
-    null = vectors[s < 1e-10 * s[0]]
-    involved = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(X.shape[1], bool)
-    return [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
+    _, state = model.evaluate(theta[None])
+    return np.array(model.jacobian(state)[0])
 
 
 def near_optima(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Columns) -> NearOptima:

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import batches, core_count, each
 from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
@@ -157,9 +156,7 @@ def fit_each(
                 # Where rows hardly determine a law, descents may pass through infinite values.
                 report = fit(form, table, own, seed=seed, units=units, progress=shown)
             if own.holdout:
-                params = report.parts[0].estimates()
-                _require_finite(form, params, rows)
-                require_determined(form, params, rows.columns, rows.held_columns)
+                _require_finite(form, report.parts[0].estimates(), rows)
         except UserError as error:
             return str(error)
         return rows, report

@@ -287,10 +287,6 @@ class FittableLaw(Law):
         """Returns coefficient -> its term's fraction (n,) of the prediction, for a sum of terms."""
         return {}
 
-    def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Returns pairs of parameters that these rows cannot tell apart, whatever the responses."""
-        return []
-
     @property
     def names(self) -> tuple[str, ...]:
         """Returns the parameters' names, in the order of every parameter vector."""

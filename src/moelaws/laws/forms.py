@@ -43,16 +43,6 @@ class PowerLawSum(FittableLaw):
         _, (weight_TBn,) = self.model(columns).evaluate(self.vector(params)[None])
         return {t.coefficient.name: x for t, x in zip(self.terms, weight_TBn[:, 0], strict=True)}
 
-    def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Returns exponents, each with its coefficient, whose feature is constant over the rows."""
-        values = self.columns(columns)
-        return [
-            (power.exponent.name, term.coefficient.name)
-            for term in self.terms
-            for power in term.powers
-            if np.ptp(power.feature(values)) == 0
-        ]
-
 
 def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: Any) -> PowerLawSum:
     """Returns the sum of ``terms`` as a law of the loss.

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from moelaws import laws
+from moelaws.fitting.caveats import require_identifiable
+from moelaws.spec.errors import UserError
 from moelaws.studies.allocation.laws import ratio
 
 LAW = laws.get("allocation.ratio")
@@ -64,15 +66,9 @@ def test_published_values_are_identified_by_the_sweep():
     _, state = model.evaluate(LAW.vector(PAPER)[None])
     J = model.jacobian(state)[0]
     assert np.linalg.matrix_rank(J / np.linalg.norm(J, axis=1, keepdims=True)) == 4
-    assert LAW.confounded(columns) == []
+    require_identifiable(LAW, columns)
 
 
-def test_rows_of_one_sparsity_confound_the_pairs_of_coefficients():
-    columns = sweep()
-    one_S = columns | {"S": np.full(24, 0.9)}
-    assert LAW.confounded(one_S) == [("alpha1", "alpha0"), ("beta1", "beta0")]
-    point = {"S": np.full(3, 0.9), "C": np.full(3, 1e20)}
-    assert ("beta0", "alpha0") in LAW.confounded(point)
-    model = LAW.model(LAW.columns(one_S))
-    _, state = model.evaluate(LAW.vector(PAPER)[None])
-    assert np.linalg.matrix_rank(model.jacobian(state)[0], tol=1e-9) == 2
+def test_rows_of_one_sparsity_confound_all_coefficients():
+    with pytest.raises(UserError, match=r"determine alpha0, alpha1, beta0 and beta1 .* S = 0.9"):
+        require_identifiable(LAW, sweep() | {"S": np.full(24, 0.9)})

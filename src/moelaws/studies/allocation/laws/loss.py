@@ -88,24 +88,6 @@ class AllocationLoss(FittableLaw):
         _, (weight_TBn, _) = self.model(columns).evaluate(self.vector(params)[None])
         return dict(zip(_NAMES[:5], weight_TBn[:, 0], strict=True))
 
-    def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs parameters whose effect is the same in all rows.
-
-        These are an exponent and its coefficient, or d and tau where all rows have one r.
-        """
-        values = self.columns(columns)
-        R, x = self.deviation(values), np.log1p(-values["S"])
-        pairs = [
-            (("alpha", "a"), values["N"]),
-            (("beta", "b"), values["D"]),
-            (("lambda", "c"), values["N"]),
-            (("d", "tau"), values["r"]),
-        ]
-        same = [pair for pair, column in pairs if np.ptp(column) == 0]
-        if not (R * x).any() or (np.ptp(R) == 0 and np.ptp(x) == 0):
-            same.append(("gamma", "c"))
-        return same
-
 
 class AllocationModel(PowerLawModel):
     """ln of Eq 2 over fixed rows: a sum whose term c is not log-linear in gamma.

@@ -37,16 +37,6 @@ _BETA0 = signed("beta0", 4.0, "beta_r of a dense model", 0.24, (0.1, 0.3))
 _BETA1 = times(one_minus(_S), "beta1", 0.21, "exponent of 1 - S in beta_r", (-4.0, 4.0), (0.0, 0.5))
 
 
-class _RatioLaw(GeneralLaw):
-    def confounded(self, columns: Columns) -> list[tuple[str, str]]:
-        """Pairs the parameters whose effects are proportional where all rows have one S."""
-        values = self.columns(columns)
-        if np.ptp(values["S"]) > 0:
-            return []
-        pairs = [("alpha1", "alpha0"), ("beta1", "beta0")]
-        return pairs if np.ptp(values["C"]) > 0 else [*pairs, ("beta0", "alpha0")]
-
-
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     ln_alpha0, alpha1, beta0, beta1 = theta_BP.T[:, :, None]
     ln_x, ln_C = np.log1p(-columns["S"]), np.log(columns["C"])
@@ -56,7 +46,7 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     return value, np.stack(rows, axis=1)
 
 
-LAW = _RatioLaw(
+LAW = GeneralLaw(
     id="allocation.ratio",
     title="Loss-optimal expert-attention ratio",
     source="allocation, Eq 1 with the coefficients of sec 3.3",
