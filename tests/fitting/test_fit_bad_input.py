@@ -1,5 +1,7 @@
 """What a user may get wrong, and the line that tells them."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +48,12 @@ def test_a_value_that_a_row_cannot_have(simulated, column, value, message):
     table.loc[3, column] = value
     with pytest.raises(UserError, match=message):
         _fit(table)
+
+
+def test_a_law_that_declares_no_starts_of_a_parameter(simulated):
+    some = dataclasses.replace(LAW.protocol, grid={"a": (1.0,)})
+    with pytest.raises(UserError, match=r"law sparsity.loss: the parameter b declares no starts"):
+        _fit(simulated(sizes=4), dataclasses.replace(LAW, protocol=some))
 
 
 def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):

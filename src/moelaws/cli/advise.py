@@ -12,8 +12,9 @@ from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.budget import constraint_options
-from moelaws.cli.common import FILE, option
+from moelaws.cli.common import FILE, law_study_option, option
 from moelaws.cli.eval import given_numbers
+from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_text
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located
@@ -39,6 +40,7 @@ from moelaws.spec.tier import TIERS
     "Build a model of this tier's shape in config/advice.yaml: its vocabulary is smaller.",
     click.Choice(TIERS),
 )
+@law_study_option
 @option("--laws only", "Ask these laws of config/advice.yaml alone.", metavar="A,B")
 @option(
     "--compare",
@@ -70,6 +72,7 @@ def command(
     """
     limits, device = chosen
     config = load_advice()
+    join_own_laws(entry.law for entry in config.candidate_laws)
     own, unusable = fitted_laws(fits, config, lambda *fit: fits_top_k or limits.k)
     for path in fits:
         if reason := unusable.get(path.resolve()):

@@ -44,6 +44,22 @@ study_option = option(
 )
 
 
+def _join_study(_: click.Context, __: click.Parameter, file: str | None) -> None:
+    if file is not None:
+        from moelaws.spec.project import load_study
+
+        load_study(file)
+
+
+law_study_option = option(
+    "--study",
+    "YAML file of your own study that has the law.",
+    metavar="FILE",
+    expose_value=False,
+    callback=_join_study,
+)
+
+
 def out_option(help: str, *suffixes: str) -> Callable[[Command], Command]:
     """Returns the option ``--out``, which a command receives as a path or None.
 

@@ -7,7 +7,7 @@ import click
 
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import option, out_option
+from moelaws.cli.common import law_study_option, option, out_option
 from moelaws.cli.fit import (
     fit_options,
     fitting_on,
@@ -30,6 +30,7 @@ from moelaws.spec.errors import located
 @seed_option
 @threads_option
 @out_option("FILE.json for the comparison.", ".json")
+@law_study_option
 def command(
     table: Path,
     refs: str,

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table
-from moelaws.cli.common import WHOLE, Command, option, out_option, pairs, with_options
+from moelaws.cli.common import (
+    WHOLE,
+    Command,
+    law_study_option,
+    option,
+    out_option,
+    pairs,
+    with_options,
+)
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, located
 
@@ -90,14 +98,13 @@ def fit_options(command: Command) -> Command:
 @threads_option
 @out_option("FILE.json; draws go beside it.", ".json")
 @option("--spec", "Take a study's fit entry in place of options.", metavar="JSON|FILE")
-@option("--study", "YAML file of your own study that has the law.", metavar="FILE")
+@law_study_option
 def command(
     table: Path,
     seed: int,
     threads: int,
     out: Path | None,
     spec: str | None,
-    study: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -126,7 +133,7 @@ def command(
     from moelaws.records.code import digest
     from moelaws.workflow.code import of_fit
 
-    join_own_laws([entry.law], study)
+    join_own_laws([entry.law])
     law = laws.fittable(entry.law)
     frame, declared, entry, files = read_all(table, entry)
     with fitting_on(threads), reporting() as progress, located(table):

@@ -8,6 +8,7 @@ import click
 
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, table_text
+from moelaws.cli.common import law_study_option
 from moelaws.laws.base import FittableLaw, Law, Variable
 
 OF_ALL = "*"  # stands for all laws, with those of a user's own studies
@@ -16,6 +17,7 @@ SHOWN_VARIANTS = 12  # as many are shown in full; the others are counted
 
 @click.command("laws", cls=JsonCommand)
 @click.argument("ref", metavar="[LAW]", required=False)
+@law_study_option
 def command(ref: str | None, as_json: bool) -> None:
     """Show every law, or one with its equation, source, parameters, published values and errata.
 
@@ -39,20 +41,17 @@ def command(ref: str | None, as_json: bool) -> None:
         _print(law)
 
 
-def join_own_laws(refs: Iterable[str], study: str | None = None) -> None:
-    """Makes the laws ``refs`` known where a user's own study has them.
+def join_own_laws(refs: Iterable[str]) -> None:
+    """Makes the laws ``refs`` known where a user's own study in config/config.yaml has them.
 
-    The study is ``study``, a YAML file, or else each that config/config.yaml names. If moelaws
-    itself has all of these laws, no configuration is read: mistakes in it then do not matter, and
-    one prediction stays quick.
+    If all of these laws are known, as those of moelaws are, no configuration is read: mistakes in
+    it then do not matter, and one prediction stays quick.
     """
     if all(ref.partition(":")[0] in laws.ids() for ref in refs):
         return
     from moelaws.spec.project import CONFIG, load_project, load_study
 
-    if study is not None:
-        load_study(study)
-    elif CONFIG.is_file() and (studies := load_project().studies) != "all":
+    if CONFIG.is_file() and (studies := load_project().studies) != "all":
         for file in studies:
             if file.endswith((".yaml", ".yml")):
                 load_study(file)

@@ -121,6 +121,8 @@ def _same(theta: Array) -> Array:
 
 def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
     """Returns the protocol's grid of starts (B, P), or a seeded sample without repetition."""
+    if missing := [name for name in law.names if not protocol.grid.get(name)]:
+        raise UserError(f"law {law.ref}: the parameter {missing[0]} declares no starts")
     axes = [np.asarray(protocol.grid[name]) for name in law.names]
     shape = tuple(len(axis) for axis in axes)
     index = np.arange(protocol.n_starts)

@@ -7,10 +7,12 @@ add a law is to add its module.
 """
 
 import pkgutil
+import traceback
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 
 from moelaws.laws.base import FittableLaw, Law
 from moelaws.spec.errors import UserError
@@ -51,8 +53,7 @@ def get(ref: str) -> Law:
     """Returns the law of an id, or the form of ``ID:VARIANT``; a UserError lists the known ones."""
     law_id, colon, name = ref.partition(":")
     if not colon:
-        law = import_module(module(law_id)).LAW
-        assert isinstance(law, Law)
+        law: Law = _module(law_id).LAW
         return law
     if name not in (known := variants(law_id)):
         listed = ", ".join(list(known)[:12]) or "none"
@@ -63,7 +64,7 @@ def get(ref: str) -> Law:
 
 def variants(law_id: str) -> Mapping[str, Law]:
     """Returns the other forms of a law by name; empty for a law of one form."""
-    forms: Mapping[str, Law] = getattr(import_module(module(law_id)), "VARIANTS", {})
+    forms: Mapping[str, Law] = getattr(_module(law_id), "VARIANTS", {})
     return forms
 
 
@@ -75,6 +76,22 @@ def fittable(ref: str) -> FittableLaw:
         also = f"; its forms that are fitted: {', '.join(forms)}" if forms else ""
         raise UserError(f"law {ref} is a formula: it has nothing to fit{also}")
     return law
+
+
+def _module(law_id: str) -> ModuleType:
+    """Returns the module of a law; a UserError tells what is wrong in a user's own."""
+    name = module(law_id)
+    try:
+        loaded = import_module(name)
+    except Exception as error:  # a module of their own may raise anything
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = "" if last.filename.startswith("<") else f" ({last.filename}, line {last.lineno})"
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"law {law_id}: the module {name} cannot be read: {text}{place}") from error
+    law = getattr(loaded, "LAW", None)
+    if not isinstance(law, Law) or law.id != law_id:
+        raise UserError(f"law {law_id}: the module {name} has no LAW with the id {law_id!r}")
+    return loaded
 
 
 def module(ref: str) -> str:
