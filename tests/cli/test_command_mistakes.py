@@ -62,6 +62,25 @@ def test_a_zero_that_was_given_is_not_forgotten(option, message, ended, losses):
     assert message in text
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("eval", "chinchilla", "N=1_000", "D=2e10"), "'N=1_000' is not VAR=VALUE"),
+        (("eval", "chinchilla", "N=1e9", "D=２e10"), "'D=２e10' is not VAR=VALUE"),
+        (("fit", "x.csv", "--bootstrap", "1_0"), "'1_0' is not a valid integer"),
+        (("fit", "x.csv", "--level", "０.9"), "'０.9' is not a valid float"),
+        (("plan", "sparsity", "--noise", "0"), "--noise is 0, but losses vary between trainings"),
+        (("plan", "sparsity", "--repeats", "100000000"), "not in the range 1<=x<=1000"),
+        (("power", "sparsity", "--tables", "100000000"), "not in the range 1<=x<=1000"),
+        (("advise", "--compute", "1_0"), "'1_0' is no number above 0"),
+    ],
+)
+def test_a_number_that_cannot_be_meant_is_refused(ended, words, message):
+    code, _, text = ended(*words)
+    assert code == 2
+    assert message in text
+
+
 def test_a_misspelt_command_is_told_the_one_meant(ended):
     code, _, text = ended("fti", "runs.csv")
     assert code == 2

@@ -44,6 +44,7 @@ def test_arithmetic_is_that_of_the_page(expression, expected):
         "(x := 1)",
         "E // 2",
         "1j",
+        "1_000",
         "~" * 900 + "1",
     ],
 )

@@ -74,6 +74,8 @@ def refusal(schema, data):
         (f"{SWEEP}.axes.d_modell", 8, "unknown setting 'd_modell'; did you mean d_model? Known: C"),
         (f"{SETTINGS}.beta1", 1, "grids.demo.settings.beta1 is 1; it must be less than 1"),
         (f"{SETTINGS}.seed", "1:30:00", "settings.seed is '1:30:00'; it must be a number"),
+        (f"{SETTINGS}.seed", "1_000", "settings.seed is '1_000'; it must be a number"),
+        (f"{SETTINGS}.lr", "１０", "settings.lr is '１０'; it must be a number"),
         (f"{SETTINGS}.lr", 10**400, "...; it must be a number below 1e308"),
         pytest.param(f"{SETTINGS}.lr", 1 << 99_999, "lr is a value too long to show", id="huge"),
         (f"{SETTINGS}.n_layers", "1e12", "n_layers is '1e12'; it must be at most 1,000,000"),

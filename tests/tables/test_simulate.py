@@ -124,7 +124,11 @@ def test_a_missing_variable_is_derived_and_said_to_be(sweep):
         ("sparsity.loss", {"N": "L"}, "no column 'L' for N"),
         ("sparsity.loss", {"M": "D"}, "mapping: 'M' is not a variable of sparsity.loss"),
         ("sparsity.loss", {"M": "N"}, "mapping: 'M' is not a variable of sparsity.loss"),
-        ("sparsity.loss", {"S": "D"}, r"run \w{16}: S \(D\) is .*in \d+ more runs; .*below 1"),
+        (
+            "sparsity.loss",
+            {"S": "steps"},
+            r"run \w{16}: S \(steps\) is .*in \d+ more runs; .*below 1",
+        ),
     ],
 )
 def test_what_the_grid_does_not_give_is_refused(sweep, law, mapping, message):

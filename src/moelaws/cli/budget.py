@@ -12,6 +12,7 @@ from moelaws.analysis.advice import Constraints
 from moelaws.analysis.advice.build import TRAINING_BYTES
 from moelaws.cli.common import gathered, option
 from moelaws.spec.errors import UserError
+from moelaws.spec.words import number
 
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
@@ -39,16 +40,16 @@ class _Value(click.ParamType[Any]):
 
 
 def _bytes(text: str) -> float:
-    number, unit = re.fullmatch(r"([0-9.eE+]+)\s*([A-Za-z]*)", text).groups()  # type: ignore[union-attr]
-    return float(number) * _BYTES[unit]
+    size, unit = re.fullmatch(r"([0-9.eE+]+)\s*([A-Za-z]*)", text).groups()  # type: ignore[union-attr]
+    return float(size) * _BYTES[unit]
 
 
 def _between(low: float, high: float) -> _Value:  # click's own range would let NaN pass
     words = f"no number from {low:g} to {high:g}"
-    return _Value("NUMBER", float, lambda x: low <= x <= high, words)
+    return _Value("NUMBER", number, lambda x: low <= x <= high, words)
 
 
-_AMOUNT = _Value("NUMBER", float, lambda x: 0 < x < 1e30,
+_AMOUNT = _Value("NUMBER", number, lambda x: 0 < x < 1e30,
                  "no number above 0 and below 1e30, such as 1e21")  # fmt: skip
 _MEMORY = _Value("BYTES", _bytes, lambda x: 0 < x < math.inf,
                  "no amount of memory, such as 80GB or 80GiB")  # fmt: skip

@@ -19,7 +19,18 @@ Command = Callable[..., Any]
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
+REPEATS = click.IntRange(1, 1000)  # more are hours of work, and mostly a slip
 WHOLE = click.IntRange(min=0)
+
+
+class _Option(click.Option):
+    """An option whose numbers are those of tables: without 1_000 and digits of other scripts."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        is_number = isinstance(self.type, click.types.IntParamType | click.types.FloatParamType)
+        if is_number and isinstance(value, str) and ("_" in value or not value.isascii()):
+            self.type.fail(f"{value!r} is not a valid {self.type.name}.", self, ctx)
+        return super().type_cast_value(ctx, value)
 
 
 def option(
@@ -31,7 +42,7 @@ def option(
     """
     if default is not None:
         more = {"default": default, "show_default": default not in ("", ()), **more}
-    return click.option(*names.split(), type=type, help=help, **more)
+    return click.option(*names.split(), cls=_Option, type=type, help=help, **more)
 
 
 results_option = option("--results", "Root of the records.", FILE, Path("results"))

@@ -20,6 +20,7 @@ from moelaws.grids.budget import Budget, budget
 from moelaws.grids.sweep import Sweep, expand_study
 from moelaws.grids.timings import learned
 from moelaws.records.progress import reporting
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted
 from moelaws.tables.describe import kept_runs
@@ -54,6 +55,8 @@ def command(
     study's fits are made of these losses. Their intervals are what to expect of such a sweep.
     """
     study = load_study(study_name).at_tier(project.tier)
+    if options.noise == 0:
+        raise UserError("--noise is 0, but losses vary between trainings; say how far")
     entry = simulation_entry(study, law, noise=options.noise, seed=options.seed, rows=rows)
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)

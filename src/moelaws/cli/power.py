@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import COUNT, option, out_option, table_option
+from moelaws.cli.common import REPEATS, option, out_option, table_option
 from moelaws.cli.fit import fitting_on, threads_option
 from moelaws.cli.project import project_options, tier_folder
 from moelaws.files.atomic import write_json
@@ -21,7 +21,7 @@ from moelaws.workflow.code import of_power
 @click.argument("study")
 @project_options
 @table_option
-@option("--tables", "How many tables to simulate for each law.", COUNT, 10)
+@option("--tables", "How many tables to simulate for each law.", REPEATS, 10)
 @threads_option
 @out_option("The JSON file to write; results/TIER/power/STUDY.json by default.")
 def command(

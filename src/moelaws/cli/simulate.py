@@ -13,7 +13,7 @@ from rich.console import Console
 
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import COUNT, WHOLE, gathered, option, out_option, pairs
+from moelaws.cli.common import REPEATS, WHOLE, gathered, option, out_option, pairs
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
 from moelaws.files.layout import Results
@@ -51,7 +51,7 @@ simulation_options = gathered(
         click.FloatRange(min=0),
     ),
     option("--seed", "Seed of the noise; 1 unless the study says otherwise.", WHOLE),
-    option("--repeats", "Seeds of each run of the grid.", COUNT, 1),
+    option("--repeats", "Seeds of each run of the grid.", REPEATS, 1),
     option(
         "--params",
         "Coefficients to simulate with: the paper's or a fit's.",

@@ -133,6 +133,8 @@ def _check_unit(variable: Variable, column: str, values: Array) -> None:
     elif variable.unit == "nats/token" and np.median(positive) > MAX_LOSS:
         text = f"{np.median(positive):.6g} {variable.unit} in the median row; map a column with "
         text += "its logarithm if it is a perplexity"
+    elif variable.unit == "nats/token" and len(values) > 4 and len(set(values.tolist())) <= 2:
+        text = f"{' or '.join(f'{x:g}' for x in np.unique(values))} in every row, as no losses are"
     if text:
         raise UserError(
             f"column {column} for {name} is {text}; if the column is right, say --unit {name}=1"

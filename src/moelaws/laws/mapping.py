@@ -74,6 +74,12 @@ def sources(
     columns |= {name: helpers[name] for name in helpers if name in used or name in mapping}
 
     for name, column in columns.items():
+        twin = next((n for n in declared if columns.get(n) == column), name)
+        if twin != name and name in declared:
+            raise UserError(
+                f"column {column!r} is mapped to {twin} and {name} of {law.ref}; each needs a "
+                "column of its own"
+            )
         if column not in available:
             raise UserError(
                 f"no column {column!r} for {name} of {law.ref}; there are {listed(available)}"

@@ -2,7 +2,9 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from moelaws.laws.base import FitProtocol, FittableLaw, Objective
 from moelaws.laws.forms import LinearLaw
@@ -14,7 +16,8 @@ class _Traits(Frozen):
     """The traits that a fit may override of any law; a linear law has one optimum and no starts."""
 
     objective: Objective = "huber"
-    delta: Positive = 1e-3
+    # Beyond these ends every loss of a residual is the square, or none is
+    delta: Annotated[Positive, Field(ge=1e-12, le=1e12)] = 1e-3
 
 
 class _Search(_Traits):

@@ -19,6 +19,7 @@ from pydantic import (
 
 from moelaws.spec.errors import UserError
 from moelaws.spec.validation import mistakes, must_be
+from moelaws.spec.words import number
 
 MAX_MISTAKES = 6  # reported at once: one slip of indentation may make dozens
 
@@ -29,7 +30,7 @@ def _number(value: object) -> object:
         raise must_be("a number, not true or false")
     if isinstance(value, str):
         try:
-            value = float(value)
+            value = number(value)
         except ValueError:
             raise must_be("a number") from None
     try:

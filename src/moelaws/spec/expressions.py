@@ -81,10 +81,14 @@ def _value(expression: str, column: Callable[[str], Any]) -> Any:
     def value(node: ast.expr, depth: int = 0) -> Any:
         if depth > DEEPEST:
             raise UserError(f"{shown} is no arithmetic that a person reads")
+        # ast.unparse recurses without limit
+        text = ast.get_source_segment(expression.strip(), node) or ""
         match node:
             case ast.Name(id=name):
                 return column(name)
-            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            case ast.Constant(value=int() | float() as number) if not (
+                isinstance(number, bool) or "_" in text
+            ):
                 if number >= 1e100:
                     raise UserError(f"{shown}: a number in it is not below 1e100")
                 return np.float64(number)
@@ -96,8 +100,6 @@ def _value(expression: str, column: Callable[[str], Any]) -> Any:
                 count, function = _FUNCTIONS[name]
                 if args and count in (None, len(args)):
                     return function(*(value(argument, depth + 1) for argument in args))
-        # ast.unparse recurses without limit
-        text = ast.get_source_segment(expression.strip(), node)
         raise UserError(f"{shown}: {quoted(text)} is not allowed; {_ALLOWED}")
 
     with np.errstate(all="ignore"):

@@ -77,9 +77,9 @@ def _text(loader: Any, node: Any) -> str:
 
 
 def _number(loader: Any, node: Any) -> Any:
-    """Returns an int or a float; as in YAML 1.2, 010 is not octal and 1:30 is a text."""
+    """Returns an int or a float; as in YAML 1.2, 010 is not octal, and 1:30 and 1_000 are texts."""
     text = loader.construct_scalar(node)
-    if ":" in text or re.fullmatch("[-+]?0[0-9_]+", text):
+    if ":" in text or "_" in text or re.fullmatch("[-+]?0[0-9]+", text):
         return text
     whole = node.tag.endswith(":int")
     return (loader.construct_yaml_int if whole else loader.construct_yaml_float)(node)
