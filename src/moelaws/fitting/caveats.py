@@ -141,15 +141,42 @@ DEPENDENT, TRIED = 1e-10, 8
 def require_identifiable(law: FittableLaw, columns: Columns) -> None:
     """Refuses rows that leave some parameters undetermined, whatever the losses, and names them.
 
-    That is so where the Jacobian lacks rank at each of several starts: the exponent of a variable
-    that is constant in the rows and its coefficient, for example, make up for one another. Where no
-    variable is constant, only a linear law is refused: intervals show what others leave open.
+    Where no variable is constant, only a linear law is refused: intervals show what others leave
+    open.
     """
     constants = _constants(columns)
-    if not constants and not isinstance(law, LinearLaw):
-        return
+    names = _undetermined(law, columns)[0] if constants or isinstance(law, LinearLaw) else []
+    if names:
+        raise UserError(
+            f"the {len(next(iter(columns.values())))} rows cannot determine {joined(names)} of "
+            f"{law.ref}: {f'all have {constants}' if constants else 'they vary too little'}; "
+            "add rows that vary"
+        )
+
+
+def require_determined(law: FittableLaw, fitted: Columns, held: Columns) -> None:
+    """Refuses fitted rows that leave open what the law predicts for the held-out ones.
+
+    These then determine more than the fitted rows do: the exponent of E, say, where all fitted rows
+    are dense.
+    """
+    names, lost = _undetermined(law, fitted)
+    both = {name: np.concatenate([x, held[name]]) for name, x in fitted.items()}
+    if lost and lost > _undetermined(law, both)[1]:
+        raise UserError(
+            f"the fitted rows cannot determine {joined(names)} of {law.ref}, on which its "
+            "prediction of held-out rows depends"
+        )
+
+
+def _undetermined(law: FittableLaw, columns: Columns) -> tuple[list[str], int]:
+    """Returns the parameters that rows leave open, and how many directions of them.
+
+    The Jacobian then lacks rank at each of several starts: an exponent of a variable that is
+    constant and its coefficient, for example, make up for one another.
+    """
     rng, grid = np.random.default_rng(0), law.protocol.grid
-    fewest: list[str] = []
+    least: tuple[list[str], int] = ([], 0)
     for _ in range(TRIED):
         start = [rng.choice(grid.get(name, (0.0,))) for name in law.names]
         with np.errstate(all="ignore"):
@@ -158,17 +185,13 @@ def require_identifiable(law: FittableLaw, columns: Columns) -> None:
             continue
         J /= np.maximum(np.linalg.norm(J, axis=1, keepdims=True), np.finfo(float).tiny)
         directions, sizes, _ = np.linalg.svd(J, full_matrices=False)
-        involved = np.abs(directions[:, sizes < DEPENDENT * sizes[0]]).max(axis=1, initial=0) > 1e-3
+        lost = sizes < DEPENDENT * sizes[0]
+        involved = np.abs(directions[:, lost]).max(axis=1, initial=0) > 1e-3
         names = [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
         if not names:
-            return
-        fewest = min(fewest or names, names, key=len)
-    if fewest:
-        raise UserError(
-            f"the {len(next(iter(columns.values())))} rows cannot determine {joined(fewest)} of "
-            f"{law.ref}: {f'all have {constants}' if constants else 'they vary too little'}; "
-            "add rows that vary"
-        )
+            return [], 0
+        least = min(least, (names, int(lost.sum())), key=lambda x: x[1] or len(law.names) + 1)
+    return least
 
 
 def _constants(columns: Columns) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import batches, core_count, each
 from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
@@ -157,6 +158,7 @@ def fit_each(
                 report = fit(form, table, own, seed=seed, units=units, progress=shown)
             if own.holdout:
                 _require_finite(form, report.parts[0].estimates(), rows)
+                require_determined(form, rows.columns, rows.held_columns)
         except UserError as error:
             return str(error)
         return rows, report

@@ -2,13 +2,11 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from moelaws.laws.base import FitProtocol, FittableLaw, Objective
 from moelaws.laws.forms import LinearLaw
-from moelaws.spec.base import Count, Frozen, Positive, Real, parse
+from moelaws.spec.base import Count, Frozen, Real, Threshold, parse
 from moelaws.spec.errors import UserError
 
 
@@ -16,8 +14,7 @@ class _Traits(Frozen):
     """The traits that a fit may override of any law; a linear law has one optimum and no starts."""
 
     objective: Objective = "huber"
-    # Beyond these ends every loss of a residual is the square, or none is
-    delta: Annotated[Positive, Field(ge=1e-12, le=1e12)] = 1e-3
+    delta: Threshold = 1e-3
 
 
 class _Search(_Traits):

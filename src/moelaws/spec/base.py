@@ -64,6 +64,8 @@ def text_like(pattern: str, words: str) -> AfterValidator:
 Rate = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1000)]  # a learning rate
 Real = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
+# Of Huber losses: beyond these ends each loss of a residual is a square, or none is.
+Threshold = Annotated[float, BeforeValidator(_number), Field(ge=1e-12, le=1e12)]
 NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]
 Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
 BelowOne = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
