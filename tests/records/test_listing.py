@@ -62,8 +62,8 @@ def test_the_columns_are_those_that_are_named():
     ("words", "message"),
     [
         (("--where", "los < 3"), "no run has a column 'los'; did you mean loss"),
-        (("--where", "status == 1"), "status has words, and 1.0 is a number"),
-        (("--where", "L < three"), "L has numbers, and 'three' is no number and no column"),
+        (("--where", "status == 1"), "status has words, and no number such as 1.0"),
+        (("--where", "L < three"), "L has numbers, and no word such as 'three'"),
         (("--where", "L << 3"), "is not COLUMN OP VALUE"),
         (("--columns", "run_id,,L"), "give names with commas between them"),
         (("--sort", "nothing"), "no run has a column 'nothing'"),

@@ -169,9 +169,7 @@ def test_columns_are_joined_to_the_name_of_a_run(imported):
     assert imported(seeds, names).frame["run_id"].tolist() == [
         *("a-1", "b-1", "c-1", "a-2", "b-2", "c-2")
     ]
-    with pytest.raises(
-        UserError, match=r"run_id: row 2: column name or seed is empty; it must say"
-    ):
+    with pytest.raises(UserError, match=r"run_id: row 2: column seed is empty; it must say"):
         imported(seeds.assign(seed=[1.0, None, 1.0, 2.0, 2.0, 2.0]), names)
     with pytest.raises(
         UserError, match=r"columns.E: this column holds numbers; columns are joined"

@@ -58,7 +58,7 @@ def test_entries_that_can_be_fitted(fields):
         ({"rollout": "budget"}, "'budget' is no column of numbers"),
         ({"resample_by": "budget"}, "resample_by: 'budget' is no column; there are run_id, "),
         ({"rows": "width > 3"}, "no column 'width'; there are "),
-        ({"rows": "kind > 3"}, "kind has words, and 3.0 is a number"),
+        ({"rows": "kind > 3"}, "kind has words, and no number such as 3.0"),
         ({"split_by": "width"}, "split_by: 'width' is no column; there are run_id, "),
         ({"holdout": "S >> 1"}, "is not COLUMN OP VALUE"),
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),

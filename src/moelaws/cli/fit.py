@@ -171,7 +171,7 @@ def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit,
     if not held.is_file():
         return frame, units, entry, (path,)
     others, own = read(held)
-    if clash := [n for n in others if n in frame and units.get(n) != own.get(n)]:
+    if clash := [n for n in map(str, others) if n in frame and units.get(n) != own.get(n)]:
         raise UserError(f"{held}: its column {clash[0]} is in another unit than that of {path}")
     parts = [frame.assign(**{_HELD: 0}), others.assign(**{_HELD: 1})]
     joined = pd.concat(parts, ignore_index=True)

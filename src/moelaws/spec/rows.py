@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from moelaws.spec.errors import UserError, listed
+from moelaws.spec.errors import UserError, listed, located
 from moelaws.spec.words import amount
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -92,33 +92,31 @@ def select(columns: Mapping[str, Any], expression: str) -> Any:
     empty expression selects all rows: it returns ``True``, which NumPy and pandas broadcast.
     """
     mask: Any = True
-    for clause in parse_rows(expression):
-        left, right = clause.column, clause.value
-        if left not in columns:
-            raise UserError(
-                f"rows expression {expression!r}: no column {left!r}; "
-                f"there are {listed(sorted(columns))}"
-            )
-        values = columns[left]
-        other = columns[right] if right in columns and not clause.is_word else right
-        if values is None or other is None:
-            return False
-        if _are_texts(values) != _are_texts(other):
-            kinds = ("words", "a number") if _are_texts(values) else ("numbers", "no number")
-            column = "" if right in columns or not isinstance(right, str) else " and no column"
-            raise UserError(
-                f"rows expression {expression!r}: {left} has {kinds[0]}, and {right!r} is "
-                f"{kinds[1]}{column}"
-            )
-        if _are_texts(values) and clause.op not in ("==", "!="):
-            raise UserError(
-                f"rows expression {expression!r}: {left} has words, which only == and != compare"
-            )
-        holds = _OPERATORS[clause.op](values, other)
-        if clause.op == "!=":  # NaN != x is true to IEEE, but a missing value selects nothing
-            holds = holds & (values == values) & (other == other)
-        mask = mask & holds
+    clauses = parse_rows(expression)
+    with located(f"rows expression {expression!r}"):
+        for clause in clauses:
+            mask = mask & _holds(columns, clause)
     return mask
+
+
+def _holds(columns: Mapping[str, Any], clause: Clause) -> Any:
+    name, right = clause.column, clause.value
+    if name not in columns:
+        raise UserError(f"no column {name!r}; there are {listed(sorted(columns))}")
+    left = columns[name]
+    if isinstance(right, str) and not clause.is_word:
+        right = columns.get(right, right)
+    if left is None or right is None:
+        return False
+    if _are_texts(left) != _are_texts(right):
+        kind = "words, and no number" if _are_texts(left) else "numbers, and no word"
+        raise UserError(f"{name} has {kind} such as {clause.value!r}")
+    if _are_texts(left) and clause.op not in ("==", "!="):
+        raise UserError(f"{name} has words, which only == and != compare")
+    holds = _OPERATORS[clause.op](left, right)
+    if clause.op == "!=":  # NaN != x is true to IEEE, but a missing value selects nothing
+        holds = holds & (left == left) & (right == right)
+    return holds
 
 
 def _are_texts(values: Any) -> bool:

@@ -21,7 +21,7 @@ from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
-from moelaws.tables.foreign import as_numbers, columns, no_number, numbers, read_any
+from moelaws.tables.foreign import as_numbers, columns, numbers, read_any
 from moelaws.tables.import_checks import LOSSES, as_lines, check, refuse_first
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
@@ -238,10 +238,8 @@ class _Reader:
         if entry.value is not None:
             values = pd.Series([entry.value] * len(self.source), self.source.index, dtype=object)
         elif entry.columns:
-            for column in entry.columns:
-                self._require(column)
-            words = self.source[[*entry.columns]].map(_word)
-            values = words.fillna("").agg("-".join, axis=1).where(words.notna().all(axis=1))
+            first, *others = (self._column(name, Values(column=c), kind) for c in entry.columns)
+            return first.str.cat(others, sep="-")  # type: ignore[arg-type]
         else:
             self._require(entry.column)
             values = self.source[entry.column]
@@ -251,10 +249,7 @@ class _Reader:
             words = values.map(_word).astype(object)
             refuse_first(
                 words.isin([None, np.nan, ""]) & (name == "run_id"),
-                lambda row: (
-                    f"column {entry.column or ' or '.join(entry.columns)} is empty; it must say "
-                    "which run the row is of"
-                ),
+                lambda row: f"column {entry.column} is empty; it must say which run the row is of",
             )
             return words
         return self._as_numbers(values, entry.column or name)
@@ -288,7 +283,7 @@ class _Reader:
     def _as_numbers(self, cells: pd.Series, name: str) -> pd.Series:
         values = pd.Series(as_numbers(cells), cells.index)
         refuse_first(
-            pd.Series(no_number(cells, values.to_numpy()), cells.index),
+            values.isna() & cells.notna(),
             lambda row: f"column {name} is {cells.astype(object)[row]!r}; it must be a number",
         )
         return values
