@@ -174,7 +174,7 @@ OPENERS = {
     "corpus/sources.py": "a user's text, which it hashes",
     "corpus/prepare.py": "what it writes",
     "corpus/shards.py": "shards that were checked",
-    "tables/foreign.py": "a stranger's table",
+    "tables/foreign.py": "what ``seal.read`` returned",
     "tasks/olmo.py": "files of a package",
     "exports/tensorboard.py": "the log of a run, and what it writes",
     "explore/page.py": "templates of the package",

@@ -1,5 +1,6 @@
 """What is no plain file, or is far too large, is refused before it is read."""
 
+import gzip
 import json
 import os
 import resource
@@ -12,13 +13,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from moelaws.files.atomic import read_json
-from moelaws.files.parquet import MOST_CELLS, read_parquet
+from moelaws.files.parquet import MOST_CELLS
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_disk import read_bytes
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.from_yaml import parse_yaml, read_yaml
+from moelaws.tables.foreign import read_any
 
-READERS = {".json": read_json, ".yaml": read_yaml, ".parquet": read_parquet, ".bin": read_bytes}
+READERS = {
+    ".csv": read_any,
+    ".jsonl": read_any,
+    ".parquet": read_any,
+    ".json": read_json,
+    ".yaml": read_yaml,
+    ".bin": read_bytes,
+}
 
 
 @pytest.fixture(params=READERS)
@@ -34,6 +43,16 @@ def refused(request, tmp_path):
         return str(error.value)
 
     return words
+
+
+def test_a_text_that_unpacks_to_more_than_is_read_is_refused(tmp_path):
+    path = tmp_path / "x.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"N,L\n")
+        for _ in range(2**28 // 2**24 + 1):
+            file.write(b"1,2\n" * 2**22)
+    with pytest.raises(UserError, match=r"x\.csv\.gz, unpacked, has 268 MB; at most 268 MB"):
+        read_any(path)
 
 
 def sparse(path):

@@ -2,9 +2,11 @@
 
 import csv
 import gzip
+import io
 import math
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,7 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from moelaws.files import seal
 from moelaws.spec.errors import UserError, listed, quoted
+from moelaws.spec.from_disk import refuse_large
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.words import amount, number
 
@@ -21,6 +25,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
 _PARQUET = (".parquet", ".pq")
 _GZIP = ".gz"
+_LONGEST = 2**28  # bytes of a text, whose table takes several times as many
 
 
 def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -41,7 +46,7 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
             f"{path}: a table ends in one of {', '.join((*_PARQUET, *_SEPARATORS, *_LINES))}; a "
             f"text may have {_GZIP} behind that"
         )
-    if not path.stat().st_size:
+    if path.is_file() and not path.stat().st_size:
         raise UserError(f"{path}: the file is empty")
     units: dict[str, str] = {}
     try:
@@ -106,17 +111,10 @@ def _as_number(cell: object) -> float:
 
 
 def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from moelaws.files import seal
-    from moelaws.files.parquet import UNREADABLE, unreadable
+    from moelaws.files.parquet import read_schema
     from moelaws.tables.parquet import column_metadata, is_study, read_study, read_table
 
-    try:
-        _refuse_twice(pq.read_schema(pa.BufferReader(seal.read(path))).names, path)
-    except UNREADABLE as error:
-        raise unreadable(path, error) from None
+    _refuse_twice(read_schema(path).names, path)
     frame = read_study(path) if is_study(path) else read_table(path)
     return frame, {name: unit for name, (unit, _) in column_metadata(path).items()}
 
@@ -128,16 +126,20 @@ def _suffix(path: Path) -> str:
     return inner if path.suffix.lower() == _GZIP and is_text else path.suffix.lower()
 
 
-def _open(path: Path, newline: str | None = None) -> TextIO:
+def _text(path: Path) -> TextIO:
+    """Returns the text of a table, unpacked, with its lines' ends as they are."""
+    data = seal.read(path, _LONGEST)
     if path.suffix.lower() == _GZIP:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
-    return path.open(encoding="utf-8-sig", newline=newline)
+        with gzip.open(io.BytesIO(data)) as packed:
+            data = packed.read(_LONGEST + 1)
+        refuse_large(len(data), f"{path}, unpacked,", _LONGEST)
+    return io.StringIO(data.decode("utf-8-sig"), newline="")
 
 
 def _separated(path: Path, separator: str) -> pd.DataFrame:
-    with _open(path, newline="") as file:
-        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        names = [name.strip() for name in next(lines, [])]
+    file = _text(path)
+    lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+    names = [name.strip() for name in next(lines, [])]
     others = [mark for mark in (",", ";", "\t") if mark != separator and mark in "".join(names)]
     if len(names) < 2:
         kind = "tabs" if separator == "\t" else "commas"
@@ -156,8 +158,8 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
         with warnings.catch_warnings():  # a row longer than the header would be cut with a warning
             warnings.simplefilter("error", pd.errors.ParserWarning)
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # cells are judged where used
-            with _open(path, newline="") as file:
-                frame = pd.read_csv(file, sep=separator, index_col=False, skipinitialspace=True)
+            file.seek(0)
+            frame = pd.read_csv(file, sep=separator, index_col=False, skipinitialspace=True)
             return frame.rename(columns=str.strip)
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise UserError(
@@ -167,24 +169,23 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
 
 def _json_lines(path: Path) -> pd.DataFrame:
     records = []
-    with _open(path) as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            if number == 1 and line.lstrip().startswith("["):
-                raise UserError(
-                    f"{path} is a JSON array; it must have one object on each line, as "
-                    "`jq -c '.[]'` writes them"
-                )
-            where = f"{path}: line {number}"
-            # pandas and others write NaN for missing values.
-            record = parse_json(line, where, missing=True)
-            if not isinstance(record, dict):
-                raise UserError(
-                    f"{where}: {line.strip()[:60]} is no JSON object, such as "
-                    '{"N": 1e9, "D": 2e10, "L": 2.6}'
-                )
-            records.append(record)
+    for i, line in enumerate(_text(path), 1):
+        if not line.strip():
+            continue
+        if i == 1 and line.lstrip().startswith("["):
+            raise UserError(
+                f"{path} is a JSON array; it must have one object on each line, as "
+                "`jq -c '.[]'` writes them"
+            )
+        where = f"{path}: line {i}"
+        # pandas and others write NaN for missing values.
+        record = parse_json(line, where, missing=True)
+        if not isinstance(record, dict):
+            raise UserError(
+                f"{where}: {line.strip()[:60]} is no JSON object, such as "
+                '{"N": 1e9, "D": 2e10, "L": 2.6}'
+            )
+        records.append(record)
     return pd.DataFrame(records)
 
 
@@ -197,6 +198,6 @@ def _is_number(text: str) -> bool:
 
 
 def _refuse_twice(names: Sequence[str], where: object) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise UserError(f"{where}: column {listed(twice)} stands twice; rename one of them")
