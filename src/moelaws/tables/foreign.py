@@ -19,7 +19,7 @@ from moelaws.files import seal
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.from_disk import refuse_large
 from moelaws.spec.from_json import parse_json
-from moelaws.spec.words import amount, number
+from moelaws.spec.words import amount
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")
@@ -148,7 +148,7 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
             f"{path} has one column alone, {quoted(''.join(names))}{seen}; the columns of a "
             f"{_suffix(path)} file must be separated by {kind} (tabs in .tsv, commas in .csv)"
         )
-    if all(map(_is_number, names)):
+    if not np.isnan(as_numbers(pd.Series(names))).any():
         raise UserError(
             f"{path} has no column names; the first line must hold them, and it is "
             f"{separator.join(names)[:60]!r}"
@@ -187,14 +187,6 @@ def _json_lines(path: Path) -> pd.DataFrame:
             )
         records.append(record)
     return pd.DataFrame(records)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        number(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _refuse_twice(names: Sequence[str], where: object) -> None:
