@@ -41,7 +41,6 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
     """
     from moelaws import laws
     from moelaws.cli.laws import join_own_laws
-    from moelaws.fitting.report import read_fit
     from moelaws.laws.base import FittableLaw
 
     join_own_laws([ref])
@@ -51,6 +50,8 @@ def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> No
     elif not isinstance(law, FittableLaw):
         raise UserError(f"law {law.ref} is a formula: it takes no --params")
     else:
+        from moelaws.fitting.report import read_fit  # a published law stays quick without it
+
         report = read_fit(Path(params))
         given = given_numbers(inputs, report.split_by)
         fitted = _fitted(Path(params), law, report, given)
