@@ -90,6 +90,16 @@ def test_a_verdict_carries_its_rule_and_numbers(toy, slope, expected, needed):
         assert words in text
 
 
+def test_texts_of_a_study_are_no_html_on_the_page(toy):
+    (claim,) = judge(toy(0.2), Inputs(frame=None))["claims"]
+    image = "<img src=x onerror=alert(1)>"
+    claim |= {"statement": image, "rule": image, "measured": image, "needed": image}
+    study = {"study": "toy", "title": image, "source": "imported", "runs": image, "assumed": image}
+    text = page([study | {"claims": [claim]}], "demo")
+    assert text.count("< img src=x") >= 7
+    assert "<img" not in text
+
+
 def test_evidence_without_an_interval_decides_nothing():
     for evidence in (Evidence("one run"), Evidence("bounds", 1.0, 0.5, 1.5, decides=[])):
         assert verdict(evidence.intervals, above=0) is Verdict.CANNOT_TELL

@@ -1,6 +1,8 @@
 """Mistakes on the command line: where --out cannot be, what was misspelt, what is no number."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,19 @@ def test_a_name_that_several_studies_have_is_the_chosen_study_s(ended):
     code, _, error = ended("show", "figure", "F7", "--tier", "paper")  # of hyperparameters as well
     assert code == 2
     assert "results/paper/figures/sparsity/F7.json: no such file" in error
+
+
+def test_a_closed_standard_input_is_an_empty_one():
+    words = [sys.executable, "-m", "moelaws", "train", "-"]
+    ended = subprocess.run(words, preexec_fn=lambda: os.close(0), capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("moelaws: standard input is not valid JSON")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_back_end_of_matplotlib_that_is_unknown_hinders_no_command():
+    words = [sys.executable, "-m", "moelaws", "check", "sparsity"]  # it imports the figures
+    ended = subprocess.run(
+        words, env=os.environ | {"MPLBACKEND": "nonsense"}, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr

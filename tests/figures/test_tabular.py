@@ -1,5 +1,7 @@
 """What figures and papers' tables are made of: cells as text, panels of losses, bars of errors."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +48,31 @@ def test_latex_escapes_words_and_leaves_mathematics():
     assert r"\caption{Errors of 5 \% \& more}" in text
     assert r"\begin{tabular}{lrr}" in text
     assert r"$x_1$ is a share, in \%." in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\input{/etc/passwd}",
+        r"$\input{x}$",
+        "$^^5cinput{x}$",
+        r"$\text{\input{x}}$",
+        "a % b",
+        "$%$",
+    ],
+)
+def test_latex_reads_no_file_and_leaves_out_nothing(text):
+    latex = Tabular(pd.DataFrame({text: [text]}), notes=[text]).latex(text, "tab:x")
+    assert not re.search(r"\\input|\^\^|(?<!\\)%(?! \\use)", latex)
+    assert latex.count("input") == 4 * text.count("input")
+
+
+def test_markdown_holds_no_html():
+    text = "<img src=x onerror=alert(1)><!-- a --></p> 1 < 2"
+    shown = Tabular(pd.DataFrame({text: [text]}), notes=[text]).markdown(text)
+    assert not re.search("<[^ ]", shown)
+    assert shown.count("< img") == 4
+    assert shown.count("1 < 2") == 4
 
 
 @pytest.mark.parametrize("value", [True, "word", None])

@@ -180,9 +180,10 @@ def test_refusals_come_before_training(configure, train, corpus, tmp_path, monke
         train(other)
     with pytest.raises(UserError, match="must be a multiple of 2"):
         train(config, micro_batch=3)
-    monkeypatch.setenv("OMP_NUM_THREADS", "many")
-    with pytest.raises(UserError, match="OMP_NUM_THREADS is 'many'"):
-        train(config)
+    for threads in ("many", "99999"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        with pytest.raises(UserError, match=f"OMP_NUM_THREADS is '{threads}'"):
+            train(config)
 
 
 def test_a_run_that_could_not_begin_is_listed_with_its_configuration(

@@ -1,5 +1,6 @@
 """Several processes train one run from the command line: they end together, and begin again."""
 
+import getpass
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,10 +201,11 @@ def on_two_nodes(command, tmp_path):
     }  # fmt: skip
     tasks = []
 
-    def start(**environment):
+    def start(steps=30, **environment):
         for node in range(2):
             variables = {**step, "SLURM_NODEID": str(node), **environment}
-            tasks.append(command("run", "--devices", "2", start=True, **variables))
+            words = ("run", "--devices", "2")
+            tasks.append(command(*words, start=True, steps=steps, **variables))
         return tasks
 
     yield start
@@ -237,7 +240,8 @@ def test_where_one_lacks_memory_the_processes_on_other_nodes_begin_again_too(
 def test_a_node_whose_others_do_not_start_again_ends(on_two_nodes, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\nif 'moelaws' in ' '.join(sys.orig_argv):\n"
-        "    import moelaws.training.together as together\n    together.AGAIN = 2\n"
+        "    import datetime\n    import moelaws.training.ranks as ranks\n"
+        "    ranks.MEETING_TIME = datetime.timedelta(seconds=20)\n"
     )
     tasks = on_two_nodes(PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     training(tasks[0], tmp_path / "run")
@@ -249,6 +253,98 @@ def test_a_node_whose_others_do_not_start_again_ends(on_two_nodes, tmp_path):
         r"\(.+\)",
         errors.splitlines()[-1],
     )
+
+
+def listening(pids):
+    """Returns the addresses, with ports, at which processes listen: (address in hex, port)."""
+    links = [os.readlink(fd) for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    ours = {link[8:-1] for link in links if link.startswith("socket:[")}
+    lines = "".join(Path(f"/proc/net/{file}").read_text() for file in ("tcp", "tcp6")).splitlines()
+    rows = [row for row in map(str.split, lines) if row[9] in ours]
+    addresses = [row[1].split(":") for row in rows if row[3] == "0A"]
+    return [(address, int(port, 16)) for address, port in addresses]
+
+
+# A stranger's program: it puts a pickle where PyTorch's elastic agents would unpickle it.
+ATTACK = """
+import base64, os, pickle, sys, threading, time
+from datetime import timedelta
+import torch.distributed as dist
+
+class Harm:
+    def __reduce__(self):
+        return os.mkdir, (sys.argv[1],)
+
+def attack(port):
+    try:
+        store = dist.TCPStore("127.0.0.1", port, timeout=timedelta(seconds=20))
+    except dist.DistError:
+        return
+    for key in ("torch.rendezvous.moelaws", "arrived", "complete", "default_pg/0//0"):
+        store.set("/" + key, base64.b64encode(pickle.dumps(Harm())))
+        store.set(key, base64.b64encode(pickle.dumps(Harm())))
+    print("written", flush=True)
+
+for port in sys.argv[2:]:
+    threading.Thread(target=attack, args=[int(port)]).start()
+time.sleep(20)
+os._exit(0)  # a port of another protocol leaves it waiting
+"""
+
+
+@slow
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_strangers_reach_no_port_by_which_they_command_the_training_user(
+    command, on_two_nodes, tmp_path, nodes
+):
+    if nodes == 1:
+        tasks = [command("run", "--devices", "2", start=True, steps=100_000)]
+    else:
+        tasks = on_two_nodes(steps=100_000)
+    training(tasks[0], tmp_path / "run")
+    found = listening([pid for task in tasks for pid in (task.pid, *children(task))])
+    harm = tmp_path / "harm"
+    attack = [sys.executable, "-c", ATTACK, str(harm), *(str(port) for _, port in found)]
+    tried = subprocess.run(attack, capture_output=True, text=True, timeout=120)
+    still = [task.poll() for task in tasks]
+    for task in tasks:
+        task.kill()
+        task.wait()
+    assert not harm.exists()
+    assert still == [None] * len(tasks)
+    assert len(found) >= 2  # those by which the processes exchange tensors
+    assert {address for address, _ in found} == {"0100007F"}
+    assert tried.stdout.count("written") == (nodes == 2), tried.stderr
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        {"WORLD_SIZE": "2"},
+        {"WORLD_SIZE": "two"},
+        {"WORLD_SIZE": "2", "RANK": "x"},
+        {"WORLD_SIZE": "2", "RANK": "2"},
+        {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"},
+    ],
+)
+def test_stray_variables_of_torchrun_are_told_in_a_line(command, stray):
+    code, _, errors = command("run", **stray)
+    assert code == 2
+    assert re.match("moelaws: (WORLD_SIZE is|the nodes .* at the MASTER_ADDR)", errors), errors
+    assert len(errors.splitlines()) == 1
+
+
+@slow
+def test_nothing_stays_in_the_folder_for_temporary_files(command, tmp_path):
+    (tmp_path / "temporary").mkdir()
+    process = command(
+        "run", "--devices", "2", start=True, steps=3000, TMPDIR=str(tmp_path / "temporary")
+    )
+    training(process, tmp_path / "run")
+    process.kill()
+    process.communicate()
+    left = {path.name for path in (tmp_path / "temporary").iterdir()}
+    assert left <= {f"torchinductor_{getpass.getuser()}"}  # an empty folder of PyTorch's
 
 
 @pytest.mark.parametrize(
@@ -304,4 +400,4 @@ def test_a_process_alone_is_a_node_of_its_own():
     with pytest.raises(UserError, match="has 8 tasks on 2 nodes; start one on each"):
         node_of(several)
     with pytest.raises(UserError, match="3 devices cannot be shared equally by 2 nodes"):
-        together([], 3, Node(0, 2))
+        together([], "", 3, Node(0, 2))

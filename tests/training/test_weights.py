@@ -1,19 +1,26 @@
 """Weights that are kept, at the end and on the way: the trained model, however often cut off."""
 
+import json
+
 import pytest
 import torch
+from safetensors.torch import load_file
 
+from moelaws.analysis.inputs import Inputs
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import WEIGHTS
+from moelaws.records.paired import paired_losses
 from moelaws.records.runs import read_record, retry
-from moelaws.records.tensors import are_kept
+from moelaws.records.tensors import are_kept, file_of, write_tensors
 from moelaws.spec.errors import UserError
+from moelaws.tables.parquet import read_table
 from moelaws.training import job, weights
 from moelaws.training.evaluation import evaluate
 from moelaws.training.loop import Trainer
+from moelaws.workflow.verify import Verification
 
 
 def test_kept_weights_measure_what_the_run_measured(configure, train, results, corpus):
@@ -106,6 +113,97 @@ def test_a_damaged_file_is_refused(configure, train, tmp_path):
     seal.apply(path)
     with pytest.raises(UserError, match=r"does not hold the weights of a run: .*final_norm.gain"):
         weights.load(path.parent)
+
+
+def swap(one, other):
+    """Exchanges two files."""
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+
+
+@pytest.fixture
+def two(configure, train, results):
+    """Returns the ids of two runs that differ in their seeds alone and kept their weights."""
+    configs = [configure(steps=2, seed=seed) for seed in (1, 2)]
+    for config in configs:
+        train(config, keep_weights=True, keep_steps=(1,))
+    return [config.run_id for config in configs]
+
+
+@pytest.mark.parametrize("step", [None, 1])
+def test_weights_of_another_run_are_refused_and_damaged(two, results, step):
+    name = file_of(step)
+    swap(*(results.weights(run) / name for run in two))
+    for run, other in (two, two[::-1]):
+        folder = results.weights(run)
+        with pytest.raises(UserError, match=f"is of run {other}, and lies in the folder of run"):
+            weights.load(folder, step)
+        with pytest.raises(UserError, match=f"is of run {other}"):
+            Inputs(frame=None, results=results).weights(run, step)
+    states = {v.path: v.state for v in Verification(results, {}).shared() if v.kind == "weights"}
+    assert {path.name for path, state in states.items() if state == "damaged"} == {name}
+    assert sum(state == "whole" for state in states.values()) == 4
+
+
+@pytest.mark.parametrize("name", ["documents", "history", "load"])
+def test_a_record_of_another_run_is_refused_and_damaged(two, results, name):
+    file = f"{name}.parquet"
+    paths = [results.run(run) / file for run in two]
+    assert len(paired_losses(results, two).nats) == 2
+    swap(*paths)
+    with pytest.raises(UserError, match=f"{file} is of run {two[1]}, and lies in"):
+        read_table(paths[0])
+    if name == "documents":
+        with pytest.raises(UserError, match="is of run"):
+            paired_losses(results, two)
+    verdicts = [v for v in Verification(results, {}).shared() if v.kind == "runs"]
+    assert [(v.state, v.reason) for v in verdicts] == [("damaged", file)] * 2
+
+
+def test_only_finite_floating_point_numbers_of_the_model_are_weights(configure, train, tmp_path):
+    config = configure(steps=1)
+    train(config, keep_weights=True, out=tmp_path)
+    path = tmp_path / "weights" / WEIGHTS
+    about = {seal.KEY: seal.BLANK, "run_id": config.run_id, "config": config.canonical_json()}
+    whole = load_file(path)
+    name = next(iter(whole))
+    wider = configure(steps=1, model={"d_model": 2**19})
+    for changed, header, told in (
+        ({name: torch.full_like(whole[name], torch.nan)}, {}, f"{name} has values that are no"),
+        ({name: whole[name].int()}, {}, f"{name} has values that are no finite"),
+        ({name: torch.ones(1)}, {}, "numbers, and the model of its header"),
+        ({}, {"run_id": "0" * 16}, "it names run 0000000000000000, and has the configuration"),
+        (
+            {},
+            {"run_id": wider.run_id, "config": wider.canonical_json()},
+            "numbers, and the model of its header",
+        ),
+    ):
+        write_tensors(path, whole | changed, about | header)
+        with pytest.raises(UserError, match=told):
+            weights.load(path.parent)
+    write_tensors(path, whole, about)
+    assert weights.load(path.parent)[0] == config
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        {"status": "completed", "steps": "x"},
+        {"status": "completed", "steps": [None]},
+        {"status": "completed", "steps": [-1]},
+        {"status": 3},
+        {"steps": []},
+        [],
+    ],
+)
+def test_a_marker_with_wrong_fields_is_told_in_a_line(two, results, ended, marked):
+    (results.kept(two[0])).write_text(json.dumps(marked))
+    for command in (("bench", two[0]), ("probe", two[0]), ("export", "hf", two[0], "--to", "x")):
+        code, _, errors = ended(*command, "--results", results.root)
+        assert (code, len(errors.splitlines())) == (2, 1), errors
+        assert "status.json" in errors
 
 
 def test_those_on_the_way_are_the_model_that_training_had_then(configure, train, results):

@@ -8,6 +8,7 @@ from snakemake.exceptions import WorkflowError
 
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
+from moelaws.spec.words import without_tags
 from moelaws.workflow.code import (
     of_explore,
     of_outlook,

@@ -23,7 +23,7 @@ rule draw:
     conda:
         "../../envs/cpu.yaml"
     params:
-        caption=lambda w: JOBS.entry("figures", w.study, w.name).caption,
+        caption=lambda w: without_tags(JOBS.entry("figures", w.study, w.name).caption),
         study=study_of,
         files=files_of("figures"),
     shell:
@@ -50,7 +50,7 @@ rule tabulate:
     conda:
         "../../envs/cpu.yaml"
     params:
-        caption=lambda w: JOBS.entry("tables", w.study, w.name).caption,
+        caption=lambda w: without_tags(JOBS.entry("tables", w.study, w.name).caption),
         study=study_of,
         files=files_of("tables"),
     shell:

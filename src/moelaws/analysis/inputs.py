@@ -18,7 +18,7 @@ from moelaws.files import seal
 from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.files.seal import made_of
 from moelaws.records.paired import PairedLosses, paired_losses
-from moelaws.records.tensors import file_of, kept_steps
+from moelaws.records.tensors import check_kept, file_of, read_header, read_kept
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader, reads_speed
@@ -82,17 +82,17 @@ class Inputs:
         """Returns the load of a trained run's experts, columns as in ``training.expert_load``."""
         return self._record(self.results.run(run_id) / "load.parquet")
 
-    def kept_steps(self, run_id: str) -> list[int]:
+    def kept_steps(self, run_id: str) -> tuple[int, ...]:
         """Returns the steps before the end at which a run kept its weights, sorted."""
-        return kept_steps(self.results.weights(run_id))
+        return read_kept(self.results.weights(run_id)).steps
 
     def weights(self, run_id: str, step: int | None = None) -> dict[str, NDArray[np.float32]]:
         """Returns the weights of a run after ``step`` (None for the end), by its tensors' names."""
         from safetensors.numpy import load
 
         path = self.results.weights(run_id) / file_of(step)
-        if not path.is_file():
-            raise UserError(f"{path} is not there: the study does not keep the weights of the run")
+        check_kept(path)
+        read_header(path)  # refuses the weights of another run
         self._records.add(path)
         return dict(load(seal.read(path)))
 

@@ -19,7 +19,7 @@ from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.base import as_written
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
-from moelaws.spec.words import counted, joined
+from moelaws.spec.words import counted, joined, without_tags
 
 
 def read_verdicts(path: Path) -> JudgedStudy:
@@ -70,7 +70,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
         for claim in study["claims"]:
             lines += ["", *_section(claim, Path("figures") / study["study"])]
             lines[-1:-1] = _tried(claim, power)
-    return "\n".join(lines) + "\n"
+    return without_tags("\n".join(lines) + "\n")
 
 
 def to_remember(study: JudgedStudy) -> str:
@@ -205,7 +205,7 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
                 lines += ["", f"`{law['law']}`, {how}, has the error {law['rmse']:.4f}{r2}."]
         known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
         lines += ["", "The laws as fitted:", "", *map(_equation, known.values())]
-    return "\n".join(lines) + "\n"
+    return without_tags("\n".join(lines) + "\n")
 
 
 def _beforehand(each: ContestScores, split: SplitScores) -> dict[str, LawScore]:

@@ -1,6 +1,7 @@
 """``moelaws ...``: thin commands over the package, one module a command, imported when called."""
 
 import difflib
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -8,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from moelaws import __version__
+from moelaws.cli.answers import Visible
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import resolve
 
@@ -125,6 +127,13 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line."""
+    while (spare := os.open(os.devnull, os.O_RDWR)) < 3:  # or a file takes a closed stream's place
+        pass
+    os.close(spare)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = Visible(sys.stdout or os.fdopen(1, "w"))
+    sys.stderr = Visible(sys.stderr or os.fdopen(2, "w"))
+    os.environ.pop("MPLBACKEND", None)  # figures are files, and matplotlib refuses unknown names
     # Outside of its standalone mode click returns a command's exit code and raises its errors.
     end_as(lambda: cli(standalone_mode=False, prog_name="moelaws"))
 

@@ -1,13 +1,30 @@
 """How commands answer: with text for people or, with ``--json``, one JSON object."""
 
+import io
 import json
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from moelaws.files.atomic import finite
+from moelaws.spec.words import visible
+
+
+class Visible(io.TextIOWrapper):
+    """A standard stream that commands no terminal: tags and messages come from anyone's files."""
+
+    def __init__(self, stream: TextIO) -> None:
+        lines = bool(stream.line_buffering)
+        super().__init__(stream.buffer, stream.encoding, stream.errors, None, lines, True)
+        self.rich_proxied_file = stream  # rich draws here, by sequences of its own
+
+    def write(self, text: str) -> int:
+        return super().write(visible(text))
+
+    def close(self) -> None:
+        """Leaves the stream open to those that use it by itself."""
 
 
 class JsonCommand(click.Command):

@@ -12,7 +12,7 @@ from moelaws.analysis.advice import Constraints
 from moelaws.analysis.advice.build import TRAINING_BYTES
 from moelaws.cli.common import gathered, option
 from moelaws.spec.errors import UserError
-from moelaws.spec.words import number
+from moelaws.spec.numbers import number
 
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}

@@ -13,7 +13,7 @@ import click
 from moelaws.cli.answers import JsonCommand, print_json
 from moelaws.cli.common import law_study_option, option
 from moelaws.spec.errors import UserError
-from moelaws.spec.words import number
+from moelaws.spec.numbers import number
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import FitReport, GroupFit

@@ -13,6 +13,7 @@ from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
+from moelaws.records.tensors import read_kept
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
@@ -178,10 +179,7 @@ def _show(run_id: str, status: str, rows: list[dict[str, Any]], out: Path | None
 
 def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
     """Returns the status of a run, and its configuration where its weights are kept."""
-    from moelaws.training.weights import check_exists
-
-    check_exists(tree.kept(run_id))
-    status = str(read_json(tree.kept(run_id))["status"])
+    status = read_kept(tree.weights(run_id)).status
     if status != "completed":
         return status, None
     return status, parse(RunConfig, read_json(tree.run(run_id) / "config.json"), tree.run(run_id))

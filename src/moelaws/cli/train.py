@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -228,7 +227,11 @@ def _check_starter(devices: int, gpus: Chosen | None) -> None:
 
     The first process raises it; the others end silently.
     """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if "WORLD_SIZE" not in os.environ:
+        return
+    from moelaws.training.ranks import place  # loads torch
+
+    rank, processes, _ = place()
     if processes == 1:
         return
     mistake = ""
@@ -236,7 +239,7 @@ def _check_starter(devices: int, gpus: Chosen | None) -> None:
         mistake = "--gpus is for a command that starts its processes by itself, with --devices"
     elif devices not in (1, processes):
         mistake = f"--devices is {devices}; leave it out, or give the number of processes"
-    if mistake and os.environ.get("RANK") != "0":
+    if mistake and rank > 0:
         sys.exit(2)
     if mistake:
         raise UserError(f"{mistake}: torchrun has started {processes} for this run")
@@ -249,7 +252,7 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
         The summary; None in all but the first of several processes.
     """
     from moelaws.training.plan import TrainingOptions, checked
-    from moelaws.training.ranks import is_first_process, is_one_of_several
+    from moelaws.training.ranks import place
     from moelaws.training.run import train
     from moelaws.training.signals import Stopped
 
@@ -257,18 +260,19 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
     options = TrainingOptions(
         setup.device, setup.backend, setup.micro_batch, order.keep, order.steps, progress=True
     )
-    if setup.devices > 1 and not is_one_of_several():
+    rank, processes, _ = place()
+    if setup.devices > 1 and processes == 1:
         device = checked(config, options, setup.devices)[0].device  # reports a mistake once
         sys.exit(_together(order, replace(setup, device=device), as_json))
     corpus = setup.corpus or setup.results.corpus(config.corpus.corpus_id)
     try:
         summary = train(config, setup.results, corpus, options, setup.out)
     except Stopped as stopped:
-        if is_first_process():
+        if rank == 0:
             state = "checkpoint written" if stopped.saved else "no checkpoint written"
             click.echo(f"{config.run_id}: {stopped}; {state}, call again to continue", err=True)
         sys.exit(128 + stopped.signum)
-    return summary if is_first_process() else None
+    return summary if rank == 0 else None
 
 
 def _together(order: Order, setup: Setup, as_json: bool) -> int:
@@ -276,18 +280,15 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
     from moelaws.training.device import check_number
     from moelaws.training.together import across_nodes, node_of, together
 
-    command, words = ["-P", "-m", "moelaws.cli", "train"], setup.words(as_json)
+    words = ["-P", "-m", "moelaws.cli", "train", "-", *setup.words(as_json)]
     words += ["--keep-weights"] if order.keep else []
     words += ["--keep-steps", ",".join(map(str, order.steps))] if order.steps else []
     text = order.config.canonical_json()  # standard input cannot be read again
     if setup.nodes > 1:
-        across_nodes([*command, "-", *words], setup.nodes, text)
+        across_nodes(words, setup.nodes, text)
     node = node_of(os.environ)
     check_number(setup.device, setup.devices // node.count)
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        file.write(text)
-        file.flush()
-        return together([*command, file.name, *words], setup.devices, node)
+    return together(words, text, setup.devices, node)
 
 
 def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from moelaws.records.progress import duration
 from moelaws.records.watching import Course, Snapshot
-from moelaws.spec.words import short
+from moelaws.spec.words import short, visible
 
 SHOWN = 16  # rows of a table
 BARS = "▁▂▃▄▅▆▇█"
@@ -116,7 +116,7 @@ def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> Table:
     for run, course in _first(runs).items():
         planned = snapshot.planned[run]
         cells = (run, ", ".join(planned.studies), f"{course.step}/{planned.steps}", course.reason)
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(Text, map(visible, cells)))
     return table
 
 

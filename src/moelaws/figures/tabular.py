@@ -1,6 +1,7 @@
 """A paper's table made from the user's own runs: CSV in full precision, Markdown and LaTeX."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,10 +9,13 @@ from pathlib import Path
 import pandas as pd
 
 from moelaws.files.atomic import replacing, write_text
+from moelaws.spec.words import without_tags
 
 _WORDS = {"~": "asciitilde", "^": "asciicircum", "\\": "backslash", "<": "less", ">": "greater"}
 _TEX = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"})
 _TEX |= str.maketrans({sign: f"\\text{word}{{}}" for sign, word in _WORDS.items()})
+# Mathematics has no commands: \input or, for TeX the same, ^^5cinput would read a file.
+_MATH = re.compile(r"([^\\^%]|\^(?!\^))*")
 
 
 @dataclass
@@ -43,7 +47,7 @@ class Tabular:
         lines = [caption, "", _row([str(name).replace("|", r"\|") for name in self.frame.columns])]
         lines.append("|" + "|".join("-:" if numeric else "-" for numeric in right) + "|")
         lines += [_row([cell.replace("|", r"\|") for cell in row]) for row in self.cells()]
-        return "\n".join(lines + [f"\n{note}" for note in self.notes]) + "\n"
+        return without_tags("\n".join(lines + [f"\n{note}" for note in self.notes]) + "\n")
 
     def latex(self, caption: str, label: str) -> str:
         """Returns the table as a LaTeX environment in the style of booktabs."""
@@ -80,6 +84,7 @@ def _row(cells: Sequence[str]) -> str:
 def _tex(text: str) -> str:
     """Returns text escaped for LaTeX, but for mathematics between dollar signs."""
     pieces = text.split("$")
-    if len(pieces) % 2 == 0:  # a lone dollar sign is money
+    is_math = all(map(_MATH.fullmatch, pieces[1::2]))
+    if len(pieces) % 2 == 0 or not is_math:  # a lone dollar sign is money
         return text.translate(_TEX)
     return "".join(f"${x}$" if i % 2 else x.translate(_TEX) for i, x in enumerate(pieces))

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from moelaws.spec.errors import UserError
+
 CONFIG = "config.json"  # of a run; its digest is the run's id
 META = "meta.json"  # of a corpus
 LACKED_MEMORY = "lacked_memory.json"
@@ -15,6 +17,16 @@ WEIGHTS = "model.safetensors"  # of a run at its end
 KEPT = "status.json"
 LOCK = "lock"  # of a run that is being trained
 ANNOTATIONS = "notes.json"  # what people wrote of a run
+
+
+def check_run(path: Path, run_id: str | None) -> None:
+    """Raises UserError for a file of ``run_id`` in the folder of another run.
+
+    Files older than this check do not say their run, and other folders are no run's.
+    """
+    folder = path.absolute().parent.name
+    if run_id not in (None, folder) and re.fullmatch("[0-9a-f]{16}", folder):
+        raise UserError(f"{path} is of run {run_id}, and lies in the folder of run {folder}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from moelaws.files import seal
 from moelaws.files.atomic import replacing
+from moelaws.files.layout import check_run
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_disk import LARGEST, refuse_large
 from moelaws.spec.from_json import parse_json
@@ -40,7 +41,7 @@ def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """Returns the table at ``path``."""
+    """Returns the table at ``path``; one that says it is of another run than its folder's fails."""
     return _opened(path, partial(_read, path))
 
 
@@ -56,6 +57,7 @@ def _read(path: Path, file: pa.BufferReader) -> pa.Table:
         raise UserError(f"{path} has {cells:,} cells; at most {MOST_CELLS:,} are read")
     groups = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     refuse_large(sum(groups), f"{path}, unpacked,", 4 * LARGEST)
+    check_run(path, _origin(about, path).get("run"))
     return opened.read()
 
 
@@ -64,7 +66,11 @@ def read_origin(path: Path) -> dict[str, Any]:
 
     For an imported table, ``imported`` describes the source file.
     """
-    words = _opened(path, pq.read_metadata).metadata or {}
+    return _origin(_opened(path, pq.read_metadata), path)
+
+
+def _origin(footer: pq.FileMetaData, path: Path) -> dict[str, Any]:
+    words = footer.metadata or {}
     origin: dict[str, Any] = parse_json(words.get(_ORIGIN.encode(), "{}"), path)
     if foreign := words.get(_IMPORTED.encode()):
         origin["imported"] = parse_json(foreign, path)

@@ -2,11 +2,12 @@
 
 import fcntl
 import os
+import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,7 @@ from moelaws.spec.errors import UserError, listed
 _FIELDS = "index,uuid,name,memory.total,memory.used,utilization.gpu"
 _MIB = 2**20
 _USED_MEMORY, _USED_TIME = 2**31, 0.3  # more than a desktop's screens take of a GPU
+_OPENED = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # of a lock
 _LOOK = 0.5  # seconds between two looks for a free GPU
 
 Chosen = Literal["all"] | Collection[int]
@@ -125,7 +127,14 @@ def held(
     if len(gpus) < number:
         raise UserError(f"{number} GPUs are asked for, and {len(gpus)} can be used")
     folder = Path(tempfile.gettempdir()) / f"moelaws-gpus-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    about = folder.lstat()  # others may have put something of theirs there
+    if (about.st_mode, about.st_uid) != (stat.S_IFDIR | 0o700, os.getuid()):
+        raise UserError(
+            f"{folder}, where locks of GPUs lie, is no folder that is yours alone (mode 700); "
+            "remove it, or set TMPDIR to another folder"
+        )
     waits = False
     while len(locks := _locked(folder, gpus, number)) < number:
         for descriptor in locks.values():
@@ -146,7 +155,7 @@ def _locked(folder: Path, gpus: Sequence[Gpu], number: int) -> dict[Gpu, int]:
     """Locks up to ``number`` free GPUs; returns them with the descriptors of their locks."""
     locks: dict[Gpu, int] = {}
     for gpu in gpus:
-        descriptor = os.open(folder / gpu.uuid, os.O_RDONLY | os.O_CREAT, 0o600)
+        descriptor = os.open(folder / gpu.uuid, _OPENED, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

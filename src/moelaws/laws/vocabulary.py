@@ -22,7 +22,7 @@ from moelaws.laws.base import (
     Variable,
 )
 from moelaws.spec.errors import UserError
-from moelaws.spec.words import number
+from moelaws.spec.numbers import number
 
 VOCABULARY: Mapping[str, Variable] = {
     v.name: v

@@ -10,7 +10,7 @@ import torch
 from moelaws.corpus.shards import TOKENIZER
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.probing.scores import score
-from moelaws.records.tensors import kept_steps
+from moelaws.records.tensors import read_kept
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item
 from moelaws.training import columns, weights
@@ -49,7 +49,7 @@ def bench(
     device = choose_device(device)
     tokenizer = Tokenizer.load(corpus / TOKENIZER)
     rows: list[dict[str, Any]] = []
-    for step in (*kept_steps(folder), None):
+    for step in (*read_kept(folder).steps, None):
         config, model = weights.load(folder, step)
         if tokenizer.vocab_size != config.model.vocab_size:
             raise UserError(f"{corpus} is not the corpus of run {config.run_id}")

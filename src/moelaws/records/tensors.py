@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moelaws.files import leftovers, seal
 from moelaws.files.atomic import read_json, replacing
-from moelaws.files.layout import KEPT, WEIGHTS
+from moelaws.files.layout import KEPT, WEIGHTS, check_run
+from moelaws.records.summary import Status
+from moelaws.spec.base import Frozen, Whole, parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
+from moelaws.spec.run import RunConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+class Kept(Frozen):
+    """Which weights of a run are kept: how it ended, and the steps on the way, if it completed."""
+
+    status: Status
+    steps: tuple[Whole, ...] = ()
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> None:
@@ -52,26 +64,64 @@ def are_kept(folder: Path, run_id: str, steps: Collection[int] = ()) -> bool:
 
     Damaged ones raise DamagedError, because a training costs too much to be repeated unasked.
     """
-    if not (folder / KEPT).is_file() or not set(steps) <= set(kept_steps(folder)):
+    if not (folder / KEPT).is_file() or not set(steps) <= set(read_kept(folder).steps):
         return False
     return all(is_whole(folder, run_id, step) for step in (*steps, None))
 
 
 def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
     """Returns whether the weights of the run after ``step`` exist, by their header."""
-    from safetensors import SafetensorError, safe_open
-
     path = folder / file_of(step)
     if not path.is_file():
         return False
     seal.check(path)
+    with suppress(UserError):
+        return config_of(path).run_id == run_id
+    return False
+
+
+def config_of(path: Path) -> RunConfig:
+    """Returns the run whose weights the file at ``path`` holds, by its header.
+
+    Raises UserError for a header that names another run, and for a file in another run's folder.
+    """
+    about = read_header(path)
+    if "config" not in about:
+        raise foreign(path, "its header has no configuration")
+    config = parse(RunConfig, parse_json(about["config"], path), path)
+    if (named := about.get("run_id")) != config.run_id:
+        raise foreign(path, f"it names run {named}, and has the configuration of {config.run_id}")
+    return config
+
+
+def read_header(path: Path) -> dict[str, str]:
+    """Returns what a file of weights says of itself; one of another run's folder is refused."""
+    from safetensors import SafetensorError, safe_open
+
     try:
         with safe_open(path, "np") as file:
-            return bool((file.metadata() or {}).get("run_id") == run_id)
-    except (SafetensorError, OSError):
-        return False
+            about: dict[str, str] = file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise foreign(path, error) from None
+    check_run(path, about.get("run_id"))
+    return about
 
 
-def kept_steps(folder: Path) -> list[int]:
-    """Returns the steps on the way whose weights a completed run kept, sorted."""
-    return sorted(map(int, read_json(folder / KEPT).get("steps", [])))
+def foreign(path: Path, reason: object) -> UserError:
+    """Returns the error to raise for a file that holds no weights of a run."""
+    return UserError(f"{path} does not hold the weights of a run: {' '.join(str(reason).split())}")
+
+
+def read_kept(folder: Path) -> Kept:
+    """Returns which weights are in ``folder``; raises UserError if nothing says it."""
+    check_kept(folder / KEPT)
+    return parse(Kept, read_json(folder / KEPT), folder / KEPT)
+
+
+def check_kept(path: Path) -> None:
+    """Raises UserError if a file of kept weights is missing."""
+    if not path.is_file():
+        raise UserError(
+            f"{path} does not exist; weights are kept of the runs that a study's keep_weights "
+            "selects, and by moelaws train --keep-weights"
+        )

@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.numbers import number
 from moelaws.spec.validation import mistakes, must_be
-from moelaws.spec.words import number
 
 MAX_MISTAKES = 6  # reported at once: one slip of indentation may make dozens
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from moelaws.spec.errors import UserError, listed, located
-from moelaws.spec.words import amount
+from moelaws.spec.numbers import amount
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,

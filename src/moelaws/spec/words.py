@@ -1,29 +1,9 @@
-"""Writes lists, counts and sizes as people do, and reads numbers that people wrote."""
+"""Writes lists, counts and sizes as people do, and texts so that no page takes them for markup."""
 
 import re
 from collections.abc import Iterable
 
-# A comma only separates thousands: 1,5 may mean 1.5, so that it is no number here.
-_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
-_POWERS = {"k": "e3", "K": "e3", "M": "e6", "B": "e9", "T": "e12"}
-
-
-def number(text: str) -> float:
-    """Returns the number that ``text`` is; a ValueError refuses any other text.
-
-    Python alone would also take 1_000 and the digits of other scripts, which are slips in a table.
-    """
-    if "_" in text or not text.isascii():
-        raise ValueError(f"{text!r} is no number")
-    return float(text)
-
-
-def amount(text: str) -> float:
-    """Returns the number in a table's cell: 2.5e9, 12.0M, 1.2B or 1,000; else a ValueError."""
-    text = text.strip()
-    power = _POWERS.get(text[-1:], "")
-    digits = text[:-1].rstrip() if power else text
-    return number((digits.replace(",", "") if _THOUSANDS.fullmatch(digits) else digits) + power)
+_CONTROLS = {x: f"\\x{x:02x}" for x in (*range(32), *range(127, 160)) if chr(x) not in "\n\t"}
 
 
 def joined(texts: Iterable[object], word: str = "and") -> str:
@@ -35,6 +15,16 @@ def joined(texts: Iterable[object], word: str = "and") -> str:
 def counted(number: int, noun: str, nouns: str = "") -> str:
     """Returns a number with its noun: 1 run, 12 runs; ``nouns`` is an irregular plural."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def without_tags(text: str) -> str:
+    """Returns text, or Markdown, in which a space keeps a < from beginning a tag of HTML."""
+    return re.sub("<(?=[A-Za-z/!?])", "< ", text)
+
+
+def visible(text: str) -> str:
+    """Returns text with escapes such as \\x1b for all by which it could command a terminal."""
+    return text.translate(_CONTROLS)
 
 
 def short(value: float) -> str:

@@ -19,7 +19,7 @@ from moelaws.files import seal
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.from_disk import refuse_large
 from moelaws.spec.from_json import parse_json
-from moelaws.spec.words import amount
+from moelaws.spec.numbers import amount
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LINES = (".jsonl", ".ndjson", ".json")

@@ -25,8 +25,8 @@ NO_MEMORY = (
 def threads() -> int:
     """Returns OMP_NUM_THREADS, by default 1, for a sweep runs one process per core."""
     text = os.environ.get("OMP_NUM_THREADS", "1")
-    if not text.isdecimal() or int(text) < 1:
-        raise UserError(f"OMP_NUM_THREADS is {text!r}; it must be a whole number of at least 1")
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:  # tens of thousands crash OpenMP
+        raise UserError(f"OMP_NUM_THREADS is {text!r}; it must be a whole number from 1 to 1024")
     return int(text)
 
 

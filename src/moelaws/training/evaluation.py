@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,9 +43,9 @@ class DocumentLosses:
         nats = np.bincount(member, weights=loss_T).astype(np.float64)
         return cls(document, tokens, nats)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, made_of: Mapping[str, str] | None = None) -> None:
         """Writes Parquet with units and a row for each document."""
-        write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS})
+        write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS}, made_of)
 
 
 @dataclass(frozen=True)

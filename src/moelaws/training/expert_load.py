@@ -3,6 +3,7 @@
 Shapes: L layers with experts, E experts.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,12 @@ class ExpertLoad:
         current = state["current"]
         self._current = None if current is None else current.whole().to(device)
 
-    def write(self, path: Path, held_out_LE: NDArray[np.int64] | None) -> None:
+    def write(
+        self,
+        path: Path,
+        held_out_LE: NDArray[np.int64] | None,
+        made_of: Mapping[str, str] | None = None,
+    ) -> None:
         """Writes a row for each layer and window, then the held-out set's, if there are experts."""
         counts = [window.cpu().numpy() for window in self.windows]
         steps = list(self.ends)
@@ -93,4 +99,4 @@ class ExpertLoad:
             "assignments": counts_RE.reshape(-1, n_experts),
             **metrics(counts_RE, CAPACITY_FACTOR),
         }
-        write_columns(path, COLUMNS, columns)
+        write_columns(path, COLUMNS, columns, made_of)

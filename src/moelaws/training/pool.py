@@ -4,22 +4,21 @@ The process that has loaded torch forks for each run, which takes hundredths of 
 that dies ends no other, and its memory is freed. CUDA starts in the forked processes alone.
 """
 
-import ctypes
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import connection, get_context
 from multiprocessing.context import ForkProcess
 from pathlib import Path
-from types import FrameType
 
 from moelaws.records.batches import Order
+from moelaws.training.ranks import die_with
+from moelaws.training.signals import stoppable
 
-_PR_SET_PDEATHSIG = 1
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_LOOK = 0.1  # seconds between two looks at whether a signal has come
 
 Environment = Mapping[str, str]
 
@@ -42,17 +41,26 @@ class Pool:
         """
         waiting, free = deque(orders), list(self.workers)
         failed: dict[str, int] = {}
-        with self._signals():
-            while self.running or (waiting and not self.stopped):
-                while waiting and free and not self.stopped:
-                    self._start(waiting.popleft(), free.pop(0))
-                for ended in connection.wait(list(self.running)):
-                    assert isinstance(ended, int)
-                    process, order, worker = self.running.pop(ended)
-                    process.join()
-                    free.append(worker)
-                    if process.exitcode:
-                        failed[order.config.run_id] = process.exitcode
+        with stoppable() as stop:
+            try:
+                while self.running or (waiting and not self.stopped):
+                    while waiting and free and not self.stopped:
+                        self._start(waiting.popleft(), free.pop(0))
+                    for ended in connection.wait(list(self.running), _LOOK):
+                        assert isinstance(ended, int)
+                        process, order, worker = self.running.pop(ended)
+                        process.join()
+                        free.append(worker)
+                        if process.exitcode:
+                            failed[order.config.run_id] = process.exitcode
+                    if stop.signum is not None and not self.stopped:
+                        self.stopped = stop.signum
+                        # SIGTERM: a terminal sends SIGINT to all, and a second ends a run at once
+                        for process, _, _ in self.running.values():
+                            process.terminate()
+            finally:
+                for process, _, _ in self.running.values():
+                    process.kill()
         return failed
 
     def _start(self, order: Order, worker: Environment) -> None:
@@ -67,9 +75,7 @@ class Pool:
 
     def _begin(self, order: Order, worker: Environment, parent: int) -> None:
         """Sets up this newly forked process for its run, and trains."""
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent died before that
-            os._exit(1)
+        die_with(parent)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
@@ -80,25 +86,3 @@ class Pool:
             os.dup2(file.fileno(), 2)
         os.environ.update(worker)
         self.train(order)
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            self.stopped = number
-            if number == signal.SIGINT:  # a second one gets the handler of before
-                signal.signal(number, before[signal.SIGINT])
-            # It sends SIGTERM: a terminal sends SIGINT to all, and a second one ends a run at once.
-            for process, _, _ in self.running.values():
-                process.terminate()
-
-        for number in _SIGNALS:
-            signal.signal(number, stop)
-        try:
-            yield
-        finally:
-            for process, _, _ in self.running.values():
-                process.kill()
-            for number, handler in before.items():
-                signal.signal(number, handler)

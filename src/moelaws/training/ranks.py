@@ -1,8 +1,9 @@
-"""The processes that train one run together, as ``torchrun`` starts them; usually only one."""
+"""The processes that train one run together, with the variables of torchrun; usually only one."""
 
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import FileStore, Store, TCPStore  # type: ignore[attr-defined]
 
 from moelaws.spec.errors import UserError
 
@@ -24,12 +26,14 @@ LOST = 75  # exit code of a process whose run ended elsewhere; another process s
 LACKED = 76  # exit code of a process that lacked memory, if a new start can try less
 
 SILENCE = timedelta(minutes=10)  # after this a collective call stops waiting for other processes
+MEETING_TIME = timedelta(minutes=5)  # after this a process stops waiting for others to start
 PATIENCE = timedelta(days=365)  # the same for a decision, which may wait for a lock
 # Seconds from a failure until it is reported. By then a process that failed because another one did
 # has been ended. The first process reports a failure that all share, such as a missing file.
 FIRST_TELLS, OTHERS_TELL = 1.0, 3.0
 
 STARTED_BY = "MOELAWS_STARTED_BY"  # the process that starts those of a run, by its id
+MEETING = "MOELAWS_MEETING"  # where these processes find each other: a file, or HOST:PORT
 _PR_SET_PDEATHSIG = 1
 
 
@@ -82,35 +86,56 @@ class Lacked(Exception):  # noqa: N818, it is no error
     """One of several processes lacked memory; they try less when they are started again."""
 
 
-def is_one_of_several() -> bool:
-    """Returns whether torchrun has started this process together with others."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+def place() -> tuple[int, int, int]:
+    """Returns this process' RANK, the WORLD_SIZE and the LOCAL_RANK, which are 0, 1, 0 alone.
 
-
-def is_first_process() -> bool:
-    """Returns whether this process reports for its run, as the first of several or alone."""
-    return not is_one_of_several() or os.environ.get("RANK") == "0"
+    Raises UserError for variables that neither ``moelaws train --devices`` nor torchrun sets so.
+    """
+    size = os.environ.get("WORLD_SIZE") or "1"
+    if size == "1":
+        return 0, 1, 0
+    rank, local = (os.environ.get(name, "0") for name in ("RANK", "LOCAL_RANK"))
+    if not all(map(str.isdecimal, (rank, size, local))) or int(rank) >= int(size):
+        raise UserError(
+            f"WORLD_SIZE is {size!r} and RANK {rank!r}, as torchrun sets neither; unset them, and "
+            "choose by --devices how many processes train a run"
+        )
+    return int(rank), int(size), int(local)
 
 
 @contextmanager
 def joined(device: str) -> Iterator[Ranks]:
-    """Joins the processes that torchrun has started, for as long as the block runs.
+    """Joins the processes that were started for one run, for as long as the block runs.
 
-    It yields ``ALONE`` in a process that torchrun did not start. If the block fails in one of
+    It yields ``ALONE`` in a process that was started alone. If the block fails in one of
     several processes, that process reports why and ends. If a process ends before its block does,
     the others end within seconds, silently and with ``LOST``, because they would wait for it in
     vain. The kernel kills them if the process that started them is killed.
     """
-    if not is_one_of_several():
+    rank, size, local = place()
+    if size == 1:
         yield ALONE
         return
-    _die_with_the_starter()
+    die_with(int(os.environ.get(STARTED_BY) or os.getppid()))
+    if os.environ.get("LOCAL_WORLD_SIZE") == str(size):  # nobody elsewhere needs to reach them
+        os.environ |= {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
     if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=SILENCE)
+        torch.cuda.set_device(local)
+    try:
+        store = _store(rank, size) if MEETING in os.environ else None  # else torchrun's own
+        backend = "nccl" if device == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=SILENCE)
+    except (OSError, ValueError, dist.DistError) as error:
+        if local:  # the first one of each node tells it
+            time.sleep(OTHERS_TELL)
+            os._exit(2)
+        where = os.environ.get(MEETING, "the MASTER_ADDR of torchrun")
+        why = str(error).partition("\n")[0]
+        raise UserError(
+            f"the nodes of this run did not meet at {where}; another one may tell more ({why})"
+        ) from error
     decisions = dist.new_group(backend="gloo", timeout=PATIENCE)
     neighbours = dist.new_group(backend="gloo", timeout=PATIENCE)
-    rank, size = dist.get_rank(), dist.get_world_size()
     watching = threading.Thread(target=_watch, args=((rank - 1) % size, neighbours), daemon=True)
     watching.start()
     try:
@@ -123,16 +148,39 @@ def joined(device: str) -> Iterator[Ranks]:
     dist.destroy_process_group()
 
 
-def _die_with_the_starter() -> None:
-    """Asks the kernel to kill this process if its parent is killed.
+def _store(rank: int, size: int) -> Store:
+    """Returns the store by which the processes find each other, once all have come to it.
+
+    Nothing that is read from it is unpickled. On one node it is a file that only they can open.
+    """
+    where = os.environ[MEETING]
+    host, _, port = where.rpartition(":")
+    store: Store
+    if host:
+        listening = None
+        if rank == 0:  # by itself the store would listen on every interface of this node
+            listening = socket.create_server((host, int(port))).detach()
+        store = TCPStore(
+            host, int(port), size, rank == 0, MEETING_TIME, False, master_listen_fd=listening
+        )
+    else:
+        store = FileStore(where, size)
+    if store.add("arrived", 1) == size:
+        store.set("complete", "")
+    store.wait(["complete"], MEETING_TIME)
+    return store
+
+
+def die_with(starter: int) -> None:
+    """Asks the kernel to kill this process if its parent, the ``starter``, is killed.
 
     The parent holds the locks of the run's GPUs, and others may take these GPUs when it is gone.
-    The kernel watches the parent's thread that started this process: torchrun's main thread.
+    The kernel watches the parent's thread that started this process: the main thread.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The parent may have been killed before. Under plain torchrun, which does not give its id, its
     # store is then gone, too, and joining fails.
-    if os.getppid() != int(os.environ.get(STARTED_BY) or os.getppid()):
+    if os.getppid() != starter:
         os._exit(LOST)
 
 

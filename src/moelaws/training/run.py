@@ -173,13 +173,13 @@ def _train_and_record(plan: TrainingPlan, stop: Stop, recorded: RunSummary | Non
 
 def _write_record(folder: Path, outcome: Outcome) -> None:
     """Writes history, load (of experts), documents (of completed runs); summary.json comes last."""
-    evaluation = outcome.evaluation
-    outcome.history.write(folder / "history.parquet")
+    evaluation, made_of = outcome.evaluation, {"run": outcome.summary.run_id}
+    outcome.history.write(folder / "history.parquet", made_of)
     (folder / HISTORY_SO_FAR).unlink(missing_ok=True)
     counts_LE = evaluation.counts_LE if evaluation else None
-    outcome.expert_load.write(folder / "load.parquet", counts_LE)
+    outcome.expert_load.write(folder / "load.parquet", counts_LE, made_of)
     if evaluation:
-        evaluation.documents.write(folder / DOCUMENTS)
+        evaluation.documents.write(folder / DOCUMENTS, made_of)
     else:  # an earlier training of the run may have left a file
         (folder / DOCUMENTS).unlink(missing_ok=True)
     write_json(folder / "provenance.json", outcome.provenance)

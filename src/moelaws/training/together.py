@@ -1,22 +1,21 @@
-"""Several processes for one run. torchrun's agent starts them, and ends all when one ends badly."""
+"""Several processes for one run: starts them, and ends all of them when one ends badly."""
 
-import logging
 import os
 import signal
 import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from moelaws.spec.errors import UserError
 from moelaws.training.device import threads
-from moelaws.training.ranks import LACKED, LOST, STARTED_BY
+from moelaws.training.ranks import LACKED, LOST, MEETING, STARTED_BY
+from moelaws.training.signals import stoppable
 
-SAVING = 24 * 3600  # seconds that processes have to write a checkpoint once they must stop
 HALVINGS = 20  # the most halvings of what is computed at a time
-AGAIN = 120  # seconds to wait for the other nodes at a new start, which takes them only seconds
+_LOOK = 0.1  # seconds between two looks at whether a process has ended
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,8 @@ class Node:
 
     number: int = 0
     count: int = 1
-    meeting: str = "localhost:0"  # host and port where all processes meet
-    job: str = "moelaws"
+    host: str = ""  # of several nodes: where all processes meet
+    port: int = 0
 
 
 def node_of(environment: Mapping[str, str]) -> Node:
@@ -43,11 +42,10 @@ def node_of(environment: Mapping[str, str]) -> Node:
             f"this step of Slurm has {tasks} tasks on {count} nodes; start one on each: "
             "srun --ntasks-per-node=1"
         )
-    step = f"{environment['SLURM_JOB_ID']}.{environment['SLURM_STEP_ID']}"
     names = ["scontrol", "show", "hostnames", environment["SLURM_STEP_NODELIST"]]
     first = subprocess.run(names, capture_output=True, text=True, check=True).stdout.split()[0]
     port = 20000 + (int(environment["SLURM_JOB_ID"]) + int(environment["SLURM_STEP_ID"])) % 10000
-    return Node(int(environment["SLURM_NODEID"]), count, f"{first}:{port}", step)
+    return Node(int(environment["SLURM_NODEID"]), count, first, port)
 
 
 def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
@@ -55,10 +53,10 @@ def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
 
     ``config`` is the standard input. Raises UserError if there is no srun.
     """
-    with tempfile.TemporaryFile() as file:
-        file.write(config.encode())
-        file.seek(0)
-        os.dup2(file.fileno(), 0)
+    file = os.memfd_create("moelaws")
+    os.write(file, config.encode())
+    os.lseek(file, 0, os.SEEK_SET)
+    os.dup2(file, 0)
     step = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     if cores := os.environ.get("SLURM_CPUS_PER_TASK"):
         step.append(f"--cpus-per-task={cores}")
@@ -73,24 +71,26 @@ def across_nodes(words: Sequence[str], nodes: int, config: str) -> NoReturn:
         raise UserError("--nodes is for a job of Slurm, and there is no srun here") from None
 
 
-def together(words: Sequence[str], devices: int, node: Node) -> int:
+def together(words: Sequence[str], config: str, devices: int, node: Node) -> int:
     """Runs Python with ``words`` as one process for each of ``devices``, with torchrun's variables.
 
-    ``devices`` counts those of all nodes. If a process lacked memory and can try a smaller
-    micro-batch, all start again. Other nodes cannot know why it ended, so there the processes
-    always start again, and end if its node does not. Returns the exit code: 0, or that of the
-    process that ended first. If that one was killed, a line on standard error says so.
+    Each reads ``config`` from its standard input. ``devices`` counts those of all nodes. If a
+    process lacked memory and can try a smaller micro-batch, all start again. Other nodes cannot
+    know why it ended, so there the processes always start again, and end if its node does not.
+    Returns the exit code: 0, or that of the process that ended first. If that one was killed, a
+    line on standard error says so.
 
-    Raises UserError if the nodes cannot have equal numbers of devices, or do not meet.
+    Raises UserError if the nodes cannot have equal numbers of devices.
     """
     if devices % node.count:
         raise UserError(f"{devices} devices cannot be shared equally by {node.count} nodes")
     here = devices // node.count
     os.environ["OMP_NUM_THREADS"] = str(max(1, threads() // here))  # the processes share the cores
     os.environ[STARTED_BY] = str(os.getpid())
+    os.environ |= {"WORLD_SIZE": str(devices), "LOCAL_WORLD_SIZE": str(here)}
     code = LACKED
     for start in range(HALVINGS):
-        code = _once(words, devices, node, start)
+        code = _once(words, config, devices, node, start)
         if code == LACKED:
             print("moelaws: out of memory; all processes start again, with less", file=sys.stderr)
         elif code != LOST or node.count == 1:
@@ -100,47 +100,43 @@ def together(words: Sequence[str], devices: int, node: Node) -> int:
     return code
 
 
-def _once(words: Sequence[str], devices: int, node: Node, start: int) -> int:
-    from torch.distributed import DistError
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
-
-    for name in logging.root.manager.loggerDict:
-        if name.startswith("torch.distributed.elastic"):  # a line of ours replaces its warnings
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-    host, _, port = node.meeting.rpartition(":")
-    several = {"rank": node.number, **({"timeout": AGAIN} if start else {})}
-    with tempfile.TemporaryDirectory(prefix="moelaws-") as folder:
-        config = LaunchConfig(
-            min_nodes=node.count,
-            max_nodes=node.count,
-            nproc_per_node=devices // node.count,
-            run_id=node.job,
-            rdzv_backend="c10d" if node.count == 1 else "static",
-            # Each start has its own port, for another node may still be at the one before.
-            rdzv_endpoint=node.meeting if node.count == 1 else f"{host}:{int(port) + start}",
-            rdzv_configs={} if node.count == 1 else several,
-            max_restarts=0,
-            logs_specs=DefaultLogsSpecs(folder),
-            shutdown_timeout=SAVING,
-        )
+def _once(words: Sequence[str], config: str, devices: int, node: Node, start: int) -> int:
+    # A file without a name, which ends with its processes and which nobody else can open
+    file = os.memfd_create("moelaws")
+    meeting = f"/proc/self/fd/{file}"
+    if node.count > 1:  # each start has its own port, for another node may still be at the last one
+        meeting = f"{node.host}:{node.port + start}"
+    processes: dict[int, subprocess.Popen[str]] = {}
+    failed: dict[int, int] = {}
+    with stoppable() as stop:
         try:
-            elastic_launch(config, sys.executable)(*words)
-        except ChildFailedError as error:
-            codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
-            return _exit_code(codes, devices)
-        except SignalException as error:
-            return 128 + error.sigval
-        except DistError as error:
-            if node.count == 1:
-                raise
-            why = str(error).partition("\n")[0]
-            raise UserError(
-                f"the nodes of this run did not meet at {config.rdzv_endpoint}; another one may "
-                f"tell more ({why})"
-            ) from error
-    return 0
+            for local in range(devices // node.count):
+                rank = node.number * devices // node.count + local
+                place = {"RANK": str(rank), "LOCAL_RANK": str(local), MEETING: meeting}
+                processes[rank] = process = subprocess.Popen(
+                    [sys.executable, *words], env={**os.environ, **place}, pass_fds=[file],
+                    stdin=subprocess.PIPE, text=True, start_new_session=True,
+                )  # fmt: skip
+                assert process.stdin
+                with process.stdin:
+                    process.stdin.write(config)
+            while not failed and stop.signum is None:
+                codes = {rank: process.poll() for rank, process in processes.items()}
+                failed = {rank: code for rank, code in codes.items() if code}
+                if None not in codes.values():
+                    break
+                time.sleep(_LOOK)
+            for process in processes.values():
+                process.terminate()
+            for process in processes.values():
+                process.wait()  # it may write a checkpoint first
+        finally:
+            for process in processes.values():
+                process.kill()
+            os.close(file)
+    if stop.signum is not None and any(process.returncode for process in processes.values()):
+        return 128 + stop.signum
+    return _exit_code(failed, devices) if failed else 0
 
 
 def _exit_code(codes: Mapping[int, int], devices: int) -> int:

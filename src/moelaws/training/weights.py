@@ -6,17 +6,17 @@ They are kept at the end, and at steps on the way if a study asks for these.
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
+from moelaws.accounting.parameters import count_parameters
 from moelaws.files import seal
 from moelaws.files.atomic import remove, write_json
 from moelaws.files.layout import KEPT, WEIGHTS
 from moelaws.files.leftovers import temporary
 from moelaws.model.transformer import Transformer
-from moelaws.records.tensors import file_of, write_tensors
-from moelaws.spec.base import parse
+from moelaws.records.tensors import check_kept, config_of, file_of, foreign, write_tensors
 from moelaws.spec.errors import UserError
-from moelaws.spec.from_json import parse_json
 from moelaws.spec.run import RunConfig
 from moelaws.training.ranks import Ranks
 
@@ -75,32 +75,26 @@ def forget(folder: Path, on_the_way: bool = True) -> None:
         remove(path)
 
 
-def check_exists(path: Path) -> None:
-    """Raises UserError if a file of kept weights is missing."""
-    if not path.is_file():
-        raise UserError(
-            f"{path} does not exist; weights are kept of the runs that a study's keep_weights "
-            "selects, and by moelaws train --keep-weights"
-        )
-
-
 def load(folder: Path, step: int | None = None) -> tuple[RunConfig, Transformer]:
     """Returns the configuration and the model after ``step`` (None for the end), on the CPU.
 
-    Raises UserError if there are no weights, or the file does not hold any.
+    Raises UserError if there are no weights, or the file does not hold those of the folder's run.
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors.torch import load_file
 
     path = Path(folder) / file_of(step)
-    check_exists(path)
+    check_kept(path)
     seal.check(path)
+    config, tensors = config_of(path), load_file(path)
+    held, wanted = sum(map(torch.numel, tensors.values())), count_parameters(config.model).total
+    if held != wanted:  # before a model takes the memory that the header asks for
+        raise foreign(path, f"it has {held:,} numbers, and the model of its header {wanted:,}")
+    for name, tensor in tensors.items():
+        if not (tensor.is_floating_point() and tensor.isfinite().all()):
+            raise foreign(path, f"{name} has values that are no finite floating-point numbers")
+    model = Transformer(config.model, config.seed, precision=config.precision)
     try:
-        with safe_open(path, "pt") as file:
-            config = parse(RunConfig, parse_json(file.metadata()["config"], path), path)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        model = Transformer(config.model, config.seed, precision=config.precision)
         model.load_state_dict(tensors)
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} does not hold the weights of a run: {reason}") from None
+    except RuntimeError as error:
+        raise foreign(path, error) from None
     return config, model

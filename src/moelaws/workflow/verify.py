@@ -8,10 +8,12 @@ from typing import Literal, get_args
 
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import read_json
-from moelaws.files.layout import META, Results, TierFolder
+from moelaws.files.layout import META, Results, TierFolder, check_run
+from moelaws.files.parquet import read_origin
 from moelaws.records import chain
 from moelaws.records.code import digest, training_code
 from moelaws.records.runs import read_record
+from moelaws.records.tensors import config_of
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study, reads_speed
@@ -89,8 +91,7 @@ class Verification:
     def _run(self, folder: Path) -> Verdict:
         record = read_record(self.results, folder.name)
         files = [folder / f"{name}.parquet" for name in ("history", "load", "documents")]
-        states = {p.name: chain.inspect(p)[0] for p in files if p.is_file()}
-        damaged = [*record.damaged, *(name for name, s in states.items() if s == "damaged")]
+        damaged = [*record.damaged, *(p.name for p in files if p.is_file() and _wrong(p))]
         if damaged:
             return Verdict("runs", folder, "damaged", ", ".join(damaged))
         if not record.summary:
@@ -103,10 +104,11 @@ class Verification:
 
     def _sealed(self, kind: str, path: Path, orphaned: bool) -> Verdict:
         """Verifies a file that does not record its origin."""
-        state = chain.inspect(path)[0]
-        if state != "damaged" and orphaned:
+        if reason := _wrong(path):
+            return Verdict(kind, path, "damaged", reason)
+        if orphaned:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
-        return Verdict(kind, path, state, "its content changed" if state == "damaged" else "")
+        return Verdict(kind, path, chain.inspect(path)[0])
 
     def _with_origin(self, kind: str, path: Path, study: str, name: str) -> Verdict:
         """Verifies a file of a study's entry, which records what it was made of."""
@@ -151,6 +153,20 @@ class Verification:
 
     def _is_orphan(self, run_id: str) -> bool:
         return self.expected_runs is not None and run_id not in self.expected_runs
+
+
+def _wrong(path: Path) -> str:
+    """Returns why a file is damaged: its content changed, or it is of another run's folder."""
+    if chain.inspect(path)[0] == "damaged":
+        return "its content changed"
+    try:
+        if path.suffix == ".safetensors":
+            config_of(path)
+        elif path.suffix == ".parquet":
+            check_run(path, read_origin(path).get("run"))
+        return ""
+    except UserError as error:
+        return str(error)
 
 
 def _corpus(folder: Path) -> Verdict:

@@ -15,7 +15,7 @@ from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
 from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import Model, MoE
-from moelaws.spec.words import short
+from moelaws.spec.words import short, without_tags
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
 
@@ -269,7 +269,7 @@ def markdown(page: Iterable[Block]) -> str:
             texts.append("\n".join(f"- {sentence}" for sentence in block.sentences))
         elif block:
             texts.append(block)
-    return "\n\n".join(texts) + "\n"
+    return without_tags("\n\n".join(texts) + "\n")
 
 
 def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dict[str, Any]:

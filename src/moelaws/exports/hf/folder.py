@@ -12,10 +12,11 @@ from moelaws.exports.hf import architecture, card, tokenizer, weights
 from moelaws.files.atomic import read_json, replacing_folder, write_json
 from moelaws.files.layout import Results
 from moelaws.records.summary import read_summary
+from moelaws.records.tensors import read_kept
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.run import RunConfig
-from moelaws.training.weights import check_exists, load
+from moelaws.training.weights import load
 
 MARK = "moelaws.json"  # names the run that was exported, and every file with its SHA-256
 
@@ -39,9 +40,7 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
         UserError: where no weights are kept, no architecture of transformers fits, the corpus is
             not there, or ``folder`` holds something else or cannot be written.
     """
-    kept = results.kept(run_id)
-    check_exists(kept)
-    if (status := read_json(kept)["status"]) != "completed":
+    if (status := read_kept(results.weights(run_id)).status) != "completed":
         raise UserError(
             f"run {run_id} ended as {status} and left no weights; only a completed run can be "
             "exported"
