@@ -53,7 +53,7 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
     ("option", "message"),
     [
         (("--sample", "0"), "protocol: sample is 0; it must be at least 1"),
-        (("--delta", "0"), "protocol: delta is 0.0; it must be greater than 0"),
+        (("--delta", "0"), "protocol: delta is 0.0; it must be at least 1e-12"),
         (("--bootstrap", "0"), "bootstrap is 0"),
         (("--seed", "-1"), "-1 is not in the range x>=0"),
     ],

@@ -75,7 +75,8 @@ def sources(
 
     for name, column in columns.items():
         twin = next((n for n in declared if columns.get(n) == column), name)
-        if twin != name and name in declared:
+        # A null model may say both, that N is D and D too. Otherwise it is a slip.
+        if twin != name and name in declared and not {twin, name} <= mapping.keys():
             raise UserError(
                 f"column {column!r} is mapped to {twin} and {name} of {law.ref}; each needs a "
                 "column of its own"
