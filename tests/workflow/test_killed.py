@@ -79,6 +79,28 @@ def test_snakemake_killed(slow):
     finished_well(slow)
 
 
+def test_jobs_that_end_after_snakemake_was_killed_are_done(slow):
+    """Snakemake never learned that they ended, and still the same line makes the whole tier."""
+    study = slow.study()
+    study |= {kind: [] for kind in ("fits", "contests", "derived", "tables", "claims")}
+    study["figures"] = [entry for entry in study["figures"] if entry["name"] == "F7"]
+    slow.write_study(study)
+    sweep = start(slow)
+    wait_for(lambda: trainers(slow))
+    os.kill(sweep.pid, signal.SIGKILL)
+    sweep.wait()
+    orders = list((slow.root / "results/batches").glob("*.runs.json"))
+    wait_for(lambda: all(p.with_name(p.name.replace(".runs", "")).exists() for p in orders))
+    finished_well(slow)
+    records = {path: path.stat().st_mtime_ns for path in slow.summaries()}
+    slow.snakemake("--unlock")
+    assert "train" not in slow.planned()
+    slow.snakemake()
+    assert (slow.root / "results/demo/report.html").exists()
+    assert {path: path.stat().st_mtime_ns for path in slow.summaries()} == records
+    assert slow.planned() == {}
+
+
 def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
     call, terminal = pty.fork()
     if call == 0:

@@ -39,9 +39,11 @@ rule report:
     conda:
         "../../envs/cpu.yaml"
     # The report gets this call's configuration. It is in the line and not in params, so that
-    # another spelling of the same configuration makes no new report.
+    # another spelling of the same configuration makes no new report. A job that ended after its
+    # Snakemake was killed stays marked as incomplete, and a report without --rerun-incomplete
+    # would be refused for ever. It runs no job.
     shell:
-        "snakemake --nolock --report {output} "
+        "snakemake --nolock --rerun-incomplete --report {output} "
         + (
             words("--config", *(f"{k}={json.dumps(v)}" for k, v in config.items()))
             if config
