@@ -36,13 +36,9 @@ onerror:
 rule all:
     default_target: True
     input:
-        JOBS.figures(),
-        JOBS.paper_tables(),
         JOBS.fits(),
-        JOBS.claims_pages(),
-        JOBS.laws_pages(),
-        JOBS.outlooks(),
-        FOLDER.report,
+        JOBS.reported(),
+        JOBS.reports(),
         FOLDER.explore,
         JOBS.tables(),
         JOBS.own_code(),

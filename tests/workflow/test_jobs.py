@@ -1,6 +1,8 @@
 """What each job reads and depends on, as the rules ask for it; Snakemake itself runs elsewhere."""
 
+import os
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ def trained():
 
 
 def test_a_folder_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
+    shutil.copytree(REPOSITORY / "config", tmp_path / "{a}/config")
     with pytest.raises(UserError, match=r"\{a\}: Snakemake takes braces in a path for wildcards"):
         Jobs.load({}, tmp_path / "{a}")
 
@@ -136,7 +139,7 @@ def test_a_users_own_study_is_named_by_its_file(tmp_path):
     path = tmp_path / "ours/study.yaml"
     path.write_text("study: ours\ntitle: Ours\n")
     jobs = Jobs.load({"studies": ["sparsity", str(path)]}, REPOSITORY)
-    assert jobs.studies["ours"].reference == str(path)
+    assert jobs.studies["ours"].reference == os.path.relpath(path)
     assert jobs.studies["sparsity"].reference == "sparsity"
 
 

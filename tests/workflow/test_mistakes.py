@@ -1,5 +1,8 @@
 """A user's mistakes: one clear message before any job starts, exit code not 0, no traceback."""
 
+import json
+import re
+
 import pytest
 
 from moelaws.spec.errors import UserError
@@ -84,12 +87,23 @@ def test_a_column_that_training_measures_cannot_choose_weights(fresh):
 
 
 def test_braces_of_a_setting_are_no_wildcards(fresh):
-    (fresh.root / "text").rename(fresh.root / "{text}")
-    planned = fresh.snakemake(
-        "-n", "-p", "--quiet", "host", "--config", "corpus={text}/*.py"
-    ).stdout
-    assert """--config 'corpus="{text}/*.py"' --""" in planned  # of the report
-    assert """--set 'corpus="{text}/*.py"'""" in planned
+    (fresh.root / "text").rename(fresh.root / "{téxt}")
+    setting = "corpus={téxt}/*.py"
+    planned = fresh.snakemake("-n", "-p", "--quiet", "host", "--config", setting).stdout
+    assert """--set 'corpus="{téxt}/*.py"'""" in planned
+    (report,) = re.findall("--report .* --configfile (.*) --", planned)
+    assert json.loads((fresh.root / report).read_text()) == {"corpus": "{téxt}/*.py"}
+
+
+def test_braces_in_the_path_of_code_are_refused(fresh):
+    """Its files are inputs of rules."""
+    ours = fresh.root / "{ours}"
+    (ours / "own").mkdir(parents=True)
+    (ours / "own/__init__.py").touch()
+    (ours / "study.yaml").write_text("{study: own, title: Ours, package: own}")
+    assert "own: Snakemake takes braces in a path for wildcards; rename that" in refused(
+        fresh, studies=[str(ours / "study.yaml")]
+    )
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ SETTINGS = words(
     *(
         word
         for key, value in config.items()
-        for word in ("--set", f"{key}={json.dumps(value)}")
+        for word in ("--set", f"{key}={json.dumps(value, ensure_ascii=False)}")
     ),
 )
 SIMULATED = "--simulated" if JOBS.simulated else ""

@@ -24,11 +24,7 @@ rule cover:
 
 rule report:
     input:
-        figures=JOBS.figures()
-        + JOBS.paper_tables()
-        + JOBS.claims_pages()
-        + JOBS.laws_pages()
-        + JOBS.outlooks(),
+        figures=JOBS.reported(),
         texts=[FOLDER.cover, "workflow/report/figure.rst"],
         spec=lambda w: JOBS.page_spec("report", JOBS.figures()),
     output:
@@ -38,15 +34,13 @@ rule report:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
-    # The report gets this call's configuration. It is in the line and not in params, so that
-    # another spelling of the same configuration makes no new report. A job that ended after its
+    params:
+        # The file holds this call's configuration, for no word of --config can hold every path.
+        # Its name is the same for every configuration, so another one makes no new report.
+        config=lambda w: str(JOBS.spec(json.dumps(config), "pages", "config")),
+    # A job that ended after its
     # Snakemake was killed stays marked as incomplete, and a report without --rerun-incomplete
     # would be refused for ever. It runs no job.
     shell:
-        "snakemake --nolock --rerun-incomplete --report {output} "
-        + (
-            words("--config", *(f"{k}={json.dumps(v)}" for k, v in config.items()))
-            if config
-            else ""
-        )
-        + " -- {input.figures} > {log} 2>&1"
+        "snakemake --nolock --rerun-incomplete --report {output} --configfile {params.config} "
+        "-- {input.figures} > {log} 2>&1"

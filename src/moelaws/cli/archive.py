@@ -60,7 +60,7 @@ def command(
             raise UserError(f"--to is {str(out)!r}, which exists; --force replaces it")
         jobs = project = Jobs.load(overrides)
         if studies:
-            known = {name: s for s in jobs.studies.values() for name in (s.study, s.reference)}
+            known = {name: s for s in jobs.studies.values() for name in (s.study, str(s.file))}
             for name in set(studies) - known.keys():
                 raise UserError(
                     f"{name!r} is not among the studies of this sweep"

@@ -278,8 +278,13 @@ class Study(Frozen):
 
     @property
     def reference(self) -> str:
-        """Returns what commands take for the study: its key, or the file of a user's own."""
-        return self.study if self.file.parent == Path("config/studies") else str(self.file)
+        """Returns what commands take for the study: its key, or the file of a user's own.
+
+        The path is the same for every spelling, because each job depends on it.
+        """
+        if self.file.parent == Path("config/studies"):
+            return self.study
+        return os.path.relpath(self.file.parent.resolve() / self.file.name)
 
     def read_from(self, file: Path) -> Study:
         """Returns the study itself, which now remembers ``file``."""

@@ -23,14 +23,10 @@ def is_file(source: str) -> bool:
 
 
 def check_sources(sources: Iterable[str], where: object) -> None:
-    """Refuses a word that names no tasks, or none that Snakemake can read; it stands ``where``."""
+    """Refuses a word that names no tasks; it stands ``where``."""
     with located(where, "tasks"):
         for source in sources:
             check_source(source)
-            if {"{", "}"} & set(source):
-                raise UserError(
-                    f"{source}: Snakemake takes braces in a path for wildcards; rename that file"
-                )
 
 
 def check_source(source: str) -> None:

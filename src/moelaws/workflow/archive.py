@@ -217,8 +217,7 @@ def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
     made = [*descriptions, *runs, *jobs.tables(), *derived]
     made += [*jobs.fits(), *jobs.shown()]
     if is_whole:
-        pages = [*jobs.claims_pages(), *jobs.laws_pages(), *jobs.outlooks()]
-        made += [*pages, tier.explore, tier.report, *_files(tier.root, "*.*")]
+        made += [*jobs.reported(), *jobs.reports(), tier.explore, *_files(tier.root, "*.*")]
     if missing := [path for path in made if not path.is_file()]:
         raise UserError(
             f"{', '.join(jobs.studies)} at tier {jobs.project.tier} is not finished: "
@@ -270,5 +269,5 @@ def _own(jobs: Jobs) -> tuple[dict[str, Path], list[str]]:
 
 def _flow(value: Any) -> str:
     """Returns a value of the configuration as a word of a command line."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6)
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
     return text.removesuffix("\n").removesuffix("\n...")

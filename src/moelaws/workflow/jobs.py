@@ -26,6 +26,7 @@ from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
+from moelaws.spec.references import folder
 from moelaws.spec.study import Reader, Study, reads_speed, reads_weights, sweep_of
 from moelaws.spec.tier import Tier
 from moelaws.tables.describe import kept_runs
@@ -54,11 +55,12 @@ class Jobs:
     @classmethod
     def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Jobs:
         """Returns the project of config/config.yaml with ``overrides`` of its keys."""
-        for path in (root.resolve(), PACKAGE):
+        jobs = cls.of(load_project(root, overrides), root)
+        own = [folder(study.home) for study in jobs.studies.values() if study.package]
+        for path in (root.resolve(), PACKAGE, *own, *jobs.task_files()):
             if {"{", "}"} & set(str(path)):
                 reason = "Snakemake takes braces in a path for wildcards"
-                raise UserError(f"{path}: {reason}; rename that folder")
-        jobs = cls.of(load_project(root, overrides), root)
+                raise UserError(f"{path}: {reason}; rename that file or folder")
         for key, sweep in jobs.sweeps.items():
             if problem := too_long_for(sweep):
                 raise UserError(f"{jobs.studies[key].file}: {problem}")
@@ -209,8 +211,16 @@ class Jobs:
         for key, s in self.studies.items():
             data |= {self.fitted_table(key, fit.name) for fit in s.fits}
             data.update(self.derived_read(key, [*s.figures, *s.tables, *s.claims]))
+        return [*sorted(data), *self.verdicts(), *self.reported()]
+
+    def reported(self) -> list[Path]:
+        """Returns what the report shows: the pages of the tier, figures and paper tables."""
         pages = [*self.claims_pages(), *self.laws_pages(), *self.outlooks()]
-        return [*sorted(data), *self.verdicts(), *pages, *self.figures(), *self.paper_tables()]
+        return [*pages, *self.figures(), *self.paper_tables()]
+
+    def reports(self) -> list[Path]:
+        """Returns the report, if there is anything to show."""
+        return [self.folder.report] if self.reported() else []
 
     def own_code(self) -> list[Path]:
         """Returns the marks that say that users' own studies can be imported."""

@@ -1,0 +1,64 @@
+"""A user's own study: a grid alone is enough, and it may lie anywhere, however its path is spelled.
+
+The study is the one of docs/adding-a-study.md, which has one entry of each kind.
+"""
+
+import os
+
+import pytest
+import yaml
+
+from page_blocks import blocks
+from repository import REPOSITORY
+from sweep_copy import Copy
+
+pytestmark = pytest.mark.slow
+
+STEPS = [20, 30, 40, 50]
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return Copy.of_repository(tmp_path / "copy")
+
+
+def write_study(folder, *kinds):
+    """Writes the page's files to ``folder``, a small grid, and its entries of ``kinds``."""
+    for _, text in blocks(REPOSITORY / "docs/adding-a-study.md"):
+        first, _, rest = text.partition("\n")
+        place = first.removeprefix("# ../ours/")
+        if place != first:
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (folder / place).write_text(rest)
+    study = yaml.safe_load((folder / "study.yaml").read_text())
+    study["grids"]["demo"]["sweeps"] = [{"axes": {"steps": STEPS, "d_model": 8, "d_ffn": 32}}]
+    for kind in {"package", "derived", "fits", "figures", "claims", "contests"} - set(kinds):
+        study.pop(kind, None)
+    (folder / "study.yaml").write_text(yaml.safe_dump(study, allow_unicode=True))
+
+
+def test_a_study_of_a_grid_alone_is_trained_and_has_a_table(copy, tmp_path):
+    write_study(tmp_path / "{ours}")  # no rule reads code from there
+    study = "studies=../{ours}/study.yaml"
+    copy.snakemake("--config", study)
+    tier = copy.root / "results/demo"
+    assert len(copy.summaries()) == len(STEPS)
+    assert (tier / "tables/dense.parquet").exists()
+    assert (tier / "explore.html").exists()
+    assert not (tier / "report.html").exists()  # there is nothing to show in it
+    assert copy.planned("--config", study) == {}
+    done = copy.moelaws("archive", "--to", "a.zip", "--set", study)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_study_may_lie_anywhere_and_its_path_be_spelled_in_any_way(copy, tmp_path):
+    folder = tmp_path / 'our étude 🎲, it\'s "c": #1'
+    write_study(folder, "package", "derived", "fits", "figures", "claims")
+    near = os.path.relpath(folder / "study.yaml", copy.root)
+    quoted = near.replace("'", "''")
+    copy.snakemake("--config", f"studies=['{quoted}']")
+    assert "Data" in (copy.root / "results/demo/report.html").read_text()
+    copy.edit("config/config.yaml", "studies: .*", f"studies: ['{quoted}']")
+    assert copy.planned() == {}
+    far = str(folder / "study.yaml").replace("'", "''")
+    assert copy.planned("--config", f"studies=['{far}']") == {}
