@@ -4,6 +4,9 @@ The study is the one of docs/adding-a-study.md, which has one entry of each kind
 """
 
 import os
+import re
+import shlex
+import shutil
 
 import pytest
 import yaml
@@ -54,11 +57,22 @@ def test_a_study_of_a_grid_alone_is_trained_and_has_a_table(copy, tmp_path):
 def test_a_study_may_lie_anywhere_and_its_path_be_spelled_in_any_way(copy, tmp_path):
     folder = tmp_path / 'our étude 🎲, it\'s "c": #1'
     write_study(folder, "package", "derived", "fits", "figures", "claims")
-    near = os.path.relpath(folder / "study.yaml", copy.root)
+    (folder / "study.yaml").rename(folder / "étude.yaml")
+    near = os.path.relpath(folder / "étude.yaml", copy.root)
     quoted = near.replace("'", "''")
     copy.snakemake("--config", f"studies=['{quoted}']")
     assert "Data" in (copy.root / "results/demo/report.html").read_text()
     copy.edit("config/config.yaml", "studies: .*", f"studies: ['{quoted}']")
     assert copy.planned() == {}
-    far = str(folder / "study.yaml").replace("'", "''")
+    far = str(folder / "étude.yaml").replace("'", "''")
     assert copy.planned("--config", f"studies=['{far}']") == {}
+    done = copy.moelaws("archive", "--to", "a.zip")
+    assert done.returncode == 0, done.stderr
+    unpacked = Copy(tmp_path / "unpacked")
+    shutil.unpack_archive(copy.root / "a.zip", unpacked.root)
+    shutil.copytree(copy.root / "text", unpacked.root / "text")
+    (line,) = re.findall(
+        "snakemake --cores all -n (.*)", (unpacked.root / "README.txt").read_text()
+    )
+    assert "étude" in line
+    assert "train" not in unpacked.planned(*shlex.split(line))
