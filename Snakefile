@@ -16,6 +16,7 @@ onstart:
     if TOO_MUCH:
         raise WorkflowError("refused: more than limits in config/config.yaml allow")
     try:
+        hold_results()
         for line in (*JOBS.left_out, *TRAININGS.lines()):
             logger.info(f"moelaws: {line}")
     except UserError as error:

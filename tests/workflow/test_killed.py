@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 import psutil
 import pytest
 
+from sweep_copy import Copy
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -99,6 +101,29 @@ def test_jobs_that_end_after_snakemake_was_killed_are_done(slow):
     assert (slow.root / "results/demo/report.html").exists()
     assert {path: path.stat().st_mtime_ns for path in slow.summaries()} == records
     assert slow.planned() == {}
+
+
+def test_a_second_call_on_the_same_results_is_refused_and_the_first_ends_well(
+    slow, tmp_path_factory
+):
+    """Its plan is of before, so it would remove what the first has made meanwhile."""
+    clone = Copy(tmp_path_factory.mktemp("clone") / "copy")
+    left_out = shutil.ignore_patterns("results", ".snakemake")
+    shutil.copytree(slow.root, clone.root, symlinks=True, ignore=left_out)
+    (clone.root / "results").symlink_to(slow.root / "results")
+    sweep = start(slow, "tables")
+    wait_for(lambda: trainers(slow))
+    for second, words in ((clone, ["tables"]), (slow, ["tables", "--nolock"])):
+        refused = second.snakemake(*words, check=False)
+        assert refused.returncode != 0
+        assert (
+            f"process {sweep.pid}) is at work on results/demo; when it has ended" in refused.stderr
+        )
+    assert "train" in clone.planned("tables")
+    assert sweep.wait(timeout=120) == 0
+    finished_well(slow)
+    assert "train" not in clone.planned("tables")
+    clone.snakemake("tables")
 
 
 def test_ctrl_c_on_a_terminal_saves_what_trains(slow):

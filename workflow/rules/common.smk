@@ -1,4 +1,5 @@
 # What the rules share: the project and its trainings, from tested modules of the package.
+import atexit
 import json
 import shlex
 import sys
@@ -6,6 +7,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from moelaws.files.lock import acquire, holder
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import without_tags
@@ -24,17 +26,16 @@ from moelaws.workflow.trainings import Trainings
 # Snakemake also reads this file within each job.
 IN_JOB = workflow.nodes is None and workflow.remote_exec
 HERE = workflow.nodes is None and not workflow.remote_exec
-if HERE and workflow.scheduling_settings:  # a dry run has none
-    # Cores limit the jobs here. With its own limit of 100 jobs a second, Snakemake would look at
-    # all waiting jobs each second, which takes a whole core.
-    workflow.scheduling_settings.max_jobs_per_timespan = None
 
 try:
     JOBS = Jobs.load(config)
     TRAININGS = Trainings(JOBS, HERE, IN_JOB)
+    # Snakemake's own locks see no call with --nolock, and none from another folder with the same
+    # results. A call holds this one from onstart on; a second call would remove its files.
+    OTHER_CALL = holder(JOBS.folder.root)
     # A report must change nothing, and so must a call while another one runs.
     if workflow.is_main_process and "--report" not in sys.argv:
-        if not any(Path(".snakemake/locks").glob("*")):
+        if not OTHER_CALL:
             TRAININGS.prepare()
         # If a sweep is too large, a dry run only warns, and a start is refused.
         if TOO_MUCH := JOBS.too_much():
@@ -53,6 +54,22 @@ if workflow.is_main_process:  # not where Snakemake runs one job of a cluster
     logger.addHandler(CALL)
 
 TIER, RESULTS, FOLDER = JOBS.project.tier, JOBS.results, JOBS.folder
+
+
+def refuse(owner):
+    raise UserError(
+        f"another call of Snakemake ({owner}) is at work on {FOLDER.root}; when it has ended, "
+        "give this call again"
+    )
+
+
+def hold_results():
+    """Holds the tier's folder until this process ends; refuses while another call does."""
+    if OTHER_CALL:
+        refuse(f"{OTHER_CALL['host']}, process {OTHER_CALL['pid']}")
+    held = acquire(FOLDER.root, on_wait=refuse)
+    held.__enter__()
+    atexit.register(held.__exit__, None, None, None)
 
 
 def words(*texts):
