@@ -34,6 +34,7 @@ def test_json_says_what_was_made(call, tmp_path):
     [
         (["--corpus", "gone.txt"], "gone.txt does not exist"),
         (["--vocab-size", "200"], "vocab_size is 200; it must be at least 257"),
+        (["--hold-out", "1000000"], "and a run measures its loss on 1,000,000 and the one before"),
     ],
 )
 def test_a_mistake_is_one_message_and_exit_code_2(call, tmp_path, options, says):

@@ -25,7 +25,7 @@ GRID = {
     [
         (None, ""),
         (10**6, ""),
-        (6 * 10**5, "more than a text of 6e+05 bytes can give with max_epochs = 1"),
+        (6 * 10**5, "more than 5.7e+05 bytes of training text can give with max_epochs = 1"),
     ],
 )
 def test_a_data_set_is_refused_where_its_bytes_cannot_do(size, says):

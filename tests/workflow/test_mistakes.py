@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -104,6 +105,21 @@ def test_braces_in_the_path_of_code_are_refused(fresh):
     assert "own: Snakemake takes braces in a path for wildcards; rename that" in refused(
         fresh, studies=[str(ours / "study.yaml")]
     )
+
+
+@pytest.mark.slow
+def test_too_little_held_out_text_is_noticed_before_any_run_trains(fresh):
+    fresh.snakemake("--until", "prepare_corpus")
+    (meta,) = fresh.root.glob("results/corpora/*/meta.json")
+    tokens = json.loads(meta.read_text())["validation"]["tokens"]
+    change(fresh, evaluation_sequences=tokens // 32 + 1)  # its bytes would do
+    prepared = fresh.snakemake("tables", check=False)
+    assert f"more than {tokens - 1:.4g} tokens of held-out text can give" in prepared.stderr
+    shutil.rmtree(meta.parent)
+    anew = fresh.snakemake("tables", check=False)
+    assert re.search(r"moelaws: jobs that failed: 1 of .* \(prepare_corpus ", anew.stderr)
+    assert f"holds out {tokens:,} tokens, and a run measures its loss on" in anew.stderr
+    assert list((fresh.root / "results").glob("runs/*")) == []
 
 
 @pytest.mark.slow

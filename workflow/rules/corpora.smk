@@ -10,11 +10,14 @@ rule prepare_corpus:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
+    # This is no parameter, so that another grid prepares no text again.
+    resources:
+        held_out=lambda w: JOBS.held_out(w.corpus),
     params:
         vocabulary=lambda w: JOBS.corpora[w.corpus].vocab_size,
         text=lambda w: JOBS.corpus_option(w.corpus),
     shell:
         "moelaws corpus "
         + SETTINGS
-        + " {params.text} --vocab-size {params.vocabulary} --out $(dirname {output}) "
+        + " {params.text} --vocab-size {params.vocabulary} --hold-out {resources.held_out} --out $(dirname {output}) "
         "> {log} 2>&1"

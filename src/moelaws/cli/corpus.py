@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import option, out_option
+from moelaws.cli.common import WHOLE, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.corpus.prepare import prepare, shown_by
 from moelaws.corpus.shards import PreparedCorpus
@@ -14,7 +14,8 @@ from moelaws.corpus.sources import resolve
 from moelaws.files.layout import Results
 from moelaws.grids.text import choose_corpus, corpus_of, with_vocabulary
 from moelaws.records.progress import reporting
-from moelaws.spec.project import Project
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import CONFIG, Project
 
 VOCABULARY = 512
 
@@ -32,11 +33,19 @@ VOCABULARY = 512
     f"Entries of the tokenizer. [default: {VOCABULARY}, or the tokenizer file's]",
     int,
 )
+@option(
+    "--hold-out least",
+    "Refuse a text of which fewer tokens are held out, because runs measure their loss on them.",
+    WHOLE,
+    0,
+    metavar="TOKENS",
+)
 @out_option("[default: results/corpora/ID]")
 def command(
     project: Project,
     setting: tuple[str, ...],
     vocab_size: int | None,
+    least: int,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -55,6 +64,12 @@ def command(
         progress = shown_by(report, f"corpus {sources.name}")
         prepare(corpus, sources, folder, progress, choice.pretrained)
     meta = PreparedCorpus.open(folder, training=False).meta
+    if (tokens := meta["validation"]["tokens"]) <= least:
+        raise UserError(
+            f"corpus {meta['corpus_id']} ({sources.name}) holds out {tokens:,} tokens, and a run "
+            f"measures its loss on {least:,} and the one before; add text, raise validation in "
+            f"{CONFIG}, or lower evaluation_sequences"
+        )
     splits, counts = ("train", "validation"), ("documents", "bytes", "tokens")
     text = meta["sources"]
     size = f"{text['rows']} rows" if "rows" in text else f"{text['files']} files"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moelaws.accounting.parameters import count_parameters
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
+from moelaws.files.atomic import read_json
+from moelaws.files.layout import Results
 from moelaws.grids.expand import Run, expand
 from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
@@ -63,28 +67,39 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
 def too_long_for(sweep: Sweep) -> str:
     """Returns what is wrong if a run needs more text than there is; empty if none does.
 
-    A token has at least one byte: before the text is tokenised, this finds runs that are certainly
-    impossible.
+    Before the text is tokenised, this finds runs that are certainly impossible.
     """
     larger = "set corpus in config/config.yaml to a larger text"
+    sizes: dict[Corpus, tuple[float, float, str]] = {}
     for run in sweep.runs:
-        config, size = run.config, sweep.texts[run.corpus].bytes
-        if size is None:  # unknown before the data set is read; the trainer checks again
-            continue
-        held_out = size * config.corpus.validation
-        if config.tokens > (size - held_out) * config.max_epochs:
+        config, corpus = run.config, run.config.corpus
+        if corpus not in sizes:
+            sizes[corpus] = _size(corpus, sweep.texts[run.corpus].bytes)
+        train, held_out, unit = sizes[corpus]
+        if config.tokens > train * config.max_epochs:
             return (
-                f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than a text of "
-                f"{size:.4g} bytes can give with max_epochs = {config.max_epochs:g} (corpus "
+                f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than {train:.4g} "
+                f"{unit} of training text can give with max_epochs = {config.max_epochs:g} (corpus "
                 f"{run.corpus}); {larger}, or choose a smaller C or tier"
             )
-        if (evaluated := config.evaluation.sequences * config.model.context) > held_out:
+        if config.held_out_tokens > held_out:
             return (
-                f"evaluation_sequences = {config.evaluation.sequences} are {evaluated:.4g} tokens, "
-                f"more than the {held_out:.4g} bytes held out of the text can give (corpus "
-                f"{run.corpus}); {larger}, or raise validation, or lower evaluation_sequences"
+                f"evaluation_sequences = {config.evaluation.sequences} are "
+                f"{config.held_out_tokens:.4g} tokens, more than {held_out:.4g} {unit} of held-out "
+                f"text can give (corpus {run.corpus}); {larger}, or raise validation, or lower "
+                "evaluation_sequences"
             )
     return ""
+
+
+def _size(corpus: Corpus, text_bytes: float | None) -> tuple[float, float, str]:
+    """Returns the sizes of the training and held-out text, in tokens if it is prepared."""
+    with suppress(UserError, KeyError, TypeError):  # it is not prepared yet, or damaged
+        meta = read_json(Results().corpus(corpus.corpus_id) / "meta.json")
+        return meta["train"]["tokens"], meta["validation"]["tokens"] - 1, "tokens"
+    # A token has at least one byte. Those of some data sets are unknown before they are read.
+    size = math.inf if text_bytes is None else text_bytes
+    return size * (1 - corpus.validation), size * corpus.validation, "bytes"
 
 
 def sweep_of(name: str, project: Project) -> Sweep:

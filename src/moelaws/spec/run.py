@@ -83,6 +83,11 @@ class RunConfig(Frozen):
         return self
 
     @property
+    def held_out_tokens(self) -> int:
+        """Returns how many tokens of held-out text are measured at the end."""
+        return max(self.evaluation.sequences, self.evaluation.longer) * self.model.context
+
+    @property
     def run_id(self) -> str:
         """Returns the first 16 hex digits of the SHA-256 of the canonical JSON."""
         return self.fingerprint()

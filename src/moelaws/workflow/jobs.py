@@ -111,6 +111,11 @@ class Jobs:
                     return shlex.join(["--set", f"corpus={text}"])
         return ""
 
+    def held_out(self, corpus: str) -> int:
+        """Returns how many held-out tokens of a text some run measures its loss on."""
+        configs = [run.config for run in self.runs.values()]
+        return max(c.held_out_tokens for c in configs if c.corpus == self.corpora[corpus])
+
     @cached_property
     def kept(self) -> dict[str, dict[str, tuple[int, ...]]]:
         """Returns study -> run whose weights it keeps -> steps on the way."""
