@@ -149,6 +149,16 @@ def simulated_fit(simulated, path, source):
     return path
 
 
+def test_fits_are_sought_in_a_folder_and_its_folders_but_no_deeper(project_folder, simulated):
+    path = project_folder / "results/demo/fits/sparsity/own.json"
+    path.parent.mkdir(parents=True)
+    simulated_fit(simulated, path, "trained")
+    given = answer("--compute", 1e13, "--fits", path.parents[1])
+    assert given["judges"][-1]["name"].endswith("own")
+    with pytest.raises(UserError, match="results holds no report of a fit"):
+        advise("--compute", 1e13, "--fits", project_folder / "results")
+
+
 def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simulated):
     path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
     given = answer("--compute", 1e13, "--fits", path.parent)

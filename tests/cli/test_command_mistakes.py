@@ -75,6 +75,13 @@ def test_a_zero_that_was_given_is_not_forgotten(option, message, ended, losses):
         (("plan", "sparsity", "--repeats", "100000000"), "not in the range 1<=x<=1000"),
         (("power", "sparsity", "--tables", "100000000"), "not in the range 1<=x<=1000"),
         (("advise", "--compute", "1_0"), "'1_0' is no number above 0"),
+        (("watch", "--every", "nan"), "'nan' is no number from 0.1 to 86400"),
+        (("watch", "--every", "inf"), "'inf' is no number from 0.1 to 86400"),
+        (("watch", "--every", "0"), "'0' is no number from 0.1 to 86400"),
+        (("plan", "sparsity", "--noise", "nan"), "'nan' is no number from 0 to 100"),
+        (("plan", "sparsity", "--repeats", "1000000000"), "is not in the range 1<=x<=1000"),
+        (("query", "SHOW TABLES", "--memory-limit", "10000"), "10000 is not in the range 1<=x<="),
+        (("grid", "--set", "studies=[]"), "studies is []; it must be all or a list of 1 or more"),
     ],
 )
 def test_a_number_that_cannot_be_meant_is_refused(ended, words, message):

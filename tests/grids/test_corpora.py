@@ -68,6 +68,8 @@ def test_texts_go_by_their_own_words_or_by_names(texts):
     assert list(named.corpora) == ["stories", "b"]
     hub = {"dataset": "owner/stories", "commit": "0" * 40}
     assert list(study_of(["stdlib", "b.txt", hub]).corpora) == ["stdlib", "b.txt", "owner/stories"]
+    with pytest.raises(UserError, match=r"corpora: there is none; name a text, or leave out"):
+        parse(Study, {**STUDY, "corpora": []}, "texts.yaml")
     with pytest.raises(UserError, match=r"corpora.*give each a name of its own"):
         study_of([hub, {**hub, "subset": "x"}])
     with pytest.raises(UserError, match=r"corpora: again: it has the text of b\.txt"):

@@ -2,15 +2,13 @@
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any
 
 import click
 
 from moelaws.accounting.cost import GPUS, Device
 from moelaws.analysis.advice import Constraints
 from moelaws.analysis.advice.build import TRAINING_BYTES
-from moelaws.cli.common import gathered, option
+from moelaws.cli.common import Value, between, gathered, option
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import number
 
@@ -20,40 +18,16 @@ _EPOCHS, _SERVED_BYTES = 1.0, 2.0  # defaults: passes over the text, bytes of a 
 _TRAINING_FRACTION = 0.8  # of the memory, for weights and optimizer states beside activations
 
 
-class _Value(click.ParamType[Any]):
-    """A value that ``read`` makes of a text; unless it ``holds``, ``words`` say what is wrong."""
-
-    def __init__(
-        self, name: str, read: Callable[[str], Any], holds: Callable[[Any], bool], words: str
-    ) -> None:
-        self.name, self.read, self.holds, self.words = name, read, holds, words
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str):  # a default
-            return value
-        try:
-            if not self.holds(converted := self.read(value)):
-                raise ValueError
-        except (AttributeError, KeyError, ValueError):
-            self.fail(f"{value!r} is {self.words}", param, ctx)
-        return converted
-
-
 def _bytes(text: str) -> float:
     size, unit = re.fullmatch(r"([0-9.eE+]+)\s*([A-Za-z]*)", text).groups()  # type: ignore[union-attr]
     return float(size) * _BYTES[unit]
 
 
-def _between(low: float, high: float) -> _Value:  # click's own range would let NaN pass
-    words = f"no number from {low:g} to {high:g}"
-    return _Value("NUMBER", number, lambda x: low <= x <= high, words)
-
-
-_AMOUNT = _Value("NUMBER", number, lambda x: 0 < x < 1e30,
+_AMOUNT = Value("NUMBER", number, lambda x: 0 < x < 1e30,
                  "no number above 0 and below 1e30, such as 1e21")  # fmt: skip
-_MEMORY = _Value("BYTES", _bytes, lambda x: 0 < x < math.inf,
+_MEMORY = Value("BYTES", _bytes, lambda x: 0 < x < math.inf,
                  "no amount of memory, such as 80GB or 80GiB")  # fmt: skip
-_COUNTS = _Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
+_COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
                  lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
                  "no list of counts, such as 8,16,32")  # fmt: skip
 
@@ -137,7 +111,7 @@ constraint_options = gathered(
     option(
         "--max-sparsity",
         "The sparsest mixture to look at; 0 for dense models alone.",
-        _between(0.0, 0.9999),
+        between(0.0, 0.9999),
         0.98,
     ),
     option("--experts", "Numbers of experts, with --top-k.", _COUNTS, ()),
@@ -145,6 +119,6 @@ constraint_options = gathered(
     option(
         "--granularity",
         "2 d_model / d_expert; by the leverage paper's law if left out.",
-        _between(0.25, 64.0),
+        between(0.25, 64.0),
     ),
 )

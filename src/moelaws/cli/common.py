@@ -14,6 +14,7 @@ from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
+from moelaws.spec.numbers import number
 
 Command = Callable[..., Any]
 FILE = click.Path(path_type=Path)
@@ -31,6 +32,31 @@ class _Option(click.Option):
         if is_number and isinstance(value, str) and ("_" in value or not value.isascii()):
             self.type.fail(f"{value!r} is not a valid {self.type.name}.", self, ctx)
         return super().type_cast_value(ctx, value)
+
+
+class Value(click.ParamType[Any]):
+    """A value that ``read`` makes of a text; unless it ``holds``, ``words`` say what is wrong."""
+
+    def __init__(
+        self, name: str, read: Callable[[str], Any], holds: Callable[[Any], bool], words: str
+    ) -> None:
+        self.name, self.read, self.holds, self.words = name, read, holds, words
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):  # a default
+            return value
+        try:
+            if not self.holds(converted := self.read(value)):
+                raise ValueError
+        except (AttributeError, KeyError, ValueError):
+            self.fail(f"{value!r} is {self.words}", param, ctx)
+        return converted
+
+
+def between(low: float, high: float) -> Value:
+    """Returns the type of numbers in a range; click's own would let NaN pass."""
+    words = f"no number from {low:g} to {high:g}"
+    return Value("NUMBER", number, lambda x: low <= x <= high, words)
 
 
 def option(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 
 import click
@@ -11,6 +12,8 @@ from moelaws.cli.common import option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.spec.project import Project
+
+MEMORY = max(2, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**9)
 
 
 @click.command(name="query", cls=JsonCommand)
@@ -26,8 +29,8 @@ from moelaws.spec.project import Project
 )
 @option(
     "--memory-limit gigabytes",
-    "The most memory that the answer may take.",
-    click.IntRange(1, 10_000),
+    "The most memory that the answer may take, up to this machine's.",
+    click.IntRange(1, MEMORY),
     2,
     metavar="GB",
 )

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import REPEATS, WHOLE, gathered, option, out_option, pairs
+from moelaws.cli.common import REPEATS, WHOLE, between, gathered, option, out_option, pairs
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
 from moelaws.files.layout import Results
@@ -48,7 +48,7 @@ simulation_options = gathered(
         "--noise",
         "Standard deviation of ln of the loss (of the response itself for laws not of a log); "
         "0.003 unless the study says otherwise.",
-        click.FloatRange(min=0),
+        between(0, 100),
     ),
     option("--seed", "Seed of the noise; 1 unless the study says otherwise.", WHOLE),
     option("--repeats", "Seeds of each run of the grid.", REPEATS, 1),

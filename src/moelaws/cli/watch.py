@@ -8,7 +8,7 @@ from itertools import groupby
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json
-from moelaws.cli.common import option
+from moelaws.cli.common import between, option
 from moelaws.cli.project import project_options
 from moelaws.cli.watch_text import as_dict, drawn, idle
 from moelaws.files.layout import Results
@@ -29,7 +29,7 @@ from moelaws.spec.project import Project, chosen_studies
 @option(
     "--every",
     "Look at the files again after so many seconds.",
-    click.FloatRange(min=0.1),
+    between(0.1, 86_400),
     2.0,
     metavar="SECONDS",
 )

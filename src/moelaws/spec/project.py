@@ -66,7 +66,8 @@ class Project(Frozen):
     source: Literal["trained", "simulated"] = "trained"  # of the losses
     # Names of config/studies/, and YAML files of a user's own studies.
     studies: Annotated[
-        Literal["all"] | tuple[Name | StudyFile, ...], BeforeValidator(_list_or_all)
+        Literal["all"] | Annotated[tuple[Name | StudyFile, ...], Field(min_length=1)],
+        BeforeValidator(_list_or_all),
     ] = "all"
     corpus: CorpusSetting = "stdlib"
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text

@@ -140,6 +140,8 @@ def _by_name(value: object) -> object:
     """Names the texts of a list: words and globs as they are written, data sets by their name."""
     if not isinstance(value, list | tuple):
         return value
+    if not value:
+        raise ValueError("there is none; name a text, or leave out corpora for the project's")
     named = {str(x.get("dataset") if isinstance(x, dict) else x): x for x in value}
     if len(named) < len(value):
         raise ValueError("a text is there twice; give each a name of its own, as in NAME: TEXT")

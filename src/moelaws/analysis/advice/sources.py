@@ -37,23 +37,28 @@ def fitted_laws(
     """Returns the candidate laws of fits, and resolved path -> why another fit takes no part.
 
     Args:
-        paths: reports of fits, and folders that hold at least one.
+        paths: reports of fits, and folders that hold at least one, or whose folders do.
         config: the file, which names the laws that take part.
         top_k: returns the active experts of the runs behind a fit, from its file and report; laws
             that count experts need it.
     """
-    files: dict[Path, None] = {}
+    reports: dict[Path, FitReport] = {}
+    candidates, left_out = [], {}
     for path in paths:
         if not path.exists():
             raise UserError(f"--fits: {path}: no such file or folder")
-        every = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-        if not every:
+        every = [*path.glob("*.json"), *path.glob("*/*.json")] if path.is_dir() else [path]
+        own = {}
+        for file in sorted(file.resolve() for file in every):
+            try:
+                own[file] = read_fit(file)
+            except UserError as error:
+                left_out[file] = str(error).removeprefix(f"{file}: ")
+        if path.is_dir() and not own:
             raise UserError(f"--fits: {path} holds no report of a fit (FIT.json)")
-        files |= dict.fromkeys(file.resolve() for file in every)
-    candidates, left_out = [], {}
-    for file in files:
+        reports |= own
+    for file, report in reports.items():
         try:
-            report = read_fit(file)
             candidates.append(_of_fit(file, report, config, top_k(file, report)))
         except UserError as error:
             left_out[file] = str(error).removeprefix(f"{file}: ")
