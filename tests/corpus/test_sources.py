@@ -124,6 +124,18 @@ def test_a_file_rewritten_within_its_time_stamp_is_noticed(tmp_path):
     assert resolve("a.txt", tmp_path).digest(cache) != first
 
 
+def test_a_text_that_was_put_in_place_with_its_old_time_is_noticed(texts, tmp_path):
+    """As rsync -t and a restored backup do; the size is the same, too."""
+    old(texts)
+    path, cache = texts / "07.txt", tmp_path / "cache.json"
+    first = resolve("*.txt", texts).digest(cache)
+    assert str(path) in module._load(cache)
+    path.write_text(path.read_text()[::-1])
+    old(texts)
+    again = resolve("*.txt", texts)
+    assert again.digest(cache) == again.digest(None) != first
+
+
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"x": 1}', '{"PATH": [1, 2]}', b"\xff"])
 def test_a_broken_cache_is_replaced(texts, tmp_path, content):
     old(texts)

@@ -115,22 +115,24 @@ def digest(
 ) -> str:
     """Returns the SHA-256 (hex) over the names and contents of ``files``.
 
-    ``cache`` is a JSON file of the files' own digests by path, size and modification time. A cache
-    that cannot be read or written only costs time. Raises UserError for a file that cannot be read.
+    ``cache`` is a JSON file of the files' own digests by path, size and times. A cache that cannot
+    be read or written only costs time. Raises UserError for a file that cannot be read.
     """
     known = _load(cache)
     total, fresh, now = hashlib.sha256(), {}, time.time_ns()
     for name, path in files:
         try:
             stat = path.stat()
+            # rsync and a restored backup set the time of the content, and nobody that of the inode.
+            state = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
             entry = known.get(str(path))
-            if entry is None or entry[:2] != [stat.st_size, stat.st_mtime_ns]:
-                entry = [stat.st_size, stat.st_mtime_ns, of_file(path)]
+            if entry is None or entry[:3] != state:
+                entry = [*state, of_file(path)]
                 if now - stat.st_mtime_ns > SETTLED:
                     fresh[str(path)] = entry
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-        total.update(os.fsencode(name) + b"\0" + str(entry[2]).encode() + b"\n")
+        total.update(os.fsencode(name) + b"\0" + str(entry[3]).encode() + b"\n")
     if fresh:
         _save(cache, known | fresh)
     return total.hexdigest()
@@ -303,7 +305,7 @@ def _load(cache: Path | None) -> dict[str, list[int | str]]:
         return {}
     if not isinstance(data, dict):
         return {}
-    return {k: v for k, v in data.items() if isinstance(v, list) and len(v) == 3}
+    return {k: v for k, v in data.items() if isinstance(v, list) and len(v) == 4}
 
 
 def _save(cache: Path | None, entries: dict[str, list[int | str]]) -> None:
