@@ -33,13 +33,7 @@ VOCABULARY = 512
     f"Entries of the tokenizer. [default: {VOCABULARY}, or the tokenizer file's]",
     int,
 )
-@option(
-    "--hold-out least",
-    "Refuse a text of which fewer tokens are held out, because runs measure their loss on them.",
-    WHOLE,
-    0,
-    metavar="TOKENS",
-)
+@option("--hold-out least", "Refuse a text unless more tokens of it are held out.", WHOLE, 0)
 @out_option("[default: results/corpora/ID]")
 def command(
     project: Project,

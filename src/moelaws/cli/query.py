@@ -13,8 +13,6 @@ from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.spec.project import Project
 
-MEMORY = max(2, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**9)
-
 
 @click.command(name="query", cls=JsonCommand)
 @click.argument("sql")
@@ -30,7 +28,7 @@ MEMORY = max(2, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**
 @option(
     "--memory-limit gigabytes",
     "The most memory that the answer may take, up to this machine's.",
-    click.IntRange(1, MEMORY),
+    click.IntRange(1, max(2, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 10**9)),
     2,
     metavar="GB",
 )

@@ -1,13 +1,12 @@
 """config/config.yaml, which a user edits first, and the studies beside it."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from moelaws.spec.base import Fraction, Frozen, Positive, Whole, parse, text_like
+from moelaws.spec.base import Count, Fraction, Frozen, Positive, Whole, parse, text_like
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.fit import Name
@@ -15,7 +14,6 @@ from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.references import join
 from moelaws.spec.study import Study
 from moelaws.spec.tier import Tier
-from moelaws.spec.validation import must_be
 
 CONFIG = Path("config/config.yaml")
 COMMAND_LINE = "command line"  # what messages call --config, --set and --tier
@@ -27,28 +25,11 @@ StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's Y
 BATCH_MINUTES: dict[Tier, float] = {"demo": 1, "workstation": 5, "gpu": 15, "paper": 30}
 
 
-def _indices(value: object) -> object:
-    # `--config gpus=2` gives a number, and `--config gpus=0,2` a text.
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (value,)
-    if isinstance(value, str) and re.fullmatch(r"\d+(,\d+)+", value):
-        return tuple(value.split(","))
-    return value
-
-
 def _list(value: object) -> object:
-    # `--config studies=sparsity` gives a bare name, as a user would type it.
-    return tuple(value.split(",")) if isinstance(value, str) else value
-
-
-def _list_or_all(value: object) -> object:
-    return value if value == "all" else _list(value)
-
-
-def _count_or_auto(value: object) -> object:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise must_be("auto, or a whole number of at least 1")
+    # `--config` gives a bare value, as a user would type it: studies=sparsity, gpus=0,2 or gpus=2.
+    if isinstance(value, str) and value != "all":
+        return tuple(value.split(","))
+    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class Limits(Frozen):
@@ -67,7 +48,7 @@ class Project(Frozen):
     # Names of config/studies/, and YAML files of a user's own studies.
     studies: Annotated[
         Literal["all"] | Annotated[tuple[Name | StudyFile, ...], Field(min_length=1)],
-        BeforeValidator(_list_or_all),
+        BeforeValidator(_list),
     ] = "all"
     corpus: CorpusSetting = "stdlib"
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
@@ -77,18 +58,18 @@ class Project(Frozen):
     # Which GPUs of this machine train if device is cuda, by nvidia-smi's numbers.
     gpus: Annotated[
         Literal["all"] | Annotated[tuple[Whole, ...], Field(min_length=1)],
-        BeforeValidator(_indices),
+        BeforeValidator(_list),
     ] = "all"
     # How many runs train on one GPU at a time; auto: as many as its memory holds by estimate
-    runs_per_gpu: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = 1
+    runs_per_gpu: Count | Literal["auto"] = 1
     # How many devices train one run together; auto: the fewest whose memory holds it by estimate
-    devices_per_run: Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)] = "auto"
+    devices_per_run: Count | Literal["auto"] = "auto"
     # GB of each GPU, for a cluster and for estimates; the GPUs of this machine report their own
     gpu_memory: Positive = 80.0
     # How many GPUs a node of the cluster has; a run that takes more spans several nodes
-    gpus_per_node: Annotated[int, Field(gt=0)] = 8
+    gpus_per_node: Count = 8
     # How many GPUs a job on a cluster has, each for other runs; and their kind, as Slurm calls it
-    gpus_per_job: Annotated[int, Field(gt=0)] = 1
+    gpus_per_job: Count = 1
     gpu_model: str | None = None
     # The most estimated minutes of runs in one job; 0: a job for each run; auto: by the tier
     batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"

@@ -280,10 +280,7 @@ class Study(Frozen):
 
     @property
     def reference(self) -> str:
-        """Returns what commands take for the study: its key, or the file of a user's own.
-
-        The path is the same for every spelling, because each job depends on it.
-        """
+        """Returns its key or, for a user's own study, one spelling of its path, for commands."""
         if self.file.parent == Path("config/studies"):
             return self.study
         return os.path.relpath(self.file.parent.resolve() / self.file.name)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from moelaws.corpus.shards import PreparedCorpus
-from moelaws.spec.errors import UserError, located
+from moelaws.spec.errors import UserError
 from moelaws.tasks import olmo
 from moelaws.tasks.held_out import held_out_items
 from moelaws.tasks.item import Item, read_items
@@ -20,13 +20,6 @@ OLMO = "olmo:"
 def is_file(source: str) -> bool:
     """Tells whether a word names a task file."""
     return source != HELD_OUT and not source.startswith(OLMO)
-
-
-def check_sources(sources: Iterable[str], where: object) -> None:
-    """Refuses a word that names no tasks; it stands ``where``."""
-    with located(where, "tasks"):
-        for source in sources:
-            check_source(source)
 
 
 def check_source(source: str) -> None:

@@ -23,14 +23,14 @@ from moelaws.grids.sweep import Sweep, expand_study, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.references import folder
 from moelaws.spec.study import Reader, Study, reads_speed, reads_weights, sweep_of
 from moelaws.spec.tier import Tier
 from moelaws.tables.describe import kept_runs
-from moelaws.tasks.sources import check_sources, is_file
+from moelaws.tasks.sources import check_source, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
@@ -76,7 +76,9 @@ class Jobs:
         studies = {study.study: study.at_tier(project.tier) for study in chosen}
         left_out = tuple(line for study in chosen for line in _left_out(study, project.tier))
         if any(derived.scores for study in chosen for derived in study.derived):
-            check_sources(project.tasks, CONFIG)
+            with located(CONFIG, "tasks"):
+                for source in project.tasks:
+                    check_source(source)
         if project.source == "simulated":
             return cls(project, studies, {}, advice, left_out)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
