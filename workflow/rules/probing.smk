@@ -54,7 +54,7 @@ rule bench:
     conda:
         "../../envs/cpu.yaml"
     resources:
-        mem_mb=lambda w, attempt: max(2000, TRAININGS.memory_mb(w.batch, attempt)),
+        mem_mb=lambda w, attempt: max(2000, TRAININGS.resources()["mem_mb"](w, attempt)),
         runtime=60,
     params:
         runs=lambda w: str(RESULTS.batch_runs(w.batch)),

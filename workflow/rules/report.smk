@@ -38,9 +38,10 @@ rule report:
         # The file holds this call's configuration, for no word of --config can hold every path.
         # Its name is the same for every configuration, so another one makes no new report.
         config=lambda w: str(JOBS.spec(json.dumps(config), "pages", "config")),
-    # A job that ended after its
-    # Snakemake was killed stays marked as incomplete, and a report without --rerun-incomplete
-    # would be refused for ever. It runs no job.
+    # A job that ended after its Snakemake was killed stays marked as incomplete, and a report
+    # without --rerun-incomplete would be refused for ever. It runs no job. Snakemake does not write
+    # it beside its place, as our commands do.
     shell:
-        "snakemake --nolock --rerun-incomplete --report {output} --configfile {params.config} "
-        "-- {input.figures} > {log} 2>&1"
+        "draft=$(dirname {output})/.report.html; "
+        "snakemake --nolock --rerun-incomplete --report $draft --configfile {params.config} "
+        "-- {input.figures} > {log} 2>&1; mv $draft {output}"

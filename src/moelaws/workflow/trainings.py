@@ -167,10 +167,6 @@ class Trainings:
         each = self.requests.devices(list(runs)) // nodes
         return f"gpu:{model}:{each}" if model and nodes > 1 else f"gpu:{each}" if nodes > 1 else ""
 
-    def memory_mb(self, digest: str, attempt: int) -> int:
-        """Returns the MB to request for a job that reads the runs of a batch."""
-        return self.requests.memory_mb(self.batches[digest].runs, attempt)
-
     def threads(self, digest: str, cores: int) -> int:
         """Returns the cores of a batch's job if Snakemake has ``cores`` of the machine."""
         return self.requests.threads(self.batches[digest].runs, cores)
