@@ -100,11 +100,11 @@ class FitProtocol:
     """
 
     objective: Objective
+    source: str = ""  # where the paper states all this
+    holdout: str = ""  # the paper's, for reference: a fit holds out what its entry says
     delta: float = 1e-3  # the Huber threshold, in units of the residual (sigma for huber_scale)
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # on the working scale
     sample: int | None = None  # how many starts are run, a seeded sample; None for all
-    holdout: str = ""  # the paper's, for reference: a fit holds out what its entry says
-    source: str = ""  # where the paper states all this
 
     @property
     def n_starts(self) -> int:

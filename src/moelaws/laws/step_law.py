@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, Formula, Variable
+from moelaws.laws.base import Array, Columns, Formula
+from moelaws.laws.leverage.hyperparameters import CONTEXT, OUTPUTS
 from moelaws.laws.vocabulary import variable
 
 # The coefficient, and the exponents of N (parameters) and D (tokens); the batch is in tokens.
@@ -26,13 +27,9 @@ LAW = Formula(
     variables=(
         variable("N", "parameters without embeddings, all experts among them"),
         variable("D"),
-        Variable("context", "tokens", "sequence length, for B_sequences", default=float("nan")),
+        CONTEXT,
     ),
-    outputs=(
-        Variable("lr", "1", "peak learning rate of AdamW"),
-        Variable("B", "tokens", "tokens an optimizer step"),
-        Variable("B_sequences", "sequences", "sequences an optimizer step"),
-    ),
+    outputs=OUTPUTS,
     function=_values,
     constants={f"{x}_{name}": law[name] for x, law in (("lr", LR), ("B", BATCH)) for name in law},
     errata=(

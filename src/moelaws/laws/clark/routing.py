@@ -118,8 +118,8 @@ def _law(variant: str, router: str, published: tuple[float, ...]) -> GeneralLaw:
         function=_value_and_jacobian,
         only_with={"E": ("b", "c", "E_start", "E_max")},
         protocol=FitProtocol(
-            objective="huber",
-            source="ours, 72 starts: with E_start and E_max fixed the law is linear on ln L",
+            "huber",
+            "ours, 72 starts: with E_start and E_max fixed the law is linear on ln L",
         ),
         errata=(
             "The paper's N is the size of the base model before its layers are routed; with one "

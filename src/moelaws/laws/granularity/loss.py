@@ -13,12 +13,10 @@ _D = variable("D")
 _G = Variable("G", "d_ff/d_expert", "granularity d_ff / d_expert = 4 d_model / d_expert")
 
 _PROTOCOL = FitProtocol(
-    objective="huber",
+    "huber",
+    "Krajewski et al. 2024, sec 5.3: Huber at delta 0.1, BFGS, weight decay 5e-4; it states "
+    "neither starts nor scale: the starts and residuals of ln L are ours, and no weight decay",
     delta=0.1,
-    source=(
-        "Krajewski et al. 2024, sec 5.3: Huber at delta 0.1, BFGS, weight decay 5e-4; it states "
-        "neither starts nor scale: the starts and residuals of ln L are ours, and no weight decay"
-    ),
 )
 
 

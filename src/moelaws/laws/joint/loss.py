@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, signed
 from moelaws.laws.clark.routing import E_MAX, E_START, effective_experts, ln_saturated
-from moelaws.laws.forms import GeneralLaw, PowerLawSum, power_law_sum
+from moelaws.laws.forms import GeneralLaw, PowerLawSum, log_sum_exp, power_law_sum
 from moelaws.laws.terms import Term, irreducible_loss, times
 from moelaws.laws.vocabulary import LOSS, variable
 
@@ -27,16 +27,14 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     y, by_start, by_max = ln_saturated(columns["E"] - 1, ln_start, ln_max)  # y = ln Eh
     size = ln_a + delta * y + (alpha + gamma * y) * ln_N
     data = ln_b + omega * y + (beta + zeta * y) * ln_D
-    z = np.stack(np.broadcast_arrays(size, data, ln_c))
-    top = z.max(axis=0)
-    exponential = np.exp(z - top)
-    total = exponential.sum(axis=0)
-    p, q, r = exponential / total  # the terms' weights in the loss
+    terms = np.stack(np.broadcast_arrays(size, data, ln_c))
+    ln_L = log_sum_exp(terms)
+    p, q, r = terms  # which became their weights in the loss
     by_y = p * (delta + gamma * ln_N) + q * (omega + zeta * ln_D)
     of_size = (p, p * ln_N, p * y, p * y * ln_N)
     of_data = (q, q * ln_D, q * y, q * y * ln_D)
     rows = (*of_size, *of_data, by_y * by_start, by_y * by_max, r)
-    return top + np.log(total), np.stack(rows, axis=1)
+    return ln_L, np.stack(rows, axis=1)
 
 
 def at_experts(params: Mapping[str, Any], E: ArrayLike) -> dict[str, Array]:
@@ -95,6 +93,7 @@ _SOURCE = (
     "Ludziejewski et al. 2025, App B: Huber at delta 0.01 on ln L by log-sum-exp, L-BFGS; "
     "left out here: its weight decay of 1e-5 and the lower weight of runs of high loss"
 )
+_PROTOCOL = FitProtocol("huber", f"{_SOURCE}; 243 starts", delta=0.01)
 _FACTORS = tuple(float(np.log(x)) for x in (30.0, 100.0, 300.0))
 _EXPONENTS = (-0.5, -0.25, -0.05)
 _CHANGES = (-0.5, 0.0, 0.5)
@@ -140,10 +139,8 @@ LAW = GeneralLaw(
         "D": ("beta", "zeta"),
         "E": ("delta", "gamma", "omega", "zeta", "E_start", "E_max"),
     },
-    protocol=FitProtocol(
-        objective="huber",
-        delta=0.01,
-        source=f"{_SOURCE}; 19,683 starts, those of E_start and E_max are ours",
+    protocol=replace(
+        _PROTOCOL, source=f"{_SOURCE}; 19,683 starts, those of E_start and E_max are ours"
     ),
     errata=(
         "Eq 7: printed: G = (mu m/(nu n))^(1/(mu + nu)) with the negative mu and nu of Table 4; "
@@ -172,11 +169,7 @@ def _at(E: int, m: float, mu: float, n: float, nu: float) -> PowerLawSum:
             Term(_factor("n", "tokens^-nu", n, "data term"), (data,)),
             _FLOOR,
         ),
-        protocol=FitProtocol(
-            objective="huber",
-            delta=0.01,
-            source=f"{_SOURCE}; 243 starts",
-        ),
+        protocol=_PROTOCOL,
         errata=LAW.errata[:1],
     )
 

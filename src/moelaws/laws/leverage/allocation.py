@@ -70,8 +70,8 @@ def _fitted(variant: str, result: str, models: str, law: Mapping[str, float]) ->
         latex=rf"{result} = k\, C^{{\epsilon}}",
         response=_RESULTS[result],
         protocol=FitProtocol(
-            objective="squared",
-            source="leverage, App E.2: a line in logarithms through the best of each budget",
+            "squared",
+            "leverage, App E.2: a line in logarithms through the best of each budget",
         ),
         errata=(*_M, _PRODUCTS) if result == "M" else (_PRODUCTS,),
     )

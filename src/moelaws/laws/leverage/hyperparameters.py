@@ -1,7 +1,6 @@
 """Learning rate and batch over compute, for mixtures of experts (leverage paper, Eq 5)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,8 @@ BATCH = {"coefficient": 0.0694, "exponent": 0.3644}
 _C = variable("C", "training compute, without logits")
 _LR = Variable("lr", "1", "peak learning rate of AdamW")
 _B = Variable("B", "tokens", "tokens an optimizer step")
+OUTPUTS = (_LR, _B, Variable("B_sequences", "sequences", "sequences an optimizer step"))
+CONTEXT = Variable("context", "tokens", "sequence length, for B_sequences", default=float("nan"))
 _TABLES = (
     "R (Tables 8-15): the paper's own grids do not follow Eq 5: for the six sizes their learning "
     "rates are .825, .841, .857, .867, .889 and .909 of it, their batches (in sequences of 4096) "
@@ -45,39 +46,34 @@ def over_compute(C: Variable, unit: str, coefficient: float, exponent: float) ->
     )
 
 
-def _fitted(variant: str, result: Variable, law: Mapping[str, float], **texts: Any) -> LinearLaw:
+def _fitted(
+    variant: str,
+    name: str,
+    symbol: str,
+    result: Variable,
+    law: Mapping[str, float],
+    errata: tuple[str, ...],
+) -> LinearLaw:
     return power_law(
         over_compute(_C, result.unit, law["coefficient"], law["exponent"]),
         id="leverage.hyperparameters",
         variant=variant,
+        title=f"Best {name} over compute",
         source="leverage, Eq 5",
+        latex=rf"{symbol} = k\, C^{{\epsilon}}",
         response=result,
         protocol=FitProtocol(
-            objective="squared",
-            holdout="C > 1e20",
-            source="leverage, App E.1: runs within 0.25 % of the least loss, without outliers",
+            "squared",
+            "leverage, App E.1: runs within 0.25 % of the least loss, without outliers",
+            "C > 1e20",
         ),
-        **texts,
+        errata=errata,
     )
 
 
 VARIANTS: dict[str, Law] = {
-    "lr": _fitted(
-        "lr",
-        _LR,
-        LR,
-        title="Best learning rate over compute",
-        latex=r"\eta = k\, C^{\epsilon}",
-        errata=(_TABLES, _TABLE_12, _EDGE),
-    ),
-    "batch": _fitted(
-        "batch",
-        _B,
-        BATCH,
-        title="Best batch over compute",
-        latex=r"B = k\, C^{\epsilon}",
-        errata=(_TABLES, _TOKENS),
-    ),
+    "lr": _fitted("lr", "learning rate", r"\eta", _LR, LR, (_TABLES, _TABLE_12, _EDGE)),
+    "batch": _fitted("batch", "batch", "B", _B, BATCH, (_TABLES, _TOKENS)),
 }
 
 
@@ -94,11 +90,8 @@ LAW = Formula(
     source="leverage, Eq 5",
     equation="lr = 1.1576*C^-0.1529, B = 0.0694*C^0.3644, B_sequences = B/context",
     latex=r"\eta = 1.1576\, C^{-0.1529},\quad B = 0.0694\, C^{0.3644}",
-    variables=(
-        _C,
-        Variable("context", "tokens", "sequence length, for B_sequences", default=float("nan")),
-    ),
-    outputs=(_LR, _B, Variable("B_sequences", "sequences", "sequences an optimizer step")),
+    variables=(_C, CONTEXT),
+    outputs=OUTPUTS,
     function=_values,
     constants={f"{x}_{name}": law[name] for x, law in (("lr", LR), ("B", BATCH)) for name in law},
     errata=(_TABLES, _TOKENS, _TABLE_12, _EDGE),

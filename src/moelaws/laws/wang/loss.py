@@ -8,6 +8,7 @@ from moelaws.laws.vocabulary import variable
 _N = variable("N", "parameters: total or active, one of them throughout a fit")
 _D = variable("D")
 _E = variable("E", "experts a layer; 1 for a dense model")
+_EXPERTS = over(_E, "gamma", None, "exponent of the number of experts", bounds=(-4.0, 4.0))
 
 # The allocation paper draws the fit and prints no values.
 LAW = power_law_sum(
@@ -15,25 +16,17 @@ LAW = power_law_sum(
     title="Loss from size, data and number of experts",
     source="Wang et al. 2024, as in allocation, Eq 5",
     terms=(
-        term(
-            "a",
-            None,
-            "the size term",
-            over(_N, "alpha", None, "exponent of the size"),
-            over(_E, "gamma", None, "exponent of the number of experts", bounds=(-4.0, 4.0)),
-        ),
+        term("a", None, "the size term", over(_N, "alpha", None, "exponent of the size"), _EXPERTS),
         term("b", None, "the data term", over(_D, "beta", None, "exponent of the data")),
         irreducible_loss("tau", None),
     ),
     order=("a", "b", "tau", "alpha", "beta", "gamma"),
     variables=(_N, _D, _E),
     protocol=FitProtocol(
-        objective="huber",
-        holdout="S >= 0.976",
-        source=(
-            "chosen here, in the style of allocation's Table 3: the paper states no protocol for "
-            "its baselines; the held-out sparsity is that of its own law"
-        ),
+        "huber",
+        "chosen here, in the style of allocation's Table 3: the paper states no protocol for its "
+        "baselines; the held-out sparsity is that of its own law",
+        "S >= 0.976",
     ),
     errata=(
         "E0.5 (allocation, App D.3): printed: both panels of Fig 5 are said to show this law; "

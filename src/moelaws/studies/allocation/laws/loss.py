@@ -163,16 +163,12 @@ _VARIABLES = (
     variable("S", "sparsity (E - k) / E, shared experts among E and k"),
     Variable("r", "1", "FLOPs of the experts over FLOPs of attention"),
 )
+_LAMBDA_OF_N = over(_SIZE, "lambda", 0.4228, "exponent of N in the penalty")
 # The published values are those of Table 1. The third term, the penalty on R, also has gamma.
 _TERMS = (
     term("a", 15.12, "the size term", over(_SIZE, "alpha", 0.6288)),
     term("b", 18.62, "the data term", over(_TOKENS, "beta", 0.0453)),
-    term(
-        "c",
-        39.55,
-        "the penalty on R",
-        over(_SIZE, "lambda", 0.4228, "exponent of N in the penalty"),
-    ),
+    term("c", 39.55, "the penalty on R", _LAMBDA_OF_N),
     term("d", 0.0499, "the experts' share"),
     irreducible_loss("tau", 13.7354),
 )
@@ -180,12 +176,10 @@ _GAMMA_OF_DENSITY = signed("gamma", 4.0, "exponent of 1 - S in the penalty", 0.0
 _NAMES = ("a", "b", "c", "d", "tau", "alpha", "beta", "lambda")
 _PARAMETERS = (*(parameters_of(_TERMS)[name] for name in _NAMES), _GAMMA_OF_DENSITY)
 _PROTOCOL = FitProtocol(
-    objective="huber",
-    holdout="S >= 0.976",
-    source=(
-        "allocation, Table 3: 104,976 starts; sec 4.2: S = 97.67 % held out; objective and delta, "
-        "which the paper does not state, are those of sparsity's Table 2"
-    ),
+    "huber",
+    "allocation, Table 3: 104,976 starts; sec 4.2: S = 97.67 % held out; objective and delta, "
+    "which the paper does not state, are those of sparsity's Table 2",
+    "S >= 0.976",
 )
 _ERRATA = (
     "R is never defined in the paper. Read as r itself, Table 1 gives no interior minimum of the "

@@ -57,11 +57,9 @@ LAW = GeneralLaw(
     parameters=(_ALPHA0, _ALPHA1.exponent, _BETA0, _BETA1.exponent),
     function=_value_and_jacobian,
     protocol=FitProtocol(
-        objective="squared",
-        source=(
-            "squares of ln r as in allocation, sec 3.3, where the fit is made in two stages "
-            "(the variants); the start grid is chosen here"
-        ),
+        "squared",
+        "squares of ln r as in allocation, sec 3.3, where the fit is made in two stages (the "
+        "variants); the start grid is chosen here",
     ),
     errata=(
         "C is called both per-token and total compute. It is the total: r* = 1.22, 1.02, 0.97, "
@@ -97,7 +95,7 @@ def _stage(variant: str, term: Term, **stated: Any) -> LinearLaw:
         term,
         id="allocation.ratio",
         variant=variant,
-        protocol=FitProtocol(objective="squared", source="allocation, sec 3: lines in log-log"),
+        protocol=FitProtocol("squared", "allocation, sec 3: lines in log-log"),
         errata=LAW.errata,
         **stated,
     )

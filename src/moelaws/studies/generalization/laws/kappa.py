@@ -12,7 +12,7 @@ from moelaws.laws.vocabulary import variable
 _SOURCE = "generalization, App B.2 and Fig 6b; values: least squares on Table 5, E = 1..32"
 _E = variable("E", "experts of a layer")
 _KAPPA = Variable("kappa", "1", "alpha_D over alpha_N / (1 + alpha_N)")
-_PROTOCOL = FitProtocol(objective="squared", source="generalization, App B.2: a line over Table 5")
+_PROTOCOL = FitProtocol("squared", "generalization, App B.2: a line over Table 5")
 _ERRATA = (
     "E3.3 (Table 5): the derived cells are truncated, not rounded, to four decimals; kappa here is "
     "computed from alpha_N and alpha_D.",

@@ -29,7 +29,7 @@ LAW = power_law(
     title="Loss over one scale without a floor: a line in ln-ln",
     source=_SOURCE,
     latex=r"L = a\, x^{-\alpha}",
-    protocol=FitProtocol(objective="squared", source=f"{_SOURCE}: linear regression of ln L"),
+    protocol=FitProtocol("squared", f"{_SOURCE}: linear regression of ln L"),
     errata=_ERRATA,
 )
 
@@ -49,8 +49,8 @@ VARIANTS = {
         latex=r"L = a\, x^{-\alpha} + L_\infty",
         terms=(Term(_A, (_ALPHA,)), Term(_L_INF)),
         protocol=FitProtocol(
-            objective="squared",
-            source=f"{_SOURCE} state no way to choose the floor; ours: squares of ln L, 80 starts",
+            "squared",
+            f"{_SOURCE} state no way to choose the floor; ours: squares of ln L, 80 starts",
         ),
         errata=_ERRATA,
     )

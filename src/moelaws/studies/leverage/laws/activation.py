@@ -35,7 +35,7 @@ UNSTATED = "R: the paper gives no objective for this fit; here least squares on 
 
 def least_squares(where: str, r2: str) -> FitProtocol:
     """Returns the protocol of a law for which the paper prints R2 of a fit, but no objective."""
-    return FitProtocol("squared", source=f"leverage, {where}: R2 {r2}; objective not stated")
+    return FitProtocol("squared", f"leverage, {where}: R2 {r2}; objective not stated")
 
 
 LAW = GeneralLaw(

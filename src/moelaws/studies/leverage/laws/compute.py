@@ -21,9 +21,7 @@ LAW = LinearLaw(
     ),
     features={"c_C": one, "a_C": log("C")},
     log_response=True,
-    protocol=FitProtocol(
-        objective="squared", source="leverage, sec 4.2.1 and App N.3; objective not stated"
-    ),
+    protocol=FitProtocol("squared", "leverage, sec 4.2.1 and App N.3; objective not stated"),
     errata=(
         "E1.11 (sec 4.2.1): printed: Eq 2 is fitted to each architecture's leverage over compute; "
         "corrected: Eq 3 is, and the curves are in Figure 4, not 6.",

@@ -16,6 +16,7 @@ from moelaws.laws.terms import irreducible_loss, term, times
 from moelaws.laws.vocabulary import LOSS, variable
 
 _C = variable("C", "training compute, in one convention for both curves of a leverage")
+_BETA = times(_C, "beta", None, starts=(-0.02, -0.05, -0.1, -0.2, -0.4))
 
 # The paper draws its curves and prints no coefficients.
 LAW = power_law_sum(
@@ -23,19 +24,13 @@ LAW = power_law_sum(
     title="Loss of one architecture over compute",
     source="leverage, sec 3 and App K",
     terms=(
-        term(
-            "alpha",
-            None,
-            "the compute term",
-            times(_C, "beta", None, starts=(-0.02, -0.05, -0.1, -0.2, -0.4)),
-            starts=(0.0, 5.0, 10.0, 15.0, 20.0),
-        ),
+        term("alpha", None, "the compute term", _BETA, starts=(0.0, 5.0, 10.0, 15.0, 20.0)),
         irreducible_loss("b", None, starts=(-1.0, -0.5, 0.0, 0.5, 1.0)),
     ),
     response=replace(LOSS, description="held-out loss, the best at that compute"),
     protocol=FitProtocol(
-        objective="huber",
-        source="not stated in the leverage paper; objective as in the sparsity paper, own starts",
+        "huber",
+        "not stated in the leverage paper; objective as in the sparsity paper, own starts",
     ),
     errata=(
         "R: the paper does not say how its curves are fitted; here by the sum of Huber losses of "

@@ -56,9 +56,9 @@ LAW = GeneralLaw(
     ),
     function=_ln_EL,
     protocol=FitProtocol(
-        objective="huber",
-        holdout="EL >= 6",
-        source="leverage, sec 4.2.3 and App G: Huber and BFGS; delta and starts are ours",
+        "huber",
+        "leverage, sec 4.2.3 and App G: Huber and BFGS; delta and starts are ours",
+        "EL >= 6",
     ),
     errata=(
         "R (Eq 4): printed without the logarithms' bases; log10 of C and log2 of G, with which "

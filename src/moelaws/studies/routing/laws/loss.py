@@ -18,13 +18,8 @@ from moelaws.laws.vocabulary import LOSS, variable
 
 _N = variable("N_active", "parameters of the dense base model (E = 1)")
 _E = variable("E", "experts of a routed layer, one active")
-_SIZE = term(
-    "a",
-    None,
-    "the reducible loss",
-    over(_N, "alpha", None, "exponent of N_active", starts=(0.05, 0.15, 0.3)),
-    starts=(1.0, 3.0, 5.0),
-).parameters
+_ALPHA = over(_N, "alpha", None, "exponent of N_active", starts=(0.05, 0.15, 0.3))
+_SIZE = term("a", None, "the reducible loss", _ALPHA, starts=(1.0, 3.0, 5.0)).parameters
 _EXPERTS = over(_E, "delta", None, "exponent of Eh", starts=(0.05, 0.2)).exponent
 _FLOOR = irreducible_loss("e", None, starts=(-1.0, 0.0, 0.5)).coefficient
 
@@ -78,7 +73,7 @@ LAW = GeneralLaw(
     ),
     function=_value_and_jacobian,
     only_with={"E": ("delta", "E_start", "E_max")},
-    protocol=FitProtocol(objective="huber", source="ours; 216 starts"),
+    protocol=FitProtocol("huber", "ours; 216 starts"),
     errata=(
         "All fitted models saw one number of tokens: what training longer would save is in e.",
     ),

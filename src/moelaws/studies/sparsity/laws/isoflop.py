@@ -55,8 +55,8 @@ def surface(degrees: tuple[int, ...], variant: str = "") -> LinearLaw:
         ),
         features={**features, "d": one},
         protocol=FitProtocol(
-            objective="squared",
-            source="sparsity, App B: degrees by cross-validation, 100 random subsamples",
+            "squared",
+            "sparsity, App B: degrees by cross-validation, 100 random subsamples",
         ),
         errata=(
             "E2.4 (App B): the degrees printed as alpha = beta = gamma = 2 are alpha_1..alpha_3 of "

@@ -12,15 +12,19 @@ from numpy.typing import ArrayLike
 from moelaws.laws.base import Array, FitProtocol
 from moelaws.laws.forms import power_law_sum
 from moelaws.laws.roots import bisect, rising_root
-from moelaws.laws.terms import irreducible_loss, one_minus, over, term
+from moelaws.laws.terms import Power, irreducible_loss, one_minus, over, term
 from moelaws.laws.vocabulary import variable
 
 _LARGEST_LN_N = np.log(1e30)  # optima are searched among sizes from 1 to 1e30 parameters
 
 _N, _D, _S = variable("N"), variable("D"), variable("S")
-_EITHER_SIGN = (-4.0, 4.0)
-_HALVES = (-1.0, -0.5, 0.0, 0.5, 1.0)
-_DENSITY_OF_D = "exponent of 1 - S in the interaction"
+
+
+def _of_density(name: str, published: float, description: str = "") -> Power:
+    """Returns a factor of either sign of its exponent in 1 - S."""
+    halves = (-1.0, -0.5, 0.0, 0.5, 1.0)
+    return over(one_minus(_S), name, published, description, (-4.0, 4.0), halves)
+
 
 LAW = power_law_sum(
     id="sparsity.loss",
@@ -29,28 +33,18 @@ LAW = power_law_sum(
     terms=(
         term("a", 16612.50, "the size term", over(_N, "alpha", 0.5962)),
         term("b", 5455.67, "the data term", over(_D, "beta", 0.3954)),
-        term(
-            "c",
-            0.4598,
-            "the sparsity term",
-            over(one_minus(_S), "lambda", -0.1666, bounds=_EITHER_SIGN, starts=_HALVES),
-            bounds=(1e-3, 1e40),
-        ),
+        term("c", 0.4598, "the sparsity term", _of_density("lambda", -0.1666), bounds=(1e-3, 1e40)),
         term(
             "d",
             17.26,
             "the interaction",
-            over(one_minus(_S), "delta", 0.1603, _DENSITY_OF_D, _EITHER_SIGN, _HALVES),
+            _of_density("delta", 0.1603, "exponent of 1 - S in the interaction"),
             over(_N, "gamma", 0.1595, "exponent of N in the interaction"),
         ),
         irreducible_loss("e", 0.94),
     ),
     order=("a", "b", "c", "d", "e", "alpha", "beta", "lambda", "delta", "gamma"),
-    protocol=FitProtocol(
-        objective="huber",
-        holdout="S >= 0.98",
-        source="sparsity, Table 2: 437,400 starts",
-    ),
+    protocol=FitProtocol("huber", "sparsity, Table 2: 437,400 starts", "S >= 0.98"),
     errata=(
         "E2.1 (sec 6): printed: the optimal sparsity rises as the training budget rises; "
         "corrected: it falls. S*(N=1e9) = .9335, .8724, .6233 at C = 3e19, 1e20, 1e21.",
