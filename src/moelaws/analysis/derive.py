@@ -1,7 +1,8 @@
 """Making one derived table of a study, and writing it as Parquet with its columns' units."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def of_runs(*names: str) -> tuple[Column, ...]:
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Returns the rows of ``frame`` as mappings, to which a derived table adds columns."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def of_kept(
+    runs: pd.DataFrame, read: Callable[[str], pd.DataFrame]
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yields each of the ``runs`` whose weights are kept, with what ``read`` returns of it."""
+    for run in records(runs):
+        with suppress(UserError):  # of a run without weights
+            yield run, read(run["run_id"])
 
 
 def table(*columns: Column) -> Callable[[Callable[..., Rows]], DerivedTable]:

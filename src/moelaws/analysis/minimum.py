@@ -73,6 +73,16 @@ def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def with_ends(name: str, values: Array, level: float, ends: str) -> dict[str, float]:
+    """Returns the cells of ``tables.column.estimated`` for ``values`` (1 + draws,), estimate first.
+
+    Low and high follow ``ends`` in their names.
+    """
+    low, high = percentile_interval(values[1:], level)
+    before = ends and f"{ends}_"
+    return {name: float(values[0]), f"{before}low": low, f"{before}high": high}
+
+
 def parabola_minima(u: Array, L: Array) -> Minima | None:
     """Returns the lowest points over ``u`` (n,) of the least-squares parabola of ``L`` (n,) on it.
 

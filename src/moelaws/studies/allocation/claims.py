@@ -234,9 +234,7 @@ def share_fits_best(inputs: FittedInputs) -> Evidence:
     forms = {"ln(1+r)": "loss_log1p", "1-exp(-r)": "loss_exp"}
     own, *others = (predicted(inputs, name, runs) for name in ("loss", *forms.values()))
     used, L = own.used, runs["L"].to_numpy(float)
-    excesses = []
-    for other in others:
-        excesses.append(of_mean(((other.value - L) ** 2 - (own.value - L) ** 2)[used]))
+    excesses = [of_mean(((x.value - L) ** 2 - (own.value - L) ** 2)[used]) for x in others]
     said = "; ".join(f"{name} by {more}" for name, more in zip(forms, excesses, strict=True))
     measured = f"mean square error on {int(used.sum())} fitted runs above that of r/(1+r): {said}"
     least = min(excesses, key=lambda more: more.value)

@@ -63,30 +63,15 @@ def theory(inputs: Inputs) -> Tabular:
         d = float(models.loc[models["corpus"] == corpus, "dimension"].median())
         for s in SMOOTHNESS:
             implied = LAW.evaluate({}, {"s": s, "d": d})
-            own: dict[str, Any] = {
-                name: float(implied[name]) for name in ("alpha_N", "alpha_D", "alpha_C")
-            }
-            own |= {"s_N": s, "s_D": s, "d": d, "corpus": corpus}
-            rows.append({"row": f"theory, s = {s:g}", **own})
+            own = {name: float(implied[name]) for name in ("alpha_N", "alpha_D", "alpha_C")}
+            own |= {"d": d, "s from alpha_N": s, "s from alpha_D": s}
+            rows.append({"": f"theory, s = {s:g}", "corpus": corpus, **own})
         for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
             measured = _measured(slopes[slopes["floor"] == floor], d)
-            rows.append({"row": words, "corpus": corpus, "d": d, **measured})
-    names = {
-        "row": "",
-        "corpus": "corpus",
-        "d": "d",
-        "alpha_N": "alpha_N",
-        "alpha_N_interval": "alpha_N interval",
-        "alpha_D": "alpha_D",
-        "alpha_D_interval": "alpha_D interval",
-        "alpha_C": "alpha_C",
-        "alpha_D_predicted": "alpha_D pred",
-        "relative_delta_D": "Delta_D / alpha_D pred",
-        "relative_interval": "its interval",
-        "s_N": "s from alpha_N",
-        "s_D": "s from alpha_D",
-    }
-    frame = pd.DataFrame(rows).reindex(columns=list(names)).rename(columns=names)
+            rows.append({"": words, "corpus": corpus, "d": d, **measured})
+    heads = ["", "corpus", "d", "alpha_N", "alpha_N interval", "alpha_D", "alpha_D interval"]
+    heads += ["alpha_C", "alpha_D pred", "Delta_D / alpha_D pred", "its interval"]
+    frame = pd.DataFrame(rows).reindex(columns=[*heads, "s from alpha_N", "s from alpha_D"])
     notes = [
         "Theory: alpha_N = 2s/d, alpha_D = 2s/(2s + d), alpha_C = s/(s + d); consistent exponents "
         "have alpha_D = alpha_N/(1 + alpha_N). Intervals at 90 %.",
@@ -104,18 +89,20 @@ def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
     a, b = model["value"], data["value"]
     point = consistency(a, b)
     intervals = {
-        "alpha_N": (model["value_low"], model["value_high"]),
-        "alpha_D": (data["value_low"], data["value_high"]),
+        "alpha_N interval": (model["value_low"], model["value_high"]),
+        "alpha_D interval": (data["value_low"], data["value_high"]),
         # alpha_D less the predicted one, over the predicted one, is kappa less 1.
-        "relative": (kappa["value_low"] - 1, kappa["value_high"] - 1),
+        "its interval": (kappa["value_low"] - 1, kappa["value_high"] - 1),
     }
     return {
         "alpha_N": a,
         "alpha_D": b,
-        **{f"{name}_interval": interval_text(*x, "not known") for name, x in intervals.items()},
-        **{n: float(point[n]) for n in ("alpha_C", "alpha_D_predicted", "relative_delta_D")},
-        "s_N": float(VARIANTS["from_N"].evaluate({}, {"alpha_N": a, "d": d})["s"]),
-        "s_D": float(VARIANTS["from_D"].evaluate({}, {"alpha_D": b, "d": d})["s"]),
+        **{name: interval_text(*ends, "not known") for name, ends in intervals.items()},
+        "alpha_C": float(point["alpha_C"]),
+        "alpha_D pred": float(point["alpha_D_predicted"]),
+        "Delta_D / alpha_D pred": float(point["relative_delta_D"]),
+        "s from alpha_N": float(VARIANTS["from_N"].evaluate({}, {"alpha_N": a, "d": d})["s"]),
+        "s from alpha_D": float(VARIANTS["from_D"].evaluate({}, {"alpha_D": b, "d": d})["s"]),
     }
 
 

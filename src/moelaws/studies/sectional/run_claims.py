@@ -102,11 +102,8 @@ def balanced(inputs: Inputs) -> Evidence:
     cv = load.groupby([*SIZE[:2], "seed", "arm"])["cv"].mean().unstack("arm")
     if not {LEARNED, BALANCED} <= set(cv.columns) or not len(cv := cv[(cv > 0).all(axis=1)]):
         return Evidence("no seed completed both with and without a balance loss")
-    logs = (cv[LEARNED] / cv[BALANCED]).map(math.log)
-    ratios = {
-        (LEARNED, f"{ARMS[LEARNED]} over {ARMS[BALANCED]} (d = {d}, {n} positions)"): ratio
-        for (d, n), ratio in _pooled(logs, SIZE[:2])
-    }
+    logs = pd.concat({LEARNED: (cv[LEARNED] / cv[BALANCED]).map(math.log)}, names=["arm"])
+    ratios = _pooled(logs, f" over {ARMS[BALANCED]}")
     evidence = _of(ratios, (LEARNED,), "of the variation with a balance loss", logarithms=True)
     words = (
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
@@ -182,11 +179,7 @@ def specialise(inputs: Inputs) -> Evidence:
     change = (runs.last() - runs.first())[runs.size() > 1]
     if not len(change):
         return Evidence("no run keeps weights at steps on the way")
-    changes = {
-        (arm, f"{ARMS[arm]} (d = {d}, {n} positions)"): value
-        for (arm, d, n), value in _pooled(change, cells)
-    }
-    return _of(changes, (*CHUNKS, *DIVIDED), "of the cosine of matched units")
+    return _of(_pooled(change), (*CHUNKS, *DIVIDED), "of the cosine of matched units")
 
 
 def longer_sequences(inputs: Inputs) -> Evidence:
@@ -200,13 +193,9 @@ def longer_sequences(inputs: Inputs) -> Evidence:
         return Evidence("no dense model was evaluated in longer sequences")
     more = pd.Series(rises.sub(rises[DENSE], axis=0).stack())
     more = more[more.index.isin(SECTIONS, level="arm")]
-    differences = {
-        (arm, f"{ARMS[arm]} (d = {d}, {n} positions)"): value
-        for (arm, d, n), value in _pooled(more, ["arm", *SIZE[:2]])
-    }
-    if not differences:
+    if not len(more):
         return Evidence("no sections were evaluated in longer sequences beside a dense model")
-    return _of(differences, SECTIONS, "nats/token more than in the dense model")
+    return _of(_pooled(more), SECTIONS, "nats/token more than in the dense model")
 
 
 def larger_carry_more(inputs: Inputs) -> Evidence:
@@ -277,14 +266,18 @@ def contrast(rows: pd.DataFrame, weights: Array) -> Estimate:
     )
 
 
-def _pooled(values: pd.Series, by: list[str]) -> Iterator[tuple[Any, Estimate]]:
-    """Yields each cell's mean, with an error by the spread within cells, which is pooled."""
-    cells = values.groupby(by)
+def _pooled(values: pd.Series, over: str = "") -> dict[Key, Estimate]:
+    """Returns each arm's and size's mean, with an error by the spread within these, pooled."""
+    cells: Any = values.groupby(["arm", *SIZE[:2]])
     freedom = len(values) - cells.ngroups
     squares = float(np.square(values - cells.transform("mean")).sum())
     sd = math.sqrt(squares / freedom) if freedom else math.nan
-    for key, own in cells:
-        yield key, Estimate(float(own.mean()), sd / math.sqrt(len(own)), freedom)
+    return {
+        (arm, f"{ARMS[arm]}{over} (d = {d}, {n} positions)"): Estimate(
+            float(own.mean()), sd / math.sqrt(len(own)), freedom
+        )
+        for (arm, d, n), own in cells
+    }
 
 
 def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Array]]:

@@ -26,7 +26,15 @@ VERDICT = (
     "The whole number of experts of least cost is 1 in both forms, for every shape and overhead: a "
     "second expert always adds cost, and E sections cost more than E traditional experts."
 )
-_BALANCE = ("cv", "entropy", "kl", "overflow_1", "unused_1", "overflow_1.25", "unused_1.25")
+# Column -> heading of the table of balance
+_CELL = {"arm": "arm", "d_model": "d", "context": "positions", "E": "experts"}
+_BALANCE = {
+    "cv": "variation",
+    "entropy": "entropy",
+    "kl": "KL (nats)",
+    **{f"{name}_{c}": f"{name}, {c}" for c in ("1", "1.25") for name in ("overflow", "unused")},
+    "never_used": "never used",
+}
 
 
 def optima(inputs: Inputs) -> Tabular:
@@ -149,26 +157,10 @@ def speed(inputs: Inputs) -> Tabular:
 def balance(inputs: Inputs) -> Tabular:
     """Sets the measures of the experts' load on held-out text, means over layers and seeds."""
     table = inputs.derived("load")
-    table = table[table["held_out"]]
-    keys = ["arm", "d_model", "context", "E", "n_dense_layers"]
-    means = table.groupby(keys, sort=False)[[*_BALANCE, "never_used"]].mean().reset_index()
-    frame = pd.DataFrame(
-        {
-            "arm": means["arm"].map(ARMS),
-            "d": means["d_model"],
-            "positions": means["context"],
-            "experts": means["E"],
-            "dense layers": means["n_dense_layers"],
-            "variation": means["cv"],
-            "entropy": means["entropy"],
-            "KL (nats)": means["kl"],
-            "overflow, 1": means["overflow_1"],
-            "unused, 1": means["unused_1"],
-            "overflow, 1.25": means["overflow_1.25"],
-            "unused, 1.25": means["unused_1.25"],
-            "never used": means["never_used"],
-        }
-    )
+    keys = _CELL | {"n_dense_layers": "dense layers"}
+    cells = table[table["held_out"]].groupby([*keys], sort=False)
+    means = cells[[*_BALANCE]].mean().reset_index()
+    frame = means.assign(arm=means["arm"].map(ARMS)).rename(columns=keys | _BALANCE)
     note = (
         "Numbers are means over layers and seeds. Variation is the standard deviation of tokens "
         "per expert over their mean; entropy is over that of equal use; overflow is the share of "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, parabola_minima, percentile_interval
+from moelaws.analysis.minimum import Array, parabola_minima, percentile_interval, with_ends
 from moelaws.tables.column import Column, estimated
 
 MIN_RATIOS = 3  # that determine a parabola
@@ -184,11 +184,9 @@ def _smooth(u: Array, L: Array, at: Array) -> Array:
 
 def _parabola(cell: Cell) -> dict[str, Any]:
     """Returns the minimum of the cell's own parabola in ln r, within its ratios."""
-    names = ("r_parabola", "parabola_low", "parabola_high", "L_parabola")
     u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
     best = parabola_minima(u, L)
     if best is None:
-        return {**dict.fromkeys(names, float("nan")), "parabola_note": TOO_FEW}
-    r = np.exp(best.x)
-    minimum = (r[0], *percentile_interval(r[1:], LEVEL), best.y[0])
-    return {**dict(zip(names, minimum, strict=True)), "parabola_note": best.notes[0]}
+        return {"parabola_note": TOO_FEW}
+    ends = with_ends("r_parabola", np.exp(best.x), LEVEL, "parabola")
+    return {**ends, "L_parabola": best.y[0], "parabola_note": best.notes[0]}

@@ -26,35 +26,30 @@ WINDOW = 0.02  # fraction of the steps over which the training loss is averaged
 def goodness(inputs: FittedInputs, fit: str, held_out: bool, title: str) -> Sheet:
     """Draws the observed over the predicted loss of the fitted or of the held-out runs."""
     prediction = predicted(inputs, fit, inputs.derived("runs"))
-    sheet, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
+    _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
     mask = prediction.held if held_out else prediction.used
     if not mask.any():
         return panel.message("no held-out run" if held_out else "no fitted run")
-    _scatter(panel, prediction, mask, "o")
-    _finish(panel, prediction, mask, error_lines(*_losses(prediction, mask), ".4f"))
-    panel.ax.set_title(title, loc="left")
-    return sheet
+    _scatter(panel, prediction, mask)
+    lines = error_lines(*_losses(prediction, mask), ".4f")
+    return _finish(panel, prediction, mask, lines, title)
 
 
 def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
     """Draws a baseline's predictions: fitted runs as filled marks, held-out runs as hollow ones."""
     prediction = predicted(inputs, fit, inputs.derived("runs"))
-    sheet, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
-    _scatter(panel, prediction, prediction.used, "o")
+    _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
+    _scatter(panel, prediction, prediction.used)
     first, *lines = error_lines(*_losses(prediction, prediction.used), ".4f")
     lines = [f"fitted: {first}", *lines]
     if prediction.held.any():
-        _scatter(panel, prediction, prediction.held, "s", hollow=True)
+        _scatter(panel, prediction, prediction.held, hollow=True)
         first, *others = error_lines(*_losses(prediction, prediction.held), ".4f")
         lines += [f"held out: {first}", *others]
-    _finish(panel, prediction, prediction.used | prediction.held, lines)
-    panel.ax.set_title(title, loc="left")
-    return sheet
+    return _finish(panel, prediction, prediction.used | prediction.held, lines, title)
 
 
-def _scatter(
-    panel: Panel, prediction: Prediction, mask: Mask, marker: str, hollow: bool = False
-) -> None:
+def _scatter(panel: Panel, prediction: Prediction, mask: Mask, hollow: bool = False) -> None:
     """Draws the observed over the predicted loss of the runs of ``mask``, coloured by sparsity."""
     S = prediction.rows["S"].to_numpy(float)
     for value, colour in style.palette(S.round(9)).items():
@@ -62,18 +57,22 @@ def _scatter(
         if not own.any():
             continue
         rows, label = prediction.rows[own], percent(value) + (" (held out)" if hollow else "")
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.2}
-        look |= {"markerfacecolor": "white" if hollow else colour, "label": label}
-        look["markeredgewidth"] = 0.7 if hollow else 0.0
+        look: dict[str, Any] = {"color": colour, "markersize": 3.2, "label": label}
+        marker, face, edge = ("s", "white", 0.7) if hollow else ("o", colour, 0.0)
+        look |= {"marker": marker, "markerfacecolor": face, "markeredgewidth": edge}
         series = f"{'held out' if hollow else 'runs'}, S={value:.4g}"
         panel.points(series, prediction.value[own], rows["L"], **bars(rows, ALONE), **look)
 
 
-def _finish(panel: Panel, prediction: Prediction, mask: Mask, lines: list[str]) -> None:
-    """Sets equal axes about the runs of ``mask``, with ``lines`` of text and a legend."""
+def _finish(
+    panel: Panel, prediction: Prediction, mask: Mask, lines: list[str], title: str
+) -> Sheet:
+    """Sets equal axes about the runs of ``mask``, ``lines`` of text, a legend and the title."""
     equal_axes(panel, *_losses(prediction, mask), 0.06, 5)
     write_statistics(panel, lines, size=6)
     panel.legend("sparsity $S$")
+    panel.ax.set_title(title, loc="left")
+    return panel.sheet
 
 
 def _losses(prediction: Prediction, mask: Mask) -> tuple[Array, Array]:

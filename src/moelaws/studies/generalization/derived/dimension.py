@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.analysis.derive import of_runs, records, table
+from moelaws.analysis.derive import of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 
 Array = NDArray[np.float64]
@@ -116,11 +115,7 @@ def of_full_width(points: int, width: int) -> float:
 )
 def dimensions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Yields a row for each layer of each completed run that has hidden states."""
-    for run in records(inputs.completed):
-        try:
-            hidden = inputs.hidden(run["run_id"])
-        except UserError:  # not among those whose weights are kept
-            continue
+    for run, hidden in of_kept(inputs.completed, inputs.hidden):
         about = {**run, "width": run["d_expert"], "neighbours": NEIGHBOURS}
         for layer in sorted(int(value) for value in hidden["layer"].unique()):
             states = hidden.loc[hidden["layer"] == layer, "state"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import of_runs, table
 from moelaws.analysis.inputs import Inputs, at
-from moelaws.analysis.minimum import TOO_FEW, parabola_minima, percentile_interval
+from moelaws.analysis.minimum import TOO_FEW, parabola_minima, with_ends
 from moelaws.tables.column import Column, estimated
 from moelaws.tables.sweeps import best_trials
 
@@ -25,9 +25,7 @@ SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
     Column("D_argmin", "float", "tokens", "training tokens of the run of least loss"),
     Column("L_argmin", "float", "nats/token", "the least loss"),
     *estimated("M_star", "FLOP/token", "minimum of a parabola in ln M in the measured range", "M"),
-    Column("D_star", "float", "tokens", "C / M_star", True),
-    Column("D_low", "float", "tokens", "C / M_high", True),
-    Column("D_high", "float", "tokens", "C / M_low", True),
+    *estimated("D_star", "tokens", "C / M_star", "D"),
     Column("inside", "bool", "1", "the parabola's minimum is inside the measured range"),
     Column("end", "bool", "1", "the run of least loss has the least or the largest size tried"),
     Column("n", "int", "1", "completed runs"),
@@ -61,8 +59,7 @@ def _best(group: pd.DataFrame, best: pd.Series) -> dict[str, Any]:
     lowest = parabola_minima(np.log(M), group["L"].to_numpy(float))
     if lowest is None:
         return record
-    M_star, *drawn = np.exp(lowest.x)
-    low, high = percentile_interval(np.array(drawn), LEVEL)
-    record |= {"M_star": M_star, "M_low": low, "M_high": high}
-    record |= {"D_star": C / M_star, "D_low": C / high, "D_high": C / low}
+    record |= with_ends("M_star", np.exp(lowest.x), LEVEL, "M")
+    pairs = {"D_star": "M_star", "D_low": "M_high", "D_high": "M_low"}
+    record |= {D: C / record[M] for D, M in pairs.items()}
     return record | {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}

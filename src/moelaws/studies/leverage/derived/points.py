@@ -37,7 +37,7 @@ from moelaws.studies.leverage.derived.curves import (
 from moelaws.studies.leverage.derived.series import SERIES
 from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.studies.leverage.laws.curve import compute_for
-from moelaws.tables.column import Column
+from moelaws.tables.column import Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
 # Times the largest budget, where curves are extrapolated: from 3e20 FLOPs to 6e20, ..., and 1e22,
@@ -179,9 +179,7 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
     Column("budgets", "int", "1", "budgets at which its runs completed"),
     Column("x", "float", "1", "what the sweep varies: G, or a share"),
     Column("baseline", "string", "1", "the fit whose curve the loss is looked up on"),
-    Column("EL", "float", "1", "compute of the baseline for that loss over the run's", True),
-    Column("EL_low", "float", "1", "lower end of its interval", True),
-    Column("EL_high", "float", "1", "upper end; infinite where draws never get there", True),
+    *estimated("EL", "1", "compute of the baseline for that loss over the run's"),
     Column("level", "float", "1", "coverage of the interval, by the baseline's draws and scatter"),
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
     Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),

@@ -5,10 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, of_runs, records, table
+from moelaws.analysis.derive import Rows, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, COLUMNS, by_skill, mean_of
-from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.derived.series import at_best_size
 from moelaws.tables.column import Column
 
@@ -40,11 +39,7 @@ def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
 )
 def scores(inputs: Inputs, sweep: str) -> Iterator[dict[Any, Any]]:
     """Yields the scores of each completed run of ``sweep`` at each step whose weights were kept."""
-    for run in records(inputs.sweep(sweep).sort_values("N_total")):
-        try:
-            scores = inputs.scores(run["run_id"])
-        except UserError:  # its weights were not kept
-            continue
+    for run, scores in of_kept(inputs.sweep(sweep).sort_values("N_total"), inputs.scores):
         for step, tasks in scores.groupby("step"):
             about = {**run, "step": step, "D": float(tasks["tokens"].iloc[0])}
             yield {**about, "by": ALL, "skill": ALL, "group": ALL, **mean_of(tasks)}

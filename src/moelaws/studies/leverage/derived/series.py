@@ -145,13 +145,8 @@ class Series:
 
     def parabola(self, runs: pd.DataFrame) -> Parabola | None:
         """Returns the parabola of ln L in x, as scaled, that the budgets of ``runs`` share."""
-        L, C = runs["L"].to_numpy(float), runs["C"].to_numpy(float)
-        return parabola(self.scale(runs["x"]), L, C)
-
-    def scale(self, x: pd.Series | np.ndarray) -> np.ndarray:
-        """Returns x (n,) as it enters a parabola."""
-        values = np.asarray(x, float)
-        return np.log2(values) if self.log2 else values
+        x, L, C = (runs[name].to_numpy(float) for name in ("x", "L", "C"))
+        return parabola(np.log2(x) if self.log2 else x, L, C)
 
 
 def at_best_size(runs: pd.DataFrame, among: list[str]) -> pd.DataFrame:

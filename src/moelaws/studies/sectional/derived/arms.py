@@ -21,14 +21,13 @@ from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
 from moelaws.studies.sectional.arms import ARMS, DENSE, LEVEL, RATES, SHAPE, SIZE
-from moelaws.tables.column import Column
+from moelaws.tables.column import Column, estimated
 
 SMOOTH = 0.05  # fraction of all steps over which the loss is averaged, as single batches are noisy
 TARGET = 0.8  # fraction of the dense model's steps after which its loss is the target
 SPIKE_WINDOW = 51  # steps around one; their median loss is the usual one there
 SPIKE = 8.0  # standard deviations above the usual loss; the deviation is a robust one
 BySeed = Mapping[int, float]
-_INTERVAL = f"end of its {LEVEL:.0%} interval over seeds, whose spread is pooled over its arms"
 _COMMON = "between seeds beside what all arms share, pooled over the arms of the size"
 
 
@@ -95,35 +94,23 @@ class Spread:
     Column("seeds", "string", "1", "their seeds"),
     Column("L", "float", "nats/token", "validation loss, mean over seeds"),
     Column("perplexity", "float", "1", "e^L"),
-    Column(
-        "difference",
-        "float",
-        "nats/token",
-        "L less that of the dense model of the size, over the seeds that both have",
-        True,
-    ),
-    Column("low", "float", "nats/token", _INTERVAL, True),
-    Column("high", "float", "nats/token", _INTERVAL, True),
+    *estimated("difference", "nats/token", "L less the dense model's, over the seeds of both", ""),
     Column("seed_sd", "float", "nats/token", f"standard deviation of L {_COMMON}", True),
     Column("freedom", "int", "1", "degrees of freedom of seed_sd"),
     Column("flops_per_token", "float", "FLOP/token", "training FLOPs without embeddings, M"),
     *of_runs("N_total", "N_active", "tokens_per_second", "peak_memory"),
-    Column(
-        "steps_ratio",
-        "float",
-        "1",
-        "steps to the target loss over the dense model's; infinite where a seed did not reach it",
-        True,
-    ),
-    Column("steps_low", "float", "1", _INTERVAL, True),
-    Column("steps_high", "float", "1", _INTERVAL, True),
+    *estimated("steps_ratio", "1", "steps to the target loss over the dense model's", "steps"),
     Column("steps_sd", "float", "1", f"standard deviation of ln of the steps {_COMMON}", True),
     Column("steps_freedom", "int", "1", "degrees of freedom of steps_sd"),
     Column("reached", "int", "runs", "that reached the target loss", True),
     Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
 )
 def arms(inputs: Inputs) -> Rows:
-    """Returns a row for each architecture and size of each arm."""
+    """Returns a row for each architecture and size of each arm.
+
+    Intervals are over seeds, whose spread is pooled over the arms of the size. The ratio of steps
+    is infinite where a seed did not reach the target.
+    """
     cells = [
         Cell(arm, runs, inputs)
         for arm in ARMS

@@ -15,7 +15,7 @@ from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima, percentile_interval
+from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima, with_ends
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
 from moelaws.tables.column import Column, estimated
 
@@ -97,9 +97,8 @@ def size_optima(surface: Surface, method: str) -> list[dict[str, Any]]:
             row |= {"N_star": np.nan, "L_star": np.nan, "note": TOO_FEW}
             row |= {"inside": False, "convex": False}
         else:
-            row["N_star"], row["L_star"] = float(np.exp(best.x[0])), float(best.y[0])
-            row["N_low"], row["N_high"] = percentile_interval(np.exp(best.x[1:]), surface.level)
-            row["L_low"], row["L_high"] = percentile_interval(best.y[1:], surface.level)
+            row |= with_ends("N_star", np.exp(best.x), surface.level, "N")
+            row |= with_ends("L_star", best.y, surface.level, "L")
             row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
             row["note"] = best.notes[0]
         optima.append(row)
@@ -188,7 +187,7 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
         if inside and not surface.near_runs(float(u), v):
             inside, note = False, UNMEASURED
         row: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
-        row |= {"N": float(np.exp(u)), "S_star": -float(np.expm1(-v)), "L_star": float(best.y[0])}
-        row["S_low"], row["S_high"] = percentile_interval(-np.expm1(-best.x[1:]), surface.level)
+        row |= {"N": float(np.exp(u)), "L_star": float(best.y[0])}
+        row |= with_ends("S_star", -np.expm1(-best.x), surface.level, "S")
         row |= {"level": surface.level, "inside": inside, "convex": bool(best.convex[0])}
         yield row | {"note": note}

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import of_runs, records, table
+from moelaws.analysis.derive import of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.minimum import Array, with_ends
 from moelaws.analysis.scores import COLUMNS, MEASURES, TASK, by_skill
 from moelaws.fitting.quantiles import Regression, least_squares
-from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column, estimated
 
 LEVEL = 0.9
@@ -34,11 +33,7 @@ UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
 @table(*of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"), *COLUMNS)
 def downstream(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     """Yields the scores after the last step of each completed run that was scored."""
-    for run in records(inputs.completed):
-        try:
-            scores = inputs.scores(run["run_id"])
-        except UserError:  # not among those whose weights are kept
-            continue
+    for run, scores in of_kept(inputs.completed, inputs.scores):
         last = scores[scores["step"] == scores["step"].max()]
         yield from (run | row for row in by_skill(last))
 
@@ -58,9 +53,7 @@ def downstream_warnings(frame: pd.DataFrame) -> list[str]:
 
 
 @table(
-    Column("by", "string", "1", "task: one task; group: the mean of a group's tasks"),
-    Column("skill", "string", "1", "the task or the group"),
-    Column("group", "string", "1", "the group"),
+    *COLUMNS[:3],
     Column("measure", "string", "1", "the score: error or bits_per_byte"),
     Column("unit", "string", "1", "of the score"),
     Column("n", "int", "runs", "runs behind it"),
@@ -107,15 +100,13 @@ def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
     with np.errstate(divide="ignore", invalid="ignore"):
         equivalent = shift / slope
     quantities = {"slope": slope, "shift": shift, "equivalent": equivalent}
-    ends = {name: percentile_interval(values[1:], LEVEL) for name, values in quantities.items()}
-    # Where the slope may be 0, no rise of the loss is known to change the score as much.
-    flat = not ends["slope"][0] * ends["slope"][1] > 0
-    if flat:
-        del quantities["equivalent"]
     numbers: dict[str, Any] = {"S_densest": rows["S"].min(), "S_sparsest": rows["S"].max()}
     for name, values in quantities.items():
-        numbers[name] = float(values[0])
-        numbers[f"{name}_low"], numbers[f"{name}_high"] = ends[name]
+        numbers |= with_ends(name, values, LEVEL, name)
+    # Where the slope may be 0, no rise of the loss is known to change the score as much.
+    flat = not numbers["slope_low"] * numbers["slope_high"] > 0
+    if flat:
+        numbers |= dict.fromkeys(("equivalent", "equivalent_low", "equivalent_high"), np.nan)
     note = "the score is not told to follow the loss" if flat else ""
     return numbers | {"L_middle": (rows["L"].min() + rows["L"].max()) / 2, "note": note}
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.analysis.minimum import Array, with_ends
 from moelaws.analysis.regression import slope_weights
 from moelaws.studies.sparsity.derived.null import without_budget, without_sparsity
 from moelaws.studies.sparsity.derived.optima import SIZES
@@ -243,7 +243,5 @@ def _record(trend: str, own: Slope, null: Slope, level: float) -> dict[str, Any]
     row = {"trend": trend, "at": own.at, "unit": UNITS[trend], "level": level, "n": own.n}
     beyond = np.subtract(*both)
     for name, values in (("slope", own.values), ("null", null.values), ("beyond", beyond)):
-        low, high = percentile_interval(values[1:], level)
-        before = "" if name == "slope" else f"{name}_"
-        row |= {name: float(values[0]), f"{before}low": low, f"{before}high": high}
+        row |= with_ends(name, values, level, "" if name == "slope" else name)
     return row | {"note": missing}
