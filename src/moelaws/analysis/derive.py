@@ -16,6 +16,7 @@ from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import TRAINED_COLUMNS
 
+Row = dict[str, Any]  # of a derived table
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
 Warnings = Callable[[pd.DataFrame], list[str]]
@@ -26,11 +27,13 @@ SOURCE = Column("source", "string", "1", "where the losses behind it come from")
 class DerivedTable:
     """A study's function that makes a derived table, and the columns that it declares."""
 
-    def __init__(self, function: Callable[..., Rows], columns: tuple[Column, ...]) -> None:
+    def __init__(
+        self, function: Callable[..., Rows], columns: tuple[Column, ...], empty: str, noted: str
+    ) -> None:
         functools.update_wrapper(self, function)
-        self.columns = columns
-        self._function = function
-        self.warnings: Warnings = lambda frame: []
+        self.columns, self._function = columns, function
+        self._empty, self._noted = empty, noted
+        self._limits: Warnings = lambda frame: []
 
     def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
         """Returns the table, its columns in the order of the declaration."""
@@ -44,8 +47,15 @@ class DerivedTable:
 
     def limits(self, function: Warnings) -> Warnings:
         """Decorates the function that returns what limits the trust in a table, a line each."""
-        self.warnings = function
+        self._limits = function
         return function
+
+    def warnings(self, frame: pd.DataFrame) -> list[str]:
+        """Returns what limits the trust in a table, a line each."""
+        if self._empty and frame.empty:
+            return [self._empty]
+        noted = records(frame[frame["note"] != ""]) if self._noted else []
+        return [*(self._noted.format(**row) for row in noted), *self._limits(frame)]
 
 
 def of_runs(*names: str) -> tuple[Column, ...]:
@@ -54,23 +64,29 @@ def of_runs(*names: str) -> tuple[Column, ...]:
     return tuple(known[name] for name in names)
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def records(frame: pd.DataFrame) -> list[Row]:
     """Returns the rows of ``frame`` as mappings, to which a derived table adds columns."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def of_kept(
     runs: pd.DataFrame, read: Callable[[str], pd.DataFrame]
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+) -> Iterator[tuple[Row, pd.DataFrame]]:
     """Yields each of the ``runs`` whose weights are kept, with what ``read`` returns of it."""
     for run in records(runs):
         with suppress(UserError):  # of a run without weights
             yield run, read(run["run_id"])
 
 
-def table(*columns: Column) -> Callable[[Callable[..., Rows]], DerivedTable]:
-    """Decorates a function that makes a derived table with these ``columns`` of its inputs."""
-    return lambda function: DerivedTable(function, columns)
+def table(
+    *columns: Column, empty: str = "", noted: str = ""
+) -> Callable[[Callable[..., Rows]], DerivedTable]:
+    """Decorates a function that makes a derived table with these ``columns`` of its inputs.
+
+    ``empty`` is the warning of a table without rows, and ``noted`` that of a row with a note, in
+    which the row's cells are named.
+    """
+    return lambda function: DerivedTable(function, columns, empty, noted)
 
 
 def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:

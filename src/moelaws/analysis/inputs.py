@@ -101,10 +101,7 @@ class Inputs:
         return self._record(self.results.hidden(run_id))
 
     def scores(self, run_id: str) -> pd.DataFrame:
-        """Returns the scores of a run whose weights are kept, for each task and kept step.
-
-        ``moelaws bench`` writes them. There are no rows if the run left no weights.
-        """
+        """Returns scores by ``moelaws bench`` for each task and kept step; none without weights."""
         return self._record(self.results.scores(run_id))
 
     def speed(self) -> pd.DataFrame:

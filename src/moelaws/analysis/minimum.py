@@ -37,10 +37,7 @@ def abscissae(low: float, high: float) -> Array:
 
 
 def minima_along(y_nm: Array, x: Array) -> Minima:
-    """Returns the lowest points of n smooth curves, given by values at evenly spaced ``x`` (m,).
-
-    Each is that of the parabola through the lowest value and its neighbours.
-    """
+    """Returns the lowest points of n curves, by parabolas through values at even ``x`` (m,)."""
     y_nm = np.atleast_2d(y_nm)
     i = np.clip(y_nm.argmin(axis=1), 1, len(x) - 2)
     lowest = np.take_along_axis(y_nm, i[:, None] + np.array([-1, 0, 1]), axis=1)
@@ -74,10 +71,7 @@ def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
 
 
 def with_ends(name: str, values: Array, level: float, ends: str) -> dict[str, float]:
-    """Returns the cells of ``tables.column.estimated`` for ``values`` (1 + draws,), estimate first.
-
-    Low and high follow ``ends`` in their names.
-    """
+    """Returns the cells of ``estimated`` for ``values`` (1 + draws,), the estimate first."""
     low, high = percentile_interval(values[1:], level)
     before = ends and f"{ends}_"
     return {name: float(values[0]), f"{before}low": low, f"{before}high": high}

@@ -1,6 +1,6 @@
 """One style for every figure: sizes, type, colours that all eyes tell apart, axis formats."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ DASHES = (0, (4, 2))  # for published values and references
 PUBLISHED: dict[str, Any] = {"color": GREY, "linestyle": DASHES}
 
 Colour = tuple[float, float, float, float]
+Palette = Mapping[float, Colour]  # value -> its colour
 
 # Applied around each drawing. The fonts come with Matplotlib, so that they are the same everywhere.
 RC: Any = {

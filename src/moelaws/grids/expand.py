@@ -19,8 +19,6 @@ from moelaws.spec.run import AdamW, Evaluation, RunConfig, Schedule
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a sweep."""
-
     run_id: str
     config: RunConfig
     C: float | None  # the budget that its grid point named; None where steps are set

@@ -61,7 +61,6 @@ def settled(
 
 
 def learning_rate(point: Point, rule: Settled) -> float:
-    """Returns the peak learning rate."""
     return _value(point, rule, "lr")
 
 

@@ -41,10 +41,7 @@ class Sweep:
 
 
 def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
-    """Returns the sweep of ``study``; it is empty for a study without any grid.
-
-    A study with grids must have one for the tier.
-    """
+    """Returns the sweep of ``study``, empty without grids; else one of them must be the tier's."""
     if not study.grids:
         return Sweep(study, project.tier, ())
     where = f"{study.file}, grids.{project.tier}"

@@ -84,10 +84,7 @@ def choose(held_out: Validation, tokens: int, seed: int) -> Sample:
 
 
 def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
-    """Computes the residual stream at the sampled tokens before the first and after each block.
-
-    Returns float32 (L + 1, T, D).
-    """
+    """Returns the residual stream at the sample before and after each block, (L + 1, T, D)."""
     batches: list[Tensor] = []
     with torch.no_grad():
         for start in range(0, len(sample.tokens_BN), BATCH):

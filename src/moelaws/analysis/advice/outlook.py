@@ -45,10 +45,7 @@ def rows(answers: Sequence[Advice]) -> Iterator[dict[str, Any]]:
 
 
 def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]) -> str:
-    """Returns the Markdown of the answers, by their factors over the largest budget of the sweep.
-
-    ``left_out`` says why fits take no part.
-    """
+    """Returns the answers by their factor over the largest budget, and why fits take no part."""
     text: list[Block] = [
         f"# What these runs advise ({tier} tier)",
         "Each law of the loss is taken as the truth in turn: the published ones, and those that "

@@ -1,7 +1,5 @@
 """An answer as tables and sentences: what `moelaws advise` prints, and the page of an outlook."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,8 +20,6 @@ _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a
 
 @dataclass(frozen=True)
 class Table:
-    """Cells under headings."""
-
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
 
@@ -40,7 +36,6 @@ Block = str | Table | Items
 
 
 def heading(answer: Advice, device: Device) -> Iterator[str]:
-    """Yields the budget and the limits."""
     limits = answer.limits
     yield (
         f"budget: {limits.compute:.3g} FLOPs (6 N_active D), about "
@@ -59,10 +54,7 @@ def heading(answer: Advice, device: Device) -> Iterator[str]:
 
 
 def blocks(answer: Advice, device: Device | None = None) -> Iterator[Block]:
-    """Yields the plans, their regrets, the configuration and what limits the trust in them.
-
-    ``device`` gives the hours of the configuration.
-    """
+    """Yields plans, regrets, the configuration with hours on ``device``, and limits of trust."""
     yield _plans(answer)
     yield ""
     yield (
@@ -126,7 +118,6 @@ def _configuration(c: Configuration, gpus: int, device: Device | None) -> Iterat
 
 
 def shape_in_words(model: Model) -> str:
-    """Returns layers, heads and experts of a configuration."""
     ffn = model.ffn
     if isinstance(ffn, MoE):
         experts = f"{ffn.n_experts} experts of width {ffn.d_expert}, {ffn.top_k} active"
@@ -322,7 +313,6 @@ def _far(distances: Mapping[str, float]) -> str:
 
 
 def _decades(distance: float) -> str:
-    """Returns a distance in words, to two digits."""
     return f"{distance:.0f} decades" if distance >= 9.95 else f"{distance:#.2g} decades"
 
 

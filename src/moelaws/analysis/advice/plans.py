@@ -62,10 +62,7 @@ class Plans:
         }
 
     def beyond(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-        """Returns column -> decades by which one plan lies beyond the fitted runs.
-
-        Those of a sparsity are decades of 1 / (1 - S).
-        """
+        """Returns column -> decades beyond the fitted runs of a plan; of S, those of 1/(1 - S)."""
         columns, distances = self.columns(), {}
         for name, ends in fitted_on.items():
             x, low, high = (_log10(name, value) for value in (float(columns[name]), *ends))
@@ -79,10 +76,7 @@ class Plans:
 
 @dataclass(frozen=True)
 class Constraints:
-    """The limits of a plan.
-
-    A UserError refuses experts without k, or if none is allowed by the ceiling on sparsity.
-    """
+    """The limits of a plan; a UserError refuses experts without k or all above the ceiling on S."""
 
     compute: float  # FLOPs: 6 N_active D and, if T tokens are served, also 2 N_active T
     served_tokens: float = 0.0  # T, over the model's life
@@ -134,7 +128,6 @@ class Constraints:
         return np.minimum(paid - self.served_tokens / 3, self.max_tokens)
 
     def cost(self, plans: Plans) -> Array:
-        """Returns the FLOPs of training and of serving."""
         return np.asarray(plans.N_active * (6 * plans.D + 2 * self.served_tokens))
 
     def binding(self, plan: Plans) -> list[str]:

@@ -1,7 +1,5 @@
 """The allocation paper's claims on the ratio r of expert to attention FLOPs: a rule for each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

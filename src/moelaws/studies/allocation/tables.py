@@ -1,7 +1,5 @@
 """T1, T3 and T4 set the fits of the loss laws; T2 sets how the runs were trained."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -162,7 +160,7 @@ def hyperparameters(inputs: Inputs) -> Tabular:
     )
 
 
-def _range(values: pd.Series[float]) -> str:
+def _range(values: pd.Series) -> str:
     ends = (float(values.min()), float(values.max()))
     low, high = (f"{end:.0f}" if end >= 1000 else f"{end:.4g}" for end in ends)
     return low if low == high else f"{low} to {high}"

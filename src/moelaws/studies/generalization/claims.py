@@ -233,6 +233,5 @@ def _text(row: Mapping[Any, Any], name: str = "value") -> str:
 
 
 def _number(row: Mapping[Any, Any], name: str = "value") -> tuple[float, float, float]:
-    """Returns the row's number ``name`` with the ends of its interval."""
     value, low, high = (float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
     return value, low, high

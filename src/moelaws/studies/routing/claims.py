@@ -89,10 +89,7 @@ def best_router(inputs: Inputs, experts: int) -> Evidence:
 
 
 def stops_helping(inputs: Inputs) -> Evidence:
-    """Returns log10 of the size at which routing stops helping, by the paper's objective.
-
-    Its interval is the one over base sizes; the text also has the one by independent residuals.
-    """
+    """Returns log10 of the size where routing stops helping, with its interval over base sizes."""
     rows = inputs.derived("cutoffs").query("objective == 'squared'").set_index("router")
     ends, texts = _over_sizes(inputs, CUTOFF), []
     for (router, row), (low, high) in zip(rows.iterrows(), ends, strict=True):

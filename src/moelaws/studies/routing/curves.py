@@ -20,7 +20,6 @@ def expert_colours(runs: pd.DataFrame) -> dict[float, style.Colour]:
 
 
 def expert_label(E: float) -> str:
-    """Returns a number of experts as legends have it."""
     return "1 (dense)" if E == 1 else f"{E:g}"
 
 

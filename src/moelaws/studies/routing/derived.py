@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import Row, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.quantiles import jackknife, percentiles
@@ -61,7 +61,7 @@ def gains(inputs: FittedInputs) -> pd.DataFrame:
     Column("printed", "float", "1", "the same by b and c as the paper prints them"),
     Column("stated", "float", "1", "the same as the paper's text states it"),
 )
-def cutoffs(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
     """Yields a row for each fit of Eq 1, by router and objective."""
     for router in ROUTERS:
         for name in (router.fit, router.huber):
@@ -83,7 +83,7 @@ def cutoffs(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
     Column("sizes", "int", "1", "base sizes, each of which is left out once"),
     *estimated("estimate", "1", "by all sizes", ""),
 )
-def sizes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+def sizes(inputs: FittedInputs) -> Iterator[Row]:
     """Yields a row for each router and quantity, with a jackknife interval over base sizes.
 
     Coefficients vary on the law's working scale. The interval of the cut-off has no end where a

@@ -1,7 +1,5 @@
 """The arms of the paper's plan (sec 5.1), a sweep of the grid each, in the order of figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -6,8 +6,6 @@ Where a claim compares m numbers, their intervals hold together: each has a leve
 over rounds, and each holds by itself.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -294,7 +292,7 @@ def _by_size(table: pd.DataFrame) -> Iterator[tuple[Size, pd.DataFrame]]:
         yield tuple(int(rows[name].iloc[0]) for name in SIZE), rows
 
 
-def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series[Any]:
+def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series:
     return rows.iloc[int(np.argmin(rows[by]))]
 
 

@@ -1,7 +1,5 @@
 """Tables of the runs (T1) and of the fits: start values (T2), coefficients (T3), errors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -194,7 +192,7 @@ def search_space(inputs: Inputs) -> Tabular:
     return Tabular(pd.DataFrame(rows), notes=notes)
 
 
-def _values(column: pd.Series[Any]) -> str:
+def _values(column: pd.Series) -> str:
     """Returns the values of a column, or their range where they are many."""
     values = sorted({float(f"{value:.4g}") for value in column.dropna().astype(float)})
     if len(values) <= MAX_LISTED:

@@ -1,13 +1,12 @@
 """Tables that follow from the fits of r*: r* beside each run's ratio, and the second stage."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import estimates_table
@@ -75,8 +74,7 @@ def stages_warnings(frame: pd.DataFrame) -> list[str]:
     return [f"{x.coefficient} over 1-S ({x.selection}): {x.note}" for x in noted.itertuples()]
 
 
-def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
-    """Yields the rows of one fit that is split by S."""
+def _of_fit(inputs: FittedInputs, name: str) -> Iterator[Row]:
     report = inputs.fit(name)
     table = estimates_table(report)
     for coefficient, law in LAWS.items():
@@ -84,16 +82,13 @@ def _of_fit(inputs: FittedInputs, name: str) -> Iterator[dict[str, Any]]:
         dropped = len(table) - len(positive)
         note = f"{dropped} of {len(table)} sparsities have {coefficient} <= 0" if dropped else ""
         spec = Fit(name=f"{name}_{coefficient}", law=law.ref, mapping={}, level=report.level)
-        params: dict[str, Any] = {}
+        params: Row = {}
         try:
             with located("table"):
                 params = dict(fit(law, positive, spec).parts[0].params)
         except UserError as error:
             note = "; ".join(filter(None, (note, str(error))))
-        about: dict[str, Any] = {
-            "selection": name.removeprefix("ratio_"),
-            "coefficient": coefficient,
-        }
+        about: Row = {"selection": name.removeprefix("ratio_"), "coefficient": coefficient}
         about |= {"level": report.level, "n": len(positive), "note": note}
         for parameter in law.names:
             row = {**about, "parameter": parameter, "published": (law.published or {})[parameter]}

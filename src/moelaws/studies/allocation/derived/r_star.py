@@ -10,13 +10,12 @@ the raw one.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, parabola_minima, percentile_interval, with_ends
 from moelaws.tables.column import Column, estimated
@@ -130,16 +129,14 @@ def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[NDArray[np.intp]]:
     return chosen
 
 
-def _of_sparsity(
-    cells: Sequence[Cell], noise: float, rng: np.random.Generator
-) -> Iterator[dict[str, Any]]:
+def _of_sparsity(cells: Sequence[Cell], noise: float, rng: np.random.Generator) -> Iterator[Row]:
     """Yields the rows of one sparsity's cells, which are sorted by C."""
     adjusted = adjust([cell.r for cell in cells], [cell.L[None] for cell in cells])
     raw_draws, adjusted_draws = _chosen_draws(cells, noise, rng)
     for i, cell in enumerate(cells):
         best, chosen, n = int(np.argmin(cell.L)), int(adjusted[i][0]), len(cell.r)
         note = {0: AT_LOW_END, n - 1: AT_HIGH_END}.get(best, "")
-        row: dict[str, Any] = {"C": cell.C, "S": cell.S, "n_ratios": n, "n": len(cell.rows)}
+        row: Row = {"C": cell.C, "S": cell.S, "n_ratios": n, "n": len(cell.rows)}
         row |= {"r_least": cell.r[0], "r_most": cell.r[-1], "noise": noise, "level": LEVEL}
         row |= {"r_raw": cell.r[best], "L_raw": cell.L[best], "r_adjusted": cell.r[chosen]}
         row["raw_low"], row["raw_high"] = percentile_interval(raw_draws[i], LEVEL)
@@ -157,10 +154,7 @@ def _of_sparsity(
 def _chosen_draws(
     cells: Sequence[Cell], noise: float, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draws losses about the parabolas; returns their raw and adjusted r*, (cells, draws) each.
-
-    Both are NaN where a cell has no parabola or the noise is unknown.
-    """
+    """Returns the raw and adjusted r*, (cells, draws) each, of losses drawn about the parabolas."""
     raw, adjusted = np.full((2, len(cells), DRAWS), np.nan)
     known = [i for i, cell in enumerate(cells) if len(cell.r) >= MIN_RATIOS]
     if not known or not np.isfinite(noise):
@@ -182,7 +176,7 @@ def _smooth(u: Array, L: Array, at: Array) -> Array:
     return np.asarray(np.polyval(np.polyfit(u - u.mean(), L, 2), at - u.mean()))
 
 
-def _parabola(cell: Cell) -> dict[str, Any]:
+def _parabola(cell: Cell) -> Row:
     """Returns the minimum of the cell's own parabola in ln r, within its ratios."""
     u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
     best = parabola_minima(u, L)

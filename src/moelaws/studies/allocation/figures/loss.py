@@ -1,7 +1,5 @@
 """F3 and F5 show losses as Eq 2 and its baselines predict them, F4 a training curve beside Eq 2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -76,7 +74,6 @@ def _finish(
 
 
 def _losses(prediction: Prediction, mask: Mask) -> tuple[Array, Array]:
-    """Returns the predicted and the observed losses of the runs of ``mask``."""
     return prediction.value[mask], prediction.rows["L"].to_numpy(float)[mask]
 
 
@@ -122,7 +119,7 @@ def curve(inputs: FittedInputs) -> Sheet:
     return sheet
 
 
-def representative(runs: pd.DataFrame) -> pd.Series[float]:
+def representative(runs: pd.DataFrame) -> pd.Series:
     """Returns the run nearest to r* among those of the paper's model, which Fig 4 shows.
 
     Where no run is that model, it is of the middle sparsity (upper of two) at the largest budget.
@@ -133,5 +130,5 @@ def representative(runs: pd.DataFrame) -> pd.Series[float]:
         known = sorted(runs["S"].unique())
         own = runs[np.isclose(runs["S"], known[len(known) // 2])]
         own = own[own["C"] == own["C"].max()]
-    nearest: pd.Series[float] = own.loc[away[own.index].idxmin()]
+    nearest: pd.Series = own.loc[away[own.index].idxmin()]
     return nearest

@@ -135,10 +135,7 @@ class AllocationModel(PowerLawModel):
         return jacobian_BPn
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
-        """Returns the second moments of the terms' derivatives under their weights.
-
-        To these it adds the curvature of the penalty's logarithm in gamma.
-        """
+        """Adds the curvature of the penalty's logarithm in gamma to the terms' second moments."""
         weight_TBn, penalty_Bn = state
         moment = super().curvature((weight_TBn,), psi_Bn)
         slope_Bn = penalty_Bn * self._ln_density

@@ -7,13 +7,12 @@ m_k(x) = [1/(k-1) sum over j < k of ln(T_k / T_j)]^-1.
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.analysis.derive import of_kept, of_runs, table
+from moelaws.analysis.derive import Row, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
@@ -91,10 +90,7 @@ def over_subsamples(points: Array) -> dict[str, float]:
 
 @cache
 def of_full_width(points: int, width: int) -> float:
-    """Returns the estimate for normal points in all of ``width`` dimensions.
-
-    Few points seem to have fewer: 1,000 in 512 dimensions seem to have 96.
-    """
+    """Returns the estimate for normal points that fill ``width``: 96 for 1,000 points in 512."""
     return dimension(np.random.default_rng(0).standard_normal((points, width)))
 
 
@@ -109,11 +105,10 @@ def of_full_width(points: int, width: int) -> float:
     Column("neighbours", "int", "1", "k: nearest neighbours of a state"),
     Column("dimension", "float", "1", "Levina-Bickel dimension, median over subsamples", True),
     Column("mad", "float", "1", "its median absolute deviation over subsamples", True),
-    Column(
-        "full", "float", "1", "the estimate for as many normal points that fill the width", True
-    ),
+    Column("full", "float", "1", "the same of as many normal points that fill the width", True),
+    empty="no hidden states: no completed run's weights are kept",
 )
-def dimensions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+def dimensions(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each layer of each completed run that has hidden states."""
     for run, hidden in of_kept(inputs.completed, inputs.hidden):
         about = {**run, "width": run["d_expert"], "neighbours": NEIGHBOURS}
@@ -141,9 +136,7 @@ def of_models(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dimensions.limits
 def dimensions_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where nothing was measured, or where the width limits the dimension."""
-    if frame.empty:
-        return ["no hidden states: no completed run's weights are kept"]
+    """Returns a line where the width limits the dimension."""
     narrow = frame.loc[frame["dimension"] > frame["d_model"] / 2, "run_id"].nunique()
     text = (
         f"{narrow} models have a dimension above half their width, which bounds it: a statement "

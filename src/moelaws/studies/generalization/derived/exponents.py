@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.fitting.report import GroupFit, has_value
@@ -96,21 +96,18 @@ def with_interval(name: str, value: float, draws: Array, level: float) -> dict[s
     return {name: float(value), f"{name}_low": low, f"{name}_high": high}
 
 
-def consistency(alpha_N: Any, alpha_D: Any) -> dict[str, Any]:
-    """Returns each of ``QUANTITIES`` at two exponents, with their shape.
-
-    The identities hold for exponents above 0 alone: where one is not, the results are NaN.
-    """
+def consistency(alpha_N: Any, alpha_D: Any) -> Row:
+    """Returns ``QUANTITIES`` at two exponents, of their shape; NaN where one is not above 0."""
     a, b = (np.where(np.asarray(x, float) > 0, x, np.nan) for x in (alpha_N, alpha_D))
     law = exponents.VARIANTS["consistency"]
     return {"alpha_N": a, "alpha_D": b, **law.evaluate({}, {"alpha_N": a, "alpha_D": b})}
 
 
-def one_row(frame: pd.DataFrame, **values: str) -> dict[Any, Any]:
+def one_row(frame: pd.DataFrame, **values: str) -> Row:
     """Returns the cells of the only row whose columns have these ``values``."""
     for column, value in values.items():
         frame = frame[frame[column] == value]
-    (row,) = frame.to_dict("records")
+    (row,) = records(frame)
     return row
 
 
@@ -130,7 +127,7 @@ def interval_text(low: float, high: float, unknown: str) -> str:
     Column("aicc", "float", "1", "Akaike's criterion for few runs: the less, the better", True),
     Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
 )
-def slopes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+def slopes(inputs: FittedInputs) -> Iterator[Row]:
     """Yields a row for each parameter of model_line, model_floor, data_line and data_floor.
 
     One more row for each corpus and floor has kappa = alpha_D (1 + alpha_N) / alpha_N, which is 1
@@ -143,8 +140,8 @@ def slopes(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
                 yield from _slopes(floor, model, every[model.corpus])
 
 
-def _slopes(floor: str, model: Estimates, data: Estimates) -> Iterator[dict[str, Any]]:
-    about: dict[str, Any] = {"corpus": model.corpus, "floor": floor, "level": model.level}
+def _slopes(floor: str, model: Estimates, data: Estimates) -> Iterator[Row]:
+    about: Row = {"corpus": model.corpus, "floor": floor, "level": model.level}
     for series, fit in (("model", model), ("data", data)):
         metrics = {name: fit.result.metrics.get(name) for name in ("aicc", "r2")}
         for name in fit.params:
@@ -205,7 +202,7 @@ def kappa_of(reduced: Mapping[str, Array]) -> Array:
     Column("level", "float", "1", "coverage of the intervals"),
     Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
 )
-def identities(inputs: FittedInputs) -> Iterator[dict[str, Any]]:
+def identities(inputs: FittedInputs) -> Iterator[Row]:
     """Yields a row for each number of experts of the fit by_experts, then the published ones."""
     fits = estimates(inputs, "by_experts")
     for fit in fits:
@@ -234,10 +231,7 @@ def identities_warnings(frame: pd.DataFrame) -> list[str]:
 
 
 def line(law: LinearLaw, E: Array, kappa_BE: Array) -> Array:
-    """Returns the least-squares line through each row of ``kappa_BE``, natural scale (B, 2).
-
-    A line is NaN where one of the row's values is missing, or where it has fewer than two.
-    """
+    """Returns the line (B, 2) through each row by least squares; NaN through one with gaps."""
     params_BP = np.full((len(kappa_BE), len(law.names)), np.nan)
     whole = np.isfinite(kappa_BE).all(axis=1)
     if len(E) >= 2 and whole.any():

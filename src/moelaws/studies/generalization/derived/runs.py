@@ -9,12 +9,11 @@ The bound N^-p + N/n + R/n (sec 4) holds up to constants that the paper does not
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import Row, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, contrast, indicators
@@ -61,7 +60,7 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     Column("n", "int", "1", "runs behind it"),
     Column("series", "int", "1", "pairs of k and D, each with a loss of its own at M = 1"),
 )
-def routing_slopes(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def routing_slopes(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
     runs = inputs.derived("runs")
     runs = runs[in_sweep(runs, "routing")].sort_values(SERIES, kind="stable")
@@ -88,7 +87,7 @@ def _half(rows: pd.DataFrame, half: str) -> pd.DataFrame:
     return rows[rows["M"] <= middle] if half == FEW else rows[rows["M"] >= middle]
 
 
-def _slope(rows: pd.DataFrame) -> dict[str, Any]:
+def _slope(rows: pd.DataFrame) -> Row:
     """Fits L on ln M by least squares, with an intercept for each series and a t interval."""
     series = indicators(rows.groupby(SERIES).ngroup())
     X = np.column_stack([np.log(rows["M"].to_numpy(float)), series])
@@ -103,9 +102,7 @@ def _slope(rows: pd.DataFrame) -> dict[str, Any]:
     Column("N_act", "float", "parameters", "active parameters of the base architecture"),
     Column("R", "float", "nats", "its routing term"),
     Column("p", "float", "1", "2s/d: the measured model exponent above a floor", True),
-    Column(
-        "N_cross", "float", "parameters", "n^(1/(1+p)): approximation and estimation equal", True
-    ),
+    Column("N_cross", "float", "parameters", "n^(1/(1+p)): approximation equals estimation", True),
     Column("N_cap", "float", "parameters", "(n/R)^(1/p): approximation and routing equal", True),
     Column("n_route", "float", "samples", "R^(1+p): below it routing dominates", True),
     Column("routing_dominated", "bool", "1", "whether D is below n_route"),

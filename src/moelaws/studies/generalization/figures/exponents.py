@@ -94,10 +94,7 @@ def _band(law: FittableLaw, fit: Estimates, x: Array) -> Array:
 def _points(
     panel: Panel, rows: pd.DataFrame, x: str, floor: float, colour: Any, corpus: str
 ) -> None:
-    """Draws the losses above ``floor`` with their standard errors.
-
-    The study's runs name no budget, so their paired errors are among all of them.
-    """
+    """Draws the losses above ``floor``, with errors among all runs, since these name no budget."""
     y = rows["L"] - floor
     shown = y > 0
     if not shown.all():

@@ -121,10 +121,7 @@ def bounds(rows: pd.DataFrame, setting: str) -> dict[str, list[float]]:
 
 
 def end_of_search(group: pd.DataFrame, setting: str) -> str:
-    """Returns at which end of the values tried, low or high, the best run of one (A, C) lies.
-
-    The text is empty where it lies between them, and ``only`` where one value was tried.
-    """
+    """Returns the end of the values tried at which the best run of one (A, C) lies, or nothing."""
     best = group[setting].iloc[int(np.argmin(group["L"]))]
     low, high = best == group[setting].min(), best == group[setting].max()
     return "only" if low and high else "low" if low else "high" if high else ""

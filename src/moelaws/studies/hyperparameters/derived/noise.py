@@ -12,12 +12,11 @@ judged by the values that were tried at every budget. Outliers are removed from 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Row, Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.laws.base import Mask
@@ -64,7 +63,7 @@ def derive(inputs: Inputs, common: Sequence[str] | None = None) -> Rows:
     noisy = L + sd * rng.standard_normal((draws, len(L)))
     measured = (search["near"] == 1).to_numpy()[None]
     near = np.concatenate([measured, within_tolerance(search, noisy)])
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for setting in SETTINGS:
         logs = np.log(search[setting].to_numpy(float))
         moved = logs + within_steps(search, setting, draws, rng)
@@ -108,10 +107,7 @@ def within_tolerance(search: pd.DataFrame, L: Array) -> Mask:
 
 
 def within_steps(search: pd.DataFrame, setting: str, draws: int, rng: np.random.Generator) -> Array:
-    """Returns uniform shifts (draws, n) of ln ``setting``, one for each budget.
-
-    They are half a step of the values tried at most.
-    """
+    """Returns shifts (draws, n) of ln ``setting``, one for a budget: half a step at most."""
     shifts = np.zeros((draws, len(search)))
     for rows in search.groupby(GROUPS).indices.values():
         tried = np.unique(search[setting].to_numpy(float)[rows])
@@ -122,7 +118,7 @@ def within_steps(search: pd.DataFrame, setting: str, draws: int, rng: np.random.
 
 def _laws(
     search: pd.DataFrame, near: Mask, values: Array, kind: str, setting: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Yields a row for each draw of the law of one kind of models; none below two budgets.
 
     ``near`` are the runs used in each draw (B, n), ``values`` ln of the setting in it (B, n).

@@ -4,12 +4,11 @@ Size is the model's scale M, its training FLOPs per token without logits, so tha
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import Row, of_runs, table
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import TOO_FEW, parabola_minima, with_ends
 from moelaws.tables.column import Column, estimated
@@ -30,8 +29,9 @@ SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
     Column("end", "bool", "1", "the run of least loss has the least or the largest size tried"),
     Column("n", "int", "1", "completed runs"),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    noted="{kind}, C={C:.3g}: no minimum of the loss inside the sizes measured: {note}",
 )
-def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def derive(inputs: Inputs) -> Iterator[Row]:
     """Yields the best size of each budget and kind of model, by least loss and by a parabola."""
     for kind, sweep in SWEEPS.items():
         rows = inputs.sweep(sweep)
@@ -41,19 +41,10 @@ def derive(inputs: Inputs) -> Iterator[dict[str, Any]]:
             yield {"kind": kind, "A": best["A"], **_best(group, best)}
 
 
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each budget whose best size is a bound."""
-    return [
-        f"{row.kind}, C={row.C:.3g}: no minimum of the loss inside the sizes measured: {row.note}"
-        for row in frame[frame["note"] != ""].itertuples()
-    ]
-
-
-def _best(group: pd.DataFrame, best: pd.Series) -> dict[str, Any]:
+def _best(group: pd.DataFrame, best: pd.Series) -> Row:
     """Returns what the runs of one budget, of which ``best`` has the least loss, say of size."""
     C, M = float(best["C"]), group["M"].to_numpy(float)
-    record: dict[str, Any] = {f"{name}_argmin": best[name] for name in "MDL"}
+    record: Row = {f"{name}_argmin": best[name] for name in "MDL"}
     record |= {"C": C, "end": bool(best["M"] in (M.min(), M.max())), "n": len(group)}
     record |= {"inside": False, "note": TOO_FEW}
     lowest = parabola_minima(np.log(M), group["L"].to_numpy(float))

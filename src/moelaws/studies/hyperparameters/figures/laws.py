@@ -1,7 +1,5 @@
 """Laws over compute: of batch and learning rate (F2a, F7), of model scale and tokens (F2b, F9)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -82,10 +80,7 @@ def span(C: ArrayLike) -> Array:
 
 
 def log_axes(panel: Panel, C: ArrayLike, y_text: Callable[[float], str]) -> None:
-    """Sets logarithmic axes that show all points and lines drawn so far.
-
-    Bands may leave them: the interval of a law through three budgets may span decades.
-    """
+    """Sets logarithmic axes that show all points and lines so far; wide bands may leave them."""
     budgets = np.unique(np.asarray(C, float))
     panel.ax.set(xscale="log", yscale="log")
     ends = budgets[0] / 1.4, budgets[-1] * 1.4
@@ -134,7 +129,7 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
     return sheet
 
 
-def _shifted(rows: pd.DataFrame, column: str) -> tuple[pd.Series[float], pd.Series[float]]:
+def _shifted(rows: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series]:
     """Returns C, shifted a little for each kind of model, beside the ``column``."""
     return rows["C"] * rows["kind"].map(SHIFTS).astype(float), rows[column].astype(float)
 

@@ -45,7 +45,6 @@ def over_compute(inputs: FittedInputs, kind: str) -> Sheet:
 
 
 def _architecture(rows: pd.DataFrame) -> str:
-    """Returns the name of the architecture that all rows share."""
     row = rows.iloc[0]
     return "dense" if row["A"] == 1 else f"{row['k']:.0f} of {row['E']:.0f}, $A$ = {row['A']:.3f}"
 

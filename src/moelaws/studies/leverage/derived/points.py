@@ -8,14 +8,13 @@ too few points for a form has a note, where a fit would fail.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.contrasts import BY_SEEDS
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
@@ -239,7 +238,7 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
     Column("published", "float", "1", "R2 that Table 16, Table 17 or App N.2 prints"),
     Column("note", "string", "1", "why there is no fit; empty where there is"),
 )
-def forms(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def forms(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each form at each budget that was trained, from the table ``points``."""
     points = inputs.derived("points")
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]
@@ -257,7 +256,7 @@ def forms_warnings(frame: pd.DataFrame) -> list[str]:
     return [f"{law}: not fitted at {len(own)} budgets: {own.iloc[0]}" for law, own in notes]
 
 
-def _form_errors(law: Law, points: pd.DataFrame, column: str) -> dict[str, Any]:
+def _form_errors(law: Law, points: pd.DataFrame, column: str) -> Row:
     """Fits the law to the points of one budget; returns its errors, or why there are none."""
     assert isinstance(law, FittableLaw)
     P, n = len(law.parameters), len(points)

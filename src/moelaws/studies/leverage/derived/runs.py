@@ -1,11 +1,10 @@
 """Tables of the runs that the joint law is fitted to in one stage, and of the pair's scores."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, of_kept, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, COLUMNS, by_skill, mean_of
 from moelaws.studies.leverage.derived.series import at_best_size
@@ -21,10 +20,7 @@ ARCHITECTURE = ["C", "E", "k", "E_s"]  # of a sweep at a budget
     *of_runs("E_s", "S", "G", "L"),
 )
 def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
-    """Returns the completed runs of the best size of each architecture of ``sweeps`` at each C.
-
-    A curve over compute is that of the least loss for it (App K, leverage).
-    """
+    """Returns the runs of the best size of each architecture of ``sweeps`` at each C (App K)."""
     best = [at_best_size(inputs.sweep(name), ARCHITECTURE).assign(sweep=name) for name in sweeps]
     runs = pd.concat(best)
     names = runs.groupby("run_id")["sweep"].transform(",".join)
@@ -36,17 +32,12 @@ def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
     Column("step", "int", "steps", "optimizer steps behind the weights"),
     Column("D", "float", "tokens", "training tokens behind the weights"),
     *COLUMNS,
+    empty="no scores: no completed run of the pair has kept weights",
 )
-def scores(inputs: Inputs, sweep: str) -> Iterator[dict[Any, Any]]:
+def scores(inputs: Inputs, sweep: str) -> Iterator[Row]:
     """Yields the scores of each completed run of ``sweep`` at each step whose weights were kept."""
     for run, scores in of_kept(inputs.sweep(sweep).sort_values("N_total"), inputs.scores):
         for step, tasks in scores.groupby("step"):
             about = {**run, "step": step, "D": float(tasks["tokens"].iloc[0])}
             yield {**about, "by": ALL, "skill": ALL, "group": ALL, **mean_of(tasks)}
             yield from (about | row for row in sorted(by_skill(tasks), key=lambda r: r["by"]))
-
-
-@scores.limits
-def scores_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where nothing was scored."""
-    return [] if len(frame) else ["no scores: no completed run of the pair has kept weights"]

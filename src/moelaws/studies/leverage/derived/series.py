@@ -58,10 +58,7 @@ class Parabola:
 
 
 def parabola(t: Array, L: Array, C: Array) -> Parabola | None:
-    """Returns the least-squares parabola of ln ``L`` (n,) in ``t`` (n,) over budgets ``C`` (n,).
-
-    It is None where no budget has three values of ``t`` or the rows do not determine the parabola.
-    """
+    """Returns the parabola of ln ``L`` (n,) in ``t`` (n,) over budgets; None if undetermined."""
     return next(iter(parabolas(t, L, C, np.zeros(len(t)))), None)
 
 
@@ -97,10 +94,7 @@ def slope(x: Array, y: Array, groups: ArrayLike) -> Estimate:
 
 
 def regression(X: Array, y: Array, groups: ArrayLike) -> Regression | None:
-    """Fits ``y`` (n,) on ``X`` (n, P) by least squares, with a level for each group of rows.
-
-    Returns None where the rows do not determine the estimates.
-    """
+    """Fits ``y`` (n,) on ``X`` (n, P), a level for each group; None if the rows do not suffice."""
     group = np.asarray(groups)
     within_X = X - pd.DataFrame(X).groupby(group).transform("mean").to_numpy()
     within_y = y - pd.Series(y).groupby(group).transform("mean").to_numpy()
@@ -150,10 +144,7 @@ class Series:
 
 
 def at_best_size(runs: pd.DataFrame, among: list[str]) -> pd.DataFrame:
-    """Returns, of the runs that are equal in the columns ``among``, those of the best size.
-
-    That is the size of least loss, the mean over its runs there.
-    """
+    """Returns, of the runs that are equal in ``among``, those of the size of least mean loss."""
     mean = runs.groupby([*among, *SIZE])["L"].transform("mean")
     return runs[mean == mean.groupby([runs[name] for name in among]).transform("min")]
 
@@ -179,7 +170,7 @@ def activation_ratio(frame: pd.DataFrame) -> pd.Series:
 
 
 def attention_shape(frame: pd.DataFrame) -> pd.Series:
-    """Returns the place of each run's shape in the order of attention's fractions at its budget.
+    """Returns each run's shape by its place in the order of attention's share at its budget.
 
     It counts from the shape whose experts are nearest to the model's width, d_expert = d_model.
     """

@@ -69,10 +69,7 @@ def leverage_axis(panel: Panel, estimates: ArrayLike) -> None:
 def leverage_points(
     panel: Panel, series: str, x: ArrayLike, rows: pd.DataFrame, **options: Any
 ) -> None:
-    """Draws EL of ``rows`` over ``x`` with intervals, of which an infinite end runs off the axis.
-
-    ``options`` are those of Matplotlib's ``plot``.
-    """
+    """Draws EL of ``rows`` over ``x``, with ``plot``'s options; infinite ends run off the axis."""
     EL, low, high = (rows[name].to_numpy(float) for name in ("EL", "EL_low", "EL_high"))
     x = np.asarray(x, float)
     panel.sheet.record(panel.name, series, x=x, y=EL, low=low, high=high)

@@ -188,7 +188,6 @@ def heatmap(inputs: FittedInputs) -> Sheet:
 
 
 def _map(panel: Panel, A: np.ndarray, G: np.ndarray, EL: np.ndarray, title: str) -> None:
-    """Maps the leverage (G, A) with contours."""
     mesh = panel.ax.pcolormesh(A, G, EL, cmap=style.ORDERED, shading="gouraud", rasterized=True)
     a, g = np.meshgrid(A, G)
     panel.sheet.record(panel.name, title, x=a.ravel(), y=g.ravel(), z=EL.ravel())
@@ -205,10 +204,7 @@ def _map(panel: Panel, A: np.ndarray, G: np.ndarray, EL: np.ndarray, title: str)
 
 
 def predicted(inputs: FittedInputs) -> Sheet:
-    """Draws F5: EL by Algorithm 1 over EL by the fitted law; points of EL >= 6 validate it.
-
-    Points are hollow where the curves are extrapolated beyond the budgets that were trained.
-    """
+    """Draws F5: EL by Algorithm 1 over EL by Eq 4, hollow where it is extrapolated."""
     sheet, panel = one_panel()
     rows = _residuals(inputs)
     ends = np.array([rows[["EL", "predicted"]].min().min() / 1.1, rows["EL"].max() * 1.1])

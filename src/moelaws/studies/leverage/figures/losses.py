@@ -178,7 +178,6 @@ def scores(inputs: Inputs, by: str) -> Sheet:
 
 
 def _names(run: pd.Series) -> tuple[str, str]:
-    """Returns the name of a run in the data and the one in the legend."""
     total, active = (style.short(run[name]) for name in ("N_total", "N_active"))
     if run["S"] > 0:
         return "mixture", f"MoE, $A$ = {percent(1 - run['S'])}:\n{active} of {total} active"

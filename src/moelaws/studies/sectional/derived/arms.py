@@ -9,12 +9,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Rows, of_runs, records, table
+from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import indicators
 from moelaws.fitting.quantiles import t_interval
@@ -44,10 +43,7 @@ def steps_to_target(loss: Array, target: float) -> float:
 
 
 def spikes(loss: Array) -> int:
-    """Returns the number of steps whose loss is far above the usual one around them.
-
-    The first half window is left out, as the loss falls steeply there.
-    """
+    """Counts steps of a loss far above the usual one there, after the first steep half window."""
     around = pd.Series(loss).rolling(SPIKE_WINDOW, center=True, min_periods=1).median()
     excess = (loss - around.to_numpy(float))[SPIKE_WINDOW // 2 :]
     spread = 1.4826 * np.median(np.abs(excess))  # the deviation of a normal distribution
@@ -120,7 +116,7 @@ def arms(inputs: Inputs) -> Rows:
     return [row for alike in sizes.values() for row in _rows(alike)]
 
 
-def _rows(cells: list[Cell]) -> Iterator[dict[Any, Any]]:
+def _rows(cells: list[Cell]) -> Iterator[Row]:
     """Yields the rows of one size, the dense model's first."""
     base = next((cell for cell in cells if cell.arm == DENSE), None)
     loss = Spread.of([cell.losses for cell in cells])
@@ -169,7 +165,6 @@ class Cell:
 
     @property
     def size(self) -> tuple[int, ...]:
-        """Gives width, context and tokens, in which arms that are compared agree."""
         return tuple(int(self.runs[name].iloc[0]) for name in SIZE)
 
     @property
@@ -197,8 +192,7 @@ class Cell:
             if seed in targets
         }
 
-    def row(self) -> dict[str, Any]:
-        """Returns the columns that follow from these runs alone."""
+    def row(self) -> Row:
         runs, first = self.runs, self.runs.iloc[0]
         L, seeds = float(runs["L"].mean()), " ".join(map(str, sorted(runs["seed"])))
         row = {**first, "arm": self.arm, "n_seeds": len(runs), "seeds": seeds}
@@ -225,7 +219,7 @@ def longer(inputs: Inputs) -> pd.DataFrame:
     Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
     Column("best", "bool", "1", "whether no other rate has a lower loss"),
 )
-def rates(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+def rates(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each arm and rate that was tried."""
     for arm in ARMS:
         tried, chosen = inputs.sweep(RATES + arm), set(inputs.sweep(arm)["lr"])

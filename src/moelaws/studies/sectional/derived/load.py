@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.accounting.balance import metrics
-from moelaws.analysis.derive import of_runs, records, table
+from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.laws.base import Array
 from moelaws.studies.sectional.arms import ARMS
@@ -49,7 +49,7 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
     *_CAPACITY,
     Column("never_used", "int", "experts", "without one token"),
 )
-def load(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+def load(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each run with routed experts, layer and window of training."""
     for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
         load = inputs.expert_load(str(run["run_id"]))
@@ -73,7 +73,7 @@ def load(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
     Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
 )
-def fractions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+def fractions(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each arm with routed experts, its shape and rank."""
     shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
     for arm in ARMS:
@@ -96,7 +96,7 @@ def fractions(inputs: Inputs) -> Iterator[dict[Any, Any]]:
     Column("matched", "float", "1", "of a unit and the most similar unit of another expert, mean"),
     Column("random", "float", "1", "the same of normal random weights of the same shape"),
 )
-def similarity(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+def similarity(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each run with routed experts, kept step and layer that has them."""
     for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
         run_id = str(run["run_id"])
@@ -118,7 +118,6 @@ def _random(shape: tuple[int, ...]) -> float:
 
 
 def _mixtures(inputs: Inputs, arm: str) -> pd.DataFrame:
-    """Returns the runs of an arm that have routed experts."""
     runs = inputs.sweep(arm).assign(arm=arm)
     return runs[runs["kind"] == "moe"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from moelaws.accounting.flops import TRAINING, forward_terms
-from moelaws.analysis.derive import Rows, of_runs, records, table
+from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
 from moelaws.studies.sectional.arms import BALANCED, DENSE, RATES, SLICES, WIDTHS
@@ -39,7 +39,7 @@ RATIOS = ("all_ratio", "chunks_ratio", "printed_ratio", "corrected_ratio")
     Column("activation_bytes", "float", "bytes", "that wait for the backward pass of a step"),
     Column("device", "string", "1", "what it was measured on"),
 )
-def speeds(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def speeds(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each architecture of the grid, in its order."""
     speeds = inputs.speed().merge(inputs.table.drop(columns="tokens_per_second"), on="run_id")
     speeds["sweep"] = speeds["sweep"].str.split(",").str[0].str.removeprefix(RATES)
@@ -97,8 +97,7 @@ def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
     return counted[(counted[size] == chosen).all(axis=1)]
 
 
-def _counted(d: int, n: int) -> Iterator[dict[str, Any]]:
-    """Yields the rows of one size."""
+def _counted(d: int, n: int) -> Iterator[Row]:
     numbers = [E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0]
     one: dict[str, float] = {}
     for E in numbers:

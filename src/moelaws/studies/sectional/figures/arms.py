@@ -203,7 +203,6 @@ def _shown(inputs: Inputs) -> pd.DataFrame:
 
 
 def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
-    """Returns tokens and smoothed loss of a run."""
     history = inputs.history(run_id)
     loss = smoothed(history["loss"].to_numpy(float))
     places = np.unique(np.linspace(SKIPPED * len(loss), len(loss) - 1, POINTS).astype(int))

@@ -40,12 +40,10 @@ DOTTED: dict[str, Any] = {"color": style.WARN, "linestyle": (0, (1, 1.5))}
 
 
 def shape_name(L: float, d0: float) -> str:
-    """Returns the name of a shape in a legend."""
     return f"$L$ = {style.short(L)}, $d_0$ = {style.short(d0)}"
 
 
 def explain_forms(panel: Panel) -> None:
-    """Adds legend entries for the two line styles."""
     for form, look in FORMS.items():
         label = f"published ({form})" if form == PRINTED else form
         panel.ax.plot([], [], color=style.GREY, label=label, **look)

@@ -51,10 +51,7 @@ def _root(slope: Callable[[Array], Array], like: Array) -> Array:
 
 
 def _results(c: Columns, printed: bool, slope: Callable[[Array], Array]) -> dict[str, Number]:
-    """Returns the results of both forms: S, its terms, and the optimal E of the convex S.
-
-    ``slope`` is zero where dS/dE is.
-    """
+    """Returns what both forms have: S, its terms, and the E of least S, where ``slope`` is zero."""
     E, L, d0, alpha = c["E"], c["L"], c["d0"], c["alpha"]
     step = cost(2, L, d0, alpha, printed) - cost(1, L, d0, alpha, printed)
     return {

@@ -1,13 +1,12 @@
 """The gain from sparsity at equal budget, width and seed: each sparse run less the densest one."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
@@ -50,7 +49,7 @@ def warnings(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _contrasts(inputs: Inputs, rows: pd.DataFrame) -> Iterator[Row]:
     """Yields the contrasts with the first of the ``rows``, which are sorted by S."""
     densest = rows.iloc[0]
     errors = contrast_errors(inputs, rows["run_id"])

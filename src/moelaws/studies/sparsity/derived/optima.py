@@ -6,13 +6,12 @@ optimal sparsity at a fixed size and budget is that of the surface (Eq 4).
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
-from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima, with_ends
@@ -29,13 +28,7 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
     Column("method", "string", "1", "surface: Eq 8 over all S of a budget; parabola: each (C, S)"),
     *estimated("N_star", "parameters", "size of least loss in the measured range", "N"),
     *estimated("L_star", "nats/token", "loss at N_star by the fitted curve", "L"),
-    Column(
-        "interval",
-        "string",
-        "1",
-        "how: fit: percentiles of the surface's draws, whose report says how they were made; "
-        "student: of draws from a parabola's Student-t distribution, n - 3 degrees of freedom",
-    ),
+    Column("interval", "string", "1", "how: fit: of the surface's draws; student: of a parabola's"),
     Column("level", "float", "1", "coverage of the intervals"),
     Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
     Column("convex", "bool", "1", "the fitted curve has a minimum"),
@@ -85,12 +78,12 @@ def parabola_minimum(surface: Surface, S: float) -> Minima | None:
 METHODS = {"surface": (Surface.size_minimum, "fit"), "parabola": (parabola_minimum, "student")}
 
 
-def size_optima(surface: Surface, method: str) -> list[dict[str, Any]]:
+def size_optima(surface: Surface, method: str) -> list[Row]:
     """Returns a row for each measured S of one budget: the minimum, with an interval by draws."""
     minima, interval = METHODS[method]
     optima = []
     for S in sorted(float(value) for value in surface.rows["S"].unique()):
-        row: dict[str, Any] = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
+        row: Row = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
         row |= {"method": method, "interval": interval, "level": surface.level}
         row["n"] = len(at(surface.rows, "S", S))
         if (best := minima(surface, S)) is None:
@@ -105,9 +98,7 @@ def size_optima(surface: Surface, method: str) -> list[dict[str, Any]]:
     return optima
 
 
-def _with_drops(
-    inputs: FittedInputs, surface: Surface, optima: list[dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
+def _with_drops(inputs: FittedInputs, surface: Surface, optima: list[Row]) -> Iterator[Row]:
     """Yields the ``optima`` of one budget and method with the drop of L* from the densest models.
 
     L* moves with the losses as the fitted curve does at N*: to first order a move of N* does not
@@ -126,7 +117,7 @@ def _with_drops(
         yield optimum
 
 
-def _influence(surface: Surface, optimum: dict[str, Any]) -> Array:
+def _influence(surface: Surface, optimum: Row) -> Array:
     """Returns how L* moves with the loss of each of the budget's runs, (n,); NaN without one."""
     N, S, rows = optimum["N_star"], optimum["S"], surface.rows
     if not np.isfinite(N):
@@ -174,7 +165,7 @@ def sparsity_optima_warnings(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
+def optimal_sparsities(surface: Surface) -> Iterator[Row]:
     """Yields S* at ``SIZES`` sizes between the smallest and the largest measured at one budget."""
     if surface.one_sparsity:
         return
@@ -186,7 +177,7 @@ def optimal_sparsities(surface: Surface) -> Iterator[dict[str, Any]]:
             inside, note = True, ""
         if inside and not surface.near_runs(float(u), v):
             inside, note = False, UNMEASURED
-        row: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
+        row: Row = {"C": surface.C, "size": surface.size.removeprefix("N_")}
         row |= {"N": float(np.exp(u)), "L_star": float(best.y[0])}
         row |= with_ends("S_star", -np.expm1(-best.x), surface.level, "S")
         row |= {"level": surface.level, "inside": inside, "convex": bool(best.convex[0])}

@@ -10,15 +10,12 @@ the densest ones of equal loss. Divided by b it is ``equivalent``, the rise of t
 changes the score as much. The paper draws the relation and states no law; this form is ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import of_kept, of_runs, table
+from moelaws.analysis.derive import Row, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, with_ends
 from moelaws.analysis.scores import COLUMNS, MEASURES, TASK, by_skill
@@ -30,8 +27,12 @@ FEWEST = 8  # runs, at the least, that four coefficients are fitted to
 UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
 
 
-@table(*of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"), *COLUMNS)
-def downstream(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+@table(
+    *of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"),
+    *COLUMNS,
+    empty="no scores: no completed run's weights are kept",
+)
+def downstream(inputs: Inputs) -> Iterator[Row]:
     """Yields the scores after the last step of each completed run that was scored."""
     for run, scores in of_kept(inputs.completed, inputs.scores):
         last = scores[scores["step"] == scores["step"].max()]
@@ -40,9 +41,7 @@ def downstream(inputs: Inputs) -> Iterator[dict[Any, Any]]:
 
 @downstream.limits
 def downstream_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where nothing was scored, or where no run is better than guessing."""
-    if frame.empty:
-        return ["no scores: no completed run's weights are kept"]
+    """Returns a line where no run is better than guessing."""
     tasks = frame[frame["by"] == TASK]
     guessed = ", ".join(
         str(skill)
@@ -66,7 +65,7 @@ def downstream_warnings(frame: pd.DataFrame) -> list[str]:
     Column("level", "float", "1", "coverage of the intervals"),
     Column("note", "string", "1", "why numbers are missing; or empty"),
 )
-def relation(inputs: Inputs) -> Iterator[dict[Any, Any]]:
+def relation(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each task and group of tasks, and for each of the two scores."""
     scores = inputs.derived("downstream")
     for (by, skill), rows in scores.groupby(["by", "skill"], sort=False):
@@ -90,7 +89,7 @@ def regress(rows: pd.DataFrame, measure: str) -> Regression | None:
     return least_squares(X, rows[measure].to_numpy(float))
 
 
-def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
+def _relation(rows: pd.DataFrame, measure: str) -> Row:
     """Returns the numbers of one score's regression, or a note why there are none."""
     fit = regress(rows, measure)
     if fit is None:
@@ -100,7 +99,7 @@ def _relation(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
     with np.errstate(divide="ignore", invalid="ignore"):
         equivalent = shift / slope
     quantities = {"slope": slope, "shift": shift, "equivalent": equivalent}
-    numbers: dict[str, Any] = {"S_densest": rows["S"].min(), "S_sparsest": rows["S"].max()}
+    numbers: Row = {"S_densest": rows["S"].min(), "S_sparsest": rows["S"].max()}
     for name, values in quantities.items():
         numbers |= with_ends(name, values, LEVEL, name)
     # Where the slope may be 0, no rise of the loss is known to change the score as much.

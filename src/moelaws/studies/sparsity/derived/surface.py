@@ -70,10 +70,7 @@ class Surface:
         return {"N": self.rows[self.size].to_numpy(float), "S": self.rows["S"].to_numpy(float)}
 
     def size_minimum(self, S: float) -> Minima | None:
-        """Returns the minima over the u measured at ``S``, by the estimates and then by each draw.
-
-        It is None where fewer than three sizes were measured.
-        """
+        """Returns the minima over the u at ``S``, estimate first; None for fewer than 3 sizes."""
         sizes = at(self.rows, "S", S)[self.size]
         if sizes.nunique() < MIN_SIZES:
             return None
@@ -106,7 +103,6 @@ class Surface:
         return np.interp(v, frame["v"], frame["u_low"]), np.interp(v, frame["v"], frame["u_high"])
 
     def near_runs(self, u: float, v: float) -> bool:
-        """Returns whether ``u`` lies between the sizes measured near ``v``."""
         smallest, largest = self.sizes_near(v)
         return bool(smallest <= u <= largest)
 
@@ -141,6 +137,7 @@ def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
     Column("predicted", "float", "nats/token", "mean prediction by the refits without it", True),
     Column("mse", "float", "(nats/token)^2", "mean squared error of these predictions", True),
     Column("times", "int", "1", "refits without it"),
+    empty="no budget has the runs to refit its surface to 80 % of them",
 )
 def subsamples(inputs: FittedInputs) -> Rows:
     """Returns the predictions of every isoFLOP surface fit that the study's entry declares.
@@ -154,12 +151,6 @@ def subsamples(inputs: FittedInputs) -> Rows:
         if len(surface.rows) > 1
     ]
     return pd.concat(frames, ignore_index=True) if frames else []
-
-
-@subsamples.limits
-def subsamples_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where no budget's surface could be refitted to subsamples."""
-    return [] if len(frame) else ["no budget has the runs to refit its surface to 80 % of them"]
 
 
 def predictions(surface: Surface) -> pd.DataFrame:

@@ -8,12 +8,11 @@ Sparsity enters as v = -ln(1 - S): where v rises by one, 1/(1 - S) grows by a fa
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from moelaws.analysis.derive import Rows, table
+from moelaws.analysis.derive import Row, Rows, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, with_ends
 from moelaws.analysis.regression import slope_weights
@@ -57,18 +56,13 @@ class Slope(NamedTuple):
     Column("level", "float", "1", "coverage of the intervals"),
     Column("n", "int", "1", "optima that the slope is drawn through; of a mean, its slopes"),
     Column("note", "string", "1", "why the slope or its null is missing; empty where both are"),
+    noted="{trend}, {at}: {note}",
 )
 def derive(inputs: FittedInputs) -> Rows:
     """Returns the slopes of the fits ``isoflop_total`` and ``isoflop_active``."""
     total = sorted(surfaces(inputs, "isoflop_total"), key=lambda s: s.C)
     active = sorted(surfaces(inputs, "isoflop_active"), key=lambda s: s.C)
     return beside_nulls(total, active, inputs.fit("isoflop_total").level)
-
-
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each slope that could not be drawn."""
-    return [f"{row.trend}, {row.at}: {row.note}" for row in frame[frame["note"] != ""].itertuples()]
 
 
 def trends(total: Sequence[Surface], active: Sequence[Surface]) -> dict[str, list[Slope]]:
@@ -84,9 +78,7 @@ def trends(total: Sequence[Surface], active: Sequence[Surface]) -> dict[str, lis
     }
 
 
-def beside_nulls(
-    total: Sequence[Surface], active: Sequence[Surface], level: float
-) -> list[dict[str, Any]]:
+def beside_nulls(total: Sequence[Surface], active: Sequence[Surface], level: float) -> list[Row]:
     """Returns the table's rows: each trend's slopes and their means, beside those of the null.
 
     The null of ``N_active_over_C`` has one best active size at all budgets. In that of the other
@@ -133,10 +125,7 @@ def sparsity_over_size(surface: Surface) -> Slope:
 
 
 def sparsity_at_dense(surface: Surface) -> Slope:
-    """Returns v* at the size that is best for the densest models of one budget.
-
-    It is no slope, but it is compared with that of the null as slopes are.
-    """
+    """Returns v* at the densest models' best size; no slope, but it is compared as slopes are."""
     where = f"C={surface.C:.3g}"
     size = size_optimum(surface, float(surface.rows["S"].min()), "x")
     if size is None or surface.one_sparsity:
@@ -237,7 +226,7 @@ def _few(n: int, what: str) -> str:
     return f"too few {what} have an optimum inside what was measured: {n}"
 
 
-def _record(trend: str, own: Slope, null: Slope, level: float) -> dict[str, Any]:
+def _record(trend: str, own: Slope, null: Slope, level: float) -> Row:
     both = _shared_draws((own.values, null.values))
     missing = own.note or (null.note and f"of the null, {null.note}")
     row = {"trend": trend, "at": own.at, "unit": UNITS[trend], "level": level, "n": own.n}

@@ -47,9 +47,7 @@ def draw(inputs: Inputs, by: str) -> Sheet:
     return sheet
 
 
-def _draw(
-    panel: Panel, rows: pd.DataFrame, measure: str, palette: dict[float, style.Colour]
-) -> None:
+def _draw(panel: Panel, rows: pd.DataFrame, measure: str, palette: style.Palette) -> None:
     """Draws the runs of one skill with their errors, and the relation at each sparsity."""
     fit = regress(rows, measure)
     for S, colour in palette.items():

@@ -1,6 +1,6 @@
 """F6a, F6b: measured losses over those predicted by Eq 6, and by the laws that it should beat."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -13,6 +13,7 @@ from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_s
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.sparsity.figures.common import BUDGET, colours
 
+Text = Callable[[float], str]
 # Eq 6, and two laws without sparsity, of which one has the number of experts.
 FITS = {"loss": "Eq 6", "chinchilla": "Chinchilla ($N_a$)", "wang": "Wang ($N_a, E$)"}
 
@@ -49,11 +50,7 @@ def baselines(inputs: FittedInputs) -> Sheet:
 
 
 def observed_over_predicted(
-    panel: Panel,
-    rows: pd.DataFrame,
-    column: str,
-    palette: Mapping[float, style.Colour],
-    label: Callable[[float], str],
+    panel: Panel, rows: pd.DataFrame, column: str, palette: style.Palette, label: Text
 ) -> None:
     """Draws ``L`` over ``predicted`` of the ``rows``, coloured by ``column``, on equal axes."""
     edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}

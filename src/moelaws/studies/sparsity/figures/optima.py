@@ -6,7 +6,7 @@ where C = 6 N_a D with N_a = (1 - S) N. Eq 6 was fitted between 3e19 and 1e21 FL
 corpus and tokenizer, so its curves are not drawn beside runs of other budgets.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ def _optima(inputs: Inputs, size: str, method: str) -> pd.DataFrame:
 
 
 def _draw_optima(
-    panel: Panel, palette: Mapping[float, style.Colour], rows: pd.DataFrame, size: str, y: str
+    panel: Panel, palette: style.Palette, rows: pd.DataFrame, size: str, y: str
 ) -> None:
     """Draws the optima ``y`` over S with the published ones; marks of bounds are hollow.
 

@@ -1,6 +1,5 @@
 """F1a, F1b: isoFLOP surfaces at the middle budget; F2a-c: their slices; F8, F9: every budget."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -156,9 +155,7 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> Colorbar:
     return bar
 
 
-def draw_along_size(
-    panel: Panel, surface: Surface, palette: Mapping[float, style.Colour]
-) -> pd.DataFrame:
+def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> pd.DataFrame:
     """Draws the loss over size at one budget and returns the optima that it marks."""
     panel.ax.set_xscale("log")
     optima = size_optima(surface, "surface")
@@ -185,7 +182,6 @@ def draw_along_size(
 
 
 def explain_optima(panel: Panel, optima: pd.DataFrame) -> None:
-    """Adds legend entries for the stars and for the hollow marks."""
     if optima["inside"].any():
         panel.ax.plot([], [], "*", markersize=8, color=style.GREY, label="optimum")
     explain_bounds(panel, optima)
@@ -254,7 +250,7 @@ def slices(inputs: FittedInputs) -> Sheet:
     return sheet
 
 
-def _unseen(panel: Panel, rows: pd.DataFrame, palette: Mapping[float, style.Colour]) -> None:
+def _unseen(panel: Panel, rows: pd.DataFrame, palette: style.Palette) -> None:
     """Draws each run's loss over its mean prediction by the refits without it."""
     rows = rows[rows["predicted"].notna()]
     if not len(rows):
