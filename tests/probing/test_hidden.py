@@ -11,6 +11,7 @@ from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
+from moelaws.files.parquet import read_parquet
 from moelaws.model.transformer import Transformer
 from moelaws.probing import hidden
 from moelaws.spec.errors import UserError
@@ -54,6 +55,17 @@ def test_the_last_states_give_the_models_own_logits(tree, tmp_path):
         logits, _ = model(torch.from_numpy(held_out.tokens[:, :-1]))
     place = chosen_places(held_out, 100)
     assert mine.numpy() == pytest.approx(logits[place].numpy(), abs=1e-5)
+
+
+def test_states_of_another_run_are_refused(tree, tmp_path):
+    results, config = tree
+    out = results.hidden("0123456789abcdef")
+    hidden.probe(
+        results.weights(config.run_id), results.corpus(config.corpus.corpus_id), out, tokens=10
+    )
+    with pytest.raises(UserError, match=f"is of run {config.run_id}, and lies where that of run"):
+        read_parquet(out)
+    assert len(read_parquet(out.rename(results.hidden(config.run_id)))) == 10 * (LAYERS + 1)
 
 
 def chosen_places(held_out, tokens):

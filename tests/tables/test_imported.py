@@ -14,6 +14,7 @@ from moelaws.files import seal
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.imported import import_table
+from moelaws.tables.mapping import read_mapping
 from moelaws.tables.parquet import column_metadata, is_study, notes, read_study, write_table
 from repository import REPOSITORY
 
@@ -480,3 +481,15 @@ def test_the_pattern_for_weights_and_biases_reads_such_an_export(tmp_path):
     assert frame["status"].tolist() == ["completed", "diverged"]
     assert frame["D"].tolist() == [1000 * 32 * 256, 90 * 32 * 256]
     assert frame[["S", "G"]].iloc[0].tolist() == [0.75, 1.0]
+
+
+@pytest.mark.parametrize("values", [{".nan": 1}, {1: ".nan"}, {1: "-.inf"}])
+def test_a_number_that_is_none_has_no_place_in_a_mapping(tmp_path, values):
+    (key, value), *_ = values.items()
+    path = tmp_path / "runs.yaml"
+    path.write_text(
+        "study: x\norigin: {file: r.csv, licence: l, attribution: a}\ncolumns:\n"
+        f"  status: {{value: completed}}\n  L: {{column: a, values: {{{key}: {value}}}}}\n"
+    )
+    with pytest.raises(UserError, match=r"columns\.L\.values.* it must be .*a finite number"):
+        read_mapping(path)

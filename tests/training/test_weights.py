@@ -137,7 +137,7 @@ def test_weights_of_another_run_are_refused_and_damaged(two, results, step):
     swap(*(results.weights(run) / name for run in two))
     for run, other in (two, two[::-1]):
         folder = results.weights(run)
-        with pytest.raises(UserError, match=f"is of run {other}, and lies in the folder of run"):
+        with pytest.raises(UserError, match=f"is of run {other}, and lies where that of run"):
             weights.load(folder, step)
         with pytest.raises(UserError, match=f"is of run {other}"):
             Inputs(frame=None, results=results).weights(run, step)
@@ -152,7 +152,7 @@ def test_a_record_of_another_run_is_refused_and_damaged(two, results, name):
     paths = [results.run(run) / file for run in two]
     assert len(paired_losses(results, two).nats) == 2
     swap(*paths)
-    with pytest.raises(UserError, match=f"{file} is of run {two[1]}, and lies in"):
+    with pytest.raises(UserError, match=f"{file} is of run {two[1]}, and lies where"):
         read_table(paths[0])
     if name == "documents":
         with pytest.raises(UserError, match="is of run"):

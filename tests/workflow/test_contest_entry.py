@@ -131,7 +131,7 @@ def test_what_is_no_contest_is_refused(tmp_path, root):
         ({"laws": ["chinchilla"]}, r"contests.short.laws is .*; it must be a list of 2 or more"),
         ({"mapping": {"Q": "N_dense"}}, "'Q' is not a variable of any of"),
         ({"mappings": {"wang.loss": {}}}, "wang.loss is not among its laws"),
-        ({"rows": "size_of == 1"}, "'size_of' is no column of numbers"),
+        ({"rows": "size_of == 1"}, "no column 'size_of'; there are A, D, E"),
         ({"splits": [{"name": "a", "use": "x"}]}, "one of holdout, largest and rollout"),
         ({"sweep": "s_bse"}, "the imported table has no sweep 's_bse'; there are dense, hash"),
         ({"resample_by": "size_of"}, "resample_by: 'size_of' is no column; there are run_id"),

@@ -162,8 +162,8 @@ def _scored(
             warn(f"left out, for a choice is longer than {context}: {', '.join(left_out)}")
     if out:
         files = [tree.kept(run_id), *(Path(source) for source in sources if is_file(source))]
-        origin = seal.made_of(files, digest(closure("moelaws.probing.bench"))) if config else None
-        write_rows(out, rows, origin)
+        origin = seal.made_of(files, digest(closure("moelaws.probing.bench")))
+        write_rows(out, rows, {**origin, "run": run_id} if config else None)
     return status, rows
 
 

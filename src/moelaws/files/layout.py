@@ -20,13 +20,14 @@ ANNOTATIONS = "notes.json"  # what people wrote of a run
 
 
 def check_run(path: Path, run_id: str | None) -> None:
-    """Raises UserError for a file of ``run_id`` in the folder of another run.
+    """Raises UserError for a file of ``run_id`` in the place of another run's.
 
     Files older than this check do not say their run, and other folders are no run's.
     """
-    folder = path.absolute().parent.name
-    if run_id not in (None, folder) and re.fullmatch("[0-9a-f]{16}", folder):
-        raise UserError(f"{path} is of run {run_id}, and lies in the folder of run {folder}")
+    place = path.absolute()
+    own = place.stem if place.parent.name in ("hidden", "scores") else place.parent.name
+    if run_id not in (None, own) and re.fullmatch("[0-9a-f]{16}", own):
+        raise UserError(f"{path} is of run {run_id}, and lies where that of run {own} should")
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) ->
     chosen = choose(held_out, tokens, seed)
     torch.set_num_threads(threads())
     states = hidden_states(model.eval(), chosen)
-    _write(out, chosen, states)
+    _write(out, chosen, states, config.run_id)
     return len(states) * tokens
 
 
@@ -101,7 +101,9 @@ def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
     return torch.cat(batches, dim=1).float().numpy()
 
 
-def _write(out: Path, sample: Sample, states: NDArray[np.float32]) -> None:
+def _write(
+    out: Path, sample: Sample, states: NDArray[np.float32], run_id: str | None = None
+) -> None:
     stages, width = len(states), states.shape[-1]
     T = len(sample.position_T)
     token_T = sample.tokens_BN[sample.sequence_T, sample.position_T]
@@ -113,4 +115,4 @@ def _write(out: Path, sample: Sample, states: NDArray[np.float32]) -> None:
         "state": states.reshape(-1, width),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_columns(out, COLUMNS, columns)
+    write_columns(out, COLUMNS, columns, {"run": run_id} if run_id else None)

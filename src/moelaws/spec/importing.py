@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import FiniteFloat, model_validator
 
 from moelaws.spec.base import Frozen, text_like
 from moelaws.spec.fit import Name, UnitWord
 
 Sha256 = Annotated[str, text_like("[0-9a-f]{64}", "a SHA-256: 64 hexadecimal digits")]
-Word = bool | int | float | str  # bool first, or true would be 1
+Word = bool | int | FiniteFloat | str  # bool first, or true would be 1
 
 
 class Origin(Frozen):
