@@ -157,6 +157,7 @@ def test_a_record_beside_a_file_knows_its_digest(tmp_path):
 OPENERS = {
     "spec/from_disk.py": "it is the way",
     "files/seal.py": "it is the way",
+    "files/atomic.py": "the draft of a page",
     "files/parquet.py": "what ``seal.read`` returned",
     "files/lock.py": "folders, to lock them",
     "files/leftovers.py": "/proc",

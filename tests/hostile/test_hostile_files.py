@@ -159,7 +159,10 @@ def readers(swept):
         "archive": (
             [
                 *sorted((demo / "figures/sparsity").iterdir()),
-                *(demo / name for name in ("claims.md", "laws.md", "explore.html", "report.rst")),
+                *(
+                    demo / name
+                    for name in ("claims.md", "explore.html", "report.rst", "report.html")
+                ),
                 *run_file("config.json"),
             ],
             lambda path: command(

@@ -273,7 +273,6 @@ def test_the_command_without_a_law_follows_the_study(project_folder):
     [
         (["sparsity.isoflop"], "has no published coefficients; give --params FIT.json"),
         (["leverage.hyperparameters"], "is a formula"),
-        (["sparsity.loss", "--noise", "nan"], "'nan' is no number from 0 to 100"),
         (["sparsity.loss", "--out", "t.txt"], "its name must end in .parquet or .csv"),
         (["sparsity.loss", "--map", "N"], "--map 'N' is not VAR=COLUMN"),
         (["sparsity.loss", "--map", "N=D", "--map", "N=C"], "--map N is given twice: 'D' and 'C'"),

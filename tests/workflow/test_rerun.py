@@ -206,6 +206,7 @@ def test_what_was_damaged_is_named_with_what_makes_it_again(moved):
         "derived": root / "demo/derived/sparsity/optima.parquet",
         "figures": moved.root / F7,
         "claims": root / "demo/claims/sparsity.json",
+        "pages": root / "demo/report.html",
         "contests": root / "demo/contests/sparsity/laws.json",
         "corpora": next((root / "corpora").glob("*/train.bin")),
     }

@@ -39,9 +39,9 @@ rule report:
         # Its name is the same for every configuration, so another one makes no new report.
         config=lambda w: str(JOBS.spec(json.dumps(config), "pages", "config")),
     # A job that ended after its Snakemake was killed stays marked as incomplete, and a report
-    # without --rerun-incomplete would be refused for ever. It runs no job. Snakemake does not write
-    # it beside its place, as our commands do.
+    # without --rerun-incomplete would be refused for ever. It runs no job. Snakemake neither writes
+    # it beside its place nor seals it, as our commands do.
     shell:
         "draft=$(dirname {output})/.report.html; "
         "snakemake --nolock --rerun-incomplete --report $draft --configfile {params.config} "
-        "-- {input.figures} > {log} 2>&1; mv $draft {output}"
+        "-- {input.figures} > {log} 2>&1; python -m moelaws.files.atomic $draft {output}"

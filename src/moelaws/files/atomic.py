@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -140,3 +141,9 @@ def json_object(content: bytes, path: Path | str) -> dict[str, Any]:
         raise UserError(f'{path} holds no JSON object, such as {{"key": 1}}')
     data.pop(seal.KEY, None)
     return data
+
+
+if __name__ == "__main__":  # for a page that Snakemake writes: its draft, and its place
+    draft, place = map(Path, sys.argv[1:])
+    write_page(place, draft.read_text(encoding="utf-8"))
+    draft.unlink()

@@ -223,7 +223,7 @@ _KINDS = (
     (r"power/[^/]+\.json", "the verdicts of a study's rules on simulated tables", _FORCE),
     (r"summary\.json", "the summary of a run", "delete {path.parent} and train the run again"),
     (r"figures/[^/]+/[^/]+", "a file of a figure or of a paper table", _FORCE),
-    (r"(claims|laws)\.md|outlook\.\w+|report\.rst|explore\.html", "a page of a tier", _FORCE),
+    (r"(claims|laws)\.md|outlook\.\w+|report\.\w+|explore\.html", "a page of a tier", _FORCE),
     (r"[^/]+\.jsonl", "a task file", "write it anew, or delete its last line if you changed it"),
 )
 

@@ -84,7 +84,8 @@ class Verification:
             behind = None if self.advice is None else partial(code.of_outlook, self.advice)
             yield self._made("outlook", path, behind)
         beside = [folder.outlook.with_suffix(s) for s in (".md", ".json", ".pdf", ".png", ".csv")]
-        for path in (folder.claims, folder.laws, folder.cover, folder.explore, *beside):
+        pages = (folder.claims, folder.laws, folder.cover, folder.explore, folder.report)
+        for path in (*pages, *beside):
             if path.is_file():
                 yield self._sealed("pages", path, False)
 
