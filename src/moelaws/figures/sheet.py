@@ -48,6 +48,12 @@ class Sheet:
         frame = frame.drop(columns="z") if frame["z"].isna().all() else frame
         return frame.assign(data=self.mark) if self.mark else frame
 
+    def message(self, text: str) -> "Sheet":
+        """Shows ``text`` in place of each picture, as ``Panel.message`` does in one."""
+        for panel in self.panels:
+            panel.message(text)
+        return self
+
     def warn(self, text: str) -> None:
         """Keeps a warning for the user, once."""
         if text not in self.warnings:

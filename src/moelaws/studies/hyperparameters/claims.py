@@ -36,10 +36,7 @@ def trend(inputs: Inputs, setting: str) -> Evidence:
 
 
 def moe_against_dense(inputs: Inputs) -> Evidence:
-    """Measures a mixture's batch over a dense model's, and the inverse ratio of learning rates.
-
-    Both are ratios of the laws at the largest budget searched, over values tried everywhere.
-    """
+    """Measures a mixture's batch over a dense model's, and the inverse ratio of learning rates."""
     draws = inputs.derived("ratios")
     ratios: dict[str, tuple[float, float, float]] = {}
     for setting in WORDS:
@@ -60,10 +57,7 @@ def moe_against_dense(inputs: Inputs) -> Evidence:
 
 
 def across_activation(inputs: Inputs) -> Evidence:
-    """Measures how far the laws lie from the near-optimal runs of each activation ratio.
-
-    Distances are in steps of the values tried. The laws are read at the largest budget.
-    """
+    """Measures how many steps of the search the laws are from the best runs of each ratio."""
     search, draws = inputs.derived("near_optimal"), inputs.derived("noise")
     search = search[search["kind"] == "moe"]
     top = search[search["C"] == search["C"].max()]

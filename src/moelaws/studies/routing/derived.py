@@ -1,8 +1,4 @@
-"""Derived tables of the published runs by the fits of Eq 1.
-
-``gains`` puts each routed run beside the dense model of its size, ``cutoffs`` has the sizes at
-which routing stops helping, ``sizes`` the intervals over base sizes.
-"""
+"""Derived tables of the published runs by the fits of Eq 1."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -70,8 +66,8 @@ def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
             law, result = laws.fittable(report.law), report.group({})
             objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
-            row = {"router": router.name, "objective": objective, "n": result.n, "low": low}
-            row |= {"high": high, "level": report.level}
+            row = {"router": router.name, "objective": objective, "n": result.n}
+            row |= {"low": low, "high": high, "level": report.level}
             row["log10_N"] = float(log10_cutoff(result.estimates()))
             row["printed"] = float(log10_cutoff(law.published or {}))
             yield row | {"stated": float(np.log10(STATED_CUTOFFS[router.variant]))}

@@ -25,14 +25,12 @@ LAWS = {"alpha_r": ratio.VARIANTS["stage2_alpha"], "beta_r": ratio.VARIANTS["sta
     Column("E", "float", "experts", "experts a layer, shared ones included"),
     Column("r_star", "float", "1", "r* at the run's C and S, by the fit to these runs"),
     Column("r_star_published", "float", "1", "r* there by the paper's coefficients"),
+    # What the paper holds out, S = 97.67 % in its own grid (allocation, sec 4.2)
     Column("sparsest", "int", "1", "1 for runs of the largest sparsity, else 0"),
     *of_runs("L", "L_se"),
 )
 def runs(inputs: FittedInputs) -> Rows:
-    """Lists the completed runs that name a budget, with r* of the fit ``ratio`` at their C and S.
-
-    ``sparsest`` marks what the paper holds out, S = 97.67 % in its own grid (allocation, sec 4.2).
-    """
+    """Lists completed runs that name a budget, with r* of the fit ``ratio`` at their C and S."""
     rows = inputs.completed
     rows = rows[rows["C"].notna()].reset_index(drop=True)
     C, S = rows["C"].to_numpy(float), rows["S_shared"].to_numpy(float)

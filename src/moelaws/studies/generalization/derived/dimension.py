@@ -10,13 +10,11 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from moelaws.analysis.derive import Row, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
+from moelaws.laws.base import Array
 from moelaws.tables.column import Column
-
-Array = NDArray[np.float64]
 
 # The paper's own numbers are lost in its text.
 NEIGHBOURS = 20

@@ -1,9 +1,4 @@
-"""Exponents of the runs with their intervals, and how consistent they are with the theory.
-
-``slopes`` has the exponents of the model- and the data-scaling sweeps, without and with a floor
-(App A.5). ``identities`` has those of each number of experts beside the paper's (Table 5).
-``over_experts`` has them by one law for all numbers of experts, which says how they change.
-"""
+"""Exponents of the runs with their intervals, and how consistent they are with the theory."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,4 @@
-"""The best and the near-optimal runs of each budget, to which the laws of the best are fitted.
-
-``derive`` lists the runs of the search, each with its distance from the best of its budget.
-"""
+"""The best and the near-optimal runs of each budget, to which the laws of the best are fitted."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Loss curves L(C) of architectures with their draws, and the leverage of one over another.
-
-Efficiency leverage follows Algorithm 1 of the leverage paper, with intervals.
-"""
+"""Loss curves L(C) of architectures with their draws, and leverage by Algorithm 1."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,4 @@
-"""The loss over what a sub-experiment varies (F3, F10a to F14c, F16), and over training (F6, F15).
-
-F6 and F15 set a mixture of experts beside a dense model, by training loss and by scores.
-"""
+"""Loss over what a sub-experiment varies (F3, F10a to F14c, F16), and over training (F6, F15)."""
 
 from typing import Any
 
@@ -149,9 +146,7 @@ def scores(inputs: Inputs, by: str) -> Sheet:
     skills = list(dict.fromkeys(table["skill"])) or [""]
     sheet = Sheet(style.DOUBLE, style.HEIGHT * len(skills), 2 * len(skills), 2)
     if not len(table):
-        for panel in sheet.panels:
-            panel.message("no completed run of the pair\nwas scored")
-        return sheet
+        return sheet.message("no completed run of the pair\nwas scored")
     runs = list(dict.fromkeys(table["run_id"]))
     colours = dict(zip(runs, style.ordered_colours(len(runs)), strict=True))
     guess: dict[str, Any] = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8}

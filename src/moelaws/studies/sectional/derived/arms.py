@@ -1,7 +1,4 @@
-"""Results of each arm over seeds: its loss beside the dense model's, its cost, how fast it learns.
-
-``rates`` lists the learning rates from which each arm's own was chosen.
-"""
+"""Results of each arm over seeds: loss beside the dense model's, cost, and speed of learning."""
 
 from __future__ import annotations
 
@@ -220,7 +217,7 @@ def longer(inputs: Inputs) -> pd.DataFrame:
     Column("best", "bool", "1", "whether no other rate has a lower loss"),
 )
 def rates(inputs: Inputs) -> Iterator[Row]:
-    """Yields a row for each arm and rate that was tried."""
+    """Yields a row for each arm and learning rate that was tried before its own was chosen."""
     for arm in ARMS:
         tried, chosen = inputs.sweep(RATES + arm), set(inputs.sweep(arm)["lr"])
         for run in records(tried.sort_values("lr", kind="stable")):

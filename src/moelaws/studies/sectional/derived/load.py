@@ -1,8 +1,4 @@
-"""How the experts of each run were used, and how alike they are over training.
-
-``load`` says how evenly experts were used, by layer, over training and on held-out text;
-``fractions`` what fraction of the held-out tokens each expert got; ``similarity`` how alike the
-weights of a layer's experts are, at each step that was kept (sec 5.3.4).
+"""How the experts of each run were used, and how alike they are over training (sec 5.3.4).
 
 Shapes: E experts, R layers of all runs or windows of one run, U hidden units of an expert, X
 weights of a unit (3 d of SwiGLU).

@@ -68,8 +68,8 @@ def _differences(panel: Panel, rows: pd.DataFrame, names: list[str]) -> None:
     panel.ax.axvline(0, color=style.INK, linewidth=0.8)
     for _, row in rows.iterrows():
         y, colour = -names.index(row["name"]), LOOKS[row["arm"]]
-        ends = {"low": [row["low"]], "high": [row["high"]]}
-        panel.sheet.record(panel.name, row["name"], x=[y], y=[row["difference"]], **ends)
+        ends = {"y": row["difference"], "low": row["low"], "high": row["high"]}
+        panel.sheet.record(panel.name, row["name"], x=y, **ends)
         panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.2)
         filled = colour if row["n_seeds"] > 1 else "white"
         panel.ax.plot(row["difference"], y, "o", color=colour, markerfacecolor=filled)
@@ -254,9 +254,8 @@ def _times(panel: Panel, table: pd.DataFrame, value: str, low: str, high: str) -
         shift = 0.25 * ((len(sizes) - 1) / 2 - place)  # one below the other
         for _, row in rows.iterrows():
             y, colour = row["y"] + shift, LOOKS[row["arm"]]
-            ends = {"low": [row[low]], "high": [row[high]]}
             series = f"{row['name']}, {size_name(rows)}"
-            panel.sheet.record(panel.name, series, x=[y], y=[row[value]], **ends)
+            panel.sheet.record(panel.name, series, x=y, y=row[value], low=row[low], high=row[high])
             panel.ax.plot([row[low], row[high]], [y, y], color=colour, linewidth=1.0)
             panel.ax.plot(row[value], y, mark, color=colour, markersize=3.5)
         panel.ax.plot([], [], mark, color=style.GREY, markersize=3.5, label=size_name(rows))

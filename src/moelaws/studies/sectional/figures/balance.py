@@ -64,7 +64,7 @@ def capacity(inputs: Inputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, 4.6, 4, columns=2)
     table = middle(widest(inputs.derived("load")))
     if not len(table):
-        return _without_experts(sheet)
+        return sheet.message(NOTHING)
     above, below = sheet.panels[:2], sheet.panels[2:]
     for panel, (column, label) in zip(above, BY_LAYER.items(), strict=True):
         _by_layer(panel, table[table["held_out"]], column)
@@ -108,19 +108,13 @@ def _arms(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(arm, groups[arm]) for arm in ARMS if arm in groups]
 
 
-def _without_experts(sheet: Sheet) -> Sheet:
-    for panel in sheet.panels:
-        panel.message(NOTHING)
-    return sheet
-
-
 def similarity(inputs: Inputs) -> Sheet:
     """Draws the mean cosine (a) and that of matched units beside random ones (b) over training."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     plain, units = sheet.panels
     table = middle(widest(inputs.derived("similarity")))
     if not len(table):
-        return _without_experts(sheet)
+        return sheet.message(NOTHING)
     for arm, own in _arms(table):
         means: pd.DataFrame = own.groupby("step").mean(numeric_only=True)
         steps, colour, name = means.index.to_numpy(float), LOOKS[arm], name_of(own.iloc[0])

@@ -26,9 +26,7 @@ def draw(inputs: Inputs, by: str) -> Sheet:
     width = style.SINGLE if shown == 1 else style.DOUBLE
     sheet = Sheet(width, 2 * style.HEIGHT, 2 * shown, shown)
     if not skills:
-        for panel in sheet.panels:
-            panel.message("no completed run\nwas scored")
-        return sheet
+        return sheet.message("no completed run\nwas scored")
     if beyond := ", ".join(skills[MAX_SKILLS:]):
         sheet.warn(f"{beyond} are not shown: a page has room for {MAX_SKILLS}")
     palette = colours(inputs, "S")
