@@ -72,19 +72,10 @@ class TaskScore:
             se = clustered_se(values, clusters)
             return math.nan if se is None else se
 
-        return cls(
-            task=items[0].task,
-            group=items[0].group,
-            items=len(items),
-            documents=int(clusters.max()) + 1,
-            chance=float(np.where(choices > 1, 1 / choices, 0).mean()),
-            accuracy=float(right.mean()),
-            accuracy_se=error(right),
-            accuracy_per_byte=float(per_byte.mean()),
-            accuracy_per_byte_se=error(per_byte),
-            bits_per_byte=float(bits.mean()),
-            bits_per_byte_se=error(bits),
-        )
+        documents, chance = int(clusters.max()) + 1, np.where(choices > 1, 1 / choices, 0).mean()
+        means = ((float(values.mean()), error(values)) for values in (right, per_byte, bits))
+        of_task = items[0].task, items[0].group, len(items), documents, float(chance)
+        return cls(*of_task, *(number for pair in means for number in pair))
 
 
 def score(

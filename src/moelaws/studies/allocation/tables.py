@@ -67,16 +67,10 @@ def starts(inputs: FittedInputs) -> Tabular:
     """Sets the start values of the fit of Eq 2 (the paper's Table 3) and how many were run."""
     search = inputs.fit("loss").group({}).diagnostics.starts
     assert search is not None, "Eq 2 is fitted from starts"
-    rows = [
-        {
-            "Coefficient": f"log {p.name}" if p.scale == "log" else p.name,
-            "Initial values": ", ".join(f"{value:g}" for value in LAW.protocol.grid[p.name]),
-            "Number": len(LAW.protocol.grid[p.name]),
-        }
-        for p in LAW.parameters
-    ]
+    grid = {f"log {p.name}" if p.scale == "log" else p.name: p.starts for p in LAW.parameters}
+    rows = [(name, ", ".join(f"{x:g}" for x in own), len(own)) for name, own in grid.items()]
     return Tabular(
-        pd.DataFrame(rows),
+        pd.DataFrame(rows, columns=["Coefficient", "Initial values", "Number"]),
         notes=(
             f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
             f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum.",

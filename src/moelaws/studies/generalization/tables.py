@@ -83,7 +83,6 @@ def theory(inputs: Inputs) -> Tabular:
 
 
 def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
-    """Returns T2's cells from the slopes of one kind of floor."""
     model, data = (one_row(slopes, series=series, name="alpha") for series in ("model", "data"))
     kappa = one_row(slopes, series="both", name="kappa")
     a, b = model["value"], data["value"]

@@ -61,7 +61,6 @@ def table_5(inputs: FittedInputs) -> Tabular:
 
 
 def _law(inputs: FittedInputs, fit: str) -> dict[str, Any]:
-    """Returns the cells of a fitted law: its runs, and each parameter with its interval."""
     (result,) = inputs.fit(fit).parts
     record: dict[str, Any] = {"n": result.n}
     for name in ("coefficient", "exponent"):

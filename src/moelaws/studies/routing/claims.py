@@ -133,7 +133,6 @@ def _of_routers(
 
 
 def _over_sizes(inputs: Inputs, quantity: str) -> list[tuple[float, float]]:
-    """Returns the jackknife intervals over base sizes of the three routers."""
     rows = inputs.derived("sizes").query("quantity == @quantity").set_index("router")
     return [(float(rows["low"][r.name]), float(rows["high"][r.name])) for r in ROUTERS]
 

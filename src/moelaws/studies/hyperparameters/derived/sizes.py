@@ -42,7 +42,6 @@ def derive(inputs: Inputs) -> Iterator[Row]:
 
 
 def _best(group: pd.DataFrame, best: pd.Series) -> Row:
-    """Returns what the runs of one budget, of which ``best`` has the least loss, say of size."""
     C, M = float(best["C"]), group["M"].to_numpy(float)
     record: Row = {f"{name}_argmin": best[name] for name in "MDL"}
     record |= {"C": C, "end": bool(best["M"] in (M.min(), M.max())), "n": len(group)}

@@ -134,7 +134,6 @@ def _rows(cells: list[Cell]) -> Iterator[Row]:
 
 @arms.limits
 def arms_warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which arms have one seed alone, and which have no dense model of their size."""
     lines = []
     if alone := sorted(set(frame.loc[frame["n_seeds"] < 2, "arm"].map(ARMS))):
         lines.append(f"some runs have one seed alone, of: {', '.join(alone)}")
@@ -227,7 +226,6 @@ def rates(inputs: Inputs) -> Iterator[Row]:
 
 @rates.limits
 def rates_warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which arms train at a rate that was not the best, or at an end of those tried."""
     lines = []
     for arm, rows in frame.groupby("arm", sort=False):
         name, best = ARMS[str(arm)], rows.loc[rows["best"], "lr"].iloc[0]
