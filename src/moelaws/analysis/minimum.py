@@ -37,7 +37,10 @@ def abscissae(low: float, high: float) -> Array:
 
 
 def minima_along(y_nm: Array, x: Array) -> Minima:
-    """Returns the lowest points of n curves, by parabolas through values at even ``x`` (m,)."""
+    """Returns the lowest points of n smooth curves, given by values at evenly spaced ``x`` (m,).
+
+    Each is that of the parabola through the lowest value and its neighbours.
+    """
     y_nm = np.atleast_2d(y_nm)
     i = np.clip(y_nm.argmin(axis=1), 1, len(x) - 2)
     lowest = np.take_along_axis(y_nm, i[:, None] + np.array([-1, 0, 1]), axis=1)

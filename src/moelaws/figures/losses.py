@@ -17,7 +17,10 @@ ALONE, PAIRED = "L_se", "L_paired_se"
 
 
 def error_among(rows: pd.DataFrame, paired: str = PAIRED, alone: str = ALONE) -> str:
-    """Returns the error to show with one budget: ``paired`` if all rows have it, or ``alone``."""
+    """Returns which error to show with the losses of one budget, the same for all ``rows``.
+
+    It is ``paired`` if every run has one, else ``alone``, which may be ten times as large.
+    """
     return paired if paired in rows and bool(rows[paired].notna().all()) else alone
 
 
@@ -46,7 +49,10 @@ def contrast_points(
 
 
 def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: int) -> None:
-    """Sets equal axes, ``margin`` of the range beyond all losses (n,), and a line of equality."""
+    """Sets the same axes for predicted and observed losses (n,), with equality as a line.
+
+    They reach beyond both by the fraction ``margin`` of the range, with at most ``ticks`` ticks.
+    """
     both = np.concatenate([predicted, L])
     beyond = margin * float(np.ptp(both)) or 0.01
     ends = [float(both.min()) - beyond, float(both.max()) + beyond]

@@ -20,7 +20,10 @@ from moelaws.spec.model import Model
 
 
 def derive_architecture(point: Point, rules: Derivations) -> Point:
-    """Returns ``point`` with experts, widths and heads by the rules unless set, or a UserError."""
+    """Returns ``point`` with experts, widths and heads derived unless they are set.
+
+    A rule that lacks a setting, or whose result is not a whole number, raises a UserError.
+    """
     point = dict(point)
     _refuse_contradictions(point, rules)
     if rules.n_experts and "n_experts" not in point and point.get("ffn") != "dense":

@@ -28,7 +28,10 @@ class CorpusChoice:
 def choose_corpus(
     project: Project, sources: Sources | DatasetSource, root: Path = Path(), name: str = ""
 ) -> CorpusChoice:
-    """Returns the project's choice with ``sources`` as its text, which give the default name."""
+    """Returns the project's choice, with the identity of ``sources`` as its text.
+
+    Its ``name`` is that of the sources by default.
+    """
     return CorpusChoice(
         source=sources.identity(Results(root / "results").corpus("digests.json")),
         validation=project.validation,

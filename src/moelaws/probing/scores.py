@@ -72,10 +72,16 @@ class TaskScore:
             se = clustered_se(values, clusters)
             return math.nan if se is None else se
 
-        documents, chance = int(clusters.max()) + 1, np.where(choices > 1, 1 / choices, 0).mean()
-        means = ((float(values.mean()), error(values)) for values in (right, per_byte, bits))
-        of_task = items[0].task, items[0].group, len(items), documents, float(chance)
-        return cls(*of_task, *(number for pair in means for number in pair))
+        means = {"accuracy": right, "accuracy_per_byte": per_byte, "bits_per_byte": bits}
+        return cls(
+            task=items[0].task,
+            group=items[0].group,
+            items=len(items),
+            documents=int(clusters.max()) + 1,
+            chance=float(np.where(choices > 1, 1 / choices, 0).mean()),
+            **{name: float(values.mean()) for name, values in means.items()},
+            **{f"{name}_se": error(values) for name, values in means.items()},
+        )
 
 
 def score(
