@@ -7,7 +7,7 @@ import pytest
 from hostile_outcome import CASES, command, judged, outcome
 
 from moelaws.cli import end_as
-from moelaws.corpus.shards import TOKENIZER
+from moelaws.files.layout import TOKENIZER
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moelaws.corpus.shards import TOKENIZER
 from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.files.layout import TOKENIZER
 from moelaws.model.transformer import Transformer
 from moelaws.probing import scores
 from moelaws.probing.scores import Answer, TaskScore, score

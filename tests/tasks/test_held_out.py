@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from moelaws.corpus.prepare import prepare
-from moelaws.corpus.shards import TOKENIZER, PreparedCorpus
+from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
 from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.files.layout import TOKENIZER
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
 from moelaws.tasks import held_out

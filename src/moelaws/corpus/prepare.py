@@ -11,11 +11,11 @@ import numpy as np
 
 from moelaws.corpus.documents import Documents, split
 from moelaws.corpus.rows import Spool, spool
-from moelaws.corpus.shards import BOUNDARIES, SHARDS, TOKENIZER, PreparedCorpus, file_record
+from moelaws.corpus.shards import BOUNDARIES, SHARDS, PreparedCorpus, file_record
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer
 from moelaws.files.atomic import write_json, write_text
-from moelaws.files.layout import META
+from moelaws.files.layout import META, TOKENIZER
 from moelaws.files.leftovers import discard, sweep, temporaries, temporary
 from moelaws.files.lock import acquire, is_abandoned
 from moelaws.records.progress import Report

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
-from moelaws.files.layout import META
+from moelaws.files.layout import META, TOKENIZER
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
-TOKENIZER = "tokenizer.json"
 BOUNDARIES = "validation_documents.npy"
 SHARDS = {"train": "train.bin", "validation": "validation.bin"}
 

@@ -10,6 +10,7 @@ from moelaws.spec.errors import UserError
 
 CONFIG = "config.json"  # of a run; its digest is the run's id
 META = "meta.json"  # of a corpus
+TOKENIZER = "tokenizer.json"
 LACKED_MEMORY = "lacked_memory.json"
 DOCUMENTS = "documents.parquet"  # a run's held-out loss by document
 HISTORY_SO_FAR = "history_so_far.parquet"  # of a run that trains; no rule's output

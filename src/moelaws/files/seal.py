@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from moelaws.files.layout import CONFIG, META, recovery
+from moelaws.files.layout import CONFIG, META, TOKENIZER, recovery
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_disk import LARGEST, read_bytes
 from moelaws.spec.from_json import parse_json
@@ -35,6 +35,7 @@ _LINES = {
     ".rst": (".. ", ""),
     ".jsonl": (f'{{"{KEY}": "', '"}'),
 }
+_SEALED = (".json", ".parquet", ".safetensors", *_LINES)
 _LAST_LINE = re.compile(
     rb'(?:\A|\n)(?:<!-- |\.\. |\{"seal": ")' + _MARK + rb'([0-9a-f]{64})(?: -->|"\})?\n\Z'
 )
@@ -130,12 +131,12 @@ def _start(data: Bytes) -> int:
 
 
 def _inspect(data: Bytes, path: Path | str) -> tuple[State, str]:
-    start = _start(data)
+    start, place = _start(data), Path(path)
     sha = _digest(data, start)
-    if start >= 0:
+    if start >= 0 and place.suffix in _SEALED and place.name not in (CONFIG, TOKENIZER):
         kept: bool | None = data[start : start + len(_ZEROS)] == sha.encode()
-    else:
-        kept = _is_as_known(Path(path), data, sha)
+    else:  # a sealed file in its place would be another file
+        kept = _is_as_known(place, data, sha)
     return ("unverified" if kept is None else "whole" if kept else "damaged"), sha
 
 

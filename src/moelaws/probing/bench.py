@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from moelaws.corpus.shards import TOKENIZER
 from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.files.layout import TOKENIZER
 from moelaws.probing.scores import score
 from moelaws.records.tensors import read_kept
 from moelaws.spec.errors import UserError

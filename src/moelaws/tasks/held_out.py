@@ -16,8 +16,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from moelaws.corpus.batches import random_order
-from moelaws.corpus.shards import TOKENIZER, PreparedCorpus
+from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.tokenizer import Tokenizer
+from moelaws.files.layout import TOKENIZER
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import yaml
 
-from moelaws.corpus.shards import TOKENIZER, PreparedCorpus
+from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.exports.hf.folder import export
+from moelaws.files.layout import TOKENIZER
 from moelaws.probing.scores import score
 from moelaws.spec.errors import UserError
 from moelaws.tasks.harness import write_for_harness

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from moelaws import __version__
-from moelaws.corpus.shards import TOKENIZER, PreparedCorpus, file_record
+from moelaws.corpus.shards import PreparedCorpus, file_record
 from moelaws.exports.hf import architecture, card, tokenizer, weights
 from moelaws.files.atomic import read_json, replacing_folder, write_json
-from moelaws.files.layout import Results
+from moelaws.files.layout import TOKENIZER, Results
 from moelaws.records.summary import read_summary
 from moelaws.records.tensors import read_kept
 from moelaws.spec.base import parse
