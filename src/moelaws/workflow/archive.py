@@ -56,7 +56,7 @@ class Manifest(Frozen):
     source: str
     runs: Whole
     stale_runs: Whole  # by other training code than the archive's
-    commit: str
+    commit: str | None  # None outside of git
     uncommitted_changes: bool
     files: dict[str, Packed] = {}
 
