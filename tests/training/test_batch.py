@@ -176,7 +176,7 @@ def test_a_run_that_lacks_memory_beside_others_is_tried_again_alone(batch, resul
 def test_too_few_gpus_and_wrong_words_are_one_line(batch, gpus):
     for words, message in (
         (("--workers", "3", "--gpus", "all"), "3 GPUs are asked for, and 2 can be used"),
-        (("--gpus", "x"), "--gpus is 'x'; it must be all, or numbers such as 0,2"),
+        (("--gpus", "x"), "'x' is neither all nor numbers such as 0,2"),
         (("--gpus", "7"), "gpus names 7, but the GPUs that can be used are"),
         (("--out", "x"), "--out is for a single run"),
     ):

@@ -126,7 +126,6 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs the command line."""
     while (spare := os.open(os.devnull, os.O_RDWR)) < 3:  # or a file takes a closed stream's place
         pass
     os.close(spare)

@@ -8,7 +8,7 @@ import click
 from moelaws.accounting.cost import GPUS, Device
 from moelaws.analysis.advice import Constraints
 from moelaws.analysis.advice.build import TRAINING_BYTES
-from moelaws.cli.common import Value, between, gathered, option
+from moelaws.cli.common import COUNTS, Value, between, gathered, option
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import number
 
@@ -27,9 +27,6 @@ _AMOUNT = Value("NUMBER", number, lambda x: 0 < x < 1e30,
                  "no number above 0 and below 1e30, such as 1e21")  # fmt: skip
 _MEMORY = Value("BYTES", _bytes, lambda x: 0 < x < math.inf,
                  "no amount of memory, such as 80GB or 80GiB")  # fmt: skip
-_COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
-                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
-                 "no list of counts, such as 8,16,32")  # fmt: skip
 
 
 def _constraints(
@@ -114,7 +111,7 @@ constraint_options = gathered(
         between(0.0, 0.9999),
         0.98,
     ),
-    option("--experts", "Numbers of experts, with --top-k.", _COUNTS, ()),
+    option("--experts", "Numbers of experts, with --top-k.", COUNTS, ()),
     option("--top-k", "Active experts a token; by r* if left out.", click.IntRange(1, 64)),
     option(
         "--granularity",

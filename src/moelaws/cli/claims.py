@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import option, out_option
+from moelaws.cli.common import FILE, option, out_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.files.atomic import write_json, write_page
@@ -36,11 +36,11 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
 
 
 @click.command(name="claims", cls=JsonCommand)
-@click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("verdicts", nargs=-1, type=FILE)
 @option(
     "--power powers",
     "Verdicts on simulated tables (moelaws power), to print beside these.",
-    click.Path(path_type=Path),
+    FILE,
     multiple=True,
 )
 @source_options

@@ -53,6 +53,11 @@ class Value(click.ParamType[Any]):
         return converted
 
 
+COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
+                lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
+                "no list of counts, such as 8,16,32")  # fmt: skip
+
+
 def between(low: float, high: float) -> Value:
     """Returns the type of numbers in a range; click's own would let NaN pass."""
     words = f"no number from {low:g} to {high:g}"

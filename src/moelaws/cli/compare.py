@@ -7,7 +7,7 @@ import click
 
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import law_study_option, option, out_option
+from moelaws.cli.common import FILE, law_study_option, option, out_option
 from moelaws.cli.fit import (
     fit_options,
     fitting_on,
@@ -24,7 +24,7 @@ from moelaws.spec.errors import located
 
 
 @click.command("compare", cls=JsonCommand)
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=FILE)
 @option("--laws refs", "The laws, each as LAW or LAW:VARIANT.", required=True, metavar="A,B,...")
 @fit_options
 @seed_option

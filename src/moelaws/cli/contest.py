@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
-from moelaws.cli.common import out_option, study_option, table_option
+from moelaws.cli.common import FILE, out_option, study_option, table_option
 from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
@@ -99,7 +99,7 @@ def _print(split: SplitScores, level: float) -> None:
 
 
 @click.command("contests", cls=JsonCommand)
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=FILE)
 @source_options
 @out_option("The Markdown file to write.", ".md")
 def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_json: bool) -> None:

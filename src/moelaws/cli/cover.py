@@ -12,7 +12,7 @@ from moelaws.files.atomic import read_json, write_page
 
 
 @click.command(name="cover", cls=JsonCommand)
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=FILE)
 @option(
     "--text",
     "The page's text (reStructuredText), which the digest follows.",

@@ -11,6 +11,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.common import (
+    FILE,
     WHOLE,
     Command,
     law_study_option,
@@ -81,7 +82,7 @@ def fit_options(command: Command) -> Command:
 
 
 @click.command("fit", cls=JsonCommand)
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=FILE)
 @option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
 @option("--rollout", "Fit below each value, predict above.", metavar="COLUMN")

@@ -8,26 +8,20 @@ from functools import partial
 
 import click
 
-from moelaws.cli.common import option
+from moelaws.cli.common import Value, option
 from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus, mps_is_running
 from moelaws.records.provenance import GPU_FRACTION
-from moelaws.spec.errors import UserError
-
-
-def _chosen(context: click.Context, option: click.Parameter, text: str | None) -> Chosen | None:
-    if text is None or text == "all":
-        return text  # type: ignore[return-value]
-    try:
-        return tuple(int(word) for word in text.split(","))
-    except ValueError:
-        raise UserError(f"--gpus is {text!r}; it must be all, or numbers such as 0,2") from None
-
 
 gpus_option = option(
     "--gpus",
     "Take as many of these GPUs as are needed, waiting until they are free: all, or "
     "nvidia-smi's numbers, such as 0,2. Without it CUDA chooses.",
-    callback=_chosen,
+    Value(
+        "all|N,N,...",
+        lambda text: text if text == "all" else tuple(map(int, text.split(","))),
+        lambda chosen: True,
+        "neither all nor numbers such as 0,2",
+    ),
 )
 
 

@@ -65,7 +65,6 @@ def command(
 
 
 def _sweeps(study: str | None, project: Project) -> list[Sweep]:
-    """Returns the sweep of ``study``, or those of all that the project chooses."""
     if study:
         return [sweep_of(study, project)]
     chosen = chosen_studies(project)

@@ -101,8 +101,15 @@ def bench(
         status, rows = _scored(run_id, sources, _is_batch(word), device, tree, file)
         path = str(file) if file else None
         scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
-        if not as_json:
-            _show(run_id, status, rows, file)
+        if as_json:
+            continue
+        if rows:
+            columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
+            print_table(columns, map(_cells, rows))
+        else:
+            click.echo(f"run {run_id} is {status}: it has no weights")
+        if file:
+            click.echo(str(file))
     _finish(word, scored, marker, as_json)
 
 
@@ -120,7 +127,6 @@ def _runs(word: str, results: Results, out: Path | None) -> list[str]:
 
 
 def _is_batch(word: str) -> bool:
-    """Tells whether a word is the file of a batch, not the id of a run."""
     return word.endswith(".json")
 
 
@@ -165,16 +171,6 @@ def _scored(
         origin = seal.made_of(files, digest(closure("moelaws.probing.bench")))
         write_rows(out, rows, {**origin, "run": run_id} if config else None)
     return status, rows
-
-
-def _show(run_id: str, status: str, rows: list[dict[str, Any]], out: Path | None) -> None:
-    if rows:
-        columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
-        print_table(columns, map(_cells, rows))
-    else:
-        click.echo(f"run {run_id} is {status}: it has no weights")
-    if out:
-        click.echo(str(out))
 
 
 def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:

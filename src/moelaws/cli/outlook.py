@@ -31,7 +31,7 @@ TIMES = (10.0, 100.0)
 
 
 @click.command("outlook", cls=JsonCommand)
-@click.argument("fits", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("fits", nargs=-1, type=FILE)
 @project_options
 @option(
     "--table tables",

@@ -51,7 +51,9 @@ def command(
     elif Path(what).suffix:
         path = Path(what)
     else:
-        _show_run(what, as_json)
+        data = find_record(Results(), what).as_dict()
+        rows = [(key, str(value)) for key, value in flatten(data).items()]
+        print_answer(as_json, data, table_text(("key", "value"), rows))
         return
 
     top = link(path.with_suffix(".json") if "figures" in path.parts else path)
@@ -62,12 +64,6 @@ def command(
     else:
         print_table(["file", "state", "digest", "made by code"], _rows(top, 0))
         _print_runs(top)
-
-
-def _show_run(run: str, as_json: bool) -> None:
-    data = find_record(Results(), run).as_dict()
-    rows = [(key, str(value)) for key, value in flatten(data).items()]
-    print_answer(as_json, data, table_text(("key", "value"), rows))
 
 
 def _file(kind: str, name: str, study_name: str | None, folder: TierFolder) -> Path:

@@ -58,7 +58,7 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
 
 
 @click.command(name="import", cls=JsonCommand)
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=FILE)
 @option(
     "--mapping mapping_file",
     "Which column of TABLE is which of a study's table; config/imports/ has examples.",

@@ -11,7 +11,15 @@ import click
 
 from moelaws.cli import end_as
 from moelaws.cli.answers import JsonCommand, print_answer, print_json
-from moelaws.cli.common import COUNT, FILE, marker_option, option, read_named, results_option
+from moelaws.cli.common import (
+    COUNT,
+    COUNTS,
+    FILE,
+    marker_option,
+    option,
+    read_named,
+    results_option,
+)
 from moelaws.cli.gpu import gpus_option, holding, worker_environments
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
@@ -29,8 +37,6 @@ LOG_LINES = 8  # that are shown of the log of a run that failed
 
 @dataclass(frozen=True)
 class Setup:
-    """How this command trains each of its runs."""
-
     results: Results
     out: Path | None
     corpus: Path | None
@@ -41,7 +47,6 @@ class Setup:
     nodes: int
 
     def words(self, as_json: bool) -> list[str]:
-        """Returns the options for the processes that train one run together."""
         words = ["--results", str(self.results.root), "--device", self.device]
         words += ["--backend", self.backend, "--devices", str(self.devices)]
         words += ["--corpus", str(self.corpus)] if self.corpus else []
@@ -87,7 +92,8 @@ class Setup:
 @option(
     "--keep-steps",
     "Keep the weights after these steps too, such as 100,200: .../step_100.safetensors.",
-    metavar="STEP,...",
+    COUNTS,
+    (),
 )
 @marker_option
 def command(
@@ -104,7 +110,7 @@ def command(
     nodes: int,
     gpus: Chosen | None,
     keep_weights: bool,
-    keep_steps: str | None,
+    keep_steps: tuple[int, ...],
     marker: Path | None,
     as_json: bool,
 ) -> None:
@@ -119,7 +125,12 @@ def command(
     """
     if nodes > devices:
         raise UserError(f"--nodes is {nodes}; it must be at most --devices, which is {devices}")
-    _check_starter(devices, gpus)
+    started = os.environ.get("WORLD_SIZE") or "1"
+    if started != "1" and (gpus is not None or str(devices) not in ("1", started)):
+        raise UserError(
+            f"torchrun has started {started} processes for this run; --gpus and another --devices "
+            "are for a command that starts its processes by itself"
+        )
     tree = Results(results)
     orders = [order for run in runs for order in _orders(run, tree, keep_weights, keep_steps)]
     alone = len(orders) == 1 and marker is None
@@ -146,8 +157,7 @@ def command(
 def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str, str]]) -> None:
     """Trains ``orders`` side by side; those that lacked memory get a second try with a whole GPU.
 
-    Raises:
-        SystemExit: after a signal, and where a run failed.
+    Ends the command after a signal, and where a run failed.
     """
     import moelaws.training.run  # noqa: F401  # loads torch, once for all
     from moelaws.records.provenance import GPU_FRACTION, collect
@@ -210,7 +220,7 @@ def _is_done(order: Order, results: Results) -> bool:
 
 
 def _orders(
-    run: str, results: Results, keep_weights: bool, keep_steps: str | None
+    run: str, results: Results, keep_weights: bool, keep_steps: tuple[int, ...]
 ) -> Iterator[Order]:
     """Yields the runs that one word of the command line names."""
     where, data = read_named(run, results)
@@ -218,38 +228,19 @@ def _orders(
         yield from parse(Orders, data, where).runs
         return
     config = parse(RunConfig, data, where)
-    steps = _steps(keep_steps, config)
+    if wrong := sorted(step for step in keep_steps if step >= config.steps):
+        raise UserError(
+            f"--keep-steps has {wrong[0]}; it must be between 1 and {config.steps - 1}: the run "
+            f"has {config.steps} steps, and the weights after the last one are kept in any case"
+        )
+    steps = tuple(sorted(set(keep_steps)))
     yield Order(config=config, keep=keep_weights or bool(steps), steps=steps)
-
-
-def _check_starter(devices: int, gpus: Chosen | None) -> None:
-    """Raises UserError for options that contradict how torchrun has started the processes.
-
-    The first process raises it; the others end silently.
-    """
-    if "WORLD_SIZE" not in os.environ:
-        return
-    from moelaws.training.ranks import place  # loads torch
-
-    rank, processes, _ = place()
-    if processes == 1:
-        return
-    mistake = ""
-    if gpus is not None:
-        mistake = "--gpus is for a command that starts its processes by itself, with --devices"
-    elif devices not in (1, processes):
-        mistake = f"--devices is {devices}; leave it out, or give the number of processes"
-    if mistake and rank > 0:
-        sys.exit(2)
-    if mistake:
-        raise UserError(f"{mistake}: torchrun has started {processes} for this run")
 
 
 def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
     """Trains one run in this process, or in a process for each of its devices.
 
-    Returns:
-        The summary; None in all but the first of several processes.
+    Returns the summary, or None in all but the first of several processes.
     """
     from moelaws.training.plan import TrainingOptions, checked
     from moelaws.training.ranks import place
@@ -289,20 +280,6 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
     node = node_of(os.environ)
     check_number(setup.device, setup.devices // node.count)
     return together(words, text, setup.devices, node)
-
-
-def _steps(words: str | None, run: RunConfig) -> tuple[int, ...]:
-    """Returns the steps before the last one whose weights are to be kept."""
-    try:
-        steps = {int(word) for word in words.split(",")} if words else set()
-    except ValueError:
-        raise UserError(f"--keep-steps is {words!r}; it must be steps such as 100,200") from None
-    if wrong := sorted(step for step in steps if not 0 < step < run.steps):
-        raise UserError(
-            f"--keep-steps has {wrong[0]}; it must be between 1 and {run.steps - 1}: the run has "
-            f"{run.steps} steps, and the weights after the last one are kept in any case"
-        )
-    return tuple(sorted(steps))
 
 
 def _show(summary: RunSummary | None, as_json: bool) -> None:

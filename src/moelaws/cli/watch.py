@@ -72,16 +72,13 @@ def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
 
 def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
     """Yields the sweep every so many seconds until it is finished; only once if that is 0."""
-    while True:
-        snapshot = watching.look()
-        yield snapshot
-        if snapshot.finished or not every:
-            return
+    yield (snapshot := watching.look())
+    while every and not snapshot.finished:
         time.sleep(every)
+        yield (snapshot := watching.look())
 
 
 def _print_as_json(snapshots: Iterator[Snapshot], tier: str) -> None:
-    """Prints a JSON object now and at each change."""
     for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
         print_json(as_dict(next(alike), tier))
         sys.stdout.flush()

@@ -1,5 +1,6 @@
 """How ``moelaws watch`` shows a sweep: a drawing for a terminal, a line for a log, JSON."""
 
+from itertools import islice
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -90,7 +91,7 @@ def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Tabl
     for name in ("tokens/s", "left"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("where")  # shortened first: the only column that could wrap
-    for run, course in _first(running).items():
+    for run, course in islice(running.items(), SHOWN):
         planned = snapshot.planned[run]
         pace, left = course.tokens_per_second, course.seconds_left
         where = [course.device, course.host, f"job {course.job}" if course.job else ""]
@@ -113,7 +114,7 @@ def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> Table:
     table = _table("run", "study")
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("what is known", overflow="fold")
-    for run, course in _first(runs).items():
+    for run, course in islice(runs.items(), SHOWN):
         planned = snapshot.planned[run]
         cells = (run, ", ".join(planned.studies), f"{course.step}/{planned.steps}", course.reason)
         table.add_row(*map(Text, map(visible, cells)))
@@ -125,10 +126,6 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, no_wrap=True)
     return table
-
-
-def _first(runs: dict[str, Course]) -> dict[str, Course]:
-    return dict(list(runs.items())[:SHOWN])
 
 
 def _more(runs: dict[str, Course]) -> list[Text]:
