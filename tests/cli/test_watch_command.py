@@ -30,7 +30,10 @@ watch = partial(printed, "watch", "--study", "sparsity")
 
 
 def end(results, run, steps, status="completed"):
-    write_json(results.summary(run), {"status": status, "steps": steps, **SUMMARY})
+    unmeasured = dict.fromkeys(("loss_se", "bits_per_byte", "train_loss", "balance"))
+    counts = {"tokens": 1, "epochs": 1.0, "peak_memory_bytes": 1}
+    about = {"run_id": run, "status": status, "steps": steps, **unmeasured, **counts}
+    write_json(results.summary(run), {**about, **SUMMARY})
 
 
 def begin(results, run, steps, lock_age):
@@ -93,7 +96,7 @@ def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
     def refuse(path):
         raise AssertionError(f"{path} was read again")
 
-    monkeypatch.setattr(watching, "read_json", refuse)
+    monkeypatch.setattr(watching, "read_summary", refuse)
     assert watcher.look().finished
 
 

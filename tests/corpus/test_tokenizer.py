@@ -31,12 +31,9 @@ def test_smallest_vocabulary_is_bytes_and_an_end():
     np.testing.assert_array_equal(tokenizer.token_bytes, [1] * 256 + [0])
 
 
-@pytest.mark.parametrize(
-    ("size", "says"), [(256, "at least 257"), (5000, "finds only 2.. entries; lower vocab_size")]
-)
-def test_impossible_vocabularies_are_refused(size, says):
-    with pytest.raises(UserError, match=says):
-        Tokenizer.train(["a short text"], size)
+def test_a_vocabulary_that_the_text_cannot_fill_is_refused():
+    with pytest.raises(UserError, match=r"finds only 2.. entries; lower vocab_size"):
+        Tokenizer.train(["a short text"], 5000)
 
 
 def test_same_texts_in_any_order_on_any_number_of_threads_give_the_same_tokenizer(tmp_path):

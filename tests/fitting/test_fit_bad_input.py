@@ -39,7 +39,7 @@ def _groups(table, law=LAW, declared=(), **fields):
         ("S", 1.0, "row 4 .* column S is 1; S must be at least 0 and below 1"),
         ("N", 0.0, "row 4 .* column N is 0; N must be a number above 0"),
         ("D", -5.0, "row 4 .* column D is -5"),
-        ("run_id", "r2", "rows 3 and 4: column run_id is r2 in both"),
+        ("run_id", "r2", "rows 3 and 4 both have run_id r2"),
     ],
 )
 def test_a_value_that_a_row_cannot_have(simulated, column, value, message):

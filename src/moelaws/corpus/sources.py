@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -275,7 +276,6 @@ def _package(name: str) -> list[tuple[str, Path]]:
 
 
 def _file_digest(path: Path) -> str:
-    """Returns the SHA-256 of one file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -299,19 +299,14 @@ def _text_digest(path: Path) -> str:
 
 
 def _load(cache: Path | None) -> dict[str, list[int | str]]:
-    try:
+    with suppress(UserError):
         data = read_json(cache) if cache else {}
-    except (OSError, UserError):
-        return {}
-    if not isinstance(data, dict):
-        return {}
-    return {k: v for k, v in data.items() if isinstance(v, list) and len(v) == 4}
+        return {k: v for k, v in data.items() if isinstance(v, list) and len(v) == 4}
+    return {}
 
 
 def _save(cache: Path | None, entries: dict[str, list[int | str]]) -> None:
     if cache is not None:
         # It drops files that are gone. As it is only a cache, a read-only disk is no error.
-        try:
+        with suppress(OSError, UserError):
             write_json(cache, {p: e for p, e in sorted(entries.items()) if os.path.exists(p)})
-        except (OSError, UserError):
-            return

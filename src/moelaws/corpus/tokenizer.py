@@ -23,7 +23,6 @@ from moelaws.spec.from_disk import read_bytes
 from moelaws.spec.from_json import parse_json
 
 BYTES = 256
-MINIMUM_VOCABULARY = BYTES + 1  # every byte, and the end of a document
 TOLERATED = 1e-3  # fraction of the text that a pretrained tokenizer may change
 
 
@@ -50,16 +49,11 @@ class Tokenizer:
     def train(cls, texts: Iterable[str], vocab_size: int) -> Tokenizer:
         """Learns the merges from ``texts``; their order makes no difference.
 
-        Raises UserError for a vocabulary below 257, or larger than the texts can fill.
+        Raises UserError for a vocabulary larger than the texts can fill; it has 257 or more.
         """
         from tokenizers import Tokenizer as Backend
         from tokenizers import decoders, models, pre_tokenizers, trainers
 
-        if vocab_size < MINIMUM_VOCABULARY:
-            raise UserError(
-                f"vocab_size is {vocab_size}; a byte-level vocabulary has at least "
-                f"{MINIMUM_VOCABULARY} entries (256 bytes and the end of a document)"
-            )
         backend = Backend(models.BPE())
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         backend.decoder = decoders.ByteLevel()
@@ -97,7 +91,6 @@ class Tokenizer:
         return self.decode_bytes(tokens).decode("utf-8", errors="replace")
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """Returns the bytes that ``tokens`` stand for."""
         return b"".join(map(self._token_texts.__getitem__, tokens))
 
     @property

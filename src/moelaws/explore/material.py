@@ -30,7 +30,6 @@ class Material:
 
     @property
     def folder(self) -> TierFolder:
-        """Returns the folder of the tier's tables, fits and figures."""
         return self.results.tier(self.project.tier, self.simulated)
 
     def has(self, path: Path) -> bool:

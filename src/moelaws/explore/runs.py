@@ -39,8 +39,6 @@ OF_SUMMARY = {"L": "loss", "L_se": "loss_se", "bpb": "bits_per_byte", "seconds":
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a tier."""
-
     frame: pd.DataFrame  # a row for each run; ``study`` joins the studies that list it
     units: Mapping[str, tuple[str, str]]  # column -> its unit and its description
     records: Mapping[str, Record]  # run -> its record, of trained runs whose record is whole

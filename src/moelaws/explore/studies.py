@@ -39,7 +39,6 @@ def studies(material: Material) -> list[dict[str, Any]]:
 
 
 def source_of(material: Material, study: Study) -> str:
-    """Returns where the losses of a study come from."""
     if study.imported:
         return "imported"
     return "simulated" if material.simulated else "trained" if study.grids else "computed"

@@ -31,7 +31,6 @@ METRICS = ("final/L", "final/bits_per_byte", "final/L_train", "final/balance_cv"
 
 @contextmanager
 def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
-    """Yields what writes a run below ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(folder):
         yield partial(_write, folder)

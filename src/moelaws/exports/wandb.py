@@ -27,7 +27,6 @@ MAX_TAG = 64  # characters of a tag that W&B takes
 
 @contextmanager
 def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
-    """Yields what writes a run below ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(folder):
         sweep(folder)

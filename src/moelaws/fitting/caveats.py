@@ -40,7 +40,6 @@ def unidentified(
 
 
 def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> list[str]:
-    """Returns the warnings about ``fitted``, the fit of ``law`` to ``rows``."""
     sentences = (
         *_of_the_search(law, fitted),
         *_of_the_parameters(law, rows, fitted),
@@ -144,7 +143,8 @@ def require_identifiable(law: FittableLaw, columns: Columns) -> None:
     Where no variable is constant, only a linear law is refused: intervals show what others leave
     open.
     """
-    constants = _constants(columns)
+    same = (f"{name} = {x[0]:.6g}" for name, x in columns.items() if np.ptp(x) == 0)
+    constants = " and ".join(same)
     names = _undetermined(law, columns)[0] if constants or isinstance(law, LinearLaw) else []
     if names:
         raise UserError(
@@ -180,7 +180,9 @@ def _undetermined(law: FittableLaw, columns: Columns) -> tuple[list[str], int]:
     for _ in range(TRIED):
         start = [rng.choice(grid.get(name, (0.0,))) for name in law.names]
         with np.errstate(all="ignore"):
-            J = _jacobian(law, np.clip(np.array(start) + 0.01, *law.bounds.T), columns)
+            model = law.model(law.columns(columns))
+            _, state = model.evaluate(np.clip(np.array([start]) + 0.01, *law.bounds.T))
+            J = np.array(model.jacobian(state)[0])  # d prediction / d working-scale parameter
         if not np.isfinite(J).all():
             continue
         J /= np.maximum(np.linalg.norm(J, axis=1, keepdims=True), np.finfo(float).tiny)
@@ -192,18 +194,6 @@ def _undetermined(law: FittableLaw, columns: Columns) -> tuple[list[str], int]:
             return [], 0
         least = min(least, (names, int(lost.sum())), key=lambda x: x[1] or len(law.names) + 1)
     return least
-
-
-def _constants(columns: Columns) -> str:
-    """Returns the variables that have one value in all rows, in words."""
-    return " and ".join(f"{name} = {x[0]:.6g}" for name, x in columns.items() if np.ptp(x) == 0)
-
-
-def _jacobian(law: FittableLaw, theta: Array, columns: Columns) -> Array:
-    """Returns d prediction / d working-scale parameter, (P, n)."""
-    model = law.model(law.columns(columns))
-    _, state = model.evaluate(theta[None])
-    return np.array(model.jacobian(state)[0])
 
 
 def near_optima(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Columns) -> NearOptima:

@@ -43,8 +43,6 @@ class HeldOut:
 
 
 class Fitted(NamedTuple):
-    """A law as it was fitted."""
-
     ref: str  # of the candidate
     law: FittableLaw  # its form for these rows
     columns: dict[str, str]  # variable -> column of the table that it is read from

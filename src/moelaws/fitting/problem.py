@@ -135,8 +135,6 @@ def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a multistart ended."""
-
     phi: Array  # (P,) the optimum, in the objective's coordinates
     value: float  # the objective at it
     certificate: Certificate  # whether it is a stationary point
@@ -279,7 +277,6 @@ class Solution(Optimum):
 
 
 def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: None) -> Solution:
-    """Minimises the problem's objective from all of its starts."""
     path, delta, sigma = problem.path(), problem.protocol.delta, None
     first = multistart(path[0], problem.starts, problem.bounds, seed, progress)
     if len(path) == 1:

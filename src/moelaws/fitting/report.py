@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
@@ -238,21 +239,16 @@ def estimates_table(report: FitReport) -> pd.DataFrame:
 
 def is_report(path: Path) -> bool:
     """Tells whether ``path`` is a fit's report rather than a table in JSON lines."""
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    try:
-        data = read_json(path)
-    except UserError:
-        return False
-    return isinstance(data, dict) and {"law", "split_by", "spec", "versions"} <= set(data)
+    with suppress(UserError):
+        keys = {"law", "split_by", "spec", "versions"}
+        return path.suffix == ".json" and path.is_file() and keys <= set(read_json(path))
+    return False
 
 
 def read_draws(path: Path) -> pd.DataFrame:
     """Returns the draws of the report at ``path``: the split column, ``draw`` and parameters."""
     from moelaws.files.parquet import read_parquet
 
-    if not draws_path(path).is_file():
-        raise UserError(f"{draws_path(path)}: no such file; the fit that writes it was not run")
     frame: pd.DataFrame = read_parquet(draws_path(path)).to_pandas()
     return frame
 
@@ -302,8 +298,6 @@ class Score(TypedDict):
 
 
 class LawScore(Score):
-    """The score of one law at one split."""
-
     law: str
     equation: str
     columns: dict[str, str]  # variable -> the table's column that it is read from

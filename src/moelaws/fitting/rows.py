@@ -26,6 +26,7 @@ from moelaws.spec.fit import ROWS, Fit
 from moelaws.spec.rows import names_in, select
 from moelaws.spec.words import counted
 from moelaws.tables.foreign import columns as columns_of
+from moelaws.tables.foreign import refuse_twice
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
@@ -74,8 +75,9 @@ def split_rows(
     if spec.holdout and used.any() and not (used & held).any():
         raise UserError(f"holdout {spec.holdout!r} selects none of the {used.sum()} rows")
     groups = reader.split(used, left_out)
-    for _, group in groups:
-        reader.refuse_repeated_runs(group)
+    for _, group in groups if "run_id" in table.columns else ():
+        ids = pd.Series(table["run_id"].to_numpy(), np.arange(1, len(table) + 1))[group].dropna()
+        refuse_twice(ids, lambda run: f"both have run_id {run}; a table may hold one row a run")
     if not groups or not used.any():
         only = "; of a column status only completed counts" if "status" in table.columns else ""
         raise UserError(f"no row is left to fit; left out: {_listed(left_out)}{only}")
@@ -155,20 +157,6 @@ class _Reader:
         best = best_trials(self.table, self.spec.best_per, used, loss)
         _count(left_out, f"not the best trial per {', '.join(self.spec.best_per)}", used & ~best)
         return best
-
-    def refuse_repeated_runs(self, used: Mask) -> None:
-        """Refuses a run_id that two of the rows used have; rows without one are allowed."""
-        if "run_id" not in self.table.columns:
-            return
-        ids = self.table["run_id"].reset_index(drop=True)[used].dropna()
-        repeated = ids[ids.duplicated()]
-        if len(repeated):
-            run = repeated.iloc[0]
-            rows = ids.index[ids == run] + 1
-            raise UserError(
-                f"rows {rows[0]} and {rows[1]}: column run_id is {run} in both; a table may hold "
-                "one row for each run"
-            )
 
     def select(self, expression: str, whole: bool = True) -> Mask:
         """Returns the rows of an expression; an empty one selects all if ``whole``, else none."""

@@ -6,21 +6,20 @@ run trains, and they stay when it is trained again.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import one_at_a_time
+from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError, quoted
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 
-@dataclass(frozen=True)
-class Annotations:
+class Annotations(Frozen):
     """What people wrote about one run."""
 
-    tags: dict[str, str] = field(default_factory=dict)  # name -> value, any text
+    tags: dict[str, str] = {}  # name -> value, any text
     note: str = ""  # any text; empty if there is none
 
     @property
@@ -32,13 +31,7 @@ class Annotations:
 def of(results: Results, run_id: str) -> Annotations:
     """Returns the annotations of a run, which may be empty."""
     path = results.annotations(run_id)
-    if not path.is_file():
-        return Annotations()
-    data = read_json(path)
-    tags, note = data.get("tags"), data.get("note")
-    if not isinstance(tags, dict) or not isinstance(note, str):
-        raise UserError(f'{path} does not hold "tags", an object, and "note", a text')
-    return Annotations({name: str(value) for name, value in tags.items()}, note)
+    return parse(Annotations, read_json(path), path) if path.is_file() else Annotations()
 
 
 def annotate(
@@ -63,9 +56,9 @@ def annotate(
     with one_at_a_time(results.run(run_id)):  # of two writers at once, one would lose its text
         old = of(results, run_id)
         kept = {name: value for name, value in sorted({**old.tags, **tags}.items()) if value}
-        new = Annotations(kept, old.note if note is None else note)
+        new = Annotations(tags=kept, note=old.note if note is None else note)
         if new == Annotations():
             results.annotations(run_id).unlink(missing_ok=True)
         elif new != old:
-            write_json(results.annotations(run_id), {"tags": new.tags, "note": new.note})
+            write_json(results.annotations(run_id), new.model_dump())
     return new

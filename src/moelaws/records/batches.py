@@ -34,7 +34,6 @@ class Orders(Frozen):
 
     @classmethod
     def read(cls, path: Path) -> Orders:
-        """Returns the runs that the file of a batch holds."""
         return parse(cls, read_json(path), path)
 
     def write(self, path: Path) -> None:
@@ -47,8 +46,6 @@ class Orders(Frozen):
 
 
 class Marker(Frozen):
-    """The marker of a finished batch."""
-
     runs: dict[str, str]  # run -> the SHA-256 of its summary
     again: tuple[str, ...] = ()  # the runs that lacked memory, which the next call tries again
     # Run -> the steps on the way whose weights are kept, in addition to the final ones

@@ -67,7 +67,6 @@ class Listing:
         return list(map(self._getter(name), self.records))
 
     def _getter(self, name: str) -> Getter:
-        """Returns the function that gives a column's value in one run."""
         if name in self._made:
             return self._made[name]
         first, _, rest = self._key(name).partition(".")
@@ -98,7 +97,6 @@ class Listing:
         }
 
     def _key(self, name: str) -> str:
-        """Returns the key of the record that a column shows."""
         if name in HEADINGS or name in self._made:
             return HEADINGS.get(name, name)
         known = self._known

@@ -85,7 +85,6 @@ def all_records(results: Results) -> list[Record]:
 
 
 def read_record(results: Results, run_id: str) -> Record:
-    """Returns the record of one run."""
     return _read(results, run_id, os.fspath(results.run(run_id)))
 
 

@@ -50,7 +50,6 @@ class RunSummary(Frozen):
 
 
 def read_summary(path: Path) -> RunSummary:
-    """Returns the result of the run in the file ``path``."""
     return parse(RunSummary, read_json(path), path, strict=True)
 
 

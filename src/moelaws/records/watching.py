@@ -14,11 +14,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import file_system_time, holder
 from moelaws.files.parquet import read_origin, read_parquet
 from moelaws.records.progress import duration
+from moelaws.records.summary import read_summary
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
 
@@ -33,8 +33,6 @@ REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
 
 @dataclass(frozen=True)
 class Planned:
-    """A run that a sweep asks for."""
-
     studies: tuple[str, ...]
     flops: float  # of its training
     steps: int
@@ -69,12 +67,10 @@ class Snapshot:
 
     @property
     def counts(self) -> dict[State, int]:
-        """Returns how many runs are in each state."""
         counts = Counter(course.state for course in self.courses.values())
         return {state: counts[state] for state in STATES}
 
     def of(self, *states: State) -> dict[str, Course]:
-        """Returns the runs in one of ``states``."""
         return {run: course for run, course in self.courses.items() if course.state in states}
 
     @property
@@ -137,7 +133,6 @@ class Watching:
     _known: dict[Path, tuple[int, Course | None]] = field(default_factory=dict)
 
     def look(self) -> Snapshot:
-        """Returns the present progress of each run."""
         folders = self.results.runs
         begun = {path.name for path in folders.iterdir()} if folders.is_dir() else set()
         now = file_system_time(folders) if begun else 0.0
@@ -180,17 +175,15 @@ class Watching:
 def _ended(path: Path) -> Course | None:
     """Returns the course of a run that is over, by its summary; None if that is gone by now."""
     try:
-        summary = read_json(path)
-        status, steps = str(summary["status"]), int(summary["steps"])
-        seconds, pace = float(summary["wall_seconds"]), float(summary["tokens_per_second"])
-    except (UserError, KeyError, TypeError, ValueError):
-        if not path.exists():
-            return None
-        return Course("failed", reason="its summary.json is damaged")
-    over = Course("done", step=steps, seconds=seconds, tokens_per_second=pace)
-    if status == "completed":
-        return replace(over, loss=summary.get("loss"))
-    return replace(over, state="failed", reason=REASONS.get(status, status))
+        summary = read_summary(path)
+    except UserError:
+        damaged = Course("failed", reason="its summary.json is damaged")
+        return damaged if path.exists() else None
+    seconds, pace = summary.wall_seconds, summary.tokens_per_second
+    over = Course("done", step=summary.steps, seconds=seconds, tokens_per_second=pace)
+    if summary.status == "completed":
+        return replace(over, loss=summary.loss)
+    return replace(over, state="failed", reason=REASONS[summary.status])
 
 
 def _under_way(path: Path, steps: int) -> Course | None:

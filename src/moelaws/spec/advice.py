@@ -77,8 +77,6 @@ class SweepEntry(Frozen):
 
 
 class AdviceConfig(Frozen):
-    """The whole file."""
-
     candidate_laws: tuple[CandidateEntry, ...]
     advisers: tuple[AdviserEntry, ...] = ()
     setters: tuple[SetterEntry, ...] = ()
@@ -90,7 +88,6 @@ class AdviceConfig(Frozen):
 
     @property
     def laws(self) -> tuple[str, ...]:
-        """Returns every law that the file names."""
         return tuple(e.law for e in (*self.candidate_laws, *self.advisers, *self.setters))
 
     def shape_of(self, tier: str | None) -> Shape:
@@ -99,5 +96,4 @@ class AdviceConfig(Frozen):
 
 
 def load_advice(root: Path = Path()) -> AdviceConfig:
-    """Returns the content of the project's config/advice.yaml."""
     return parse(AdviceConfig, read_yaml(root / ADVICE), ADVICE)

@@ -245,7 +245,6 @@ class Chosen(Frozen):
         return self
 
     def table(self) -> TableOf:
-        """Returns the rule's own table."""
         return TableOf(rule="table", by=self.by, rows=self.rows)
 
 

@@ -40,7 +40,6 @@ class PinnedLaw(Frozen):
         return self
 
     def at(self, C: float) -> float:
-        """Returns the law at a compute of ``C`` FLOPs."""
         return float(self.coefficient * C**self.exponent)
 
 
@@ -53,8 +52,6 @@ class PinnedFit(Frozen):
 
 
 class Provenance(Frozen):
-    """What the laws rest on."""
-
     study: str
     tier: str
     lr: PinnedFit

@@ -119,7 +119,6 @@ class Model(Frozen):
 
     @property
     def n_full_layers(self) -> int:
-        """Returns how many blocks have the full width."""
         return self.n_layers - self.n_sliced_layers
 
     @property
@@ -134,7 +133,6 @@ class Model(Frozen):
 
     @property
     def n_moe_layers(self) -> int:
-        """Returns how many layers have experts."""
         return self.n_layers - self.ffn.n_dense_layers if isinstance(self.ffn, MoE) else 0
 
     @property

@@ -230,7 +230,6 @@ class Study(Frozen):
 
     @property
     def pictures(self) -> tuple[Figure | PaperTable, ...]:
-        """Returns the figures and tables."""
         return (*self.figures, *self.tables)
 
     @property
@@ -268,14 +267,12 @@ class Study(Frozen):
 
     @property
     def imported_files(self) -> tuple[Path, Path]:
-        """Returns the imported table and its mapping."""
         if self.imported is None:
             raise UserError(f"{self.file}: the study imports no table")
         return self.shipped(self.imported.table), self.shipped(self.imported.mapping)
 
     @property
     def file(self) -> Path:
-        """Returns the YAML file that it was read from."""
         return self._file or Path("config/studies") / f"{self.study}.yaml"
 
     @property
@@ -299,12 +296,10 @@ class Study(Frozen):
         return entries[name]
 
     def fit(self, name: str) -> Fit:
-        """Returns the fit ``name``."""
         entry: Fit = self.entry("fits", name)
         return entry
 
     def derived_table(self, name: str) -> Derived:
-        """Returns the derived table ``name``."""
         entry: Derived = self.entry("derived", name)
         return entry
 

@@ -7,7 +7,7 @@ import math
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -96,6 +96,14 @@ def columns(frame: pd.DataFrame) -> dict[str, NDArray[Any]]:
     """Returns all columns, (rows,) each: those of numbers, and others as texts or NaN."""
     texts = {str(n): frame[n].astype(str).where(frame[n].notna(), np.nan) for n in frame}
     return {n: cells.to_numpy(object) for n, cells in texts.items()} | numbers(frame)
+
+
+def refuse_twice(cells: pd.Series, text: Callable[[Any], str]) -> None:
+    """Raises a ``UserError`` with the ``text`` of the first cell that two rows have, if any do."""
+    again = cells.duplicated()
+    if again.any():
+        first, second = cells.index[cells == cells[again].iloc[0]][:2]
+        raise UserError(f"rows {first} and {second} {text(cells[second])}")
 
 
 def _as_number(cell: object) -> float:

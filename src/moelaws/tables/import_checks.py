@@ -10,6 +10,7 @@ from moelaws.laws.base import NOT_NEGATIVE, POSITIVE
 from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, VOCABULARY
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
+from moelaws.tables.foreign import refuse_twice
 from moelaws.tables.schema import IMPORTED_COLUMNS
 
 STATUSES = ("completed", "diverged", "out_of_memory")
@@ -33,14 +34,6 @@ def refuse_first(wrong: pd.Series, text: Callable[[Any], str]) -> None:
     if wrong.any():
         row = wrong.index[wrong][0]
         raise UserError(f"row {row}: {text(row)}")
-
-
-def refuse_twice(cells: pd.Series, text: Callable[[Any], str]) -> None:
-    """Raises a ``UserError`` with the ``text`` of the first cell that two rows have, if any do."""
-    again = cells.duplicated()
-    if again.any():
-        first, second = cells.index[cells == cells[again].iloc[0]][:2]
-        raise UserError(f"rows {first} and {second} {text(cells[second])}")
 
 
 def as_lines(source: pd.DataFrame) -> pd.Series:

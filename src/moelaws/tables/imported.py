@@ -32,8 +32,6 @@ NOTE = "imported"  # key in the file's metadata: JSON that says where its rows a
 
 @dataclass(frozen=True)
 class Imported:
-    """A study's table of imported runs."""
-
     # A row a run, with every column of a study's table and then the mapping's own; values that the
     # source does not have are missing
     frame: pd.DataFrame
@@ -43,7 +41,6 @@ class Imported:
 
     @property
     def study(self) -> str:
-        """Returns the study that the table is of."""
         return str(self.frame["study"].iloc[0])
 
     def write(self, path: Path) -> None:

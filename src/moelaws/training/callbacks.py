@@ -21,8 +21,6 @@ OF_A_PROCESS = (
 
 
 class Progress(Callback):
-    """Reports the step and its loss."""
-
     def __init__(self, report: Report) -> None:
         self.report = report
 

@@ -42,8 +42,6 @@ Shard = tuple[Path, int, int]  # a file with rows of a tensor, the first row, an
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor of a checkpoint."""
-
     name: str  # its name in the files
     shards: list[Shard]  # its rows in order; a single shard of -1 rows is the whole tensor
 

@@ -60,7 +60,6 @@ def write_rows(
 
 
 def _texts(values: NDArray[np.str_]) -> Any:
-    """Returns an Arrow array of texts."""
     import pyarrow as pa
 
     encoded = [text.encode() for text in values.tolist()]

@@ -50,8 +50,6 @@ class DocumentLosses:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of a measurement."""
-
     loss: float  # nats per token
     loss_se: float | None  # its standard error
     bits_per_byte: float

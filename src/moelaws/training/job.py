@@ -34,8 +34,6 @@ MEASURED = ("loss", "loss_se", "loss_beyond", "bits_per_byte")  # of a run's sum
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of one training of a run."""
-
     summary: RunSummary
     provenance: dict[str, Any]
     history: History

@@ -43,8 +43,6 @@ DEFAULTS = TrainingOptions()
 
 @dataclass(frozen=True)
 class RunFolders:
-    """Where one run's files lie."""
-
     record: Path
     weights: Path
     checkpoint: Path  # a file in a folder of its own

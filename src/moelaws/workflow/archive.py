@@ -41,15 +41,11 @@ _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Ru
 
 
 class Packed(Frozen):
-    """What the manifest says of a file."""
-
     bytes: Whole
     sha256: Sha256
 
 
 class Manifest(Frozen):
-    """What an archive holds."""
-
     format: Literal["moelaws archive 1"] = "moelaws archive 1"
     studies: tuple[str, ...]
     tier: str

@@ -91,17 +91,14 @@ class Jobs:
 
     @property
     def folder(self) -> TierFolder:
-        """Returns the folder of this call's tables, fits and figures."""
         return self.results.tier(self.project.tier, self.simulated)
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """Returns the runs of all studies by identity."""
         return {run.run_id: run for sweep in self.sweeps.values() for run in sweep.runs}
 
     @cached_property
     def corpora(self) -> dict[str, Corpus]:
-        """Returns the texts of the runs by identity."""
         return {k: corpus for sweep in self.sweeps.values() for k, corpus in sweep.corpora.items()}
 
     def corpus_option(self, corpus: str) -> str:
@@ -148,11 +145,9 @@ class Jobs:
         return [path(key, e.name) for key, s in self.studies.items() for e in getattr(s, kind)]
 
     def tables(self) -> list[Path]:
-        """Returns the tables of all studies that have runs."""
         return [path for key in self.studies for path in self.own_table(key)]
 
     def fits(self) -> list[Path]:
-        """Returns the reports of all fits."""
         return self._each("fits", self.folder.fit)
 
     def figures(self) -> list[Path]:
@@ -179,7 +174,6 @@ class Jobs:
         ]
 
     def contests(self) -> list[Path]:
-        """Returns the judged contests of laws."""
         return self._each("contests", self.folder.contest)
 
     def laws_pages(self) -> list[Path]:
@@ -226,7 +220,6 @@ class Jobs:
         return [*pages, *self.figures(), *self.paper_tables()]
 
     def reports(self) -> list[Path]:
-        """Returns the report, if there is anything to show."""
         return [self.folder.report] if self.reported() else []
 
     def own_code(self) -> list[Path]:
@@ -269,7 +262,6 @@ class Jobs:
         return max(1, min(BUSY, starts // STARTS_PER_THREAD))
 
     def contest_threads(self, study: str, name: str) -> int:
-        """Returns how many cores a contest can use."""
         contest: Contest = self.studies[study].entry("contests", name)
         # Few blocks have few distinct resamples, and each of these is refitted only once.
         descents = [0 if contest.resample_by else contest.bootstrap]
@@ -289,7 +281,6 @@ class Jobs:
         return [self.folder.derived(study, name) for name in names]
 
     def task_files(self) -> list[str]:
-        """Returns the user's own task files."""
         return [source for source in self.project.tasks if is_file(source)]
 
     def shipped(self, study: str, entry: Any) -> list[Path]:
@@ -352,7 +343,6 @@ class Jobs:
         return self.spec("\n".join([study, *lines]) + "\n", "runs", study)
 
     def page_spec(self, page: str, shown: Iterable[Path]) -> Path:
-        """Returns the file with what a page shows."""
         return self.spec("\n".join(map(str, shown)) + "\n", "pages", page)
 
     def texts_spec(self) -> Path:

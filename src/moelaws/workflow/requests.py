@@ -22,28 +22,20 @@ PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
 MAX_RUNS = 8  # on one GPU, by `auto`: they also share its time
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Runs that one job trains, in the order in which they train."""
-
-    runs: tuple[str, ...]
-
-    @property
-    def digest(self) -> str:
-        """Returns the batch's name: 16 hex digits of the SHA-256 of its run_ids."""
-        return hashlib.sha256("\n".join(sorted(self.runs)).encode()).hexdigest()[:16]
-
-
 def batches_of(
     runs: Iterable[str], seconds: Callable[[str], float], longest: float
-) -> tuple[Batch, ...]:
+) -> dict[str, Sequence[str]]:
     """Returns the batches of one study's ``runs``, each of up to ``longest`` estimated seconds.
+
+    A batch has the runs of one job, in the order in which they train. Its name is 16 hex digits of
+    the SHA-256 of its run_ids.
 
     A batch that is too long is divided by a bit of the run_ids, again and again. So one more run
     changes only the batch that it falls into. A run that is too long is alone in its batch.
     ``seconds`` gives the estimate of a run's training, or infinity if it must be alone.
     """
-    return tuple(map(Batch, map(tuple, _divided(list(runs), seconds, longest, BITS - 1))))
+    batches = _divided(list(runs), seconds, longest, BITS - 1)
+    return {hashlib.sha256("\n".join(sorted(b)).encode()).hexdigest()[:16]: b for b in batches}
 
 
 def _divided(
@@ -90,7 +82,6 @@ class Requests:
         return cost.seconds if cost.devices == 1 else math.inf
 
     def devices(self, runs: Sequence[str]) -> int:
-        """Returns how many devices train each of the ``runs`` of a batch."""
         return max(self.costs[run].devices for run in runs)
 
     def nodes(self, runs: Sequence[str]) -> int:
@@ -102,14 +93,12 @@ class Requests:
         return next(n for n in range(fewest, devices + 1) if devices % n == 0)
 
     def job_gpus(self, runs: Sequence[str]) -> int:
-        """Returns how many GPUs the job of a batch has."""
         several = self.devices(runs)
         if several > 1 or self.here:
             return several
         return min(self.project.gpus_per_job, len(runs))
 
     def runs_per_gpu(self, runs: Sequence[str]) -> int:
-        """Returns how many of the batch's runs train on one GPU at a time."""
         if self.project.runs_per_gpu == "auto":
             need = max(estimate(self.runs[run].config, H100).device_bytes for run in runs)
             number = min(MAX_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
@@ -118,7 +107,6 @@ class Requests:
         return max(1, min(number, len(runs)))
 
     def workers(self, runs: Sequence[str]) -> int:
-        """Returns how many of the batch's runs train at a time."""
         if not self.cuda or self.devices(runs) > 1:
             return 1
         return min(len(runs), self.job_gpus(runs) * self.runs_per_gpu(runs))

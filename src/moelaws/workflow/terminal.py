@@ -139,7 +139,6 @@ class CallReport(logging.Handler):
                 self.handleError(record)
 
     def begin(self) -> None:
-        """Begins to show the progress of jobs and runs."""
         if self.trainings and self.trainings.pending:
             from moelaws.records.watching import Watching  # loads pyarrow
 
@@ -149,7 +148,6 @@ class CallReport(logging.Handler):
         self.follower.start()
 
     def end(self, logs: Iterable[str], succeeded: bool) -> None:
-        """Prints how the call ended."""
         if self.follower.is_alive():
             self.ended.set()
             self.follower.join()
@@ -169,7 +167,6 @@ class CallReport(logging.Handler):
         )
 
     def text(self) -> str:
-        """Returns the line of progress."""
         names = Counter(list(self.running.values()))  # copied, because another thread changes it
         at_work = [f"{rule} ({n})" if n > 1 else rule for rule, n in names.most_common(FAMILIAR)]
         words = [*self.runs]
@@ -262,7 +259,6 @@ class CallReport(logging.Handler):
         return True
 
     def _look(self) -> None:
-        """Updates the progress of the runs."""
         if self.watching:
             self.runs, self.looked = self.watching.look().words(), time.monotonic()
 

@@ -1,6 +1,6 @@
 """The trainings of a call as the rules see them: the batches, and what each job needs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.requests import Batch, Requests, batches_of, gpus_here
+from moelaws.workflow.requests import Requests, batches_of, gpus_here
 
 NAMED = 8  # the most runs of a plan that are named
 
@@ -26,13 +26,12 @@ class Trainings:
 
     @cached_property
     def requests(self) -> Requests:
-        """Returns the requests of the jobs."""
         project = self.jobs.project
         gpus = gpus_here(project) if self.here and project.device == "cuda" else ()
         return Requests(project, self.jobs.runs, self.here, gpus)
 
     @cached_property
-    def of_study(self) -> dict[str, tuple[Batch, ...]]:
+    def of_study(self) -> dict[str, dict[str, Sequence[str]]]:
         """Returns the batches of each study, which depend on no other study and no machine."""
         anywhere = Requests(self.jobs.project, self.jobs.runs)
         return {
@@ -43,10 +42,9 @@ class Trainings:
         }
 
     @cached_property
-    def batches(self) -> dict[str, Batch]:
-        """Returns the batches of all studies by digest; two studies may share one."""
-        every = (batch for batches in self.of_study.values() for batch in batches)
-        return {batch.digest: batch for batch in every}
+    def batches(self) -> dict[str, Sequence[str]]:
+        """Returns the runs of all batches by digest; two studies may share one."""
+        return {k: runs for batches in self.of_study.values() for k, runs in batches.items()}
 
     @cached_property
     def pending(self) -> dict[str, list[str]]:
@@ -55,9 +53,9 @@ class Trainings:
         kept = self.jobs.all_kept
         pending = {}
         for digest, batch in self.batches.items():
-            keeps = {run: tuple(kept[run]) for run in batch.runs if run in kept}
+            keeps = {run: tuple(kept[run]) for run in batch if run in kept}
             if not is_done(results.batch(digest), keeps, results):
-                waiting = [run for run in batch.runs if not results.summary(run).exists()]
+                waiting = [run for run in batch if not results.summary(run).exists()]
                 pending[digest] = waiting
         return pending
 
@@ -75,7 +73,7 @@ class Trainings:
                     keep=run in kept,
                     steps=tuple(kept.get(run, ())),
                 )
-                for run in self.batches[digest].runs
+                for run in self.batches[digest]
             )
             Orders(runs=orders).write(results.batch_runs(digest))
             try:
@@ -88,16 +86,15 @@ class Trainings:
                 if marker.exists() and not all(files(run).exists() for run in self.kept(batch)):
                     marker.unlink()
 
-    def kept(self, batch: Batch) -> list[str]:
-        """Returns the runs of a batch whose weights are kept."""
-        return [run for run in batch.runs if run in self.jobs.all_kept]
+    def kept(self, batch: Sequence[str]) -> list[str]:
+        return [run for run in batch if run in self.jobs.all_kept]
 
     # ---- files
 
     def markers(self, study: str | None = None) -> list[Path]:
         """Returns the markers of all batches, or of one study's."""
-        batches = self.batches.values() if study is None else self.of_study[study]
-        return [self.jobs.results.batch(batch.digest) for batch in batches]
+        batches = self.batches if study is None else self.of_study[study]
+        return list(map(self.jobs.results.batch, batches))
 
     def table_inputs(self, study: str) -> list[Path]:
         """Returns the inputs of a study's table: its batches, or an imported table."""
@@ -106,10 +103,9 @@ class Trainings:
 
     def corpora(self, digest: str) -> list[Path]:
         """Returns the descriptions of the corpora on which the runs of a batch train."""
-        return [folder / "meta.json" for folder in self._corpora(self.batches[digest].runs)]
+        return [folder / "meta.json" for folder in self._corpora(self.batches[digest])]
 
     def tasks(self, digest: str) -> list[Path]:
-        """Returns the task files for the kept runs of a batch."""
         runs = self.kept(self.batches[digest])
         return [self.jobs.results.tasks(folder.name) for folder in self._corpora(runs)]
 
@@ -120,12 +116,12 @@ class Trainings:
     def probed(self, study: str, entry: Any) -> list[Path]:
         """Returns the markers of kept runs, and the speeds, that a derived table reads."""
         results = self.jobs.results
-        kept = [batch for batch in self.of_study.get(study, ()) if self.kept(batch)]
+        batches = self.of_study.get(study, {})
         files = []
-        for batch in kept:
-            files += [results.batch(batch.digest)] * bool(entry.weights)
-            files += [results.probed("hidden", batch.digest)] * bool(entry.hidden)
-            files += [results.probed("scores", batch.digest)] * bool(entry.scores)
+        for digest in (digest for digest, batch in batches.items() if self.kept(batch)):
+            files += [results.batch(digest)] * bool(entry.weights)
+            files += [results.probed("hidden", digest)] * bool(entry.hidden)
+            files += [results.probed("scores", digest)] * bool(entry.scores)
         return files + [self.jobs.folder.speed(study)] * bool(entry.speed)
 
     # ---- one job
@@ -134,10 +130,10 @@ class Trainings:
         """Returns a training job's requests as functions for Snakemake; retries request more."""
 
         def of(ask: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda wildcards: ask(self.batches[wildcards.batch].runs)
+            return lambda wildcards: ask(self.batches[wildcards.batch])
 
         def again(ask: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda wildcards, attempt: ask(self.batches[wildcards.batch].runs, attempt)
+            return lambda wildcards, attempt: ask(self.batches[wildcards.batch], attempt)
 
         requests = self.requests
         resources = {"mem_mb": again(requests.memory_mb), "runtime": again(requests.minutes)}
@@ -149,7 +145,7 @@ class Trainings:
             )
             if model := self.jobs.project.gpu_model:
                 resources["gpu_model"] = of(lambda runs: model if requests.nodes(runs) == 1 else "")
-        if not self.here and any(requests.nodes(b.runs) > 1 for b in self.batches.values()):
+        if not self.here and any(requests.nodes(batch) > 1 for batch in self.batches.values()):
             # Within the job, Snakemake's step has one node; it starts the run's step on all.
             resources["nodes"] = of(lambda runs: 1 if self.in_job else requests.nodes(runs))
             resources["tasks"] = resources["nodes"]
@@ -169,12 +165,12 @@ class Trainings:
 
     def threads(self, digest: str, cores: int) -> int:
         """Returns the cores of a batch's job if Snakemake has ``cores`` of the machine."""
-        return self.requests.threads(self.batches[digest].runs, cores)
+        return self.requests.threads(self.batches[digest], cores)
 
     def priority(self, digest: str) -> int:
         """Returns the estimated seconds of a batch, so that the longest begins first."""
         costs = self.requests.costs
-        return int(sum(costs[run].seconds for run in self.batches[digest].runs))
+        return int(sum(costs[run].seconds for run in self.batches[digest]))
 
     def timed(self, study: str) -> list[str]:
         """Returns the runs that are timed side by side, one of each architecture."""
@@ -206,7 +202,7 @@ class Trainings:
         runs = [run for digest in batches for run in self.pending[digest]]
         if not batches:
             return ""
-        whole = sum(len(self.batches[digest].runs) for digest in batches)
+        whole = sum(len(self.batches[digest]) for digest in batches)
         of = f"{counted(len(batches), 'batch', 'batches')} of {counted(whole, 'run')}"
         if not runs:
             return f"no run will train; {of} {'is' if len(batches) == 1 else 'are'} looked through"

@@ -26,8 +26,6 @@ Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would m
 
 @dataclass(frozen=True)
 class Verdict:
-    """The state of one run or file."""
-
     kind: str  # such as runs, corpora, weights, tables, derived, fits or figures
     path: Path
     state: State

@@ -31,7 +31,6 @@ class OnDevice(Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def cpu(self, memory_format: torch.memory_format = torch.preserve_format) -> Tensor:
-        """Returns itself."""
         return self
 
 
