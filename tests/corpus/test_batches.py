@@ -69,21 +69,6 @@ def test_a_restored_run_goes_on_with_the_batches_it_would_have_seen():
         np.testing.assert_array_equal(resumed.next(), tokens)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "batch", "context", "seed", "says"),
-    [
-        (501, 4, CONTEXT, 0, "train.bin"),
-        (500, 5, CONTEXT, 0, "batch was 4, is 5"),
-        (500, 4, CONTEXT + 1, 0, "context was 8, is 9"),
-        (500, 4, CONTEXT, 1, "seed was 0, is 1"),
-    ],
-)
-def test_other_data_are_refused(tokens, batch, context, seed, says):
-    state = Batches(corpus_of_positions(500), 4, CONTEXT, 0).state()
-    with pytest.raises(UserError, match=says):
-        Batches(corpus_of_positions(tokens), batch, context, seed).restore(state)
-
-
 def test_more_text_than_allowed_is_refused_before_and_during_training():
     batches = Batches(corpus_of_positions(1 + 10 * CONTEXT), 3, CONTEXT, 0, max_epochs=1.2)
     batches.check(4)

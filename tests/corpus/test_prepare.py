@@ -60,7 +60,7 @@ def test_files_changed_since_their_digest_are_refused(texts, tmp_path):
     sources = resolve("*.txt", texts)
     corpus = corpus_of(sources)
     (texts / "03.txt").write_text("changed")
-    with pytest.raises(UserError, match="files changed since their digest"):
+    with pytest.raises(UserError, match="text file changed since its digest"):
         prepare(corpus, sources, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

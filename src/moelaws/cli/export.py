@@ -47,10 +47,12 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     from moelaws.exports.hf.folder import export
 
     tree = Results(results)
-    written = export(tree, find_record(tree, run).run_id, to)
-    size = sum(written.files.values())
-    text = f"{to}: run {written.run_id} as {written.architecture}, {size / 1e6:.1f} MB"
-    print_answer(as_json, {**vars(written), "folder": str(to), "bytes": size}, text)
+    run_id = find_record(tree, run).run_id
+    architecture, files = export(tree, run_id, to)
+    size = sum(files.values())
+    about = {"run_id": run_id, "folder": str(to), "architecture": architecture, "files": files}
+    text = f"{to}: run {run_id} as {architecture}, {size / 1e6:.1f} MB"
+    print_answer(as_json, {**about, "bytes": size}, text)
 
 
 def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.common import (
     FILE,
     WHOLE,
-    Command,
     law_study_option,
     option,
     out_option,
@@ -76,9 +76,8 @@ threads_option = option(
 )
 
 
-def fit_options(command: Command) -> Command:
-    """Adds the options that the fit of one law and the comparison of several share."""
-    return with_options(command, _FIT_OPTIONS)
+# Adds the options that the fit of one law and the comparison of several share.
+fit_options = partial(with_options, options=_FIT_OPTIONS)
 
 
 @click.command("fit", cls=JsonCommand)

@@ -56,27 +56,11 @@ class Batches:
 
     def state(self) -> dict[str, Any]:
         """Returns what ``restore`` needs, as JSON data."""
-        return {"step": self.step, "identity": self._identity()}
+        return {"step": self.step}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues where ``state`` was taken.
-
-        Raises UserError if it was taken with other data, batch, context or seed.
-        """
-        mine, theirs = self._identity(), state["identity"]
-        differing = [key for key in mine if mine[key] != theirs.get(key)]
-        if differing:
-            shown = ", ".join(f"{k} was {theirs.get(k)!r}, is {mine[k]!r}" for k in differing)
-            raise UserError(f"the checkpoint was made with other data: {shown}; start the run anew")
+        """Continues where ``state`` was taken; a checkpoint says of which run and data it is."""
         self.step = int(state["step"])
-
-    def _identity(self) -> dict[str, Any]:
-        return {
-            "train.bin": self.corpus.shard_hashes["train.bin"],
-            "batch": self.batch,
-            "context": self.context,
-            "seed": self.seed,
-        }
 
     def _order(self, epoch: int) -> NDArray[np.intp]:
         """Returns the permutation of an epoch, (windows,)."""

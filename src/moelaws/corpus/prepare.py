@@ -53,10 +53,9 @@ def prepare(
     Memory grows by some 60 bytes per document, not with the text. Shards are little-endian uint16
     (uint32 above 65,536 entries), and each document ends with the end-of-document token.
 
-    Raises:
-        UserError: if ``sources`` or ``pretrained`` are not those of ``corpus``, a data set cannot
-            be read, the vocabulary is too large for the text, there are not two documents, a
-            pretrained tokenizer does not reproduce the text, or the disk is full.
+    Raises UserError if ``sources`` or ``pretrained`` are not those of ``corpus``, a data set cannot
+    be read, the vocabulary is too large for the text, there are not two documents, a pretrained
+    tokenizer does not reproduce the text, or the disk is full.
     """
     sweep(out.parent)
     for path in temporaries(out.parent):  # of other hosts: gigabytes, if they copied a data set
@@ -65,15 +64,11 @@ def prepare(
     if is_prepared(corpus, out):
         return
     _refuse_foreign(out)
-    if sources.identity() != corpus.source:
+    same = (pretrained and pretrained.digest) == corpus.tokenizer
+    if not same or sources.identity() != corpus.source:
         raise UserError(
-            f"corpus {sources.name}: the files changed since their digest was taken; "
-            "call the command again"
-        )
-    if (pretrained and pretrained.digest) != corpus.tokenizer:
-        raise UserError(
-            f"corpus {sources.name}: the tokenizer changed since its digest was taken; call the "
-            "command again"
+            f"corpus {sources.name}: {'a text file' if same else 'the tokenizer'} changed since "
+            "its digest was taken; call the command again"
         )
     if pretrained is not None:
         pretrained.require(corpus.vocab_size)

@@ -53,10 +53,8 @@ class Spool:
 def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) -> Spool:
     """Writes the text of ``source`` to ``path`` and calls ``progress`` with the bytes so far.
 
-    Raises:
-        UserError: if the data set cannot be reached or lacks the split or column, the column is not
-            text, or there is no text at all.
-        OSError: if ``path`` cannot be written.
+    Raises UserError if the data set cannot be reached or lacks the split or column, the column is
+    not text, or there is no text at all, and OSError if ``path`` cannot be written.
     """
     setting = source.setting
     counts = {"rows": 0, "empty": 0}

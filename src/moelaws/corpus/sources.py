@@ -148,9 +148,8 @@ def resolve(
     several paths or globs (``**`` goes into folders) of UTF-8 text files; or a data set. Paths are
     relative to ``base``.
 
-    Raises:
-        UserError: for a missing file or package, a glob without a match, a folder, no text at all,
-            or a data set that is neither a folder nor named with a commit.
+    Raises UserError for a missing file or package, a glob without a match, a folder, no text at
+    all, or a data set that is neither a folder nor named with a commit.
     """
     if isinstance(setting, Dataset):
         return DatasetSource(setting, _folder_of(setting, base))

@@ -42,10 +42,7 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
     """Yields what puts a run into MLflow at ``uri``, ``sqlite:///FILE.db`` or a server's address.
 
     The files of runs go to the folder ``FILE_artifacts`` beside a database; a server has its own
-    place for them.
-
-    Raises:
-        UserError: for another kind of address, or one that does not answer.
+    place for them. Raises UserError for another kind of address, or one that does not answer.
     """
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)

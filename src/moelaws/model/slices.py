@@ -70,11 +70,8 @@ class Whole:
         return self.join(x_EBPS) @ w_ESD.flatten(0, 1)
 
 
-class Chunks:
+class Chunks(Whole):
     """Expert e sees the e-th of E equal chunks of the context alone, in its slice."""
-
-    def __init__(self, E: int, context: int) -> None:
-        self.E, self.context = E, context
 
     def split(self, x_BND: Tensor) -> Tensor:
         """Returns the slices (E, B, context / E, S); a shorter sequence is filled up with zeros."""

@@ -37,7 +37,6 @@ def closure(*modules: str) -> tuple[Path, ...]:
 
 
 def source(module: str) -> Path:
-    """Returns the source file of ``module``."""
     stem = _stem(module)
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.is_file():

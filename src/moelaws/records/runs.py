@@ -103,19 +103,11 @@ def _read(results: Results, run_id: str, folder: str) -> Record:
         if not contents[name] or not needed <= contents[name].keys():
             damaged.append(file)
     owner = holder(Path(folder)) if LOCK in there else {}
-    notes = _annotations(results, run_id) if ANNOTATIONS in there else Annotations()
-    return Record(run_id, **contents, owner=owner, annotations=notes, damaged=tuple(damaged))
-
-
-def _annotations(results: Results, run_id: str) -> Annotations:
-    """Returns the annotations of a run; if they cannot be read, its note says so.
-
-    Neither the run's status nor the list of all runs depends on this file.
-    """
     try:
-        return annotations_of(results, run_id)
-    except UserError as error:
-        return Annotations(note=str(error))
+        notes = annotations_of(results, run_id) if ANNOTATIONS in there else Annotations()
+    except UserError as error:  # neither the run's status nor the list of all runs depends on them
+        notes = Annotations(note=str(error))
+    return Record(run_id, **contents, owner=owner, annotations=notes, damaged=tuple(damaged))
 
 
 def find_record(results: Results, prefix: str) -> Record:

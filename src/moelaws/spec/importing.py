@@ -27,9 +27,7 @@ class _Source(Frozen):
     """Where a column's values come from: a source column, one value for all rows, or arithmetic."""
 
     column: str = ""  # of the source
-    columns: tuple[
-        str, ...
-    ] = ()  # of the source, whose texts are joined: name and seed to a run_id
+    columns: tuple[str, ...] = ()  # of the source, joined as texts: name and seed to a run_id
     values: dict[Word, Word] = {}  # the source's words or numbers -> ours; others are refused
     value: Word | None = None
     expression: str = ""  # over our columns and the source's; ours win where names are the same

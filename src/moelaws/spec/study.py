@@ -315,13 +315,21 @@ class Study(Frozen):
             lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
         )
         if any(fit.holdouts for fit in left.fits):
-            left = left.model_copy(update={"fits": tuple(_held_out(f, tier) for f in left.fits)})
+            fits = [
+                f.model_copy(update={"holdout": f.holdouts.get(tier, f.holdout), "holdouts": {}})
+                for f in left.fits
+            ]
+            left = left.model_copy(update={"fits": tuple(fits)})
         return left if keeps else left.model_copy(update={"keep_weights": KeptWeights()})
 
     def of_simulated(self) -> Study:
         """Returns the study without what simulated losses cannot give and what depends on that."""
         left = self._without(lambda entry: not entry.simulated or reads_speed(entry))
-        fits = tuple(map(self._simulated, left.fits))
+        overrides = self.simulation.protocol if self.simulation else {}
+        fits = tuple(
+            f.model_copy(update={"protocol": {**f.protocol, **overrides.get(f.name, {})}})
+            for f in left.fits
+        )
         return left.model_copy(update={"fits": fits, "keep_weights": KeptWeights()})
 
     def _without(self, cannot: Callable[[Entry], bool]) -> Study:
@@ -338,21 +346,12 @@ class Study(Frozen):
             return self
         return self.model_copy(update=left)._without(cannot)
 
-    def _simulated(self, fit: Fit) -> Fit:
-        override = self.simulation.protocol.get(fit.name, {}) if self.simulation else {}
-        return fit.model_copy(update={"protocol": {**fit.protocol, **override}})
-
 
 def _refuse_unknown(place: str, what: str, names: Iterable[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             near = or_nearest(name, known, "there are")
             raise ValueError(f"{place}: the study has no {what} {name!r}{near}")
-
-
-def _held_out(fit: Fit, tier: Tier) -> Fit:
-    own = {"holdout": fit.holdouts.get(tier, fit.holdout), "holdouts": {}}
-    return fit.model_copy(update=own)
 
 
 def reads_weights(entry: Entry) -> bool:

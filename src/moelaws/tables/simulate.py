@@ -62,12 +62,9 @@ def design(
 ) -> pd.DataFrame:
     """Returns the runs of ``sweep`` as a table describes them before any training, one row a run.
 
-    Args:
-        sweep: the study's grid at a tier.
-        rows: an expression over these columns (``spec.rows``); all rows by default.
-        repeats: how many seeds each run has; the further ones are runs of their own, with seeds
-            above the grid's.
-        sweeps: names of the grid's sweeps to use; all runs by default.
+    ``rows`` is an expression over these columns (``spec.rows``), and ``sweeps`` names those of the
+    grid to use; all by default. ``repeats`` says how many seeds each run has; the further ones are
+    runs of their own, with seeds above the grid's.
     """
     chosen = [run for run in sweep.runs if not sweeps or set(sweeps) & set(run.sweeps)]
     if not chosen:
@@ -130,9 +127,24 @@ def simulate(
     a response that the noise makes infinite or zero.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
-    true = _predicted(law, params, variables, frame)
+    with np.errstate(over="ignore"):  # refused below
+        true = law.predict(params, variables)
+    if not np.isfinite(true).all():
+        row = int(np.argmin(np.isfinite(true)))
+        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
+        raise UserError(
+            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]}; such runs can "
+            "be left out by --rows"
+        )
     z = np.array([_normal(f"{seed}:{run_id}") for run_id in frame["run_id"]])
-    observed = _observed(law, true, noise, z, frame)
+    with np.errstate(over="ignore", under="ignore"):
+        observed = np.asarray(true * np.exp(noise * z) if law.log_response else true + noise * z)
+    if (lost := ~np.isfinite(observed) | (law.log_response & (observed == 0))).any():
+        row = int(np.argmax(lost))
+        raise UserError(
+            f"noise {noise:g} makes {law.response.name} {observed[row]:g} in run "
+            f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
+        )
     error = noise * observed if law.log_response else np.full_like(observed, noise)
     name, unit = law.response.name, law.response.unit
     measured = {
@@ -151,37 +163,6 @@ def simulate(
     # Columns that only a training measures are added without values.
     out = out.reindex(columns=[column.name for column in declared])
     return Simulation(out, tuple(declared), variables, origins)
-
-
-def _predicted(
-    law: FittableLaw,
-    params: Mapping[str, float],
-    variables: Mapping[str, Array],
-    frame: pd.DataFrame,
-) -> Array:
-    with np.errstate(over="ignore"):  # refused below
-        true = law.predict(params, variables)
-    if not np.isfinite(true).all():
-        row = int(np.argmin(np.isfinite(true)))
-        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
-        raise UserError(
-            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]}; such runs can "
-            "be left out by --rows"
-        )
-    return true
-
-
-def _observed(law: FittableLaw, true: Array, noise: float, z: Array, frame: pd.DataFrame) -> Array:
-    """Returns the response ``true`` with ``noise`` times the standard normal ``z``."""
-    with np.errstate(over="ignore", under="ignore"):
-        observed = true * np.exp(noise * z) if law.log_response else true + noise * z
-    if (lost := ~np.isfinite(observed) | (law.log_response & (observed == 0))).any():
-        row = int(np.argmax(lost))
-        raise UserError(
-            f"noise {noise:g} makes {law.response.name} {observed[row]:g} in run "
-            f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
-        )
-    return np.asarray(observed)
 
 
 def _reseeded(run: Run, more: int) -> Run:

@@ -21,9 +21,8 @@ METRICS = ("acc", "acc_bytes")  # ``accuracy`` and ``accuracy_per_byte`` of moel
 def write_for_harness(folder: Path, items: Iterable[Item]) -> list[Path]:
     """Writes ``NAME.yaml`` and ``NAME.jsonl`` for each task to ``folder``; returns the YAML files.
 
-    Raises:
-        UserError: for a question with one choice alone or with a context for each choice, which
-            the harness' multiple choice does not have.
+    Raises UserError for a question with one choice alone or with a context for each choice, which
+    the harness' multiple choice does not have.
     """
     tasks = by_task(items)
     for task, questions in tasks.items():

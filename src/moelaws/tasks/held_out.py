@@ -52,8 +52,7 @@ class Place(NamedTuple):
 def held_out_items(corpus: PreparedCorpus, seed: int = 0) -> list[Item]:
     """Returns the items of each task for which the held-out documents of ``corpus`` suffice.
 
-    Raises:
-        UserError: if they suffice for none.
+    Raises UserError if they suffice for none.
     """
     texts = documents(corpus)
     items = [

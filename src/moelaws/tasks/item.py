@@ -64,9 +64,8 @@ class Item(Frozen):
 def read_items(path: Path) -> list[Item]:
     """Returns the items of a task file, in their order.
 
-    Raises:
-        UserError: naming file and line, where it cannot be read, a line is no item, two items of a
-            task have one id, or there are none.
+    Raises UserError, which names file and line, where it cannot be read, a line is no item, two
+    items of a task have one id, or there are none.
     """
     items, seen = [], set()
     for number, line in enumerate(read_page(path).split("\n"), 1):

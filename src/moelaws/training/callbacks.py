@@ -108,9 +108,8 @@ class Checkpoints(Callback):
     def save(self, trainer: Trainer) -> None:
         """Writes a checkpoint.
 
-        Raises:
-            UserError: if the disk has no room for it.
-            TakenOver: if another trainer took the run.
+        Raises UserError if the disk has no room for it, and TakenOver if another trainer took the
+        run.
         """
         self.plan.check_lock()
         self.provenance["micro_batch"] = trainer.micro_batch

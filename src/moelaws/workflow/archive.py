@@ -204,7 +204,6 @@ def _sha(file: Any) -> str:
 
 
 def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
-    """Returns all files of the sweep below results/."""
     results, tier = jobs.results, jobs.folder
     descriptions = [results.corpus(corpus) / "meta.json" for corpus in jobs.corpora]
     derived = [tier.derived(k, e.name) for k, study in jobs.studies.items() for e in study.derived]

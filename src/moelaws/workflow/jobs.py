@@ -159,7 +159,6 @@ class Jobs:
         return self._each("tables", self.folder.paper_table)
 
     def verdicts(self) -> list[Path]:
-        """Returns the judged claims of each study that makes any."""
         return [self.folder.verdicts(key) for key, study in self.studies.items() if study.claims]
 
     def powers(self) -> list[Path]:
@@ -176,10 +175,6 @@ class Jobs:
     def contests(self) -> list[Path]:
         return self._each("contests", self.folder.contest)
 
-    def laws_pages(self) -> list[Path]:
-        """Returns the page of the laws, if a chosen study has a contest."""
-        return [self.folder.laws] if self.contests() else []
-
     def advising_fits(self) -> list[Path]:
         """Returns the fits of this tier's runs that its outlook takes as candidate laws."""
         known = {entry.law for entry in self.advice.candidate_laws} if self.advice else set()
@@ -192,13 +187,8 @@ class Jobs:
         ]
 
     def advising_tables(self) -> list[Path]:
-        """Returns the tables of the runs behind those fits."""
         studies = {path.parent.name for path in self.advising_fits()}
         return [self.folder.table(study) for study in sorted(studies)]
-
-    def outlooks(self) -> list[Path]:
-        """Returns the page of the outlook, if there are fits of trained runs for it."""
-        return [self.folder.outlook] if self.advising_fits() else []
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
@@ -216,7 +206,9 @@ class Jobs:
 
     def reported(self) -> list[Path]:
         """Returns what the report shows: the pages of the tier, figures and paper tables."""
-        pages = [*self.claims_pages(), *self.laws_pages(), *self.outlooks()]
+        pages = [self.folder.claims] if self.verdicts() else []
+        pages += [self.folder.laws] if self.contests() else []
+        pages += [self.folder.outlook] if self.advising_fits() else []
         return [*pages, *self.figures(), *self.paper_tables()]
 
     def reports(self) -> list[Path]:
@@ -226,10 +218,6 @@ class Jobs:
         """Returns the marks that say that users' own studies can be imported."""
         own = [key for key, study in self.studies.items() if study.package and study.readers]
         return [self.folder.imported(key) for key in own]
-
-    def claims_pages(self) -> list[Path]:
-        """Returns the page of the claims, if a chosen study makes any."""
-        return [self.folder.claims] if self.verdicts() else []
 
     # ---- what one job reads
 
@@ -276,7 +264,6 @@ class Jobs:
         return [path(study, n) for path in (self.folder.fit, self.folder.draws) for n in names]
 
     def derived_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
-        """Returns the derived tables that ``entries`` of a study declare."""
         names = sorted({name for entry in entries for name in entry.derived})
         return [self.folder.derived(study, name) for name in names]
 
@@ -284,7 +271,6 @@ class Jobs:
         return [source for source in self.project.tasks if is_file(source)]
 
     def shipped(self, study: str, entry: Any) -> list[Path]:
-        """Returns the files of the study's package that a derived table reads."""
         return [self.studies[study].shipped(name) for name in entry.data]
 
     def files(self, study: str, entries: Iterable[Reader]) -> str:
@@ -372,5 +358,4 @@ def _left_out(whole: Study, tier: Tier) -> list[str]:
 
 
 def relative(files: Iterable[Path]) -> list[str]:
-    """Returns the paths of source ``files`` from the current folder."""
     return [os.path.relpath(path) for path in files]

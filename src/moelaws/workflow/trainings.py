@@ -92,7 +92,6 @@ class Trainings:
     # ---- files
 
     def markers(self, study: str | None = None) -> list[Path]:
-        """Returns the markers of all batches, or of one study's."""
         batches = self.batches if study is None else self.of_study[study]
         return list(map(self.jobs.results.batch, batches))
 

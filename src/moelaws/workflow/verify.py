@@ -34,8 +34,6 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verification:
-    """The tree, and what the project asks for."""
-
     results: Results
     # All known ones by key; a file of none of their entries is orphaned
     studies: Mapping[str, Study]

@@ -45,8 +45,7 @@ ERNIE_MOE = Architecture(
 def architecture_of(model: Model) -> Architecture:
     """Returns the architecture that gives the logits of ``model``.
 
-    Raises:
-        UserError: where none of those above does, with each reason and with what would fit.
+    Raises UserError where none of those above does, with each reason and with what would fit.
     """
     if reasons := list(_obstacles(model)):
         raise UserError(

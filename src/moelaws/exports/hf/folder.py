@@ -2,9 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from moelaws import __version__
 from moelaws.corpus.shards import PreparedCorpus, file_record
@@ -21,24 +19,12 @@ from moelaws.training.weights import load
 MARK = "moelaws.json"  # names the run that was exported, and every file with its SHA-256
 
 
-@dataclass(frozen=True)
-class Export:
-    """What was written."""
-
-    run_id: str
-    folder: Path
-    architecture: str  # the class of transformers
-    files: dict[str, int]  # name -> bytes
-
-
-def export(results: Results, run_id: str, folder: Path) -> Export:
+def export(results: Results, run_id: str, folder: Path) -> tuple[str, dict[str, int]]:
     """Writes the kept weights of a run to ``folder`` in the layout of Hugging Face.
 
-    An earlier export of the same run is replaced.
-
-    Raises:
-        UserError: where no weights are kept, no architecture of transformers fits, the corpus is
-            not there, or ``folder`` holds something else or cannot be written.
+    An earlier export of the same run is replaced. Returns the class of transformers, and the bytes
+    of each file. Raises UserError where no weights are kept, no architecture of transformers fits,
+    the corpus is not there, or ``folder`` holds something else or cannot be written.
     """
     if (status := read_kept(results.weights(run_id)).status) != "completed":
         raise UserError(
@@ -51,7 +37,10 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
     run = parse(RunConfig, read_json(results.run(run_id) / "config.json"), results.run(run_id))
     with located(f"run {run_id} cannot be exported"):
         fitting = architecture.architecture_of(run.model)
-    vocabulary = corpus_tokenizer(results.corpus(run.corpus.corpus_id), run)
+    text = results.corpus(run.corpus.corpus_id)
+    if PreparedCorpus.open(text, training=False).corpus != run.corpus:
+        raise UserError(f"{text} is not the corpus of run {run_id}")
+    vocabulary = read_json(text / TOKENIZER)
     _, model = load(results.weights(run_id))
     provenance = read_json(results.run(run_id) / "provenance.json")
     end = run.model.vocab_size - 1
@@ -64,8 +53,8 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
             "tokenizer_config.json": tokenizer.tokenizer_config(vocabulary, run.model.context),
         }.items():
             (work / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        text = tokenizer.end_of_document_text(vocabulary)
-        page = card.card(run, summary, provenance, fitting.name, text)
+        end_text = tokenizer.end_of_document_text(vocabulary)
+        page = card.card(run, summary, provenance, fitting.name, end_text)
         (work / "README.md").write_text(page, "utf-8")
         files = {path.name: file_record(path) for path in sorted(work.iterdir())}
         write_json(
@@ -78,16 +67,7 @@ def export(results: Results, run_id: str, folder: Path) -> Export:
                 "files": files,
             },
         )
-    sizes = {name: int(record["bytes"]) for name, record in files.items()}
-    return Export(run_id, folder, fitting.name, sizes)
-
-
-def corpus_tokenizer(folder: Path, run: RunConfig) -> dict[str, Any]:
-    """Returns tokenizer.json of the run's corpus in ``folder``, which must be unchanged."""
-    corpus, path = PreparedCorpus.open(folder, training=False), folder / TOKENIZER
-    if corpus.corpus != run.corpus:
-        raise UserError(f"{folder} is not the corpus of run {run.run_id}")
-    return read_json(path)
+    return fitting.name, {name: int(record["bytes"]) for name, record in files.items()}
 
 
 def check_folder(folder: Path, run_id: str) -> None:
