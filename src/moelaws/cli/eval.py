@@ -101,8 +101,14 @@ def _answer(law: Law, given: Mapping[str, Any], fitted: _Fitted | None) -> dict[
     derived, notes = _derived(law, variables)
     columns = law.columns({**given, **derived})
     values = {name: float(x) for name, x in law.evaluate(coefficients, columns).items()}
-    if several := len(values) > 1:
-        values = _computed(law, values, columns)
+    left_out = [name for name, value in columns.items() if math.isnan(value)]
+    if several := len(values) > 1:  # of these, all can be computed if no variable is left out
+        values = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
+    if not values:
+        raise UserError(
+            f"law {law.ref}: nothing can be computed at this point; give also "
+            f"{' or '.join(left_out)}"
+        )
     unit_of = {result.name: result.unit for result in law.results}
     units = {name: unit_of[name] for name in values}
     answer: dict[str, Any] = {
@@ -245,17 +251,3 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
             how = f" ({notes[name]})" if name in notes else ""
             raise UserError(f"{name} is {value:g}{how}; it must be {variable.domain.text}")
     return derived, notes
-
-
-def _computed(
-    law: Law, values: Mapping[str, float], columns: Mapping[str, Any]
-) -> dict[str, float]:
-    """Returns the results that can be computed; without left-out variables these are all."""
-    left_out = [name for name, value in columns.items() if math.isnan(value)]
-    computed = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
-    if not computed:
-        raise UserError(
-            f"law {law.ref}: nothing can be computed at this point; give also "
-            f"{' or '.join(left_out)}"
-        )
-    return computed

@@ -56,7 +56,6 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
 
 
 def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]) -> None:
-    """Adds the command that exports runs to the program ``name``."""
     help += (
         "\n\nThe runs are those that completed or diverged. A second call adds nothing twice: it "
         "replaces what is there of these runs."

@@ -75,7 +75,6 @@ file_options = gathered(
 
 
 def _given(option: str, texts: tuple[str, ...], declared: Mapping[str, Path]) -> dict[str, Path]:
-    """Returns name -> file of an option's ``texts`` NAME=FILE."""
     files = pairs(option, texts, "NAME=FILE")
     if unknown := [name for name in files if name not in declared]:
         raise UserError(

@@ -25,6 +25,7 @@ from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
 from moelaws.records.batches import Order, Orders, write_marker
+from moelaws.records.progress import last_lines
 from moelaws.records.summary import RunSummary, finished, read_summary
 from moelaws.records.tensors import are_kept
 from moelaws.spec.base import parse
@@ -192,7 +193,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         log = tree.run(run) / "log"
         end = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
         click.echo(f"run {run} failed ({end}); its log, {log}, ends so:", err=True)
-        for line in log.read_text(errors="replace").splitlines()[-LOG_LINES:]:
+        for line in last_lines(log, LOG_LINES):
             click.echo(f"    {line}", err=True)
     if failed:
         sys.exit(1)
@@ -222,7 +223,6 @@ def _is_done(order: Order, results: Results) -> bool:
 def _orders(
     run: str, results: Results, keep_weights: bool, keep_steps: tuple[int, ...]
 ) -> Iterator[Order]:
-    """Yields the runs that one word of the command line names."""
     where, data = read_named(run, results)
     if isinstance(data, dict) and "runs" in data:
         yield from parse(Orders, data, where).runs

@@ -63,7 +63,13 @@ def prepare(
             discard(path)
     if is_prepared(corpus, out):
         return
-    _refuse_foreign(out)
+    # A broken corpus is replaced, so its folder may hold nothing else.
+    ours = {META, TOKENIZER, BOUNDARIES, *SHARDS.values()}
+    if out.is_dir() and (foreign := sorted(set(os.listdir(out)) - ours)):
+        raise UserError(
+            f"{out} holds files that are no part of a prepared corpus ({', '.join(foreign[:3])}); "
+            "choose an empty or new folder"
+        )
     same = (pretrained and pretrained.digest) == corpus.tokenizer
     if not same or sources.identity() != corpus.source:
         raise UserError(
@@ -104,17 +110,6 @@ def is_prepared(corpus: Corpus, out: Path) -> bool:
     with suppress(UserError):
         return PreparedCorpus.open(out).corpus == corpus
     return False
-
-
-def _refuse_foreign(out: Path) -> None:
-    # A broken corpus is replaced, so its folder may hold nothing else.
-    ours = {META, TOKENIZER, BOUNDARIES, *SHARDS.values()}
-    foreign = sorted(set(os.listdir(out)) - ours) if out.is_dir() else []
-    if foreign:
-        raise UserError(
-            f"{out} holds files that are no part of a prepared corpus ({', '.join(foreign[:3])}); "
-            "choose an empty or new folder"
-        )
 
 
 def _write(

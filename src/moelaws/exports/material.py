@@ -149,13 +149,10 @@ def export(
 ) -> tuple[list[tuple[str, str]], dict[str, str]]:
     """Writes each run among ``records`` that has ended, once for each study that has it.
 
-    Args:
-        places: run -> its places in studies; None without a project, and then every run is written.
-        write: makes a tracker hold a run as it is now, in place of what it held of that run.
-        named: whether the user named the runs; then those of no study are written, too.
-
-    Returns:
-        the study and the id of each run that was written, and run -> why it was left out.
+    ``places`` maps runs to their places in studies. Runs of no study are written, too, if it is
+    None, as without a project, or if the user ``named`` the runs. ``write`` makes a tracker hold a
+    run as it is now, in place of what it held of that run. Returns the study and the id of each run
+    that was written, and run -> why it was left out.
     """
     records = list(records)
     written: list[tuple[str, str]] = []

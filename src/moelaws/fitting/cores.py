@@ -6,7 +6,6 @@ How work is cut into batches never depends on the number of cores, and so neithe
 they are the same to the last digit.
 """
 
-import ctypes
 import os
 import signal
 import sys
@@ -19,12 +18,12 @@ from contextvars import ContextVar
 from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
+from moelaws.records.memory import die_with
 from moelaws.spec.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_PR_SET_PDEATHSIG = 1
 # A batch has at most BATCH parameter vectors, and rows times vectors up to CACHED stay in the cache
 # of the processor. Of many rows it still has FEW vectors, since each call of NumPy has its price,
 # unless rows times vectors would be above MAX_SIZE, for memory.
@@ -125,9 +124,7 @@ def _begin(work: Callable[[Any], Any], parent: int) -> None:
     """Makes a worker of this process, which forks no more and ends with its parent."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent was killed before it could be watched
-        os._exit(1)
+    die_with(parent)
     _count.set(1)
     _work = work
 

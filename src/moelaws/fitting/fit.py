@@ -32,19 +32,13 @@ def fit(
     units: Mapping[str, str] = {},
     progress: Progress = lambda stage, done, total: None,
 ) -> FitReport:
-    """Fits ``law`` to ``table`` as ``spec`` asks.
+    """Fits ``law``, or with ``spec.select`` one of its variants, to ``table`` as ``spec`` asks.
 
-    Args:
-        law: what to fit; with ``spec.select``, one of whose variants is chosen.
-        table: one row a run; rows whose ``status`` is not ``completed`` are left out.
-        spec: mapping, units, rows, split, hold-out, protocol overrides, intervals.
-        seed: of samples of starts and of the draws.
-        units: those that the table itself declares, by column.
-        progress: called with the stage's name, how much of it is done and its total.
-
-    Raises:
-        UserError: for anything in the table or the spec that cannot be fitted. The caller adds the
-            table's name (``spec.errors.located``).
+    Of the table's rows, those whose ``status`` is not ``completed`` are left out. The ``seed`` is
+    that of samples of starts and of the draws, ``units`` are those that the table itself declares,
+    by column, and ``progress`` is called with a stage's name, how much is done and its total. A
+    UserError says what in the table or the spec cannot be fitted. The caller adds the table's name
+    (``spec.errors.located``).
     """
     if spec.rollout and spec.holdout:
         raise UserError(f"rollout holds out the rows above each {spec.rollout}; leave holdout out")

@@ -62,11 +62,9 @@ def split_rows(
     """Returns the rows of each group of the fit, checked.
 
     Rows whose status is not ``completed`` are left out, if the table is of this package; ``units``
-    are those that the table itself declares, by column.
-
-    Raises:
-        UserError: for a column that is missing, holds no numbers or another quantity, a value
-            outside a variable's domain (with its row), a split or a hold-out that leaves nothing.
+    are those that the table itself declares, by column. A UserError refuses a column that is
+    missing, holds no numbers or another quantity, a value outside a variable's domain (with its
+    row), and a split or a hold-out that leaves nothing.
     """
     reader = _Reader(law, table, spec, units, read_variables(law, table, spec, units))
     left_out: dict[str, int] = {}

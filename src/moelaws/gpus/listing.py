@@ -35,11 +35,6 @@ class Gpu:
     busy: float  # fraction of the last moments in which it computed
 
     @property
-    def nominal_gb(self) -> float:
-        """Returns its memory as sold: a card of 80 GB has 80 GiB, less what the driver takes."""
-        return self.memory / 2**30
-
-    @property
     def is_used(self) -> bool:
         """Returns whether programs use it, beyond what screens take."""
         return self.used > _USED_MEMORY or self.busy > _USED_TIME

@@ -1,13 +1,16 @@
-"""The memory of this process: its peak, and what it does with freed blocks."""
+"""This process: the peak of its memory, its freed blocks, and its end with its parent."""
 
 import ctypes
+import os
 import re
 import resource
+import signal
 import sys
 from pathlib import Path
 
 # glibc's mallopt parameters.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_PR_SET_PDEATHSIG = 1
 
 
 def peak_memory() -> int:
@@ -34,3 +37,14 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def die_with(parent: int) -> None:
+    """Asks the kernel to kill this process if the process ``parent``, which started it, is killed.
+
+    The parent may hold the locks of a run's GPUs, and others may take these when it is gone. The
+    kernel watches the parent's thread that started this process: the main thread.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was killed before it could be watched
+        os._exit(1)

@@ -3,8 +3,10 @@
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 LINES = 5.0  # seconds between the lines of a stage
@@ -82,6 +84,13 @@ class _Stages:
 
 def _print(stage: str, done: float, total: float | None, text: str) -> None:
     print(f"{stage}: {text}", file=sys.stderr, flush=True)
+
+
+def last_lines(log: Path, limit: int) -> list[str]:
+    """Returns the last lines of a log that are not empty, or none if it cannot be read."""
+    with suppress(OSError), log.open(encoding="utf-8", errors="replace") as file:
+        return list(deque((line.rstrip() for line in file if line.strip()), limit))
+    return []
 
 
 def duration(seconds: float) -> str:

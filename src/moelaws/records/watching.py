@@ -7,7 +7,6 @@ any node, while runs train and afterwards.
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -17,7 +16,7 @@ import numpy as np
 from moelaws.files.layout import Results
 from moelaws.files.lock import file_system_time, holder
 from moelaws.files.parquet import read_origin, read_parquet
-from moelaws.records.progress import duration
+from moelaws.records.progress import duration, last_lines
 from moelaws.records.summary import read_summary
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
@@ -26,7 +25,6 @@ State = Literal["done", "running", "failed", "interrupted", "waiting"]
 STATES: tuple[State, ...] = get_args(State)
 POINTS = 12  # of a curve of losses
 SHOWN = ["step", "tokens", "seconds", "loss"]  # columns of a history
-LOG_END = 2000  # bytes at the end of a log that are searched for its last line
 OUT_OF_MEMORY = "it ran out of memory"
 REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
 
@@ -158,7 +156,7 @@ class Watching:
             return replace(course, host=host, job=job)
         if not (folder / "config.json").exists():  # the trainer has not begun
             return Course("waiting")
-        reason = _last_line(folder / "log").removeprefix(f"{run}: ")
+        reason = "".join(last_lines(folder / "log", 1)).strip().removeprefix(f"{run}: ")
         return replace(course, state="interrupted", reason=reason, seconds_left=None)
 
     def _read(self, path: Path, read: Callable[[Path], Course | None]) -> Course | None:
@@ -213,13 +211,3 @@ def _under_way(path: Path, steps: int) -> Course | None:
         tokens_per_second=pace,
         seconds_left=left,
     )
-
-
-def _last_line(log: Path) -> str:
-    """Returns the last line of a run's log; empty if there is none."""
-    with suppress(OSError), log.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - LOG_END))
-        lines = file.read().decode("utf-8", "replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return ""

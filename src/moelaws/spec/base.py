@@ -92,8 +92,6 @@ class Frozen(BaseModel):
 
 
 T = TypeVar("T", bound=Frozen)
-
-
 Written = TypeVar("Written")
 
 

@@ -127,7 +127,6 @@ def read_pinned(tier: str, root: Path = Path(), gates: Gates = "selected") -> Pi
 
 
 def choice_of(project: Project, root: Path = Path()) -> Choice:
-    """Returns the project's choice, with its tier's pinned laws and rates."""
     tier = project.tier
     rates = {
         path.stem.removeprefix(f"{tier}-"): parse(BestRates, read_yaml(path), path)

@@ -91,5 +91,4 @@ class Mapping(Frozen):
 
     @property
     def entries(self) -> dict[str, Values | Further]:
-        """Returns where the values of each column of the table come from."""
         return {**self.columns, **self.more}

@@ -30,7 +30,6 @@ class KeptWeights(Frozen):
         return steps
 
     def keeps_any(self, tier: str) -> bool:
-        """Returns whether it selects any runs of ``tier``."""
         return bool(self.rows.strip() or self.sweep) and tier in self.tiers
 
     def steps_of(self, total: int) -> tuple[int, ...]:

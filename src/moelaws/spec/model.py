@@ -144,7 +144,6 @@ class Model(Frozen):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Returns the parts that have settings of their own."""
         return (self.ffn, self.slices) if self.slices else (self.ffn,)
 
     def parameters(self) -> dict[str, int]:

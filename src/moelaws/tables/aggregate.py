@@ -11,7 +11,7 @@ from moelaws.files.layout import DOCUMENTS, Results
 from moelaws.grids.expand import Run
 from moelaws.records.pace import seconds_a_step
 from moelaws.records.paired import paired_losses
-from moelaws.records.summary import RunSummary, read_summary
+from moelaws.records.summary import read_summary
 from moelaws.spec.errors import UserError
 from moelaws.tables.describe import describe
 from moelaws.tables.schema import TRAINED_COLUMNS
@@ -129,14 +129,6 @@ def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:
             )
 
 
-def _speed(summary: RunSummary, results: Results) -> float:
-    """Returns tokens a second in the median step, or over the whole loop without a history."""
-    seconds = seconds_a_step(results, summary.run_id)
-    if not (seconds and summary.steps):
-        return summary.tokens_per_second
-    return summary.tokens / summary.steps / seconds
-
-
 def _provenance(run: Run, results: Results) -> dict[str, Any]:
     path = results.run(run.run_id) / "provenance.json"
     provenance = read_json(path)
@@ -153,7 +145,9 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
     summary = read_summary(path)
     if summary.run_id != run.run_id:
         raise UserError(f"{path}: run_id is {summary.run_id!r}; it must be {run.run_id!r}")
-    balance = summary.balance
+    balance, speed = summary.balance, summary.tokens_per_second
+    if summary.steps and (seconds := seconds_a_step(results, run.run_id)):
+        speed = summary.tokens / summary.steps / seconds  # in the median step, not the whole loop
     return {
         "_configuration": run.config.model_copy(update={"seed": 0}).fingerprint(),
         **describe(run),
@@ -175,7 +169,7 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         "unused": balance and balance.unused,
         "never_used": balance and balance.never_used,
         "seconds": summary.wall_seconds,
-        "tokens_per_second": _speed(summary, results),
+        "tokens_per_second": speed,
         "peak_memory": float(summary.peak_memory_bytes),
         "code": _provenance(run, results)["code"],
     }

@@ -81,12 +81,9 @@ def query(
 def answer(sql: str, tables: dict[str, pa.Table], seconds: int, gigabytes: int) -> Answer:
     """Answers one SELECT over ``tables``, by their names.
 
-    DESCRIBE, SUMMARIZE, SHOW, VALUES and FROM are SELECTs to DuckDB's parser.
-
-    Raises:
-        ValueError: for any other statement, and for an answer that is too long.
-        duckdb.Error: for a mistake in the SQL, and for SQL that reaches outside of the tables.
-        TimeoutError: after that many ``seconds``.
+    DESCRIBE, SUMMARIZE, SHOW, VALUES and FROM are SELECTs to DuckDB's parser. Raises ValueError for
+    any other statement, and for an answer that is too long, duckdb.Error for a mistake in the SQL
+    and for SQL that reaches outside of the tables, and TimeoutError after that many ``seconds``.
     """
     config = {**LOCKED, "memory_limit": f"{gigabytes}GB"}
     with duckdb.connect(":memory:", config=config) as connection, ThreadPoolExecutor(1) as thread:

@@ -45,11 +45,8 @@ class Outcome:
 def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
     """Trains and evaluates, and continues from the checkpoint if there is a good one.
 
-    Raises:
-        UserError: for data of another corpus, or more passes over it than ``max_epochs``.
-        Stopped: after a SIGTERM or SIGINT, with ``saved`` if a checkpoint was written.
-        TakenOver: if another trainer took the run.
-        Lacked: if this process lacked memory and the run has others.
+    Raises what ``run.train`` does, TakenOver if another trainer took the run, and Lacked if this
+    process lacked memory and the run has others.
     """
     batches, texts, provenance = _data_and_provenance(plan)
     attempts, checkpoints = Attempts(plan), Checkpoints(plan, provenance)

@@ -14,7 +14,7 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 from moelaws.records.batches import Order
-from moelaws.training.ranks import die_with
+from moelaws.records.memory import die_with
 from moelaws.training.signals import stoppable
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -1,8 +1,6 @@
 """The processes that train one run together, with the variables of torchrun; usually only one."""
 
-import ctypes
 import os
-import signal
 import socket
 import sys
 import threading
@@ -20,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import FileStore, Store, TCPStore  # type: ignore[attr-defined]
 
+from moelaws.records.memory import die_with
 from moelaws.spec.errors import UserError
 
 LOST = 75  # exit code of a process whose run ended elsewhere; another process says why
@@ -34,7 +33,6 @@ FIRST_TELLS, OTHERS_TELL = 1.0, 3.0
 
 STARTED_BY = "MOELAWS_STARTED_BY"  # the process that starts those of a run, by its id
 MEETING = "MOELAWS_MEETING"  # where these processes find each other: a file, or HOST:PORT
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -115,6 +113,7 @@ def joined(device: str) -> Iterator[Ranks]:
     if size == 1:
         yield ALONE
         return
+    # Plain torchrun does not give its id. If it was killed before, its store is gone, too.
     die_with(int(os.environ.get(STARTED_BY) or os.getppid()))
     if os.environ.get("LOCAL_WORLD_SIZE") == str(size):  # nobody elsewhere needs to reach them
         os.environ |= {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
@@ -168,19 +167,6 @@ def _store(rank: int, size: int) -> Store:
         store.set("complete", "")
     store.wait(["complete"], MEETING_TIME)
     return store
-
-
-def die_with(starter: int) -> None:
-    """Asks the kernel to kill this process if its parent, the ``starter``, is killed.
-
-    The parent holds the locks of the run's GPUs, and others may take these GPUs when it is gone.
-    The kernel watches the parent's thread that started this process: the main thread.
-    """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The parent may have been killed before. Under plain torchrun, which does not give its id, its
-    # store is then gone, too, and joining fails.
-    if os.getppid() != starter:
-        os._exit(LOST)
 
 
 def _end(error: BaseException) -> NoReturn:

@@ -48,14 +48,10 @@ def train(
     the same run, this one waits for it, also if that one took the run over while this one was
     suspended. Divergence and lack of memory are results with a ``status``; the latter is retried.
 
-    Args:
-        corpus: folder of the prepared corpus.
-        out: a folder for this run alone, in place of those of ``results``.
-
-    Raises:
-        UserError: before training, for a device, back end or micro-batch that cannot be used, data
-            of another corpus, or more passes over it than ``max_epochs``.
-        Stopped: after a SIGTERM or SIGINT, with ``saved`` if the checkpoint was written.
+    ``corpus`` is the folder of the prepared corpus, and ``out`` one for this run alone, in place of
+    those of ``results``. Raises UserError before training, for a device, back end or micro-batch
+    that cannot be used, data of another corpus, or more passes over it than ``max_epochs``, and
+    Stopped after a SIGTERM or SIGINT, with ``saved`` if the checkpoint was written.
     """
     torch.set_num_threads(threads())
     keep_freed_memory()

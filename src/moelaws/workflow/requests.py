@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,8 +70,9 @@ class Requests:
     @cached_property
     def costs(self) -> dict[str, Cost]:
         """Returns the estimated cost of each run on as many devices as it takes."""
-        nominal = [gpu.nominal_gb for gpu in self.gpus if gpu.memory]
-        device = device_of(self.project.device, min(nominal, default=self.project.gpu_memory))
+        # As sold: a card of 80 GB has 80 GiB, less what the driver takes.
+        sold = [gpu.memory / 2**30 for gpu in self.gpus if gpu.memory]
+        device = device_of(self.project.device, min(sold, default=self.project.gpu_memory))
         per_run, max_devices = self.project.devices_per_run, len(self.gpus) or MANY
         return {
             key: placed(run.config, device, per_run, max_devices) for key, run in self.runs.items()
@@ -163,7 +165,6 @@ class Requests:
 
 def gpus_here(project: Project) -> tuple[Gpu, ...]:
     """Returns the GPUs of this machine that the project chooses, or none if none can be seen."""
-    try:
+    with suppress(UserError):  # a dry run on a machine without GPUs goes on
         return list_gpus(project.gpus)
-    except UserError:  # a dry run on a machine without GPUs goes on
-        return ()
+    return ()

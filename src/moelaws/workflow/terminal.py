@@ -11,13 +11,13 @@ import shutil
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moelaws.grids.sweep import planned
-from moelaws.records.progress import duration
+from moelaws.records.progress import duration, last_lines
 from moelaws.spec.errors import listed
 from moelaws.workflow.trainings import Trainings
 
@@ -223,7 +223,7 @@ class CallReport(logging.Handler):
         known = self.jobs.pop(job, None)
         if known and known["rule_name"] in self.warning_rules:
             for log in known["log"]:
-                for line in _lines(Path(log), 1000):
+                for line in last_lines(Path(log), 1000):
                     if "warning: " in line:
                         what = ", ".join(dict(known["wildcards"]).values())
                         self.line.say(f"{OWN}{what}: warning: {line.rpartition('warning: ')[2]}")
@@ -240,7 +240,7 @@ class CallReport(logging.Handler):
         why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
         text = f"{OWN}the job {name} failed{why}"
         logs = [log for log in about["log"] if Path(log).exists()]
-        if lines := next((lines for log in logs if (lines := _lines(Path(log)))), []):
+        if lines := next(filter(None, (last_lines(Path(log), LAST_LINES) for log in logs)), []):
             text += "; its log ends so:\n" + "\n".join(f"    {line}" for line in lines)
         if logs:
             text += f"\n{OWN}the whole log: {', '.join(logs)}"
@@ -276,12 +276,3 @@ def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
     for filter in handler.filters:
         if quiet := getattr(filter, "quiet", None):
             filter.quiet = {kind for kind in quiet if kind.name not in kinds}
-
-
-def _lines(log: Path, limit: int = LAST_LINES) -> list[str]:
-    """Returns the last lines of a job's log, or none if it cannot be read."""
-    try:
-        with log.open(encoding="utf-8", errors="replace") as file:
-            return list(deque((line.rstrip() for line in file if line.strip()), limit))
-    except OSError:
-        return []

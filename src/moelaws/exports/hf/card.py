@@ -44,8 +44,8 @@ writes, and it may repeat its training text.
 
 | | |
 |-|-|
-| held-out loss | {_with_error(summary.loss, summary.loss_se)} nats/token |
-| the same per byte | {_number(summary.bits_per_byte)}{_error_per_byte(summary)} bits/byte |
+| held-out loss | {_measured(summary, summary.loss)} nats/token |
+| the same per byte | {_measured(summary, summary.bits_per_byte)} bits/byte |
 | mean training loss at the end | {_number(summary.train_loss)} nats/token |
 | training tokens | {summary.tokens:,}, which are {summary.epochs:.3g} passes over the text |
 
@@ -90,19 +90,15 @@ programs that read `tokenizer.json` alone.
 """
 
 
-def _with_error(value: float | None, error: float | None) -> str:
-    return _number(value) + (f" ± {error:.2g}" if error is not None else "")
-
-
 def _number(value: float | None) -> str:
     return "not measured" if value is None else f"{value:.5g}"
 
 
-def _error_per_byte(summary: RunSummary) -> str:
-    """Returns the standard error per byte, in the proportion of the two losses."""
-    if summary.loss and summary.loss_se is not None and summary.bits_per_byte is not None:
-        return f" ± {summary.loss_se * summary.bits_per_byte / summary.loss:.2g}"
-    return ""
+def _measured(summary: RunSummary, value: float | None) -> str:
+    """Returns the loss, or that per byte, with the loss' standard error in their proportion."""
+    if not (summary.loss and summary.loss_se is not None and value is not None):
+        return _number(value)
+    return f"{_number(value)} ± {summary.loss_se * value / summary.loss:.2g}"
 
 
 def _text(corpus: Corpus) -> str:

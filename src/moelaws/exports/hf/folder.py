@@ -16,6 +16,7 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.run import RunConfig
 from moelaws.training.weights import load
 
+ENDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 MARK = "moelaws.json"  # names the run that was exported, and every file with its SHA-256
 
 
@@ -48,7 +49,8 @@ def export(results: Results, run_id: str, folder: Path) -> tuple[str, dict[str, 
         weights.write(work, weights.convert(run.model, fitting, model.state_dict()))
         for name, data in {
             "config.json": architecture.config(run.model),
-            "generation_config.json": tokenizer.generation_config(end),
+            # The token that ends a document begins a text and pads a batch, too
+            "generation_config.json": dict.fromkeys(ENDS, end),
             "tokenizer.json": tokenizer.tokenizer(vocabulary, end),
             "tokenizer_config.json": tokenizer.tokenizer_config(vocabulary, run.model.context),
         }.items():

@@ -56,9 +56,3 @@ def tokenizer_config(data: dict[str, Any], context: int) -> dict[str, Any]:
         "clean_up_tokenization_spaces": False,
         "model_max_length": context,
     }
-
-
-def generation_config(end_of_document: int) -> dict[str, Any]:
-    """Returns generation_config.json: that token ends a document and pads a batch."""
-    names = ("bos_token_id", "eos_token_id", "pad_token_id")
-    return dict.fromkeys(names, end_of_document)
