@@ -65,13 +65,18 @@ def test_the_columns_are_those_that_are_named():
         (("--where", "status == 1"), "status has words, and no number such as 1.0"),
         (("--where", "L < three"), "L has numbers, and no word such as 'three'"),
         (("--where", "L << 3"), "is not COLUMN OP VALUE"),
-        (("--columns", "run_id,,L"), "give names with commas between them"),
         (("--sort", "nothing"), "no run has a column 'nothing'"),
     ],
 )
 def test_a_mistake_is_told(words, message):
     with pytest.raises(UserError, match=message):
         runs(*words)
+
+
+def test_columns_are_names():
+    told = CliRunner().invoke(cli, ["runs", "--columns", "run_id,,L"])
+    assert told.exit_code == 2
+    assert "is no list of names with commas between them" in told.output
 
 
 def test_no_runs_are_an_empty_list(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.budget import constraint_options
-from moelaws.cli.common import FILE, law_study_option, option
+from moelaws.cli.common import FILE, NAMES, law_study_option, option
 from moelaws.cli.eval import given_numbers
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_text
@@ -41,7 +41,7 @@ from moelaws.spec.tier import TIERS
     click.Choice(TIERS),
 )
 @law_study_option
-@option("--laws only", "Ask these laws of config/advice.yaml alone.", metavar="A,B")
+@option("--laws only", "Ask these laws of config/advice.yaml alone.", NAMES)
 @option(
     "--compare",
     "A plan of your own, to compare with the others: two of N, N_active, S, and D if not "
@@ -58,7 +58,7 @@ def command(
     fits: tuple[Path, ...],
     fits_top_k: int | None,
     shape: str | None,
-    only: str | None,
+    only: list[str] | None,
     compare: str | None,
     write_study: str | None,
     as_json: bool,
@@ -80,9 +80,14 @@ def command(
     candidates = [*published_laws(config), *own]
     left_out = {str(path): reason for path, reason in unusable.items()}
     if only is not None:
-        listed = _listed(only, config)
-        left_out |= {c.name: "--laws leaves out its law" for c in own if c.law.id not in listed}
-        candidates = [c for c in candidates if c.law.id in listed]
+        known = [entry.law for entry in config.candidate_laws]
+        if unknown := [name for name in only if name not in known]:
+            raise UserError(
+                f"--laws: {unknown[0]!r} is no candidate law of config/advice.yaml; it has "
+                f"{', '.join(known)}"
+            )
+        left_out |= {c.name: "--laws leaves out its law" for c in own if c.law.id not in only}
+        candidates = [c for c in candidates if c.law.id in only]
     answer = advise(
         candidates,
         limits,
@@ -134,18 +139,6 @@ def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) 
         )
     write_text(path, study_text(sweeps[0], name, config))
     return str(path)
-
-
-def _listed(text: str, config: AdviceConfig) -> list[str]:
-    known = [entry.law for entry in config.candidate_laws]
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"--laws: {name!r} is no candidate law of config/advice.yaml; it has "
-                f"{', '.join(known)}"
-            )
-    return names
 
 
 def _plan(text: str, limits: Constraints) -> Plans:

@@ -57,6 +57,9 @@ COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
                 "no list of counts, such as 8,16,32")  # fmt: skip
 
+NAMES = Value("A,B,...", lambda text: [word.strip() for word in text.split(",")], all,
+              "no list of names with commas between them, such as run_id,L")  # fmt: skip
+
 
 def between(low: float, high: float) -> Value:
     """Returns the type of numbers in a range; click's own would let NaN pass."""

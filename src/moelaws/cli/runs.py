@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_text
-from moelaws.cli.common import gathered, option
+from moelaws.cli.common import NAMES, gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
 from moelaws.records.listing import COLUMNS, WORDS, Listing
 from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, find_record, retry
-from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
 
 
@@ -65,7 +64,7 @@ selection_options = gathered(
 @selection_options
 @option("--sort", "The column by which the list is ordered.", metavar="COLUMN")
 @option("--descending", "The greatest value of --sort comes first.", is_flag=True)
-@option("--columns", "The columns to show.", metavar="A,B,...")
+@option("--columns", "The columns to show.", NAMES)
 @option(
     "--retry again",
     "Ask again for the runs that failed or are damaged, for all stale ones with --stale, "
@@ -77,7 +76,7 @@ def command(
     selection: Selection,
     sort: str | None,
     descending: bool,
-    columns: str | None,
+    columns: list[str] | None,
     again: bool,
     as_json: bool,
 ) -> None:
@@ -101,14 +100,7 @@ def command(
     if as_json and columns is None:
         print_json([record.as_dict(listing.code) for record in listing.records])
         return
-    names = [*COLUMNS, *(word for word in WORDS if any(listing.column(word)))]
-    if columns is not None:
-        names = [name.strip() for name in columns.split(",")]
-        if not all(names):
-            raise UserError(
-                f"--columns is {columns!r}; give names with commas between them, such as "
-                "run_id,L,tokens"
-            )
+    names = columns or [*COLUMNS, *(word for word in WORDS if any(listing.column(word)))]
     rows = list(zip(*(listing.column(name) for name in names), strict=True))
     data = [dict(zip(names, row, strict=True)) for row in rows]
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"

@@ -25,7 +25,6 @@ HPARAMS = (
     "N_total", "N_active", "C_sparsity", "D", "S", "A", "G", "E", "k", "n_layers",
     "d_model", "d_expert", "lr", "batch_tokens", "steps", "seed",
 )  # fmt: skip
-TEXTS = ("kind",)
 METRICS = ("final/L", "final/bits_per_byte", "final/L_train", "final/balance_cv", "train/loss")
 
 
@@ -83,9 +82,9 @@ def _table(values: Any) -> str:
 def _hyperparameters(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     """Yields the columns of the page, the run's values, and how the run ended."""
     numbers = [api_pb2.HParamInfo(name=name, type=api_pb2.DATA_TYPE_FLOAT64) for name in HPARAMS]
-    texts = [api_pb2.HParamInfo(name=name, type=api_pb2.DATA_TYPE_STRING) for name in TEXTS]
+    kind = api_pb2.HParamInfo(name="kind", type=api_pb2.DATA_TYPE_STRING)
     metrics = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag=name)) for name in METRICS]
-    experiment = api_pb2.Experiment(hparam_infos=[*texts, *numbers], metric_infos=metrics)
+    experiment = api_pb2.Experiment(hparam_infos=[kind, *numbers], metric_infos=metrics)
     data = plugin_data_pb2.HParamsPluginData
     yield _plugin(metadata.EXPERIMENT_TAG, data(experiment=experiment))
 
@@ -93,8 +92,7 @@ def _hyperparameters(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     for name in HPARAMS:
         if name in run.parameters:
             start.hparams[name].number_value = run.parameters[name]
-    for name in TEXTS:
-        start.hparams[name].string_value = run.parameters[name]
+    start.hparams["kind"].string_value = run.parameters["kind"]
     yield _plugin(metadata.SESSION_START_INFO_TAG, data(session_start_info=start))
 
     succeeded = run.status == "completed"

@@ -41,23 +41,20 @@ def items_of(sources: Iterable[str], corpus: Path | None) -> list[Item]:
     items: list[Item] = []
     homes: dict[str, str] = {}
     for source in dict.fromkeys(sources):
-        more = _items(source, corpus)
+        check_source(source)
+        if source == HELD_OUT and corpus is None:
+            raise UserError(
+                f"{HELD_OUT} makes tasks from a prepared corpus: name its folder, such as "
+                "--corpus results/corpora/ID"
+            )
+        if source == HELD_OUT and corpus:
+            more = held_out_items(PreparedCorpus.open(corpus, training=False))
+        elif source.startswith(OLMO):
+            more = olmo.read(source.removeprefix(OLMO))
+        else:
+            more = read_items(Path(source))
         for task in dict.fromkeys(item.task for item in more):
             if (home := homes.setdefault(task, source)) != source:
                 raise UserError(f"the task {task} is in {home} and in {source}; name one of them")
         items += more
     return items
-
-
-def _items(source: str, corpus: Path | None) -> list[Item]:
-    check_source(source)
-    if source == HELD_OUT:
-        if corpus is None:
-            raise UserError(
-                f"{HELD_OUT} makes tasks from a prepared corpus: name its folder, such as "
-                "--corpus results/corpora/ID"
-            )
-        return held_out_items(PreparedCorpus.open(corpus, training=False))
-    if source.startswith(OLMO):
-        return olmo.read(source.removeprefix(OLMO))
-    return read_items(Path(source))

@@ -123,8 +123,11 @@ def load() -> None:
     """Imports the package, after which its modules ``megablocks.*`` can be imported."""
     with _extensions():
         import_module("megablocks")
-    if interpreted():
-        _forgo_tuning()
+    if interpreted():  # each kernel keeps its first configuration, for tuning times them on a GPU
+        tuner = import_module("triton.runtime").Autotuner
+        for kernel in vars(import_module("megablocks.backend.kernels")).values():
+            if isinstance(kernel, tuner):
+                kernel.configs = kernel.configs[:1]
 
 
 @contextmanager
@@ -145,11 +148,3 @@ def _extensions() -> Iterator[None]:
     finally:
         for name in absent:
             del sys.modules[name]
-
-
-def _forgo_tuning() -> None:
-    """Leaves each kernel its first configuration, because tuning times kernels on a GPU."""
-    tuner = import_module("triton.runtime").Autotuner
-    for kernel in vars(import_module("megablocks.backend.kernels")).values():
-        if isinstance(kernel, tuner):
-            kernel.configs = kernel.configs[:1]
