@@ -218,7 +218,6 @@ def _files_below(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _matches(pattern: str, base: Path) -> list[Path]:
-    """Returns the absolute paths of the files that ``pattern`` names."""
     full = os.path.abspath(base / os.path.expanduser(pattern))
     if os.path.isfile(full):  # first, because a file's own name may have brackets
         return [Path(full)]

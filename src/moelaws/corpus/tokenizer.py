@@ -109,15 +109,11 @@ class Tokenizer:
         return texts
 
 
-def _byte_alphabet() -> dict[str, bytes]:
-    """Returns character -> byte of byte-level vocabularies, as GPT-2 defined them."""
-    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(BYTES) if byte not in shown]
-    characters = {chr(byte): bytes([byte]) for byte in shown}
-    return characters | {chr(BYTES + i): bytes([byte]) for i, byte in enumerate(hidden)}
-
-
-_BYTE = _byte_alphabet()
+# Character -> byte of byte-level vocabularies, as GPT-2 defined them
+_SHOWN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_HIDDEN = [byte for byte in range(BYTES) if byte not in _SHOWN]
+_BYTE = {chr(byte): bytes([byte]) for byte in _SHOWN}
+_BYTE |= {chr(BYTES + i): bytes([byte]) for i, byte in enumerate(_HIDDEN)}
 
 
 @dataclass

@@ -183,7 +183,6 @@ def _html(path: Path, whole: bool) -> str:
 
 
 def _span(frame: pd.DataFrame, column: str) -> str:
-    """Returns the range of a column; empty if the column is."""
     if column not in frame or not (known := frame[column].dropna().astype(float)).size:
         return ""
     low, high = f"{known.min():.3g}", f"{known.max():.3g}"

@@ -90,7 +90,8 @@ def problem(
     if not isinstance(law, LinearLaw):
         starts = starts_of(law, protocol, seed)
         model = law.model(rows.columns)
-        return Problem(law, rows, model, observed, protocol, seed, law.bounds, starts, _same, _same)
+        own = {"working": np.asarray, "coordinates": np.asarray}  # the parameters as they are
+        return Problem(law, rows, model, observed, protocol, seed, law.bounds, starts, **own)
     X = law.design(rows.columns)
     P = X.shape[1]
     order = [i for i in range(P) if i != last] + ([] if last is None else [last])
@@ -113,10 +114,6 @@ def problem(
 def _spread(law: FittableLaw, observed: Array) -> float:
     """Returns the unit of steps and thresholds: a response that is no logarithm may have any."""
     return 1.0 if law.log_response else float(observed.std()) or 1.0
-
-
-def _same(theta: Array) -> Array:
-    return theta
 
 
 def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:

@@ -145,7 +145,8 @@ def load_study(name: str, root: Path = Path()) -> Study:
     taken and a package that does not exist are refused.
     """
     known, path = study_names(root), study_path(name, root)
-    study = parse(Study, read_yaml(root / path), path).read_from(path)
+    study = parse(Study, read_yaml(root / path), path)
+    study._file = path
     if name in known:
         if study.study != name:
             raise UserError(

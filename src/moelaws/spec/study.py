@@ -282,11 +282,6 @@ class Study(Frozen):
             return self.study
         return os.path.relpath(self.file.parent.resolve() / self.file.name)
 
-    def read_from(self, file: Path) -> Study:
-        """Returns the study itself, which now remembers ``file``."""
-        self._file = file
-        return self
-
     def entry(self, key: str, name: str) -> Any:
         """Returns the entry ``name`` below a ``key`` of the study, such as figures."""
         entries = {entry.name: entry for entry in getattr(self, key)}

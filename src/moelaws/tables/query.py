@@ -148,7 +148,6 @@ def _runs(results: Results, warn: Callable[[str], None]) -> pa.Table:
 
 
 def _scores(results: Results) -> pa.Table:
-    """Returns a row for each run, kept step and task."""
     tables = []
     for path in sorted(results.scores("x").parent.glob("*.parquet")):
         table = read_parquet(path)

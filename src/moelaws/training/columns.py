@@ -55,7 +55,6 @@ def write_rows(
         name: str if name in texts else np.int64 if name in counts else float for name in about
     }
     columns = {name: np.array([row[name] for row in rows], types[name]) for name in about}
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_columns(path, about, columns, made_of)
 
 

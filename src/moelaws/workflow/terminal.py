@@ -56,14 +56,10 @@ class StatusLine:
         self._shown = self._printed = ""
         self._time = time.monotonic()
 
-    @property
-    def _in_place(self) -> bool:
-        return self.is_alone and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
     def show(self, text: str, last: bool = False) -> None:
         """Shows ``text`` as the line; the ``last`` text stays."""
         with self._lock:
-            if self._in_place:
+            if self.is_alone and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
                 if text == self._shown and not last:
                     return
                 width = shutil.get_terminal_size().columns - 1

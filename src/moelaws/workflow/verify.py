@@ -22,6 +22,7 @@ from moelaws.workflow import code
 State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damaged"]
 STATES: tuple[State, ...] = get_args(State)
 Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would make a file now
+_digest = cache(digest)
 
 
 @dataclass(frozen=True)
@@ -186,11 +187,6 @@ def _damaged_files(record: Path) -> list[str]:
 
 def _entries(study: Study, kind: str) -> list[str]:
     return [entry.name for entry in getattr(study, kind)]
-
-
-@cache
-def _digest(files: tuple[Path, ...]) -> str:
-    return digest(files)
 
 
 def _folders(path: Path) -> list[Path]:
