@@ -165,7 +165,7 @@ OPENERS = {
     "records/memory.py": "/proc",
     "records/provenance.py": "/proc",
     "records/code.py": "Python's source",
-    "records/watching.py": "the log of a run",
+    "records/progress.py": "the ends of logs",
     "records/tensors.py": "weights that were checked",
     "training/checkpoint.py": "weights that were checked",
     "training/pool.py": "logs",
@@ -179,9 +179,7 @@ OPENERS = {
     "exports/tensorboard.py": "the log of a run, and what it writes",
     "explore/page.py": "templates of the package",
     "cli/__init__.py": "/dev/null, in place of closed streams",
-    "cli/train.py": "the log of a run",
     "cli/cover.py": "the repository's text for the report",
-    "workflow/terminal.py": "logs",
     "workflow/jobs.py": "specifications, which it writes and compares",
     "workflow/archive.py": "a ZIP file with a digest of each entry, and what was checked",
 }

@@ -150,7 +150,7 @@ def test_the_workflow_makes_every_contest_and_one_page():
     paths = [path.as_posix() for path in jobs.contests()]
     names = ("sparsity/laws", "routing/laws", "routing/all_runs")
     assert set(paths) == {f"results/demo/contests/{name}.json" for name in names}
-    assert [path.as_posix() for path in jobs.laws_pages()] == ["results/demo/laws.md"]
+    assert jobs.folder.laws in jobs.reported()
     assert set(jobs.contests()) < set(jobs.shown())
     code = {Path(file).name for file in jobs.code("contests", "routing", "laws")}
     assert {"contest.py", "compare.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
