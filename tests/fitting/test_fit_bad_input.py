@@ -203,7 +203,7 @@ def test_the_command_says_it_in_one_line_and_writes_nothing(content, law, messag
 
 
 def test_a_strangers_status_and_source_are_ordinary_columns(simulated, tmp_path):
-    """FINISHED and a source of data mean nothing here; the tables of this package say completed."""
+    """FINISHED and a source of data mean nothing here; our words do, in any table."""
     theirs = simulated(sizes=4).assign(source="c4", status="FINISHED")
     theirs.loc[0, "status"] = "CRASHED"
     theirs.to_csv(tmp_path / "runs.csv", index=False)
@@ -213,10 +213,13 @@ def test_a_strangers_status_and_source_are_ordinary_columns(simulated, tmp_path)
     (finished,) = _groups(frame, declared=units, rows="status == FINISHED")
     assert len(finished.response) == 71
     assert source_of(frame) == "imported"
-    ours = "no row is left to fit; left out: 71 .status is FINISHED., 1 .status is CRASHED."
+    ours = frame.assign(source="simulated", status="diverged")
+    assert source_of(ours) == "simulated"
+    ours.loc[0, "status"] = "out_of_memory"
+    told = "no row is left to fit; left out: 71 .status is diverged., 1 .status is out_of_memory."
     for holdout in ("", "S > 0.9"):
-        with pytest.raises(UserError, match=ours):
-            _groups(theirs, holdout=holdout)
+        with pytest.raises(UserError, match=told):
+            _groups(ours, holdout=holdout)
 
 
 def test_a_parquet_table_whose_units_contradict_the_law(tmp_path):

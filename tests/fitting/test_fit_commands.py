@@ -125,7 +125,7 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     entry |= {"holdout": "S >= 0.98", "protocol": {"sample": 3}, "bootstrap": 1}
     out = tmp_path / "loss.json"
     result = _run("fit", table, "--spec", json.dumps(entry), "--out", out)
-    assert "sparsity.loss: 60 rows (imported)" in result.stdout
+    assert "sparsity.loss: 60 rows (simulated)" in result.stdout
     report = read_fit(out)
     assert report.name == "loss"
     assert report.parts[0].diagnostics.starts.run == 3

@@ -9,8 +9,9 @@ they are the same to the last digit.
 import os
 import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from moelaws.spec.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_LOOK = 0.2  # seconds between two looks at whether Ctrl-C was pressed
 # A batch has at most BATCH parameter vectors, and rows times vectors up to CACHED stay in the cache
 # of the processor. Of many rows it still has FEW vectors, since each call of NumPy has its price,
 # unless rows times vectors would be above MAX_SIZE, for memory.
@@ -77,18 +79,26 @@ def each(
     context = get_context("fork")
     pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(work, os.getpid()))
     futures: list[Future[Result]] = []
+    pressed: list[int] = []  # Ctrl-C, which raises nothing within the pool
+    is_main = threading.current_thread() is threading.main_thread()
+    hears = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
+        if hears:
+            signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
         for item in items:
             futures.append(_submitted(pool, item, count))
             waiting = [future for future in futures[len(results) :] if not future.done()]
             if len(waiting) > 2 * count:  # the next item, which may be large, is made only then
-                wait(waiting, return_when=FIRST_COMPLETED)
+                _wait(waiting, pressed)
             while len(results) < len(futures) and futures[len(results)].done():
                 results.append(futures[len(results)].result())
                 done(len(results))
         for future in futures[len(results) :]:
+            _wait([future], pressed)
             results.append(future.result())
             done(len(results))
+        if pressed:
+            raise KeyboardInterrupt
     except BaseException as error:
         for process in set(active_children()) - set(others):
             process.kill()
@@ -100,7 +110,21 @@ def each(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+        if hears:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     return results
+
+
+def _wait(futures: Sequence[Future[Any]], pressed: Sequence[int]) -> None:
+    """Waits until one of the ``futures`` is done; raises KeyboardInterrupt once Ctrl-C was pressed.
+
+    It raises it here, where none of the pool's locks is held. Python's own handler could raise it
+    while one is, which nobody would free.
+    """
+    while not any(future.done() for future in futures):
+        wait(futures, _LOOK, FIRST_COMPLETED)
+        if pressed:
+            raise KeyboardInterrupt
 
 
 def _submitted(pool: ProcessPoolExecutor, item: Any, count: int) -> Future[Any]:

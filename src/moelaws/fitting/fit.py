@@ -20,7 +20,6 @@ from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
-from moelaws.tables.foreign import is_foreign
 
 
 def fit(
@@ -119,10 +118,11 @@ def _selected(
 
 
 def source_of(table: pd.DataFrame) -> str:
-    """Returns where the losses come from; a table that does not say was imported."""
-    if "source" not in table.columns or is_foreign(table):
-        return "imported"
-    return "+".join(sorted(table["source"].dropna().astype(str).unique())) or "imported"
+    """Returns where the losses come from: imported, if the table does not say it in our words."""
+    said = set(table["source"].dropna().astype(str)) if "source" in table else set()
+    words = {word for text in said for word in text.split("+")}
+    ours = {"trained", "simulated", "imported"}
+    return "+".join(sorted(said)) if said and words <= ours else "imported"
 
 
 def _place(rows: Rows) -> str:

@@ -32,7 +32,6 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     """Reads the table at ``path`` by its suffix, and the unit of each column that declares one.
 
     Only Parquet tables declare units. A study's own table is checked against its declared columns.
-    In a table that declares none, status and source are columns like any others (``is_foreign``).
     An empty, cut or foreign file is refused, and so is a table without rows or with two columns of
     one name.
     """
@@ -65,13 +64,7 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not len(frame):
         raise UserError(f"{path} has column names and no rows")
-    frame.attrs["foreign"] = not units
     return frame, units
-
-
-def is_foreign(frame: pd.DataFrame) -> bool:
-    """Tells whether ``frame`` is of a file that this package did not write."""
-    return bool(frame.attrs.get("foreign"))
 
 
 def as_numbers(cells: pd.Series) -> NDArray[np.float64]:

@@ -1,13 +1,15 @@
 """Selects rows of a study's table: those of one of its sweeps, and the best of several trials."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from moelaws.records.summary import Status
 from moelaws.spec.errors import UserError
-from moelaws.tables.foreign import as_numbers, is_foreign
+from moelaws.tables.foreign import as_numbers
 
 
 def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
@@ -19,8 +21,11 @@ def in_sweep(table: pd.DataFrame, sweep: str) -> NDArray[np.bool_]:
 
 
 def completed(table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Returns a mask (n,) of the completed runs; all are where the table does not say."""
-    if is_foreign(table) or "status" not in table.columns:
+    """Returns a mask (n,) of the completed runs, or of all if the table does not use our words.
+
+    A stranger's column of that name, with FINISHED or the like, is a column as any other.
+    """
+    if "status" not in table or not set(table["status"].dropna()) <= set(get_args(Status)):
         return np.ones(len(table), dtype=bool)
     return (table["status"].astype(str) == "completed").to_numpy(dtype=bool)
 
