@@ -112,7 +112,9 @@ def test_a_second_call_on_the_same_results_is_refused_and_the_first_ends_well(
     shutil.copytree(slow.root, clone.root, symlinks=True, ignore=left_out)
     (clone.root / "results").symlink_to(slow.root / "results")
     sweep = start(slow, "tables")
-    wait_for(lambda: trainers(slow))
+    stopped = wait_for(lambda: trainers(slow))
+    for trainer in stopped:  # so that the first call is at work for as long as this takes
+        trainer.suspend()
     assert "train" in clone.planned("tables")  # a dry run may look on
     for second, words in ((clone, ["tables"]), (slow, ["tables", "--nolock"])):
         refused = second.snakemake(*words, check=False)
@@ -120,6 +122,8 @@ def test_a_second_call_on_the_same_results_is_refused_and_the_first_ends_well(
         assert (
             f"process {sweep.pid}) is at work on results/demo; when it has ended" in refused.stderr
         )
+    for trainer in stopped:
+        trainer.resume()
     assert sweep.wait(timeout=120) == 0
     finished_well(slow)
     assert "train" not in clone.planned("tables")
