@@ -19,8 +19,10 @@ CALL = ("--cores", "6", "--config", "device=cuda")
 def sweep(fresh, tmp_path, monkeypatch):
     study = fresh.study()
     study["grids"]["demo"] = {
-        **GRID, "sweeps": [{"axes": {"C": [2e8], "S": [0, 0.5], "d_model": [8, 12, 24]}}]
+        **GRID, "sweeps": [{"axes": {"C": [1e9], "S": [0, 0.5], "d_model": [8, 12, 24]}}]
     }  # fmt: skip
+    # Long enough that two jobs overlap on a busy machine
+    study["grids"]["demo"]["settings"] = {**GRID["settings"], "max_epochs": 100}
     fresh.write_study(study)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
