@@ -21,36 +21,30 @@ def printed_table(path):
     return work
 
 
-def collected(root):
-    """The study's table made again, by the digest of its bytes."""
-    out = root / "collected.parquet"
-    aggregate = command(root, "aggregate", "sparsity", "--out", out)
+def digest_after(make, out):
+    """What a command prints, and the digest of the file ``out`` that it writes."""
 
     def work():
         try:
-            aggregate()
+            make()
         except SystemExit as end:
             if end.code:
                 raise
         print(hashlib.sha256(out.read_bytes()).hexdigest())
 
     return work
+
+
+def collected(root):
+    """The study's table made again."""
+    out = root / "collected.parquet"
+    return digest_after(command(root, "aggregate", "sparsity", "--out", out), out)
 
 
 def explored(root):
-    """The page of all that was made, by its digest, and what it left out."""
+    """The page of all that was made, which also says what it left out."""
     out = root / "page.html"
-    explore = command(root, "explore", "--out", out, "--json")
-
-    def work():
-        try:
-            explore()
-        except SystemExit as end:
-            if end.code:
-                raise
-        print(hashlib.sha256(out.read_bytes()).hexdigest())
-
-    return work
+    return digest_after(command(root, "explore", "--out", out, "--json"), out)
 
 
 def corpus(folder):

@@ -74,6 +74,7 @@ class Cost:
 
     @property
     def device_seconds(self) -> float:
+        """Returns the seconds summed over the devices."""
         return self.seconds * self.devices
 
 

@@ -7,6 +7,8 @@ from moelaws.spec.model import Model
 
 @dataclass(frozen=True)
 class Parameters:
+    """Numbers of parameters by group."""
+
     embedding: int
     unembedding: int  # 0 when tied
     attention: int

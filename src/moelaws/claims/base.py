@@ -10,6 +10,8 @@ from typing_extensions import TypedDict
 
 
 class Verdict(StrEnum):
+    """Whether runs support a claim."""
+
     SUPPORTED = "supported"
     NOT_SUPPORTED = "not supported"
     CANNOT_TELL = "cannot tell at this scale"

@@ -38,6 +38,8 @@ LOG_LINES = 8  # that are shown of the log of a run that failed
 
 @dataclass(frozen=True)
 class Setup:
+    """How this command trains each of its runs."""
+
     results: Results
     out: Path | None
     corpus: Path | None
@@ -48,6 +50,7 @@ class Setup:
     nodes: int
 
     def words(self, as_json: bool) -> list[str]:
+        """Returns the options for the processes that train one run together."""
         words = ["--results", str(self.results.root), "--device", self.device]
         words += ["--backend", self.backend, "--devices", str(self.devices)]
         words += ["--corpus", str(self.corpus)] if self.corpus else []

@@ -91,6 +91,7 @@ class Tokenizer:
         return self.decode_bytes(tokens).decode("utf-8", errors="replace")
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """Returns the bytes that ``tokens`` stand for."""
         return b"".join(map(self._token_texts.__getitem__, tokens))
 
     @property

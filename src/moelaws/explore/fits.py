@@ -53,6 +53,7 @@ class LossFit:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
+        """Returns the law's variables that the table gives."""
         return tuple(v for v in self.law.variables if v.name in self.values)
 
     def rows(self, group: GroupFit) -> tuple[Mask, Mask]:

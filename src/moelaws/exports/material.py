@@ -65,6 +65,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Point:
+    """What was measured at one step."""
+
     step: int  # optimizer steps done
     time: float  # in seconds since 1970, as if the run had never been interrupted
     values: Mapping[str, float]  # name -> value, in the units of the run's files
@@ -72,6 +74,8 @@ class Point:
 
 @dataclass(frozen=True)
 class TrackedRun:
+    """A run of one study, as a tracker gets it."""
+
     run_id: str
     place: Place
     label: str  # tells it from others of its study, such as ``d48 E32 2e11 s0 · 3fb1c02d``

@@ -67,6 +67,8 @@ class Sheet:
 
 
 class Panel:
+    """Axes that record what is drawn on them."""
+
     def __init__(self, sheet: Sheet, ax: Any, name: str) -> None:
         self.sheet, self.name = sheet, name
         self.ax: Any = ax  # matplotlib Axes or Axes3D

@@ -40,6 +40,8 @@ _LAST_LINE = re.compile(
     rb'(?:\A|\n)(?:<!-- |\.\. |\{"seal": ")' + _MARK + rb'([0-9a-f]{64})(?: -->|"\})?\n\Z'
 )
 
+_RECORD = 10**7  # bytes of a record beside a file; a larger file there is somebody else's
+
 State = Literal["whole", "damaged", "unverified"]
 Bytes = bytes | mmap.mmap
 
@@ -156,7 +158,7 @@ def _is_as_known(path: Path, data: Bytes, sha: str) -> bool | None:
         return hashlib.sha256(data[:].rstrip(b"\n")).hexdigest()[:16] == path.parent.name
     for record in {path.with_suffix(".json"), path.with_name(META)} - {path}:
         try:
-            about = read_bytes(record)
+            about = read_bytes(record, _RECORD)
         except (OSError, UserError):
             continue
         state, _ = _inspect(about, record)

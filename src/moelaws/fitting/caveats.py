@@ -177,10 +177,10 @@ def _undetermined(law: FittableLaw, columns: Columns) -> tuple[list[str], int]:
     """
     rng, grid = np.random.default_rng(0), law.protocol.grid
     least: tuple[list[str], int] = ([], 0)
+    model = law.model(law.columns(columns))
     for _ in range(TRIED):
         start = [rng.choice(grid.get(name, (0.0,))) for name in law.names]
         with np.errstate(all="ignore"):
-            model = law.model(law.columns(columns))
             _, state = model.evaluate(np.clip(np.array([start]) + 0.01, *law.bounds.T))
             J = np.array(model.jacobian(state)[0])  # d prediction / d working-scale parameter
         if not np.isfinite(J).all():

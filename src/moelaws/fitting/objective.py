@@ -125,6 +125,7 @@ class Objective:
         return Objective(model, self.observed[index], self.delta, weights, self.unit)
 
     def at(self, delta: float, unit: float = 1.0, weights: Array | None = None) -> Objective:
+        """Returns the objective with another threshold, unit or weights."""
         weights = self.weights if weights is None else weights
         return Objective(self.model, self.observed, delta, weights, unit)
 

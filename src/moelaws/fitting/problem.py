@@ -274,6 +274,7 @@ class Solution(Optimum):
 
 
 def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: None) -> Solution:
+    """Minimises the problem's objective from all of its starts."""
     path, delta, sigma = problem.path(), problem.protocol.delta, None
     first = multistart(path[0], problem.starts, problem.bounds, seed, progress)
     if len(path) == 1:

@@ -143,6 +143,8 @@ def _check_unit(variable: Variable, column: str, values: Array) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Observations:
+    """What a law is fitted to."""
+
     columns: dict[str, Array]  # variable -> (n,)
     response: Array  # (n,) in its natural unit
     weights: Array | None = None  # (n,) of squared residuals on the objective's scale, of mean 1

@@ -29,6 +29,8 @@ PROBED_TOKENS = 2048  # of which moelaws probe keeps hidden states, after embedd
 
 @dataclass(frozen=True)
 class Budget:
+    """What runs cost, by estimate."""
+
     device: Device  # whose seconds and hours these are
     runs: int  # their number
     flops: float  # of training, by the sparsity paper's convention (Eq 9)

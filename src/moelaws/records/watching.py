@@ -31,6 +31,8 @@ REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
 
 @dataclass(frozen=True)
 class Planned:
+    """A run that a sweep asks for."""
+
     studies: tuple[str, ...]
     flops: float  # of its training
     steps: int
@@ -65,6 +67,7 @@ class Snapshot:
 
     @property
     def counts(self) -> dict[State, int]:
+        """Returns how many runs are in each state."""
         counts = Counter(course.state for course in self.courses.values())
         return {state: counts[state] for state in STATES}
 

@@ -115,6 +115,7 @@ class MoE(Part):
         return 1
 
     def router_parameters(self, d_model: int) -> int:
+        """Returns the parameters of a layer's router."""
         return d_model * self.n_experts
 
     def router_flops(self, d_model: int) -> int:

@@ -15,6 +15,7 @@ LARGEST = 100_000  # values in a text, each alias counted as what it stands for
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
+    """Returns the mapping in a YAML file."""
     try:
         text = read_bytes(path, LONGEST).decode("utf-8")
     except FileNotFoundError:

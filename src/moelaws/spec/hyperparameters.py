@@ -40,6 +40,7 @@ class PinnedLaw(Frozen):
         return self
 
     def at(self, C: float) -> float:
+        """Returns the law at a compute of ``C`` FLOPs."""
         return float(self.coefficient * C**self.exponent)
 
 
@@ -52,6 +53,8 @@ class PinnedFit(Frozen):
 
 
 class Provenance(Frozen):
+    """What the laws rest on."""
+
     study: str
     tier: str
     lr: PinnedFit
@@ -127,6 +130,7 @@ def read_pinned(tier: str, root: Path = Path(), gates: Gates = "selected") -> Pi
 
 
 def choice_of(project: Project, root: Path = Path()) -> Choice:
+    """Returns the project's choice, with its tier's pinned laws and rates."""
     tier = project.tier
     rates = {
         path.stem.removeprefix(f"{tier}-"): parse(BestRates, read_yaml(path), path)

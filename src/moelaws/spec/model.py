@@ -119,6 +119,7 @@ class Model(Frozen):
 
     @property
     def n_full_layers(self) -> int:
+        """Returns how many blocks have the full width."""
         return self.n_layers - self.n_sliced_layers
 
     @property
@@ -133,6 +134,7 @@ class Model(Frozen):
 
     @property
     def n_moe_layers(self) -> int:
+        """Returns how many layers have experts."""
         return self.n_layers - self.ffn.n_dense_layers if isinstance(self.ffn, MoE) else 0
 
     @property
@@ -144,6 +146,7 @@ class Model(Frozen):
 
     @property
     def parts(self) -> tuple[Part, ...]:
+        """Returns the parts that have settings of their own."""
         return (self.ffn, self.slices) if self.slices else (self.ffn,)
 
     def parameters(self) -> dict[str, int]:

@@ -92,6 +92,7 @@ class Project(Frozen):
 def load_project(
     root: Path = Path(), overrides: Mapping[str, Any] | None = None, path: Path = CONFIG
 ) -> Project:
+    """Returns the project's configuration, with ``overrides`` of its keys."""
     own = read_yaml(root / path)
     data = {**own, **(overrides or {})}
     if all(isinstance(x, Mapping) for x in (own.get("limits"), data.get("limits"))):

@@ -64,6 +64,7 @@ def module_of(package: str, reference: str) -> str:
 
 
 def resolve(package: str, reference: str) -> Any:
+    """Returns the object that ``reference`` names below ``package``."""
     module, name = module_of(package, reference), reference.partition(":")[2]
     try:
         return getattr(importlib.import_module(module), name)

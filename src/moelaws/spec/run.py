@@ -89,10 +89,12 @@ class RunConfig(Frozen):
 
     @property
     def run_id(self) -> str:
+        """Returns the first 16 hex digits of the SHA-256 of the canonical JSON."""
         return self.fingerprint()
 
     @property
     def tokens(self) -> int:
+        """Returns the training tokens D."""
         return self.steps * self.batch * self.model.context
 
     @property

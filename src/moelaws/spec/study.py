@@ -230,6 +230,7 @@ class Study(Frozen):
 
     @property
     def pictures(self) -> tuple[Figure | PaperTable, ...]:
+        """Returns the figures and tables."""
         return (*self.figures, *self.tables)
 
     @property
@@ -267,12 +268,14 @@ class Study(Frozen):
 
     @property
     def imported_files(self) -> tuple[Path, Path]:
+        """Returns the imported table and its mapping."""
         if self.imported is None:
             raise UserError(f"{self.file}: the study imports no table")
         return self.shipped(self.imported.table), self.shipped(self.imported.mapping)
 
     @property
     def file(self) -> Path:
+        """Returns the YAML file that it was read from."""
         return self._file or Path("config/studies") / f"{self.study}.yaml"
 
     @property

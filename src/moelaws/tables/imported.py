@@ -32,6 +32,8 @@ NOTE = "imported"  # key in the file's metadata: JSON that says where its rows a
 
 @dataclass(frozen=True)
 class Imported:
+    """A study's table of imported runs."""
+
     # A row a run, with every column of a study's table and then the mapping's own; values that the
     # source does not have are missing
     frame: pd.DataFrame
@@ -110,15 +112,15 @@ class _Reader:
         """Returns the source with a row for each cell of the columns that ``long`` names."""
         if (long := self.mapping.long) is None:
             return self.source
-        parts = []
+        tables = []
         for column, value in long.columns.items():
             self._require(column)
             others = self.source.drop(columns=[*long.columns], errors="ignore")
             if twice := {long.name, long.value} & set(others):
                 raise UserError(f"long: the table has a column {min(twice)!r} already")
-            part = others.assign(**{long.name: value, long.value: self.source[column]})
-            parts.append(part.set_axis([f"{row} ({column})" for row in part.index]))
-        whole = pd.concat(parts)
+            filled = others.assign(**{long.name: value, long.value: self.source[column]})
+            tables.append(filled.set_axis([f"{row} ({column})" for row in filled.index]))
+        whole = pd.concat(tables)
         return whole[whole[long.value].notna()]
 
     def kept(self) -> pd.DataFrame:

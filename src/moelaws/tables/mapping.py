@@ -15,6 +15,7 @@ _SET_BY_IMPORT = ("study", "tier", "source")
 
 
 def read_mapping(path: Path) -> Mapping:
+    """Returns the mapping in a YAML file."""
     mapping = parse(Mapping, read_yaml(path), path)
     known = [c.name for c in IMPORTED_COLUMNS if c.name not in _SET_BY_IMPORT]
     for name in mapping.columns:

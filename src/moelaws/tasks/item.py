@@ -51,6 +51,7 @@ class Item(Frozen):
 
     @property
     def contexts(self) -> tuple[str, ...]:
+        """Returns the text before each choice."""
         if isinstance(self.context, tuple):
             return self.context
         return (self.context,) * len(self.choices)

@@ -17,6 +17,7 @@ OLMO = "olmo:"
 
 
 def is_file(source: str) -> bool:
+    """Tells whether a word names a task file."""
     return source != HELD_OUT and not source.startswith(OLMO)
 
 

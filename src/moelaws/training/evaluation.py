@@ -44,11 +44,14 @@ class DocumentLosses:
         return cls(document, tokens, nats)
 
     def write(self, path: Path, made_of: Mapping[str, str] | None = None) -> None:
+        """Writes Parquet with units and a row for each document."""
         write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS}, made_of)
 
 
 @dataclass(frozen=True)
 class Evaluation:
+    """The result of a measurement."""
+
     loss: float  # nats per token
     loss_se: float | None  # its standard error
     bits_per_byte: float

@@ -77,6 +77,7 @@ class History:
         return None
 
     def cut(self, steps: int) -> None:
+        """Drops what came after ``steps`` steps."""
         del self.rows[steps:]
 
     def state(self) -> Tensor:

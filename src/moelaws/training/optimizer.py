@@ -74,6 +74,7 @@ class Optimizer:
         return norm
 
     def drop_gradients(self) -> None:
+        """Frees the accumulated gradients."""
         for parameter in self.whole:
             parameter.grad = None
 
@@ -87,6 +88,7 @@ class Optimizer:
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over a stored state of the same parameters."""
         self.count.copy_(state["count"].whole())
         for mine, stored in ((self.first, state["first"]), (self.second, state["second"])):
             for parameter, values, theirs in zip(self.whole, mine, stored, strict=True):

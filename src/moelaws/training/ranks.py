@@ -55,6 +55,7 @@ class Ranks:
         return [range(*pair) for pair in pairwise(ends)]
 
     def total(self, values: Tensor) -> Tensor:
+        """Returns the sum of ``values`` over the processes."""
         if self.size > 1:
             dist.all_reduce(values)
         return values

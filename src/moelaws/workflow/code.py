@@ -46,6 +46,7 @@ def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path
 
 
 def of_study(study: Study) -> tuple[Path, ...]:
+    """Returns the files of the code of all entries of a study."""
     return closure(*(module_of(study.home, entry.code) for entry in study.readers))
 
 
@@ -89,6 +90,7 @@ def of_explore(studies: Iterable[Study], advice: AdviceConfig | None) -> tuple[P
 
 
 def of_simulation(law: str) -> tuple[Path, ...]:
+    """Returns the files behind a table of the losses of ``law``."""
     return closure("moelaws.tables.simulate", "moelaws.tables.parquet", _law(law))
 
 

@@ -95,10 +95,12 @@ class Jobs:
 
     @cached_property
     def runs(self) -> dict[str, Run]:
+        """Returns the runs of all studies by identity."""
         return {run.run_id: run for sweep in self.sweeps.values() for run in sweep.runs}
 
     @cached_property
     def corpora(self) -> dict[str, Corpus]:
+        """Returns the texts of the runs by identity."""
         return {k: corpus for sweep in self.sweeps.values() for k, corpus in sweep.corpora.items()}
 
     def corpus_option(self, corpus: str) -> str:
@@ -250,6 +252,7 @@ class Jobs:
         return max(1, min(BUSY, starts // STARTS_PER_THREAD))
 
     def contest_threads(self, study: str, name: str) -> int:
+        """Returns how many cores a contest can use."""
         contest: Contest = self.studies[study].entry("contests", name)
         # Few blocks have few distinct resamples, and each of these is refitted only once.
         descents = [0 if contest.resample_by else contest.bootstrap]
@@ -264,6 +267,7 @@ class Jobs:
         return [path(study, n) for path in (self.folder.fit, self.folder.draws) for n in names]
 
     def derived_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
+        """Returns the derived tables that ``entries`` of a study declare."""
         names = sorted({name for entry in entries for name in entry.derived})
         return [self.folder.derived(study, name) for name in names]
 
@@ -271,6 +275,7 @@ class Jobs:
         return [source for source in self.project.tasks if is_file(source)]
 
     def shipped(self, study: str, entry: Any) -> list[Path]:
+        """Returns the files of the study's package that a derived table reads."""
         return [self.studies[study].shipped(name) for name in entry.data]
 
     def files(self, study: str, entries: Iterable[Reader]) -> str:
@@ -358,4 +363,5 @@ def _left_out(whole: Study, tier: Tier) -> list[str]:
 
 
 def relative(files: Iterable[Path]) -> list[str]:
+    """Returns the paths of source ``files`` from the current folder."""
     return [os.path.relpath(path) for path in files]

@@ -84,6 +84,7 @@ class Requests:
         return cost.seconds if cost.devices == 1 else math.inf
 
     def devices(self, runs: Sequence[str]) -> int:
+        """Returns how many devices train each of the ``runs`` of a batch."""
         return max(self.costs[run].devices for run in runs)
 
     def nodes(self, runs: Sequence[str]) -> int:
@@ -95,12 +96,14 @@ class Requests:
         return next(n for n in range(fewest, devices + 1) if devices % n == 0)
 
     def job_gpus(self, runs: Sequence[str]) -> int:
+        """Returns how many GPUs the job of a batch has."""
         several = self.devices(runs)
         if several > 1 or self.here:
             return several
         return min(self.project.gpus_per_job, len(runs))
 
     def runs_per_gpu(self, runs: Sequence[str]) -> int:
+        """Returns how many of the batch's runs train on one GPU at a time."""
         if self.project.runs_per_gpu == "auto":
             need = max(estimate(self.runs[run].config, H100).device_bytes for run in runs)
             number = min(MAX_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
@@ -109,6 +112,7 @@ class Requests:
         return max(1, min(number, len(runs)))
 
     def workers(self, runs: Sequence[str]) -> int:
+        """Returns how many of the batch's runs train at a time."""
         if not self.cuda or self.devices(runs) > 1:
             return 1
         return min(len(runs), self.job_gpus(runs) * self.runs_per_gpu(runs))

@@ -87,11 +87,13 @@ class Trainings:
                     marker.unlink()
 
     def kept(self, batch: Sequence[str]) -> list[str]:
+        """Returns the runs of a batch whose weights are kept."""
         return [run for run in batch if run in self.jobs.all_kept]
 
     # ---- files
 
     def markers(self, study: str | None = None) -> list[Path]:
+        """Returns the markers of all batches, or of one study's."""
         batches = self.batches if study is None else self.of_study[study]
         return list(map(self.jobs.results.batch, batches))
 
@@ -105,6 +107,7 @@ class Trainings:
         return [folder / "meta.json" for folder in self._corpora(self.batches[digest])]
 
     def tasks(self, digest: str) -> list[Path]:
+        """Returns the task files for the kept runs of a batch."""
         runs = self.kept(self.batches[digest])
         return [self.jobs.results.tasks(folder.name) for folder in self._corpora(runs)]
 

@@ -27,6 +27,8 @@ _digest = cache(digest)
 
 @dataclass(frozen=True)
 class Verdict:
+    """The state of one run or file."""
+
     kind: str  # such as runs, corpora, weights, tables, derived, fits or figures
     path: Path
     state: State
@@ -35,6 +37,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verification:
+    """The tree, and what the project asks for."""
+
     results: Results
     # All known ones by key; a file of none of their entries is orphaned
     studies: Mapping[str, Study]

@@ -128,6 +128,7 @@ class Constraints:
         return np.minimum(paid - self.served_tokens / 3, self.max_tokens)
 
     def cost(self, plans: Plans) -> Array:
+        """Returns the FLOPs of training and of serving."""
         return np.asarray(plans.N_active * (6 * plans.D + 2 * self.served_tokens))
 
     def binding(self, plan: Plans) -> list[str]:

@@ -58,6 +58,8 @@ def at_experts(params: Mapping[str, Any], E: ArrayLike) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Optimum:
+    """The best split of a compute budget."""
+
     N_active: Array
     D: Array  # tokens
     L: Array  # nats/token

@@ -11,12 +11,15 @@ from moelaws.tables.column import Column
 
 @dataclass(frozen=True)
 class Router:
+    """A routing technique."""
+
     name: str  # as the table has it
     fit: str  # of Eq 1 by the paper's objective
     variant: str  # of the law ``clark.routing`` that holds the values printed for it
 
     @property
     def huber(self) -> str:
+        """Names the fit of Eq 1 by our objective."""
         return f"{self.fit}_huber"
 
 

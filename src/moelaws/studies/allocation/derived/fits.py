@@ -67,6 +67,7 @@ def stages(inputs: FittedInputs) -> Rows:
 
 @stages.limits
 def stages_warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each coefficient whose line leaves sparsities out or could not be fitted."""
     noted = frame[frame["note"] != ""].drop_duplicates(["selection", "coefficient"])
     return [f"{x.coefficient} over 1-S ({x.selection}): {x.note}" for x in noted.itertuples()]
 

@@ -92,6 +92,7 @@ def derive(inputs: Inputs) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each raw r* that is an end of the ratios measured."""
     ends = frame[frame["note"] != ""].itertuples()
     return [f"C={x.C:.3g}, S={x.S:.4g}: r* = {x.r_raw:.3g} is {x.note}" for x in ends]
 

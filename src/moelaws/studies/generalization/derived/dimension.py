@@ -134,6 +134,7 @@ def of_models(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dimensions.limits
 def dimensions_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line where nothing was measured, or where the width limits the dimension."""
     narrow = frame.loc[frame["dimension"] > frame["d_model"] / 2, "run_id"].nunique()
     text = (
         f"{narrow} models have a dimension above half their width, which bounds it: a statement "

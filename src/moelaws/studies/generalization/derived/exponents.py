@@ -150,6 +150,7 @@ def _slopes(floor: str, model: Estimates, data: Estimates) -> Iterator[Row]:
 
 @slopes.limits
 def slopes_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line for each exponent whose interval does not exclude 0."""
     rows = frame[(frame["name"] == "alpha") & ~(frame["value_low"] > 0)]
     return [
         f"{row.corpus}: {row.series} scaling, floor {row.floor}: the exponent is not told from 0 "
@@ -214,6 +215,7 @@ def identities(inputs: FittedInputs) -> Iterator[Row]:
 
 @identities.limits
 def identities_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line for each E whose kappa is not known within a factor of two either way."""
     own = frame[frame["origin"] == OWN]
     loose = own[~(own["kappa_high"] < 4 * own["kappa_low"])]
     return [

@@ -72,6 +72,7 @@ def routing_slopes(inputs: Inputs) -> Iterator[Row]:
 
 @routing_slopes.limits
 def routing_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line where the runs of all budgets do not determine the sign of a slope."""
     rows = frame[frame["D"].isna() & ~((frame["slope_low"] > 0) | (frame["slope_high"] < 0))]
     return [
         f"routing, {row.part}: the sign of the loss's change with ln M is not told "
@@ -148,6 +149,7 @@ def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
 
 @regimes.limits
 def regimes_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line where there is no exponent, so that the runs have no place."""
     if len(frame) and np.isnan(frame["p"]).all():
         return ["the model exponent above a floor is 0: the bound's regimes have no place"]
     return []

@@ -88,6 +88,7 @@ def derive(inputs: Inputs) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
+    """Says where the search ends at a best run, and which differences are within noise."""
     lines = [
         f"A={A:.3g}: the best {WORDS[setting]} is {END_WORDS[end]} tried at C = "
         f"{', '.join(f'{C:.3g}' for C in budgets)}: bounds, no optima"

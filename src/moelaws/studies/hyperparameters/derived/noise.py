@@ -75,6 +75,7 @@ def derive(inputs: Inputs, common: Sequence[str] | None = None) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
+    """Says which laws could not be fitted, and whether noise could be added."""
     missing = sorted(set(KINDS) - set(frame["kind"]))
     lines = [f"{kind}: fewer than two budgets, so no law over C" for kind in missing]
     if len(frame) and not (frame["draw"] > 0).any():

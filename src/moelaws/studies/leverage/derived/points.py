@@ -104,6 +104,7 @@ def points(inputs: FittedInputs) -> Rows:
 
 @points.limits
 def points_warnings(frame: pd.DataFrame) -> list[str]:
+    """Says what extrapolated points are; names mixtures of undefined or unsure leverage."""
     beyond = int((frame["measured"] == 0).sum())
     lines = [
         f"{beyond} of {len(frame)} points lie beyond the budgets that were trained: there the loss "
@@ -203,6 +204,7 @@ def singles(inputs: FittedInputs) -> Rows:
 
 @singles.limits
 def singles_warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each sweep that has runs whose loss the baseline's curve never reaches."""
     return [
         f"{sweep}: {int(rows['EL'].isna().sum())} of {len(rows)} runs have a loss that the "
         "baseline's curve never comes down to: no leverage"
@@ -249,6 +251,7 @@ def forms(inputs: Inputs) -> Iterator[Row]:
 
 @forms.limits
 def forms_warnings(frame: pd.DataFrame) -> list[str]:
+    """Names each form that could not be fitted at some budgets."""
     notes = frame.loc[frame["note"] != "", "note"].groupby(frame["law"])
     return [f"{law}: not fitted at {len(own)} budgets: {own.iloc[0]}" for law, own in notes]
 

@@ -134,6 +134,7 @@ def _rows(cells: list[Cell]) -> Iterator[Row]:
 
 @arms.limits
 def arms_warnings(frame: pd.DataFrame) -> list[str]:
+    """Says which arms have one seed alone, and which have no dense model of their size."""
     lines = []
     if alone := sorted(set(frame.loc[frame["n_seeds"] < 2, "arm"].map(ARMS))):
         lines.append(f"some runs have one seed alone, of: {', '.join(alone)}")
@@ -161,6 +162,7 @@ class Cell:
 
     @property
     def size(self) -> tuple[int, ...]:
+        """Gives width, context and tokens, in which arms that are compared agree."""
         return tuple(int(self.runs[name].iloc[0]) for name in SIZE)
 
     @property
@@ -189,6 +191,7 @@ class Cell:
         }
 
     def row(self) -> Row:
+        """Returns the columns that follow from these runs alone."""
         runs, first = self.runs, self.runs.iloc[0]
         L, seeds = float(runs["L"].mean()), " ".join(map(str, sorted(runs["seed"])))
         row = {**first, "arm": self.arm, "n_seeds": len(runs), "seeds": seeds}
@@ -226,6 +229,7 @@ def rates(inputs: Inputs) -> Iterator[Row]:
 
 @rates.limits
 def rates_warnings(frame: pd.DataFrame) -> list[str]:
+    """Says which arms train at a rate that was not the best, or at an end of those tried."""
     lines = []
     for arm, rows in frame.groupby("arm", sort=False):
         name, best = ARMS[str(arm)], rows.loc[rows["best"], "lr"].iloc[0]

@@ -34,6 +34,7 @@ def derive(inputs: Inputs) -> Rows:
 
 @derive.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
+    """Says where the densest run is missing, and how many contrasts have no paired error."""
     lines = [
         f"C={C:.3g}, d_model={d_model:g}, seed={seed:g}: runs are compared with S={S:g}, for the "
         "densest run did not complete"

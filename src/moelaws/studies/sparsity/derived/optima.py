@@ -54,6 +54,7 @@ def optima(inputs: FittedInputs) -> Rows:
 
 @optima.limits
 def optima_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line for each optimum that is missing or only a bound, and for missing drops."""
     lines = [
         f"C={row.C:.3g}, S={row.S:g}: no minimum of the loss in N_{row.size} inside the sizes "
         f"measured ({row.method}): {row.note}"
@@ -154,6 +155,7 @@ def sparsity_optima(inputs: FittedInputs) -> Rows:
 
 @sparsity_optima.limits
 def sparsity_optima_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line for each budget with sizes whose optimal sparsity is not inside the grid."""
     return [
         f"C={C:.3g}: the optimal sparsity lies outside what was measured at "
         f"{int((~group['inside']).sum())} of {len(group)} values of N_{size}: "

@@ -41,6 +41,7 @@ def downstream(inputs: Inputs) -> Iterator[Row]:
 
 @downstream.limits
 def downstream_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line where nothing was scored, or where no run is better than guessing."""
     tasks = frame[frame["by"] == TASK]
     guessed = ", ".join(
         str(skill)
@@ -111,5 +112,6 @@ def _relation(rows: pd.DataFrame, measure: str) -> Row:
 
 @relation.limits
 def relation_warnings(frame: pd.DataFrame) -> list[str]:
+    """Returns a line for each score that says nothing of sparsity, with the reason."""
     noted = frame[(frame["note"] != "") & (frame["measure"] == "bits_per_byte")]
     return [f"{row['skill']}: {row['note']}" for _, row in noted.iterrows()]

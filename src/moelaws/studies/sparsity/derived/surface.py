@@ -103,6 +103,7 @@ class Surface:
         return np.interp(v, frame["v"], frame["u_low"]), np.interp(v, frame["v"], frame["u_high"])
 
     def near_runs(self, u: float, v: float) -> bool:
+        """Returns whether ``u`` lies between the sizes measured near ``v``."""
         smallest, largest = self.sizes_near(v)
         return bool(smallest <= u <= largest)
 

@@ -29,6 +29,7 @@ def tuned(inputs: Inputs, best_per: Sequence[str]) -> Rows:
 
 @tuned.limits
 def warnings(frame: pd.DataFrame) -> list[str]:
+    """Says of how many models there are several trials, and what choosing the best does."""
     several = int((frame["trials"] > 1).sum())
     biased = "the least of their losses is biased low, by about the spread between seeds"
     return [f"{several} of {len(frame)} models have several trials: {biased}"] * (several > 0)

@@ -67,6 +67,8 @@ LAW = power_law_sum(
 
 @dataclass(frozen=True)
 class Optimum:
+    """The best size at a given sparsity and compute."""
+
     N: Array  # total parameters
     N_active: Array  # (1 - S) N
     L: Array  # nats/token
