@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.estimate import errors
+from moelaws.fitting.errors import errors
 from moelaws.fitting.report import Estimate, FitReport, GroupFit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study

@@ -9,7 +9,7 @@ from fitting_case import fitted, fitted_group
 
 from moelaws import laws
 from moelaws.fitting.descent import certify
-from moelaws.fitting.estimate import TAILS, criteria, describe, errors
+from moelaws.fitting.errors import TAILS, criteria, describe, errors
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
 

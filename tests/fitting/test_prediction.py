@@ -13,7 +13,7 @@ from scipy.stats import t as student_t
 
 from moelaws import laws
 from moelaws.fitting.diagnostics import Residuals, Rollout, Support
-from moelaws.fitting.estimate import describe
+from moelaws.fitting.errors import describe
 from moelaws.fitting.intervals import student
 from moelaws.fitting.prediction import (
     beyond_ranges,

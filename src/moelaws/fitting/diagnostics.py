@@ -143,6 +143,18 @@ class Rollout(Checked):
 
 
 @dataclass(frozen=True)
+class Calibration(Checked):
+    """How fits to the cheaper rows erred on the dearer ones, on the law's scale."""
+
+    powers: dict[str, Number]  # of variables, whose product is the compute up to a factor
+    largest: Number  # log10 of that product, over the fitted rows
+    per_decade: Number  # root mean square error of the rounds per decade of distance
+    scatter: Number  # of the runs of one budget about their mean
+    freedom: Number  # effective number of rounds
+    rounds: int
+
+
+@dataclass(frozen=True)
 class Support(Checked):
     """Where a fit's rows lie: their convex hull, as half-spaces normal . x <= offset."""
 

@@ -5,29 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import jarque_bera, kurtosis, skew
-from scipy.stats import t as student_t
 
 from moelaws.fitting import model_selection
-from moelaws.fitting.caveats import caveats, near_optima, require_identifiable, unidentified
-from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Residuals, Rollout, Subsamples
+from moelaws.fitting.caveats import caveats, near_optima, unidentified
+from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Subsamples
+from moelaws.fitting.errors import criteria, describe, errors
 from moelaws.fitting.intervals import bootstrap, delta_method, open_ends, profile, student
-from moelaws.fitting.objective import huber, sigma_huber
 from moelaws.fitting.prediction import support_of
 from moelaws.fitting.problem import Problem, Solution, problem, solve
 from moelaws.fitting.quantiles import percentiles, t_interval, widening
 from moelaws.fitting.report import Estimate, GroupFit
+from moelaws.fitting.rollout import calibrate
 from moelaws.fitting.rows import Rows
-from moelaws.fitting.variables import Observations
-from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
+from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 
 STUDENT_DRAWS = 1000
-# Of a roll-out: the least number of rows below a threshold for each parameter, and the most fits.
-ROWS_PER_PARAMETER, MAX_FITS = 2, 8
-TAILS = 101  # quantiles of the residuals that a report keeps
 MAX_LOG = 700.0  # largest absolute logarithm of a coefficient, so that a float holds it
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
@@ -85,6 +80,7 @@ def fit_group(
         profile=profile(task, solution, spec, progress),
         residuals=describe(residual, len(law.names), rows.weights, protocol.objective == "squared"),
         support=support_of(law, rows.columns),
+        calibration=calibrate(law, rows, protocol, seed, theta),
         left_out=rows.left_out,
         notes=list(rows.notes),
     )
@@ -184,128 +180,3 @@ def _delta_method(
 
 def _or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def roll_out(
-    law: FittableLaw, rows: Rows, name: str, protocol: FitProtocol, seed: int, progress: Progress
-) -> list[Rollout]:
-    """Fits the rows below each of the ``thresholds`` of ``rows.rollout`` and predicts those above.
-
-    A row whose value is NaN is neither below nor above. Where no fit is possible, a UserError says
-    why and names the column ``name``.
-    """
-    assert rows.rollout is not None
-    cuts = thresholds(rows.rollout)
-    rollouts: list[Rollout] = []
-    for i, below in enumerate(cuts):
-        progress("roll-out", i, len(cuts))
-        fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
-        try:
-            require_identifiable(law, fitted.columns)
-            n, needed = len(fitted.response), ROWS_PER_PARAMETER * len(law.names)
-            if n < needed:
-                raise UserError(
-                    f"{n} rows are too few for {len(law.names)} parameters; at least {needed} are "
-                    "needed"
-                )
-        except UserError as error:
-            rollouts.append(Rollout(below, reason=str(error)))
-            continue
-        task = problem(law, fitted, protocol, seed)
-        theta = task.working(solve(task, seed).phi)
-        params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
-        predicted = law.predict(params, above.columns)
-        own_errors = errors(above.response, predicted, protocol.delta)
-        rollouts.append(Rollout(below, n=n, params=params, errors=own_errors))
-    progress("roll-out", len(cuts), len(cuts))
-    if all(rollout.reason for rollout in rollouts):
-        reason = rollouts[-1].reason if rollouts else f"{name} has one value"
-        raise UserError(f"rollout {name}: no value of it can be fitted: {reason}")
-    return rollouts
-
-
-def _where(rows: Rows, mask: Mask) -> Observations:
-    weights = None if rows.weights is None else rows.weights[mask] / rows.weights[mask].mean()
-    columns = {name: x[mask] for name, x in rows.columns.items()}
-    return Observations(columns=columns, response=rows.response[mask], weights=weights)
-
-
-def thresholds(values: Array) -> list[float]:
-    """Returns where a roll-out cuts: at eight quantiles, or at fewer values without the largest."""
-    values = values[np.isfinite(values)]
-    below: Array = np.unique(values)[:-1]
-    if len(below) > MAX_FITS:
-        levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)
-        chosen = np.quantile(values, levels, method="lower")
-        below = np.intersect1d(chosen, below)
-    return [float(value) for value in below]
-
-
-def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float | None]:
-    """Returns the errors of predictions (n,) of a response.
-
-    They are n; r2, rmse, mse and bias (mean of predicted minus observed) in the response's unit;
-    huber_sum and huber_mean of the residuals of its logarithm at ``delta``. A number is None where
-    it is not defined: r2 of equal observations, a logarithm of a negative number.
-    """
-    residual = predicted - observed
-    spread = float(((observed - observed.mean()) ** 2).sum())
-    mse = float((residual**2).mean())
-    positive = (predicted > 0).all() and (observed > 0).all()
-    losses = huber(np.log(predicted) - np.log(observed), delta) if positive else None
-    return {
-        "n": len(observed),
-        "r2": 1 - float((residual**2).sum()) / spread if np.ptp(observed) > 0 else None,
-        "rmse": mse**0.5,
-        "mse": mse,
-        "bias": float(residual.mean()),
-        "huber_sum": None if losses is None else float(losses.sum()),
-        "huber_mean": None if losses is None else float(losses.mean()),
-    }
-
-
-def criteria(
-    observed: Array, predicted: Array, n_params: int, delta: float, weights: Array | None = None
-) -> dict[str, float | None]:
-    """Returns AIC, AICc and BIC by the likelihood of ``sigma_huber``, of ln of a response (n,).
-
-    So laws that were fitted by different objectives compare: none is refitted for it, and sigma
-    counts as one of the k parameters. AICc = AIC + 2k(k + 1)/(n - k - 1), since AIC and BIC favour
-    laws of many parameters where rows are few (Hurvich and Tsai 1989). All three are None where n
-    <= k + 1, or where a response or prediction is not positive.
-    """
-    n, k = len(observed), n_params + 1
-    if n <= k + 1 or not ((predicted > 0).all() and (observed > 0).all()):
-        return dict.fromkeys(("aic", "aicc", "bic"))
-    nll, _ = sigma_huber(np.log(predicted) - np.log(observed), delta, weights)
-    aic = 2 * k + 2 * nll
-    corrected = aic + 2 * k * (k + 1) / (n - k - 1)
-    return {"aic": aic, "aicc": corrected, "bic": k * float(np.log(n)) + 2 * nll}
-
-
-def describe(residual: Array, n_params: int, weights: Array | None, squared: bool) -> Residuals:
-    """Describes residuals (n,) on the law's scale, observed minus fitted.
-
-    The quantiles are those of a new observation's error. For least squares they are Student's t's;
-    else the residuals' own, widened by sqrt(n / (n - P)) because P parameters were fitted to them.
-    Weighted residuals are scaled to those of a row of weight 1.
-    """
-    n = len(residual)
-    r = residual if weights is None else residual * np.sqrt(weights)
-    freedom = n - n_params
-    sd = float(np.sqrt((r**2).sum() / freedom)) if freedom > 0 else None
-    enough = n >= 8 and np.ptp(r) > 0
-    levels = np.linspace(0.005, 0.995, TAILS)
-    if sd is None:
-        quantiles = None
-    elif squared:
-        quantiles = (sd * student_t.ppf(levels, freedom)).tolist()
-    else:
-        quantiles = (np.quantile(r, levels) * np.sqrt(n / freedom)).tolist()
-    return Residuals(
-        sd=sd,
-        skew=float(skew(r)) if enough else None,
-        excess_kurtosis=float(kurtosis(r)) if enough else None,
-        normal_p=float(jarque_bera(r).pvalue) if enough else None,
-        quantiles=quantiles,
-    )

@@ -3,6 +3,9 @@
 Each variable is taken on the scale on which laws see it: ln of a positive quantity, -ln(1 - S) of a
 sparsity S. The support is the convex hull of the fitted rows. It is kept as half-spaces, so that a
 prediction needs NumPy alone and is quick.
+
+Beyond the fitted compute the intervals are those that a roll-out calibrates (``fitting.rollout``),
+where these are the wider ones.
 """
 
 from collections.abc import Mapping
@@ -11,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from moelaws.fitting.diagnostics import Support
-from moelaws.fitting.quantiles import percentiles
+from moelaws.fitting.diagnostics import Calibration, Support
+from moelaws.fitting.quantiles import percentiles, t_interval
 from moelaws.fitting.report import GroupFit
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw, Law, Mask, Variable
 
@@ -45,13 +48,39 @@ def predict(
     if not len(draws):
         return Prediction(value, nothing, nothing, nothing, nothing)
     mean_Bn = law.on_scale(of_draws(law, fitted, draws, flat))
-    low, high = (_natural(law, end) for end in percentiles(mean_Bn, level))
-    if fitted.residuals.quantiles is None:
-        return Prediction(value, low, high, nothing, nothing)
-    errors = np.asarray(fitted.residuals.quantiles)
-    new = [percentiles((column[:, None] + errors).ravel(), level) for column in mean_Bn.T]
-    new_low, new_high = _natural(law, np.array(new).T)
-    return Prediction(value, low, high, new_low, new_high)
+    new_Bn = None
+    if fitted.residuals.quantiles is not None:
+        errors = np.asarray(fitted.residuals.quantiles)
+        new = [percentiles((column[:, None] + errors).ravel(), level) for column in mean_Bn.T]
+        new_Bn = np.array(new).T
+    ends = [*percentiles(mean_Bn, level), *(new_Bn if new_Bn is not None else (nothing, nothing))]
+    if fitted.calibration is not None:
+        centre = law.on_scale(value)
+        for k, reach in enumerate(reaches(fitted.calibration, flat, level)):
+            ends[2 * k] = np.where(reach > 0, np.fmin(ends[2 * k], centre - reach), ends[2 * k])
+            ends[2 * k + 1] = np.where(
+                reach > 0, np.fmax(ends[2 * k + 1], centre + reach), ends[2 * k + 1]
+            )
+    return Prediction(value, *(_natural(law, end) for end in ends))
+
+
+def log_compute(powers: Mapping[str, float], columns: Columns) -> Array:
+    """Returns log10 of the compute of rows (n,), up to a constant, by the variables' ``powers``."""
+    logs = [power * np.log10(columns[name]) for name, power in powers.items()]
+    return np.asarray(np.sum(logs, axis=0))
+
+
+def reaches(own: Calibration, columns: Columns, level: float) -> tuple[Array, Array]:
+    """Returns how far the mean and a new observation may lie from the law, on its scale, (n,) each.
+
+    Both are 0 up to the fitted compute.
+    """
+    decades = np.maximum(log_compute(own.powers, columns) - own.largest, 0.0)
+    _, quantile = t_interval(0.0, 1.0, own.freedom, level)
+    _, normal = t_interval(0.0, 1.0, 1e9, level)
+    mean = quantile * own.per_decade * decades
+    new = np.hypot(mean, normal * own.scatter)
+    return mean, np.where(decades > 0, new, 0.0)
 
 
 def of_draws(law: FittableLaw, fitted: GroupFit, draws: Array, columns: Columns) -> Array:
@@ -80,11 +109,13 @@ OF_THE_LAW_ALONE = (
 
 
 def beyond_the_rows(fitted: GroupFit) -> str:
-    """Returns how far to trust the fit's intervals beyond its rows, by its own roll-out if any."""
-    rmse = [rollout.errors["rmse"] or 0.0 for rollout in fitted.rollout if rollout.errors]
-    if not rmse:
-        return f"{OF_THE_LAW_ALONE}; --rollout C shows how this law errs on these runs"
-    return f"{OF_THE_LAW_ALONE}; this fit's own roll-out erred by up to {max(rmse):.2g} (rmse)"
+    """Returns how far to trust the fit's intervals beyond its rows."""
+    if (own := fitted.calibration) is None:
+        return OF_THE_LAW_ALONE
+    return (
+        f"beyond the fitted compute intervals are calibrated on {own.rounds} fits to the cheaper "
+        f"rows, which erred by {100 * own.per_decade:.2g} % a decade"
+    )
 
 
 SLACK = 1e-6  # of each variable's range, so that the hull's own corners are inside

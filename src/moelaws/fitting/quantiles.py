@@ -23,7 +23,7 @@ def percentiles(
     return low, high
 
 
-def t_interval(centre: Any, se: Any, freedom: int, level: float) -> tuple[Any, Any]:
+def t_interval(centre: Any, se: Any, freedom: float, level: float) -> tuple[Any, Any]:
     """Returns bounds of Student's t about ``centre`` with error ``se``; NaN without freedom."""
     from scipy.special import stdtrit  # a prediction, which needs percentiles alone, is quick
 

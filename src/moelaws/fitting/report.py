@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 from moelaws.files import seal
 from moelaws.files.atomic import finite, read_json, write_json
 from moelaws.fitting.diagnostics import (
+    Calibration,
     Checked,
     Diagnostics,
     Number,
@@ -91,6 +92,7 @@ class GroupFit(Checked):
     profile: dict[str, ProfileInterval] = field(default_factory=dict)  # as the entry requests
     residuals: Residuals = field(default_factory=Residuals)
     support: Support | None = None  # its key in JSON is ``hull``
+    calibration: Calibration | None = None  # of intervals beyond the fitted compute
     rollout: list[Rollout] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows of the whole table
     notes: list[str] = field(default_factory=list)  # unit conversions and derivations

@@ -9,7 +9,7 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.diagnostics import NearOptima, Starts
-from moelaws.fitting.estimate import errors
+from moelaws.fitting.errors import errors
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import Estimate, FitReport, GroupFit
 from moelaws.spec.fit import Fit

@@ -1,0 +1,173 @@
+"""Roll-outs: fits to the rows up to a value of a column, and how they predict the rows above it.
+
+A fit's interval knows the scatter of its rows. It does not know that the law itself may be wrong,
+which shows where the law is extrapolated. So intervals beyond the fitted compute are calibrated on
+a roll-out of the fit's own rows. Its errors grow about in proportion to the distance in decades of
+compute, and the runs of a budget share them. Each round therefore counts once, by its error per
+decade, and a later round counts more, since it is more like the extrapolation that is asked for.
+Student's t for the effective number of rounds turns their root mean square into an interval. This
+is split conformal prediction with a scale that grows with the distance, for rounds so few that
+their quantiles must be modelled.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from moelaws.fitting.caveats import require_identifiable
+from moelaws.fitting.diagnostics import Calibration, Rollout
+from moelaws.fitting.errors import errors
+from moelaws.fitting.prediction import log_compute
+from moelaws.fitting.problem import problem, solve
+from moelaws.fitting.rows import Rows
+from moelaws.fitting.variables import Observations
+from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
+from moelaws.spec.errors import UserError
+
+ROWS_PER_PARAMETER, MAX_FITS = 2, 8  # the fewest rows of a round, and the most rounds
+# Of a calibration, chosen by nested roll-outs of public tables (docs/fitting.md): the weight of a
+# round over that of the next one, the fewest rounds, and the fewest budgets of a round's rows. One
+# or two budgets hardly tell how a loss falls with compute, and rounds of them err wildly.
+EARLIER, FEWEST, BUDGETS = 0.6, 2, 3
+GAP = 0.05  # decades of compute between budgets; rows less apart are of one
+STARTS = 48  # of a round of a calibration, beside the estimates of the whole fit
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+def roll_out(
+    law: FittableLaw, rows: Rows, name: str, protocol: FitProtocol, seed: int, progress: Progress
+) -> list[Rollout]:
+    """Fits the rows below each of the ``thresholds`` of ``rows.rollout`` and predicts those above.
+
+    A row whose value is NaN is neither below nor above. Where no fit is possible, a UserError says
+    why and names the column ``name``.
+    """
+    assert rows.rollout is not None
+    cuts = thresholds(rows.rollout)
+    rollouts: list[Rollout] = []
+    for i, below in enumerate(cuts):
+        progress("roll-out", i, len(cuts))
+        fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
+        try:
+            _require_enough(law, fitted)
+        except UserError as error:
+            rollouts.append(Rollout(below, reason=str(error)))
+            continue
+        task = problem(law, fitted, protocol, seed)
+        theta = task.working(solve(task, seed).phi)
+        params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
+        predicted = law.predict(params, above.columns)
+        own_errors = errors(above.response, predicted, protocol.delta)
+        n = len(fitted.response)
+        rollouts.append(Rollout(below, n=n, params=params, errors=own_errors))
+    progress("roll-out", len(cuts), len(cuts))
+    if all(rollout.reason for rollout in rollouts):
+        reason = rollouts[-1].reason if rollouts else f"{name} has one value"
+        raise UserError(f"rollout {name}: no value of it can be fitted: {reason}")
+    return rollouts
+
+
+def _compute_powers(law: FittableLaw) -> dict[str, float]:
+    """Returns the powers of variables whose product is compute, up to a factor; {} if unknown.
+
+    Distances in decades do not depend on the factor, such as 6 or a constant sparsity.
+    """
+    names = {variable.name for variable in law.variables}
+    if "C" in names:
+        return {"C": 1.0}
+    size = next((name for name in ("N_active", "N", "N_total", "M") if name in names), "")
+    return {size: 1.0, "D": 1.0} if size and "D" in names else {}
+
+
+def calibrate(
+    law: FittableLaw, rows: Rows, protocol: FitProtocol, seed: int, theta: Array
+) -> Calibration | None:
+    """Returns how far fits to the cheaper ``rows`` erred on the dearer ones; None if unknown.
+
+    It is unknown where the law's variables do not give the compute, and where fewer than two
+    rounds have enough rows. Errors are on the law's scale, and ``theta`` (P,) are the estimates.
+    """
+    powers = _compute_powers(law)
+    if not powers:
+        return None
+    compute = log_compute(powers, rows.columns)
+    budget = _budgets(compute)
+    cuts = thresholds(budget)
+    rates: list[float] = []
+    scatters: list[float] = []
+    for cut in cuts:
+        fitted, held = _where(rows, budget <= cut), budget > cut
+        try:
+            _require_enough(law, fitted)
+        except UserError:
+            continue
+        if len(np.unique(budget[~held])) < BUDGETS:
+            continue
+        task = problem(law, fitted, replace(protocol, sample=STARTS), seed)
+        task = replace(task, starts=np.concatenate([task.starts, task.coordinates(theta)[None]]))
+        own = dict(zip(law.names, law.natural(task.working(solve(task, seed).phi)), strict=True))
+        above = _where(rows, held)
+        with np.errstate(all="ignore"):
+            error = law.on_scale(above.response) - law.on_scale(law.predict(own, above.columns))
+        if not np.isfinite(error).all():
+            continue
+        # Rows of a continuous axis form blocks between the thresholds.
+        block = np.searchsorted(cuts, budget[held])
+        _, block, count = np.unique(block, return_inverse=True, return_counts=True)
+        mean = np.bincount(block, error) / count
+        distance = np.bincount(block, compute[held]) / count - compute[~held].max()
+        rates.append(float(np.mean(mean / np.maximum(distance, GAP))))
+        freedom = len(error) - len(count)
+        scatters.append(float(((error - mean[block]) ** 2).sum() / freedom) if freedom else 0.0)
+    if len(rates) < FEWEST:
+        return None
+    weights = EARLIER ** np.arange(len(rates))[::-1]
+    weights /= weights.sum()
+    return Calibration(
+        powers=powers,
+        largest=float(compute.max()),
+        per_decade=float(np.sqrt(weights @ np.square(rates))),
+        scatter=float(np.sqrt(np.mean(scatters[-2:]))),
+        freedom=float(1 / np.sum(weights**2)),
+        rounds=len(rates),
+    )
+
+
+def _budgets(compute: Array) -> Array:
+    """Returns the number of each row's budget, counted from the least; ``compute`` is log10, (n,).
+
+    Where rows lie so close that gaps separate none, a budget is every so many decades.
+    """
+    order = np.argsort(compute)
+    budget = np.zeros(len(order))
+    budget[order[1:]] = np.cumsum(np.diff(compute[order]) > GAP)
+    return budget if budget.max() >= BUDGETS else np.round(compute / GAP)
+
+
+def _require_enough(law: FittableLaw, fitted: Observations) -> None:
+    """Refuses the rows of a round that do not determine the law, or are too few for it."""
+    require_identifiable(law, fitted.columns)
+    n, needed = len(fitted.response), ROWS_PER_PARAMETER * len(law.names)
+    if n < needed:
+        raise UserError(
+            f"{n} rows are too few for {len(law.names)} parameters; at least {needed} are needed"
+        )
+
+
+def _where(rows: Rows, mask: Mask) -> Observations:
+    weights = None if rows.weights is None else rows.weights[mask] / rows.weights[mask].mean()
+    columns = {name: x[mask] for name, x in rows.columns.items()}
+    return Observations(columns=columns, response=rows.response[mask], weights=weights)
+
+
+def thresholds(values: Array) -> list[float]:
+    """Returns where a roll-out cuts: at eight quantiles, or at fewer values without the largest."""
+    values = values[np.isfinite(values)]
+    below: Array = np.unique(values)[:-1]
+    if len(below) > MAX_FITS:
+        levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)
+        chosen = np.quantile(values, levels, method="lower")
+        below = np.intersect1d(chosen, below)
+    return [float(value) for value in below]
