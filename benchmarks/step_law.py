@@ -31,26 +31,32 @@ def lost(search: pd.DataFrame, lr: float, batch: float) -> float:
     return float(search[LOSS].iloc[nearest] - search[LOSS].min())
 
 
+def losses(file: Path) -> dict[str, list[float]]:
+    """Returns what each law loses in each search of a table."""
+    runs = pd.read_csv(file).dropna(subset=["N", "D", "lr", "bs", LOSS])
+    runs["Na"] = runs.get("Na", runs["N"])
+    by_law: dict[str, list[float]] = {}
+    for _, search in runs.groupby(["Na", "N", "D"]):
+        N_active, N, D = (float(search[name].iloc[0]) for name in ("Na", "N", "D"))
+        eq_5 = {"C": 6 * N_active * D, "context": CONTEXT}
+        step_law = laws.get("step_law")
+        values = {
+            "Eq 5": laws.get("leverage.hyperparameters").evaluate({}, eq_5),
+            "Step Law": step_law.evaluate({}, {"N": N, "D": D, "context": CONTEXT}),
+            "Step Law, N active": step_law.evaluate(
+                {}, {"N": N_active, "D": D, "context": CONTEXT}
+            ),
+        }
+        for law, value in values.items():
+            loss = lost(search, float(value["lr"]), float(value["B_sequences"]))
+            by_law.setdefault(law, []).append(loss)
+    return by_law
+
+
 def main(folder: Path) -> None:
     """Prints the mean and the largest loss of each law, by kind of model."""
     for kind, file in FILES.items():
-        runs = pd.read_csv(folder / file).dropna(subset=["N", "D", "lr", "bs", LOSS])
-        runs["Na"] = runs.get("Na", runs["N"])
-        losses: dict[str, list[float]] = {}
-        for _, search in runs.groupby(["Na", "N", "D"]):
-            N_active, N, D = (float(search[name].iloc[0]) for name in ("Na", "N", "D"))
-            eq_5 = {"C": 6 * N_active * D, "context": CONTEXT}
-            by_law = {
-                "Eq 5": laws.get("leverage.hyperparameters").evaluate({}, eq_5),
-                "Step Law": laws.get("step_law").evaluate({}, {"N": N, "D": D, "context": CONTEXT}),
-                "Step Law, N active": laws.get("step_law").evaluate(
-                    {}, {"N": N_active, "D": D, "context": CONTEXT}
-                ),
-            }
-            for law, value in by_law.items():
-                loss = lost(search, float(value["lr"]), float(value["B_sequences"]))
-                losses.setdefault(law, []).append(loss)
-        for law, values in losses.items():
+        for law, values in losses(folder / file).items():
             print(f"{kind}, {law}: {np.mean(values):.3f} (to {max(values):.3f}), {len(values)}")
 
 

@@ -214,6 +214,30 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
     assert "n_experts as expansion" in output
 
 
+def test_a_fit_of_a_law_that_reads_what_no_plan_has_keeps_the_laws_defaults(project_folder):
+    law, rng = laws.fittable("comprehensive"), np.random.default_rng(0)
+    runs = pd.DataFrame(
+        {
+            "N_total": 10 ** rng.uniform(8, 10, 80),
+            "D": 10 ** rng.uniform(9, 11, 80),
+            "k": rng.integers(1, 12, 80).astype(float),
+            "E_s": rng.integers(0, 4, 80).astype(float),
+        }
+    )
+    runs["N_active"] = runs["N_total"] * rng.uniform(0.02, 0.5, 80)
+    columns = {v.name: runs["N_total" if v.name == "N" else v.name] for v in law.variables}
+    runs["L"] = law.predict(law.published, columns) * np.exp(0.001 * rng.standard_normal(80))
+    mapping = {"N": "N_total", "N_active": "N_active", "D": "D", "k": "k", "E_s": "E_s", "L": "L"}
+    report = fitted(runs.assign(source="trained"), mapping, law.id, bootstrap=5)
+    write_fit(report, project_folder / "own.json")
+    given = answer("--compute", 1e21, "--fits", project_folder / "own.json")
+    assert [judge["law"] for judge in given["judges"]][-1] == "comprehensive"
+    by_name = answer("--compute", 1e21, "--laws", "comprehensive,joint.loss")
+    assert [judge["name"] for judge in by_name["judges"]] == ["joint.loss", "comprehensive"]
+    output = advise("--compute", 1e21, "--fits", project_folder / "own.json")
+    assert re.search(r"k = 5 for \S*own, E_s = 2 for \S*own", output)
+
+
 def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(
     project_folder, simulated
 ):

@@ -80,6 +80,11 @@ MAY_BE_CONSTANT = {
     ("allocation.loss", "r_star"),
     ("allocation.ratio", "C"),
     ("leverage.activation", "A"),
+    ("comprehensive", "k"),  # if E_s varies
+    ("farseer", "D"),  # whose term is no power law in N
+    ("repeated_data", "N"),  # whose excess over what U trains best varies
+    ("repeated_data", "D"),
+    ("repeated_data", "U"),
 }
 
 

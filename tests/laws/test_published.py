@@ -1,5 +1,6 @@
 """What the papers print, a second time: coefficients and fit protocols, and LaTeX that renders."""
 
+import numpy as np
 import pytest
 from matplotlib.mathtext import MathTextParser
 
@@ -41,6 +42,22 @@ COEFFICIENTS = {
     "joint.loss": (
         *(35.91, -0.1889, -0.2285, 0.0098, 35.98, -0.1775, 0.5529, -0.0259),
         *(2.0732, 290.4521, 1.3637),
+    ),
+    "joint.hyperparameters": (np.exp(8.39), -0.81, -0.25),
+    "comprehensive": (
+        *(0.1577, 7.2446, 5.1395, -3.2363, 0.0013, 0.0450),
+        *(38.051, 0.2383, 27129.05, 0.4694, 31.096, 1.8182),
+    ),
+    "holistic": (0.0437, 0.5437, 22.89, 0.4563),
+    "marin": (0.0109, 0.535, 16.0, 0.464),
+    "marin:lr": (1.63, -0.2813, -0.3678, 0.5),
+    "marin:loss": (95.18, 0.0941, 1.6),
+    "marin:bpb": (25.97, 0.0915, 0.4814),
+    "marin:ladder": (58.67, 0.0842, 1.2),
+    "marin:dense": (66.70, 0.0844, 1.2),
+    "repeated_data": (
+        *(np.exp(6.255414), np.exp(7.3049974), np.exp(0.6254804)),
+        *(0.3526596, 15.387756, 5.309743),
     ),
     "joint.loss:E1": (30.3640, -0.1817, 53.9838, -0.1965, 1.3637),
     "joint.loss:E2": (27.7982, -0.1780, 66.8401, -0.2065, 1.3637),

@@ -77,7 +77,7 @@ def command(
     for path in fits:
         if reason := unusable.get(path.resolve()):
             raise UserError(f"--fits: {path}: {reason}")
-    candidates = [*published_laws(config), *own]
+    candidates = [*published_laws(config, only or ()), *own]
     left_out = {str(path): reason for path, reason in unusable.items()}
     if only is not None:
         known = [entry.law for entry in config.candidate_laws]

@@ -20,6 +20,7 @@ LOGS = (0.0, 10.0, 20.0)
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 MINUS_QUARTERS = (-1.25, -1.0, -0.75, -0.5, -0.25, 0.0)
 
+LOSS_UNIT = "nats/token"
 # Units of counts and ratios, which a coefficient's unit leaves out.
 _PURE = {"1", "experts", "d_ff/d_expert"}
 _GREEK = {
@@ -92,14 +93,15 @@ def term(
     *powers: Power,
     bounds: Range = (1e-6, 1e40),
     starts: Starts = LOGS,
+    unit: str = LOSS_UNIT,
 ) -> Term:
-    """Returns a term of a loss in nats/token, with its factors ``powers``.
+    """Returns a term of a loss in nats/token, or of a response in ``unit``, with its ``powers``.
 
     ``what`` is the term in words; the descriptions become "coefficient of ..." and, for a power
     that has none, "exponent of ...". The other arguments are the coefficient's: its published
     value and bounds on the natural scale, and starts of its logarithm.
     """
-    unit, described = "nats/token", []
+    described = []
     for power in powers:
         exponent = power.exponent
         if power.base.variable.unit not in _PURE:
@@ -107,14 +109,16 @@ def term(
         exponent = replace(exponent, description=exponent.description or f"exponent of {what}")
         described.append(replace(power, exponent=exponent))
     description = f"coefficient of {what}"
-    coefficient = Parameter(name, unit, *bounds, description, "log", published, starts)
+    coefficient = Parameter(name, unit.strip(), *bounds, description, "log", published, starts)
     return Term(coefficient, tuple(described))
 
 
-def irreducible_loss(name: str, published: float | None, starts: Starts = (1.5,)) -> Term:
-    """Returns the constant term of a loss in nats/token, with starts of its logarithm."""
+def irreducible_loss(
+    name: str, published: float | None, starts: Starts = (1.5,), unit: str = LOSS_UNIT
+) -> Term:
+    """Returns the constant term of a loss, with starts of its logarithm."""
     described = "irreducible loss"
-    return Term(Parameter(name, "nats/token", 1e-3, 1e3, described, "log", published, starts))
+    return Term(Parameter(name, unit, 1e-3, 1e3, described, "log", published, starts))
 
 
 def over(

@@ -25,6 +25,7 @@ class CandidateEntry(LawEntry):
 
     mapping: dict[str, str] = {}  # variable -> the column of a plan that it reads
     S: BelowOne | None = None  # the sparsity of plans by a law without that variable
+    by_name: bool = False  # whether published values take part only where --laws names the law
 
 
 class SetterEntry(LawEntry):

@@ -10,7 +10,7 @@ import pytest
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
-from moelaws.laws.leverage.allocation import MOE
+from moelaws.laws.leverage.allocation import LAW
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.leverage.derived.points import BEYOND
@@ -89,7 +89,9 @@ def test_table_8_and_what_the_paper_says_of_its_training(runs):
     for run, largest in zip(E64, SIZES, strict=True):
         for convention in ("leverage", "leverage_no_router"):
             M = train_flops_per_token(run.config.model, convention)
-            best_at = (M / MOE["M_coefficient"]) ** (1 / MOE["M_exponent"])  # compute
+            best_at = (M / LAW.published["M_coefficient"]) ** (
+                1 / LAW.published["M_exponent"]
+            )  # compute
             overtrained[convention].append(largest / best_at)
     # "More than three times the optimal tokens", by either count.
     assert overtrained["leverage"] == pytest.approx([3.21, 4.03, 4.65, 4.12, 4.47, 3.58], abs=0.02)

@@ -191,6 +191,11 @@ def _of_law(law: CandidateLaw) -> Iterator[str]:
     if law.renamed:
         columns = ", ".join(f"{own} as {column}" for own, column in law.renamed.items())
         yield f"{law.name} takes columns of its fitted table by their variables: {columns}."
+    if not law.fitted_on:
+        yield (
+            f"The range of the runs behind {law.name} is not known, so neither is how far it "
+            "extrapolates."
+        )
     if not law.determined:
         yield (
             f"{law.name} does not count for the worst case: its fit did not converge, or a "
@@ -210,6 +215,8 @@ def _defaults(answer: Advice) -> Iterator[str]:
     for row in answer.recommendations:
         if row.name in without:
             yield f"S = {float(row.plan.S):.3g} for {row.name}"
+    for law in answer.laws:
+        yield from (f"{name} = {value:g} for {law.name}" for name, value in law.held.items())
     if not answer.configuration:
         yield "the shape in config/advice.yaml"
         return

@@ -14,7 +14,7 @@ import numpy as np
 
 from moelaws.analysis.advice.plans import COLUMNS, Constraints, Plans, Space
 from moelaws.fitting.quantiles import percentiles
-from moelaws.laws.base import Array, FittableLaw
+from moelaws.laws.base import Array, FittableLaw, Variable
 from moelaws.spec.errors import UserError
 
 LEVEL = 0.9  # of the intervals over a fit's draws
@@ -22,6 +22,11 @@ _STEPS, _DECADES = 8, 6  # computes in a decade, and decades below the budget, o
 _AT_ONCE = 2_000_000  # losses of draws that are held in memory at once
 _SIZES = 61  # of the grid on which each draw's best plan is sought
 _OF_SPARSITY = {"S", "S_shared", "A", "expansion", "N", "N_total", "N_total_nonemb"}
+
+
+def is_read(variable: Variable, column: str) -> bool:
+    """Tells whether a law takes the variable from a plan; what no plan has stays at its default."""
+    return variable.default is None or column in COLUMNS
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,13 @@ class CandidateLaw:
 
     @property
     def _reads(self) -> dict[str, str]:
-        return {v.name: self.mapping.get(v.name, v.name) for v in self.law.variables}
+        each = ((v, self.mapping.get(v.name, v.name)) for v in self.law.variables)
+        return {v.name: column for v, column in each if is_read(v, column)}
+
+    @property
+    def held(self) -> dict[str, float | None]:
+        """Returns the variables that no plan has, and the law's defaults for them."""
+        return {v.name: v.default for v in self.law.variables if v.name not in self._reads}
 
     @property
     def knows_sparsity(self) -> bool:

@@ -1,12 +1,12 @@
 """The candidate laws: those of config/advice.yaml, and fits to a user's own runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from moelaws import laws
 from moelaws.analysis.advice.plans import COLUMNS
-from moelaws.analysis.advice.regret import CandidateLaw
+from moelaws.analysis.advice.regret import CandidateLaw, is_read
 from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.prediction import product_range
 from moelaws.fitting.report import FitReport, group_draws, read_fit
@@ -21,9 +21,10 @@ EXPERTS = "E"  # a table's column; a plan has only E / k
 KNOWN = {EXPERTS, *COLUMNS} - {"N"}
 
 
-def published_laws(config: AdviceConfig) -> list[CandidateLaw]:
-    """Returns the candidate laws of the file that have published values."""
-    each = ((entry, laws.fittable(entry.law)) for entry in config.candidate_laws)
+def published_laws(config: AdviceConfig, named: Collection[str] = ()) -> list[CandidateLaw]:
+    """Returns the file's candidate laws with published values; some only if they are ``named``."""
+    entries = (e for e in config.candidate_laws if not e.by_name or e.law in named)
+    each = ((entry, laws.fittable(entry.law)) for entry in entries)
     return [
         CandidateLaw(e.law, law, law.published, mapping=e.mapping, S=e.S, fitted_on=e.fitted_on)
         for e, law in each
@@ -88,12 +89,14 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     if report.split_by:
         raise UserError(f"it is split by {report.split_by}: it is not one law")
     law, fitted = laws.fittable(report.law), report.parts[0]
-    named = {v.name: report.spec.get("mapping", {}).get(v.name, v.name) for v in law.variables}
+    read = [v.name for v in law.variables if is_read(v, entry.mapping.get(v.name, v.name))]
+    named = {name: report.spec.get("mapping", {}).get(name, name) for name in read}
     mapping, factors = _mapping(entry, named, k)
     ranges = fitted.support.ranges if fitted.support else {}
     fitted_on = {
         mapping[name]: (low / factors.get(name, 1.0), high / factors.get(name, 1.0))
         for name, (low, high) in ranges.items()
+        if name in mapping
     }
     if compute := _compute(law, fitted.support, mapping, factors):
         fitted_on["C"] = compute

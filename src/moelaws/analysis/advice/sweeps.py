@@ -153,7 +153,7 @@ def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
     """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table allows."""
     entry = config.sweep
     fits, simulation = [], None
-    for candidate in config.candidate_laws:
+    for candidate in (entry for entry in config.candidate_laws if not entry.by_name):
         law = laws.fittable(candidate.law)
         mapping = {v.name: candidate.mapping.get(v.name, v.name) for v in law.variables}
         mapping["L"] = "L"

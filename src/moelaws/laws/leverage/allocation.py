@@ -3,23 +3,22 @@
 The model's scale M is its training FLOPs per token, without logits, so that C = M D.
 """
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Sequence
+from typing import Any
 
-from moelaws.laws.base import Array, Columns, FitProtocol, Formula, Law, Variable
+from moelaws.laws.base import FitProtocol, Formula, Law, Variable
 from moelaws.laws.forms import LinearLaw, power_law
 from moelaws.laws.leverage.hyperparameters import over_compute
+from moelaws.laws.terms import symbol
 from moelaws.laws.vocabulary import variable
 
-_NAMES = ("M_coefficient", "M_exponent", "D_coefficient", "D_exponent")
-MOE = dict(zip(_NAMES, (0.1915, 0.5095, 5.2232, 0.4905), strict=True))
-DENSE = dict(zip(_NAMES, (0.0655, 0.5422, 15.2582, 0.4578), strict=True))
+Line = tuple[Variable, float, float]  # a result over compute: its coefficient and its exponent
 
 _C = variable("C", "training compute M D, without logits")
-_RESULTS = {
-    "M": Variable("M", "FLOP/token", "best model scale: training FLOPs per token, without logits"),
-    "D": variable("D", "best number of training tokens"),
-}
+_SCALE = Variable("M", "FLOP/token", "best model scale: training FLOPs per token, without logits")
+_DATA = variable("D", "best number of training tokens")
+_MOE: tuple[Line, Line] = (_SCALE, 0.1915, 0.5095), (_DATA, 5.2232, 0.4905)
+_DENSE: tuple[Line, Line] = (_SCALE, 0.0655, 0.5422), (_DATA, 15.2582, 0.4578)
 _M = (
     "E1.1 (App I, Eq 10): printed: attention's projections cost 2 d^2 (1 + 2 n_kv/n_h); corrected: "
     "2 + 2 n_kv/n_h: the output projection is missing.",
@@ -34,57 +33,60 @@ _PRODUCTS = (
 )
 
 
-def _optimum(params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
-    C = columns["C"]
-    return {x: params[f"{x}_coefficient"] * C ** params[f"{x}_exponent"] for x in ("M", "D")}
-
-
-def _formula(variant: str, models: str, law: Mapping[str, float]) -> Formula:
-    M, D = (f"{x} = {law[f'{x}_coefficient']}*C^{law[f'{x}_exponent']}" for x in ("M", "D"))
+def optimum(lines: Sequence[Line], C: Variable, **stated: Any) -> Formula:
+    """Returns the formula of several results over compute; ``stated`` are its other fields."""
+    constants: dict[str, float] = {}
+    for x, a, b in lines:
+        constants |= {f"{x.name}_coefficient": a, f"{x.name}_exponent": b}
     return Formula(
+        equation=", ".join(f"{x.name} = {a}*C^{b}" for x, a, b in lines),
+        latex=r",\quad ".join(rf"{symbol(x.name)} = {a}\, C^{{{b}}}" for x, a, b in lines),
+        variables=(C,),
+        outputs=tuple(x for x, _, _ in lines),
+        function=lambda columns: {x.name: a * columns["C"] ** b for x, a, b in lines},
+        constants=constants,
+        **stated,
+    )
+
+
+def _formula(variant: str, models: str, lines: Sequence[Line]) -> Formula:
+    return optimum(
+        lines,
+        _C,
         id="leverage.allocation",
         variant=variant,
         title=f"Best model scale and data over compute, {models}",
         source="leverage, Table 5",
-        equation=f"{M}, {D}",
-        latex=(
-            rf"M = {law['M_coefficient']}\, C^{{{law['M_exponent']}}},\quad"
-            rf" D = {law['D_coefficient']}\, C^{{{law['D_exponent']}}}"
-        ),
-        variables=(_C,),
-        outputs=(_RESULTS["M"], _RESULTS["D"]),
-        function=partial(_optimum, law),
-        constants=law,
         errata=(*_M, _PRODUCTS),
     )
 
 
-def _fitted(variant: str, result: str, models: str, law: Mapping[str, float]) -> LinearLaw:
-    coefficient, exponent = law[f"{result}_coefficient"], law[f"{result}_exponent"]
+def _fitted(variant: str, models: str, line: Line) -> LinearLaw:
+    result, coefficient, exponent = line
     return power_law(
-        over_compute(_C, _RESULTS[result].unit, coefficient, exponent),
+        over_compute(_C, result.unit, coefficient, exponent),
         id="leverage.allocation",
         variant=variant,
-        title=f"Best {'model scale' if result == 'M' else 'data'} over compute, {models}",
+        title=f"Best {'model scale' if result is _SCALE else 'data'} over compute, {models}",
         source="leverage, Table 5",
-        latex=rf"{result} = k\, C^{{\epsilon}}",
-        response=_RESULTS[result],
+        latex=rf"{result.name} = k\, C^{{\epsilon}}",
+        response=result,
         protocol=FitProtocol(
             "squared",
             "leverage, App E.2: a line in logarithms through the best of each budget",
         ),
-        errata=(*_M, _PRODUCTS) if result == "M" else (_PRODUCTS,),
+        errata=(*_M, _PRODUCTS) if result is _SCALE else (_PRODUCTS,),
     )
 
 
-_MOE, _DENSE = "mixtures of experts", "dense models"
+_MIXTURES, _MODELS = "mixtures of experts", "dense models"
 
-LAW = _formula("", _MOE, MOE)
+LAW = _formula("", _MIXTURES, _MOE)
 
 VARIANTS: dict[str, Law] = {
-    "dense": _formula("dense", _DENSE, DENSE),
-    "M": _fitted("M", "M", _MOE, MOE),
-    "D": _fitted("D", "D", _MOE, MOE),
-    "dense_M": _fitted("dense_M", "M", _DENSE, DENSE),
-    "dense_D": _fitted("dense_D", "D", _DENSE, DENSE),
+    "dense": _formula("dense", _MODELS, _DENSE),
+    "M": _fitted("M", _MIXTURES, _MOE[0]),
+    "D": _fitted("D", _MIXTURES, _MOE[1]),
+    "dense_M": _fitted("dense_M", _MODELS, _DENSE[0]),
+    "dense_D": _fitted("dense_D", _MODELS, _DENSE[1]),
 }

@@ -14,9 +14,9 @@ LR = {"coefficient": 1.1576, "exponent": -0.1529}
 BATCH = {"coefficient": 0.0694, "exponent": 0.3644}
 
 _C = variable("C", "training compute, without logits")
-_LR = Variable("lr", "1", "peak learning rate of AdamW")
+PEAK = Variable("lr", "1", "peak learning rate of AdamW")
 _B = Variable("B", "tokens", "tokens an optimizer step")
-OUTPUTS = (_LR, _B, Variable("B_sequences", "sequences", "sequences an optimizer step"))
+OUTPUTS = (PEAK, _B, Variable("B_sequences", "sequences", "sequences an optimizer step"))
 CONTEXT = Variable("context", "tokens", "sequence length, for B_sequences", default=float("nan"))
 _TABLES = (
     "R (Tables 8-15): the paper's own grids do not follow Eq 5: for the six sizes their learning "
@@ -72,7 +72,7 @@ def _fitted(
 
 
 VARIANTS: dict[str, Law] = {
-    "lr": _fitted("lr", "learning rate", r"\eta", _LR, LR, (_TABLES, _TABLE_12, _EDGE)),
+    "lr": _fitted("lr", "learning rate", r"\eta", PEAK, LR, (_TABLES, _TABLE_12, _EDGE)),
     "batch": _fitted("batch", "batch", "B", _B, BATCH, (_TABLES, _TOKENS)),
 }
 
