@@ -164,9 +164,9 @@ def test_of_few_blocks_each_resample_is_refitted_once(parabola, solved, monkeypa
     _, _, task, solution = _line_of_optima(parabola, solved, 24, seed=3)
     refits = []
 
-    def counted(problem, solution, counts, refitted=intervals._refitted):
+    def counted(problem, solution, counts, means, refitted=intervals._refitted):
         refits.append(len(counts))
-        return refitted(problem, solution, counts)
+        return refitted(problem, solution, counts, means)
 
     monkeypatch.setattr(intervals, "_refitted", counted)
     each = bootstrap(task, solution, groups, 10, seed=9)

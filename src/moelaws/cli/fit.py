@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -61,6 +62,18 @@ _FIT_OPTIONS = (
         click.Choice(("huber", "huber_scale", "squared", "absolute")),
     ),
     option("--delta", "Threshold of the Huber losses (default: the law's own).", float),
+    option(
+        "--fix fixed",
+        "Fix a parameter, such as E=1.6; may be repeated.",
+        multiple=True,
+        metavar="PARAMETER=VALUE",
+    ),
+    option(
+        "--prior priors",
+        "What is known of a parameter, its mean and standard deviation; may be repeated.",
+        multiple=True,
+        metavar="'E ~ N(1.6, .1)'",
+    ),
     option("--weights", "Weight rows by this standard error of the loss.", metavar="COLUMN"),
     option("--bootstrap", "Number of refits behind the intervals (default 200).", int),
     option("--resample-by", "Draw blocks (default: the table's own).", metavar="COLUMN|rows"),
@@ -119,7 +132,7 @@ def command(
     # ``is not``, because 0 == False: a zero that was given must be refused, not forgotten.
     given = {k: v for k, v in options.items() if v is not None and v is not False and v != ()}
     if spec is not None and given:
-        flags = {"mapping": "map", "units": "unit"}
+        flags = {"mapping": "map", "units": "unit", "fixed": "fix", "priors": "prior"}
         named = ", ".join(f"--{flags.get(key, key.replace('_', '-'))}" for key in given)
         raise UserError(f"--spec holds the whole fit; leave {named} out")
     if spec is None and "law" not in given:
@@ -209,8 +222,19 @@ def from_options(given: dict[str, Any], where: str) -> Fit:
 
     mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
     units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
+    fixed = pairs("--fix", given.pop("fixed", ()), "PARAMETER=VALUE, such as E=1.6")
+    priors = dict(map(_prior, given.pop("priors", ())))
     protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
-    return parse(Fit, {"mapping": mapping, "units": units, "protocol": protocol, **given}, where)
+    named = {"mapping": mapping, "units": units, "fixed": fixed, "priors": priors}
+    return parse(Fit, {**named, "protocol": protocol, **given}, where)
+
+
+def _prior(text: str) -> tuple[str, tuple[str, str]]:
+    """Returns parameter, mean and standard deviation of ``E ~ N(1.6, .1)``."""
+    match = re.fullmatch(r"\s*(\w+)\s*~\s*N\(([^,()]+),([^,()]+)\)\s*", text)
+    if match is None:
+        raise UserError(f"--prior {text!r} is not PARAMETER ~ N(MEAN, SD), such as E ~ N(1.6, .1)")
+    return match[1], (match[2].strip(), match[3].strip())
 
 
 def _print(report: FitReport) -> None:

@@ -28,6 +28,8 @@ def unidentified(
     names = []
     for p in law.parameters:
         own = params[p.name]
+        if p.low == p.high:
+            continue
         if own.low is None or own.high is None:
             if delta_method:  # it has intervals, so the draws of this one went to infinity
                 names.append(p.name)
@@ -100,7 +102,7 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterat
 
 
 def _of_the_sample(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
-    n, P, draws = fitted.n, len(law.names), fitted.diagnostics.draws
+    n, P, draws = fitted.n, law.n_free, fitted.diagnostics.draws
     bootstrapped = fitted.intervals.startswith("percentile")
     if draws.used < 0.9 * draws.requested and n > P and bootstrapped:
         yield (
@@ -178,18 +180,20 @@ def _undetermined(law: FittableLaw, columns: Columns) -> tuple[list[str], int]:
     rng, grid = np.random.default_rng(0), law.protocol.grid
     least: tuple[list[str], int] = ([], 0)
     model = law.model(law.columns(columns))
+    free = np.array([p.low < p.high for p in law.parameters])
+    free_names = [name for name, is_free in zip(law.names, free, strict=True) if is_free]
     for _ in range(TRIED):
         start = [rng.choice(grid.get(name, (0.0,))) for name in law.names]
         with np.errstate(all="ignore"):
             _, state = model.evaluate(np.clip(np.array([start]) + 0.01, *law.bounds.T))
-            J = np.array(model.jacobian(state)[0])  # d prediction / d working-scale parameter
+            J = np.array(model.jacobian(state)[0])[free]  # d prediction / d working-scale parameter
         if not np.isfinite(J).all():
             continue
         J /= np.maximum(np.linalg.norm(J, axis=1, keepdims=True), np.finfo(float).tiny)
         directions, sizes, _ = np.linalg.svd(J, full_matrices=False)
         lost = sizes < DEPENDENT * sizes[0]
         involved = np.abs(directions[:, lost]).max(axis=1, initial=0) > 1e-3
-        names = [name for name, is_in in zip(law.names, involved, strict=True) if is_in]
+        names = [name for name, is_in in zip(free_names, involved, strict=True) if is_in]
         if not names:
             return [], 0
         least = min(least, (names, int(lost.sum())), key=lambda x: x[1] or len(law.names) + 1)

@@ -229,6 +229,8 @@ def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, s
     units = {name: word for name, word in spec.units.items() if name in known}
     protocol = own_overrides(law, spec.protocol)
     own = {"law": law.ref, "mapping": mapping, "units": units, "protocol": protocol}
+    own["fixed"] = {name: value for name, value in spec.fixed.items() if name in law.names}
+    own["priors"] = {name: prior for name, prior in spec.priors.items() if name in law.names}
     return spec.model_copy(update=own)
 
 

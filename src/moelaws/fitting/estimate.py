@@ -1,6 +1,6 @@
 """The fit of one law to one group of rows: estimates, their intervals and how good the fit is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -51,7 +51,7 @@ def fit_group(
         for name, low, high in zip(law.names, *ends, strict=True)
     }
     metrics = errors(rows.response, predicted, protocol.delta)
-    known = criteria(rows.response, predicted, len(law.names), protocol.delta, rows.weights)
+    known = criteria(rows.response, predicted, law.n_free, protocol.delta, rows.weights)
     metrics |= known if solution.certificate.converged else dict.fromkeys(known)
     holdout = None
     if len(rows.held_response):
@@ -78,14 +78,22 @@ def fit_group(
         intervals=method,
         delta_method=exact,
         profile=profile(task, solution, spec, progress),
-        residuals=describe(residual, len(law.names), rows.weights, protocol.objective == "squared"),
+        residuals=describe(residual, law.n_free, rows.weights, protocol.objective == "squared"),
         support=support_of(law, rows.columns),
         calibration=calibrate(law, rows, protocol, seed, theta),
         left_out=rows.left_out,
-        notes=list(rows.notes),
+        notes=[*rows.notes, *_assumptions(law)],
     )
     fitted.warnings.extend(caveats(law, rows, spec, fitted))
     return fitted, natural
+
+
+def _assumptions(law: FittableLaw) -> Iterator[str]:
+    for p in law.parameters:
+        if p.low == p.high:
+            yield f"{p.name} is fixed at {p.low:g}"
+        elif p.prior:
+            yield f"prior: {p.name} ~ N({p.prior[0]:g}, {p.prior[1]:g})"
 
 
 def _draws(
@@ -151,7 +159,11 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
     ends = task.working(solution.ends)
     return {
         "condition_number": certificate.condition,
-        "at_bounds": [n for n, held in zip(law.names, certificate.at_bound, strict=True) if held],
+        "at_bounds": [
+            p.name
+            for p, held in zip(law.parameters, certificate.at_bound, strict=True)
+            if held and p.low < p.high
+        ],
         "starts": replace(solution.search, grid=task.protocol.n_starts),
         "near_equivalent": near_optima(law, ends, values, rows.columns),
     }
@@ -168,7 +180,7 @@ def _delta_method(
     columns = task.working(np.eye(P)) - task.working(np.zeros((P, P)))  # d working / d coordinate
     theta = task.working(solution.phi)
     se = np.sqrt(np.maximum(np.einsum("pi,pq,qi->i", columns, covariance, columns), 0.0))
-    ends = t_interval(theta, se, task.model.n - P, level)
+    ends = t_interval(theta, se, task.model.n - law.n_free, level)
     with np.errstate(over="ignore"):  # the interval of an unidentified coefficient may be infinite
         low, high = (law.natural(end) for end in ends)
     slope = np.where([p.scale == "log" for p in law.parameters], law.natural(theta), 1.0)

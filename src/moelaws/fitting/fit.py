@@ -18,7 +18,7 @@ from moelaws.fitting.rollout import roll_out
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
-from moelaws.laws.protocol import overridden
+from moelaws.laws.protocol import assumed, overridden
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 
@@ -42,6 +42,7 @@ def fit(
     """
     if spec.rollout and spec.holdout:
         raise UserError(f"rollout holds out the rows above each {spec.rollout}; leave holdout out")
+    law = assumed(law, spec.fixed, spec.priors, spec.name)
     prepared = split_rows(law, table, spec, units)
     selection = None
     if spec.select:
@@ -51,7 +52,11 @@ def fit(
             f"fit {spec.name}: profile: {law.ref} has no parameter {unknown[0]!r}; it has "
             f"{', '.join(law.names)}"
         )
+    if spec.priors and spec.profile:
+        raise UserError(f"fit {spec.name}: a profile is of the rows' likelihood; leave priors out")
     protocol = overridden(law, spec.protocol, spec.name)
+    if spec.priors and protocol.objective not in ("huber", "squared"):
+        raise UserError(f"fit {spec.name}: priors go with the objectives huber and squared")
     for rows in prepared:
         with located(_place(rows)):
             require_identifiable(law, rows.columns)

@@ -22,6 +22,7 @@ from moelaws.fitting.cores import batches, each
 from moelaws.fitting.descent import descend
 from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.objective import Objective, sigma_huber
+from moelaws.fitting.priors import Priors
 from moelaws.fitting.problem import Problem, Solution, follow, problem
 from moelaws.fitting.quantiles import student_t
 from moelaws.laws.base import Array, Columns, FittableLaw, Mask
@@ -63,28 +64,31 @@ def bootstrap(
     """
     if not draws:
         return np.empty((0, len(solution.phi)))
-    n, rng = problem.model.n, np.random.default_rng(seed)
+    n, rng = len(problem.rows.response), np.random.default_rng(seed)
+    expected = Priors.of(problem.law).drawn(solution.path[-1].delta, draws, seed)
     n_blocks = n if blocks is None else int(blocks.max()) + 1
     place, counts_RB = np.arange(draws), np.empty((0, 0))
     # Where blocks are so few that resamples repeat, each different one is refitted once.
     are_few = blocks is not None and math.comb(2 * n_blocks - 1, n_blocks) < draws
+    are_few = are_few and not expected.size
     if are_few:
         drawn = resampled(n_blocks, None, draws, rng)
         counts_RB, place = np.unique(drawn, axis=0, return_inverse=True)
     refits = len(counts_RB) if are_few else draws
     slices = batches(refits, n)
 
-    def counted(batch: slice) -> Array:
+    def counted(batch: slice) -> tuple[Array, Array]:
         if are_few:
-            return counts_RB[batch][:, blocks]
-        return resampled(n, blocks, batch.stop - batch.start, rng)
+            return counts_RB[batch][:, blocks], expected
+        return resampled(n, blocks, batch.stop - batch.start, rng), expected[batch]
 
-    def work(counts: Array) -> tuple[Array, Mask]:
+    def work(drawn: tuple[Array, Array]) -> tuple[Array, Mask]:
+        counts, means = drawn
         phi, used = np.zeros((len(counts), len(solution.phi))), np.ones(len(counts), dtype=bool)
         if isinstance(problem.law, LinearLaw):
             used = _identified(problem, counts)
         if used.any():
-            phi[used] = _refitted(problem, solution, counts[used])
+            phi[used] = _refitted(problem, solution, counts[used], means)
         return phi, used
 
     def ended(count: int) -> None:
@@ -95,10 +99,18 @@ def bootstrap(
     return np.asarray(phi[place][used[place]])
 
 
-def _refitted(problem: Problem, solution: Solution, counts: Array) -> Array:
-    """Returns coordinates (B, P) of refits to rows that stand ``counts`` (B, n) times."""
+def _refitted(problem: Problem, solution: Solution, counts: Array, means: Array) -> Array:
+    """Returns coordinates (B, P) of refits to rows that stand ``counts`` (B, n) times.
+
+    ``means`` (B, K) are what the law's priors expect.
+    """
+    observed = None
+    if means.size:
+        counts = np.hstack([counts, np.ones_like(means)])
+        rows = np.tile(problem.observed[: -means.shape[1]], (len(means), 1))
+        observed = np.hstack([rows, means])
     weights = counts * solution.path[-1].weights
-    path = [o.at(o.delta, o.unit, weights) for o in solution.path]
+    path = [o.at(o.delta, o.unit, weights, observed) for o in solution.path]
     tries = [
         descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, FIRST_STEPS)
         for end in solution.ends
@@ -124,7 +136,7 @@ def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Arra
         return np.empty((0, P))
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    t = student_t(root, problem.model.n - P, draws, seed)
+    t = student_t(root, problem.model.n - problem.law.n_free, draws, seed)
     return np.asarray(np.clip(solution.phi + t, *problem.bounds.T))
 
 
@@ -137,7 +149,7 @@ def delta_method(
     mean slope psi', that is (psi' J'wJ)^-1 J' w^2 psi^2 J (psi' J'wJ)^-1, times n / (n - P). Least
     squares takes the residuals' variance for each psi^2. None where no degree of freedom is left.
     """
-    n, P = problem.model.n, len(phi)
+    n, P = problem.model.n, problem.law.n_free
     if n <= P:
         return None
     prediction, state = problem.model.evaluate(phi[None])
@@ -164,7 +176,7 @@ def delta_method(
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     bread = np.linalg.pinv(information / np.outer(scale, scale), hermitian=True)
     bread = bread / np.outer(scale, scale)
-    covariance = np.zeros((P, P))
+    covariance = np.zeros((len(phi), len(phi)))
     covariance[np.ix_(free, free)] = bread @ middle @ bread * n / (n - P)
     return covariance
 
@@ -182,7 +194,7 @@ def open_ends(law: FittableLaw, theta: Array, ends: Array, columns: Columns, noi
     some = {name: x[:: -(-len(x) // MAX_ROWS)] for name, x in columns.items()}
     model = law.model(law.columns(some))
     for i, p in enumerate(law.parameters):
-        if p.scale == "log":
+        if p.scale == "log" and p.low < p.high:
             vectors = np.repeat(theta[None], STEPS, axis=0)
             vectors[:, i] = np.linspace(p.working(p.low), p.working(p.high), STEPS)
             with np.errstate(all="ignore"):  # at a bound a law may overflow
@@ -192,7 +204,7 @@ def open_ends(law: FittableLaw, theta: Array, ends: Array, columns: Columns, noi
             edge = math.exp(vectors[np.flatnonzero(~alike).max(initial=0), i])
             if high[i] >= edge:
                 low[i], high[i] = min(low[i], edge), np.inf
-        if high[i] >= p.high - 1e-6 * abs(p.high):
+        if p.low < p.high and high[i] >= p.high - 1e-6 * abs(p.high):
             high[i] = np.inf
     return np.array([low, high])
 

@@ -102,6 +102,7 @@ class Objective:
 
     ``model`` is the law over n rows, and ``observed`` (n,) the response on the law's scale. The
     ``weights`` are (n,) for all vectors, or (B, n) with one row for each vector; 1 by default.
+    ``observed`` may have a row for each vector too, where the weights have.
     """
 
     def __init__(
@@ -118,16 +119,24 @@ class Objective:
     def take(self, index: NDArray[np.intp]) -> Objective:
         if len(self.weights) == 1:
             return self
-        return Objective(self.model, self.observed, self.delta, self.weights[index], self.unit)
+        observed = self.observed[index] if self.observed.ndim == 2 else self.observed
+        return Objective(self.model, observed, self.delta, self.weights[index], self.unit)
 
     def rows(self, index: NDArray[np.intp]) -> Objective:
         model, weights = self.model.rows(index), self.weights[:, index]
-        return Objective(model, self.observed[index], self.delta, weights, self.unit)
+        return Objective(model, self.observed[..., index], self.delta, weights, self.unit)
 
-    def at(self, delta: float, unit: float = 1.0, weights: Array | None = None) -> Objective:
-        """Returns the objective with another threshold, unit or weights."""
+    def at(
+        self,
+        delta: float,
+        unit: float = 1.0,
+        weights: Array | None = None,
+        observed: Array | None = None,
+    ) -> Objective:
+        """Returns the objective with another threshold, unit, weights or observations."""
         weights = self.weights if weights is None else weights
-        return Objective(self.model, self.observed, delta, weights, unit)
+        observed = self.observed if observed is None else observed
+        return Objective(self.model, observed, delta, weights, unit)
 
     def value(self, theta_BP: Array) -> Array:
         """Returns f, shape (B,)."""

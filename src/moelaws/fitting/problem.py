@@ -13,7 +13,7 @@ Arrays: B starts or vectors, n rows, P parameters.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from moelaws.fitting.cores import batches, each
 from moelaws.fitting.descent import Certificate, certify, descend, polish
 from moelaws.fitting.diagnostics import Starts
 from moelaws.fitting.objective import Objective, sigma_huber
+from moelaws.fitting.priors import Priors, WithPriors
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Model
 from moelaws.laws.forms import LinearLaw, LinearModel
@@ -52,9 +53,10 @@ class Problem:
     law: FittableLaw
     rows: Observations
     model: Model  # over the rows, in coordinates
-    observed: Array  # (n,) response on the law's scale
+    observed: Array  # (n,) response on the law's scale, and what priors expect behind it
     protocol: FitProtocol
     seed: int  # of a sample of the starts
+    weights: Array | None  # (n,)
     bounds: Array  # (P, 2) of the coordinates
     starts: Array  # (B, P) coordinates
     working: Callable[[Array], Array]  # coordinates (..., P) to working-scale parameters
@@ -74,8 +76,9 @@ class Problem:
             relative = np.geomspace(LARGEST_DELTA, SMALLEST_DELTA, count)
             deltas = _spread(self.law, self.observed) * relative
             steps = [(delta, 1 / delta) for delta in deltas.tolist()]
-        weights = self.rows.weights
-        return [Objective(self.model, self.observed, delta, weights, unit) for delta, unit in steps]
+        return [
+            Objective(self.model, self.observed, delta, self.weights, unit) for delta, unit in steps
+        ]
 
 
 def problem(
@@ -91,7 +94,10 @@ def problem(
         starts = starts_of(law, protocol, seed)
         model = law.model(rows.columns)
         own = {"working": np.asarray, "coordinates": np.asarray}  # the parameters as they are
-        return Problem(law, rows, model, observed, protocol, seed, law.bounds, starts, **own)
+        bare = Problem(
+            law, rows, model, observed, protocol, seed, rows.weights, law.bounds, starts, **own
+        )
+        return _with_priors(bare) if any(p.prior for p in law.parameters) else bare
     X = law.design(rows.columns)
     P = X.shape[1]
     order = [i for i in range(P) if i != last] + ([] if last is None else [last])
@@ -108,7 +114,23 @@ def problem(
 
     free = np.tile([-np.inf, np.inf], (P, 1))
     start, model = (Q.T @ observed / scale)[None], LinearModel(Q * scale)
-    return Problem(law, rows, model, observed, protocol, seed, free, start, working, coordinates)
+    return Problem(
+        law, rows, model, observed, protocol, seed, rows.weights, free, start, working, coordinates
+    )
+
+
+def _with_priors(bare: Problem) -> Problem:
+    """Returns the problem with a row for each prior; the scatter is that of a fit without them."""
+    priors, delta = Priors.of(bare.law), bare.path()[-1].delta
+    residual = bare.path()[-1].evaluate(solve(bare, bare.seed).phi[None]).residual[0]
+    factors, n = priors.factors(delta), bare.model.n
+    own = np.ones(n) if bare.weights is None else bare.weights
+    return replace(
+        bare,
+        model=WithPriors(bare.model, priors.index, factors),
+        observed=np.append(bare.observed, priors.mean * factors),
+        weights=np.append(own, priors.weights(residual, delta)),
+    )
 
 
 def _spread(law: FittableLaw, observed: Array) -> float:

@@ -149,10 +149,10 @@ def _budgets(compute: Array) -> Array:
 def _require_enough(law: FittableLaw, fitted: Observations) -> None:
     """Refuses the rows of a round that do not determine the law, or are too few for it."""
     require_identifiable(law, fitted.columns)
-    n, needed = len(fitted.response), ROWS_PER_PARAMETER * len(law.names)
+    n, needed = len(fitted.response), ROWS_PER_PARAMETER * law.n_free
     if n < needed:
         raise UserError(
-            f"{n} rows are too few for {len(law.names)} parameters; at least {needed} are needed"
+            f"{n} rows are too few for {law.n_free} parameters; at least {needed} are needed"
         )
 
 

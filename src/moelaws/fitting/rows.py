@@ -79,7 +79,7 @@ def split_rows(
     if not groups or not used.any():
         only = "; of a column status only completed counts" if "status" in table.columns else ""
         raise UserError(f"no row is left to fit; left out: {_listed(left_out)}{only}")
-    needed = len(law.parameters)
+    needed = law.n_free
     enough = [(where, group) for where, group in groups if (group & ~held).sum() >= needed]
     if enough:  # one group that lost its runs, such as a budget, does not prevent the other fits
         for where, group in groups:
@@ -245,7 +245,7 @@ class _Reader:
 
     def rows(self, where: Where, fitted: Mask, held: Mask, left_out: dict[str, int]) -> Rows:
         """Returns the rows of the group ``where``, the fitted ones sorted."""
-        n, needed = int(fitted.sum()), len(self.law.parameters)
+        n, needed = int(fitted.sum()), self.law.n_free
         at = f" at {place(where)}" if where else ""
         if n < needed:
             raise UserError(

@@ -66,6 +66,8 @@ class Parameter:
     scale: Literal["log", "linear"] = "linear"  # log: positive, and fitted as its logarithm
     published: float | None = None  # the paper's value, on the natural scale
     starts: tuple[float, ...] = ()  # where fits start, on the working scale
+    # Mean and standard deviation of a normal prior, natural scale, that a fit takes as a row
+    prior: tuple[float, float] | None = None
 
     def working(self, value: float) -> float:
         return math.log(value) if self.scale == "log" else value
@@ -291,6 +293,11 @@ class FittableLaw(Law):
     def names(self) -> tuple[str, ...]:
         """Returns the parameters' names, in the order of every parameter vector."""
         return tuple(p.name for p in self.parameters)
+
+    @property
+    def n_free(self) -> int:
+        """Counts the parameters that a fit moves, whose bounds differ."""
+        return sum(p.low < p.high for p in self.parameters)
 
     @property
     def bounds(self) -> Array:

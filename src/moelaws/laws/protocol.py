@@ -1,4 +1,4 @@
-"""A law's fit protocol with what a fit overrides of it."""
+"""A law with what a fit states of it: its protocol, and what is known of its parameters."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -22,6 +22,44 @@ class _Search(_Traits):
 
     sample: Count | None = None
     grid: dict[str, tuple[Real, ...]] = {}
+
+
+def assumed(
+    law: FittableLaw,
+    fixed: Mapping[str, float],
+    priors: Mapping[str, tuple[float, float]],
+    name: str,
+) -> FittableLaw:
+    """Returns the law with parameters ``fixed`` at a value, or with a normal prior of each.
+
+    Values, means and standard deviations are on the natural scale. A UserError names a parameter
+    that the law lacks, one that has both, a value outside its bounds, and a linear law.
+    """
+    if not (fixed or priors):
+        return law
+    bounds = {p.name: (p.low, p.high) for p in law.parameters}
+    for parameter, value in [*fixed.items(), *((n, mean) for n, (mean, _) in priors.items())]:
+        if isinstance(law, LinearLaw):
+            raise UserError(f"fit {name}: {law.ref} is linear: it has no bounds and no priors")
+        if parameter not in bounds:
+            known = ", ".join(law.names)
+            raise UserError(f"fit {name}: {law.ref} has no parameter {parameter!r}; it has {known}")
+        low, high = bounds[parameter]
+        if not low <= value <= high:
+            raise UserError(
+                f"fit {name}: {parameter} is {value:g}; it must be between {low:g} and {high:g}"
+            )
+    if both := fixed.keys() & priors.keys():
+        raise UserError(f"fit {name}: {min(both)} is fixed, so that it has no prior")
+    parameters = [
+        dataclasses.replace(p, low=fixed[p.name], high=fixed[p.name])
+        if p.name in fixed
+        else dataclasses.replace(p, prior=priors.get(p.name))
+        for p in law.parameters
+    ]
+    starts = {p.name: (p.working(p.low),) for p in parameters if p.name in fixed}
+    protocol = dataclasses.replace(law.protocol, grid={**law.protocol.grid, **starts})
+    return dataclasses.replace(law, parameters=tuple(parameters), protocol=protocol)
 
 
 def own_overrides(law: FittableLaw, overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, text_like
+from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, text_like
 
 # Names become file names and Snakemake wildcards.
 Name = Annotated[
@@ -58,6 +58,9 @@ class Fit(Entry):
     best_per: tuple[str, ...] = ()
     rollout: str = ""  # a column such as C: fit below each of its values and predict above it
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
+    fixed: dict[str, Real] = {}  # parameter -> its value, which is not estimated
+    # Parameter -> mean and standard deviation of what is known of it from elsewhere
+    priors: dict[str, tuple[Real, Positive]] = {}
     weights: str = ""  # a column with the standard error of the response, in the response's unit
     bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
     # A column whose values are the bootstrap's blocks, or ROWS; empty: the table's own
