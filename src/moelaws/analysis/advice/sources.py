@@ -88,6 +88,8 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     if report.split_by:
         raise UserError(f"it is split by {report.split_by}: it is not one law")
     law, fitted = laws.fittable(report.law), report.parts[0]
+    if (unit := report.unit(law.response)) != law.response.unit:
+        raise UserError(f"its losses are in {unit}, and plans are compared in {law.response.unit}")
     named = {v.name: report.spec.get("mapping", {}).get(v.name, v.name) for v in law.variables}
     mapping, factors = _mapping(entry, named, k)
     ranges = fitted.support.ranges if fitted.support else {}
