@@ -61,7 +61,7 @@ def test_columns_of_another_file_join_by_a_column_of_both(imported):
     frame = imported(TABLES, [JOIN], columns=with_tokens).frame
     assert frame["D"].tolist() == [1_000_000_000, 2_000_000_000]
     assert frame["L"].tolist() == [3.0, 2.5]  # of the first file: the second has other losses
-    renamed = JOIN | {"columns": {"tokens": "D", "loss": "old_loss"}}
+    renamed = JOIN | {"columns": {"tokens": "D", "loss": "old_loss", "name": "copy"}}
     assert imported(TABLES, [renamed], columns=COLUMNS | {"L": "old_loss"}).frame["L"].tolist() == [
         *(9.0, 9.0)
     ]
@@ -70,9 +70,11 @@ def test_columns_of_another_file_join_by_a_column_of_both(imported):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"columns": {}}, r"old\.csv: both files have a column 'loss'; take it under another name"),
+        ({"columns": {}}, r"old\.csv: with it there are two columns 'loss'; `columns` says which"),
+        ({"columns": {"tokens": "D", "loss": "D"}}, "with it there are two columns 'D'"),
+        ({"columns": {"name": "name"}}, "with it there are two columns 'name'"),
         ({"columns": {"token": "D"}}, "has no column 'token' to join; did you mean tokens"),
-        ({"join": "tokens"}, "the first file has no column 'tokens', by which"),
+        ({"join": "tokens"}, "the first file has no column 'tokens' to join"),
     ],
 )
 def test_what_cannot_join_is_refused(imported, change, message):

@@ -137,13 +137,12 @@ def _print_register(as_json: bool) -> None:
 
     rows = []
     for name, mapping in register().items():
-        said, origin = mapping.public, mapping.origin
-        assert said is not None
-        about = said.model_dump() | {"licence": origin.licence, "attribution": origin.attribution}
-        files = [file.model_dump(include={"file", "url", "sha256"}) for file in origin.files]
-        here = Results().imported(name)
-        rows.append({"name": name, **about, "files": files, "table": str(here)})
-        rows[-1]["here"] = here.is_file()
+        about = mapping.origin.model_dump(include={"licence", "attribution"})
+        files = [
+            file.model_dump(include={"file", "url", "sha256"}) for file in mapping.origin.files
+        ]
+        about |= {"files": files, "here": Results().imported(name).is_file()}
+        rows.append({"name": name, **mapping.model_dump()["public"], **about})
     cells = [
         (r["name"], r["runs"], *r["C"], r["licence"], "yes" if r["here"] else "no", r["what"])
         for r in rows

@@ -30,9 +30,8 @@ def read_source(
         about |= {f"{key} {i}" if i > 1 else key: text for key, text in said.items()}
         rows.index = pd.RangeIndex(1, len(rows) + 1)
         if isinstance(file, OtherFile) and file.join:
-            rows = _renamed(rows, file, place)
+            frame = _joined(frame, rows, file, place)
             own = {file.columns.get(name, name): unit for name, unit in own.items()}
-            frame = frame.join(_partners(frame, rows, file, place), on=file.join)
         else:
             if any(not getattr(other, "join", "") for other in origin.others):
                 if WHOSE in rows:
@@ -67,33 +66,24 @@ def _about(place: Path, file: SourceFile, mapping_file: Path) -> dict[str, str]:
             f"{file.sha256}; get that file" + (f" from {file.url}" if file.url else "")
         )
     known = {} if file.sha256 or not file.url else {"digest": UNKNOWN}
-    part = {"part": file.part} if file.part else {}
-    return {"file": file.file, "url": file.url, "sha256": sha, **part, **known}
+    return {"file": file.file, "url": file.url, "sha256": sha, **known}
 
 
-def _renamed(rows: pd.DataFrame, file: OtherFile, place: Path) -> pd.DataFrame:
-    """Returns the columns that join, under their new names, and the column by which they do."""
-    for name in (file.join, *file.columns):
-        if name not in rows:
-            known = or_nearest(name, map(str, rows), "it has")
-            raise UserError(f"{place} has no column {name!r} to join{known}")
-    taken = [file.join, *file.columns] if file.columns else list(rows)
-    return rows[taken].rename(columns=file.columns)
-
-
-def _partners(
-    frame: pd.DataFrame, rows: pd.DataFrame, file: OtherFile, place: Path
-) -> pd.DataFrame:
-    """Returns the columns that join, by the values of the column ``join``.
-
-    A row of ``frame`` without a partner is refused.
-    """
-    if file.join not in frame:
-        raise UserError(f"the first file has no column {file.join!r}, by which {place} joins it")
-    if twice := [name for name in rows if name in frame and name != file.join]:
+def _joined(frame: pd.DataFrame, rows: pd.DataFrame, file: OtherFile, place: Path) -> pd.DataFrame:
+    """Returns ``frame`` with columns of the ``rows`` of another file; each row has a partner."""
+    columns = file.columns or {name: name for name in map(str, rows) if name != file.join}
+    for where, table, names in (
+        ("the first file", frame, [file.join]),
+        (place, rows, [file.join, *columns]),
+    ):
+        if lost := [name for name in names if name not in table]:
+            known = or_nearest(lost[0], map(str, table), "it has")
+            raise UserError(f"{where} has no column {lost[0]!r} to join{known}")
+    new = list(columns.values())
+    if twice := [name for name in new if name in frame or new.count(name) > 1]:
         raise UserError(
-            f"{place}: both files have a column {twice[0]!r}; take it under another name by "
-            "`columns`, or leave it out there"
+            f"{place}: with it there are two columns {twice[0]!r}; `columns` says which columns "
+            "join, and under which names"
         )
     refuse_twice(rows[file.join], lambda key: f"of {place} both have {file.join} {key}")
     alone = ~frame[file.join].isin(rows[file.join])
@@ -101,4 +91,5 @@ def _partners(
         first = frame.index[alone][0]
         key = quoted(frame[file.join][first])
         raise UserError(f"row {first}: {place} has no row whose {file.join} is {key}")
-    return rows.set_index(file.join)
+    partners = rows.set_index(file.join, drop=False).rename_axis(None)[[*columns]]
+    return frame.join(partners.rename(columns=columns), on=file.join)
