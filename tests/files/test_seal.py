@@ -159,6 +159,7 @@ OPENERS = {
     "files/seal.py": "it is the way",
     "files/atomic.py": "the draft of a page",
     "files/parquet.py": "what ``seal.read`` returned",
+    "files/download.py": "what it writes",
     "files/lock.py": "folders, to lock them",
     "files/leftovers.py": "/proc",
     "gpus/listing.py": "locks of GPUs, which hold nothing",

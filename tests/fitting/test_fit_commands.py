@@ -118,6 +118,36 @@ def test_options_reach_the_fit(dense, tmp_path):
         assert shown in text
 
 
+def test_a_loss_in_bits_a_byte_stays_in_them_where_its_unit_says_so(dense, tmp_path):
+    frame = dense().rename(columns={"L": "bpb"}).assign(bpb=lambda rows: rows["bpb"] / 3)
+    units = {"N": "parameters", "D": "tokens", "bpb": "bits/byte"}
+    columns = [Column(name, "float", units[name], "") for name in ("N", "D", "bpb")]
+    table, out = tmp_path / "runs.parquet", tmp_path / "fit.json"
+    write_table(frame[list(units)].astype(float), columns, table, {})
+    words = ("fit", table, "--law", "chinchilla", "--map", "L=bpb", "--bootstrap", 1)
+    with pytest.raises(UserError, match=r"a fit stays in bits a byte with --unit L=bits/byte"):
+        _run(*words)
+    text = _run(*words, "--unit", "L=bits/byte", "--out", out).stdout
+    assert "L and what is fitted of it are in bits/byte, as column bpb is" in text
+    nats = dense()
+    nats.to_csv(tmp_path / "nats.csv", index=False)
+    in_nats = _run("fit", tmp_path / "nats.csv", "--law", "chinchilla", "--bootstrap", 1, "--json")
+    theirs = json.loads(in_nats.stdout)["params"]
+    ours = read_json(out)["params"]
+    for name, factor in {"A": 3, "B": 3, "E": 3, "alpha": 1, "beta": 1}.items():
+        same = pytest.approx(theirs[name]["estimate"], rel=1e-3)
+        assert factor * ours[name]["estimate"] == same
+    data = json.loads(
+        _run("eval", "chinchilla", "N=1e9", "D=2e10", "--params", out, "--json").stdout
+    )
+    assert data["unit"] == "bits/byte"
+    grid = ("--study", "leverage", "--params", out)
+    with pytest.raises(UserError, match="its losses are in bits/byte, and tables in nats/token"):
+        _run("simulate", "chinchilla", *grid)
+    with pytest.raises(UserError, match="its losses are in bits/byte, and plans are compared in"):
+        _run("advise", "--compute", "1e21", "--fits", out)
+
+
 def test_fit_from_a_studys_entry(simulated, tmp_path):
     table = tmp_path / "runs.parquet"
     simulated(sizes=4).to_parquet(table)

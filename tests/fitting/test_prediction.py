@@ -12,7 +12,7 @@ from scipy.spatial import Delaunay
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting.diagnostics import Residuals, Rollout, Support
+from moelaws.fitting.diagnostics import Calibration, Residuals, Support
 from moelaws.fitting.errors import describe
 from moelaws.fitting.intervals import student
 from moelaws.fitting.prediction import (
@@ -67,7 +67,7 @@ def test_least_squares_predicts_to_first_order_where_the_law_bends(dense):
     law, table = laws.fittable("chinchilla"), dense(noise=0.003).iloc[::5]
     fields = {"protocol": {"objective": "squared", "sample": 60}, "resample_by": "rows"}
     report = fitted(law, table, **fields)
-    (group,) = report.parts
+    group = dataclasses.replace(report.parts[0], calibration=None)  # which is wider beyond the rows
     at = {"N": np.array([3e7, 1e9, 1e11]), "D": np.array([1e8, 2e10, 3e12])}
     rows = {name: table[name].to_numpy() for name in "ND"}
     theta = law.vector(group.estimates())
@@ -89,11 +89,9 @@ def test_least_squares_predicts_to_first_order_where_the_law_bends(dense):
 def test_a_prediction_beyond_the_rows_says_how_roll_outs_erred():
     group = group_of({"alpha": 0.3}, Residuals())
     assert "held 53 % of new losses" in beyond_the_rows(group)
-    assert "--rollout C" in beyond_the_rows(group)
-    group.rollout.append(Rollout(2e19, n=30, params={}, errors={"rmse": 0.051}))
-    group.rollout.append(Rollout(1e19, n=20, params={}, errors={"rmse": 0.035}))
-    group.rollout.append(Rollout(1e18, reason="9 rows are too few"))
-    assert "own roll-out erred by up to 0.051 (rmse)" in beyond_the_rows(group)
+    own = Calibration({"C": 1.0}, 20.0, 0.0312, 0.004, 2.9, 4)
+    said = beyond_the_rows(dataclasses.replace(group, calibration=own))
+    assert "calibrated on 4 fits to the cheaper rows, which erred by 3.1 % a decade" in said
 
 
 def test_one_number_without_draws_has_no_interval(dense):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.expressions import evaluate
+from moelaws.spec.expressions import evaluate, names
 
 COLUMNS = {"k": np.array([1.0, 2.0, 4.0]), "E": np.array([1.0, 8.0, 64.0])}
 
@@ -33,7 +33,6 @@ def test_arithmetic_is_that_of_the_page(expression, expected):
         "E[0]",
         "[E for E in k]",
         "lambda: 1",
-        "'text'",
         "True",
         "k if E else 1",
         "E > 1",
@@ -65,6 +64,15 @@ def test_what_cannot_be_read_is_refused(expression):
 def test_a_number_that_no_quantity_comes_near_is_refused(number):
     with pytest.raises(UserError, match="a number in it is not below 1e100"):
         evaluate(number, COLUMNS, 3)
+
+
+def test_a_name_with_other_signs_than_letters_stands_in_quotes():
+    columns = {"eval/ppl//x.c4.jsonl": np.array([np.e, 1.0, 2.0]), "k": np.ones(3)}
+    value = evaluate("ln(\"eval/ppl//x.c4.jsonl\") + 'k'", columns, 3)
+    assert value.tolist() == pytest.approx([2, 1, 1 + np.log(2)])
+    assert names("ln('eval/ppl//x.c4.jsonl') + k") == {"eval/ppl//x.c4.jsonl", "k"}
+    with pytest.raises(UserError, match="no column 'text' of numbers"):
+        evaluate("'text'", columns, 3)
 
 
 def test_a_power_takes_no_time_and_a_missing_column_is_told():

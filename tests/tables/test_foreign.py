@@ -145,7 +145,14 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         ),
         ("t.jsonl", b'{"N": 1}\n{"N": 2\n', "line 2 is not valid JSON: "),
         ("t.jsonl", b'{"N": 1}\n[1, 2]\n', r"line 2: \[1, 2\] is no JSON object"),
-        ("t.json", b'[{"N": 1}]', "a JSON array; it must have one object on each line"),
+        ("t.json", b'[{"N": 1}, 2]', "t.json: item 2: 2 is no JSON object"),
+        ("t.json", b'[{"N": 1}', "t.json is not valid JSON"),
+        ("t.json", b'{\n "runs": [{"N": 1}], "n": 1\n}\n', "no rows but those of a part; .* runs"),
+        ("t.md", b"# Runs\n\nNone.\n", "there is no table in it"),
+        ("t.md", b"| N | L |\n| 1 | 2 |\n", r"the table below no heading has no line"),
+        ("t.md", b"| N | L |\n|---|--:|\n| 1 | 2 | 3 |\n", "row 1 of the table has 3 cells, and"),
+        ("t.md", b"| N | N |\n|---|---|\n| 1 | 2 |\n", "column N stands twice"),
+        ("t.md", b"| N | L |\n|---|---|\n", "has column names and no rows"),
         ("t.jsonl", b'{"N": 1, "N": 2}\n', "line 1 is not valid JSON: key 'N' stands twice"),
         ("t.parquet", b"PAR1 and no more", "no readable Parquet file"),
     ],
@@ -189,6 +196,84 @@ def test_no_file_and_a_folder_and_columns_that_share_a_name(tmp_path):
     pq.write_table(pa.table([[1.0], [2.0]], names=["N", "N"]), tmp_path / "t.parquet")
     with pytest.raises(UserError, match="column N stands twice"):
         read_any(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_holds_rows_in_a_list_or_in_a_list_below_a_key(indent, tmp_path):
+    rows = TABLE.to_dict("records")
+    (tmp_path / "t.json").write_text(json.dumps(rows, indent=indent) + "\n\n")
+    pd.testing.assert_frame_equal(read_any(tmp_path / "t.json")[0], TABLE, check_dtype=False)
+    whole = {"metric": "loss", "dropped": [], "selected_runs": rows}
+    (tmp_path / "o.json").write_text(json.dumps(whole, indent=indent))
+    frame, _ = read_any(tmp_path / "o.json", "selected_runs")
+    pd.testing.assert_frame_equal(frame, TABLE, check_dtype=False)
+    with pytest.raises(UserError, match="no list 'selected'; did you mean selected_runs"):
+        read_any(tmp_path / "o.json", "selected")
+    with pytest.raises(UserError, match="is one list, which has no part 'runs'"):
+        read_any(tmp_path / "t.json", "runs")
+    with pytest.raises(UserError, match=r"only \.json and \.md files have parts"):
+        read_any(_write(tmp_path / "t.csv"), "runs")
+
+
+PAGE = """# Runs
+
+| file | what |
+|------|------|
+| `a.py` | a first table |
+
+```bash
+# Results
+| no | table |
+```
+
+## Results
+
+They are recorded.
+
+| size | tokens | MFU | [loss](x.html) | steps |
+|:-----|-------:|----:|---------------:|------:|
+| **d512** | 0.36B | 16.6% | 3.676 | 2,040 |
+| [d768](https://x.org/a_b) | 1.07B | | 3.283 | 690 |
+
+| size | a second table |
+|---|---|
+| d512 | 1 |
+
+## More results ##
+
+| a\\|b | `c` |
+|-|-|
+| 1 | 9.4e16 |
+"""
+
+
+def test_a_page_holds_a_table_below_a_heading(tmp_path):
+    (tmp_path / "README.md").write_text(PAGE.replace("\\\\", "\\"))
+    frame, _ = read_any(tmp_path / "README.md", "Results")
+    assert list(frame) == ["size", "tokens", "MFU", "loss", "steps"]
+    assert frame["size"].tolist() == ["d512", "d768"]
+    read = numbers(frame)
+    assert read["tokens"].tolist() == [0.36e9, 1.07e9]
+    assert read["MFU"][0] == pytest.approx(0.166)
+    assert frame["MFU"].isna().tolist() == [False, True]
+    assert read["steps"].tolist() == [2040, 690]
+    more = read_any(tmp_path / "README.md", "More results")[0]
+    assert more.to_dict("records") == [{"a|b": "1", "c": "9.4e16"}]
+    assert read_any(tmp_path / "README.md")[0]["file"].tolist() == ["a.py"]
+    with pytest.raises(UserError, match="no table below a heading 'Result'; did you mean Results"):
+        read_any(tmp_path / "README.md", "Result")
+
+
+plain_cells = st.text("abz019.,% -|+_é", max_size=8).map(lambda text: text.strip())
+
+
+@given(st.lists(st.lists(plain_cells, min_size=2, max_size=2), min_size=1, max_size=4))
+def test_what_a_page_shows_in_cells_is_read_again(tmp_path_factory, rows):
+    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    path = tmp_path_factory.mktemp("pages") / "t.md"
+    path.write_text("\n".join(["# T", "", "| x | y |", "|---|---|", *lines]))
+    frame, _ = read_any(path, "T")
+    assert frame.fillna("").to_numpy().tolist() == rows
 
 
 def test_an_index_of_pandas_is_a_column_whatever_its_notes_say(tmp_path):

@@ -164,6 +164,97 @@ def test_of_copies_and_rows_of_one_run_the_mapping_says_which_is_kept(imported, 
         ]
 
 
+TWICE = pd.concat([RUNS, RUNS.assign(ppl=[21.0, 17.0, None]), RUNS.assign(ppl=[19.0, None, 3.0])])
+
+
+def test_of_repeated_runs_the_best_is_kept_or_all_are(imported):
+    with pytest.raises(UserError, match="row 8: the loss L of run b#3 is missing"):
+        imported(TWICE, duplicates="all")
+    repeated = TWICE.assign(ppl=TWICE["ppl"].fillna(40.0))
+    best = imported(repeated, duplicates="best").frame
+    assert best["run_id"].tolist() == ["c", "b", "a"]  # in the source's order
+    assert best.set_index("run_id")["L"].to_dict() == pytest.approx(
+        {"a": np.log(19), "b": np.log(17), "c": np.nan}, nan_ok=True
+    )
+    every = imported(repeated, duplicates="all").frame
+    assert every["run_id"].tolist() == [*"abc", "a#2", "b#2", "c#2", "a#3", "b#3", "c#3"]
+    same = pd.concat([RUNS.iloc[:1]] * 2)  # copies of a row are runs too, if the mapping says so
+    assert imported(same, duplicates="all").frame["run_id"].tolist() == ["a", "a#2"]
+    assert imported(same, {"run_id": None}, duplicates="all").frame["run_id"].tolist() == [
+        *("row-1", "row-2")
+    ]
+
+
+def test_the_steps_say_which_runs_are_complete_where_states_lie(imported):
+    runs = RUNS.assign(
+        state=["crashed", "failed", "running"], last=[999, 1998, 2999], ppl=[20.0, 18.0, 19.0]
+    )
+    status = {"status": {"value": "completed"}}
+    left = {"computed": {"left": "steps - 1 - last"}, "rows": "left <= 0"}
+    assert imported(runs, status, **left).frame["run_id"].tolist() == ["a", "c"]
+    for name, message in (("ppl", "has a column of this name"), ("x", "no column 'lost'")):
+        with pytest.raises(UserError, match=rf"map.yaml: computed.{name}: .*{message}"):
+            imported(runs, status, computed={name: "steps - lost"})
+
+
+def test_a_pattern_takes_a_part_of_a_text(imported):
+    runs = RUNS.assign(
+        name=["a.model-12m.lr", "b.model-100m.lr", "c.model-7m.lr"],
+        tags=["['adam_lr=0.002', 'd=5']", "['adam_lr=1e-3']", "['adam_lr=0.5']"],
+    )
+    size = {"column": "name", "pattern": "model-([0-9]+)m", "unit": "M"}
+    columns = {"N_active_nonemb": size, "lr": {"column": "tags", "pattern": "adam_lr=([0-9.e-]+)"}}
+    frame = imported(runs, columns).frame
+    assert frame["N_active_nonemb"].tolist() == [12_000_000, 100_000_000, 7_000_000]
+    assert frame["lr"].tolist() == [0.002, 0.001, 0.5]
+    words = {"column": "name", "pattern": "(a|b|c)[.]", "values": {"a": 1, "b": 2, "c": 3}}
+    assert imported(runs, {"seed": words}).frame["seed"].tolist() == [1, 2, 3]
+    with pytest.raises(UserError, match=r"row 3: column name is 'c\.model.*pattern does not match"):
+        imported(runs, {"seed": words | {"pattern": "(a|b)[.]"}})
+    for pattern, message in (("(", "no regular expr"), ("a", "has 0 groups"), ("(a)(b)", "has 2")):
+        with pytest.raises(UserError, match=message):
+            imported(runs, {"seed": words | {"pattern": pattern}})
+
+
+def test_bits_a_byte_are_a_loss_where_no_loss_in_nats_is_mapped(imported):
+    runs = RUNS.assign(bpb=[1.1, 1.0, 7.0])
+    frame = imported(runs, {"L": None, "bpb": "bpb"}).frame
+    assert frame["bpb"].notna().tolist() == [True, True, False]  # the third run diverged
+    assert frame["L"].isna().all()
+    none = runs.assign(bpb=[1.1, None, None])
+    with pytest.raises(UserError, match="row 2: the loss bpb of run b is missing"):
+        imported(none, {"L": None, "bpb": "bpb"})
+    with pytest.raises(UserError, match="row 2: the loss L of run b is missing"):
+        imported(runs.assign(ppl=[20, None, None]), {"bpb": "bpb"})
+    lost = imported(none, {"L": None, "bpb": "bpb"}, without_loss="diverged").frame
+    assert lost["status"].tolist() == ["completed", "diverged", "diverged"]
+    steps = pd.concat([runs, none.assign(steps=none["steps"] + 9)])
+    last = imported(steps, {"L": None, "bpb": "bpb"}, last="steps").frame
+    assert last["steps"].tolist() == [2000, 3000, 1009]
+
+
+def test_a_percentage_is_a_fraction(imported):
+    mfu = {"column": "mfu", "type": "float", "unit": "1", "description": "share of peak FLOPs"}
+    runs = RUNS.assign(mfu=["16.6%", "8 %", "0.3"])
+    assert imported(runs, more={"mfu": mfu}).frame["mfu"].tolist() == [
+        pytest.approx(0.166), 0.08, 0.3
+    ]  # fmt: skip
+
+
+def test_what_the_register_says_of_public_runs_is_checked(imported):
+    said = {"what": "runs", "losses": "L on theirs", "runs": 3, "C": [6e18, 6e19]}
+    columns = {"C": {"expression": "6e15 * steps"}}
+    imported(RUNS.assign(steps=[1000, 2000, 10000]), columns, public=said | {"assumed": ["One."]})
+    with pytest.raises(
+        UserError,
+        match=r"runs.csv: the table has 3 runs with C from 6e\+18 to 1.8e\+19, and .*map.yaml says "
+        r"3 runs with C from 6e\+18 to 6e\+19",
+    ):
+        imported(RUNS, columns, public=said)
+    with pytest.raises(UserError, match=r"the table has 2 runs with .* says 3 runs"):
+        imported(RUNS.iloc[:2], columns, public=said)
+
+
 def test_columns_are_joined_to_the_name_of_a_run(imported):
     seeds = pd.concat([RUNS.assign(seed=1), RUNS.assign(seed=2)])
     names = {"run_id": {"columns": ["name", "seed"]}}
@@ -451,6 +542,7 @@ def test_the_mapping_of_the_step_law_reads_a_table_of_its_columns(tmp_path):
     )
     mapping = yaml.safe_load((REPOSITORY / "config/imports/steplaw-moe.yaml").read_text())
     mapping["origin"]["sha256"] = ""
+    mapping["public"] = None  # it says 708 runs
     (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping, sort_keys=False))
     frame = import_table(tmp_path / "moe_lr_bs_loss.csv", tmp_path / "map.yaml").frame
     attention = 126877696

@@ -109,7 +109,7 @@ def _answer(law: Law, given: Mapping[str, Any], fitted: _Fitted | None) -> dict[
             f"law {law.ref}: nothing can be computed at this point; give also "
             f"{' or '.join(left_out)}"
         )
-    unit_of = {result.name: result.unit for result in law.results}
+    unit_of = {r.name: fitted.report.unit(r) if fitted else r.unit for r in law.results}
     units = {name: unit_of[name] for name in values}
     answer: dict[str, Any] = {
         "law": law.ref,

@@ -121,7 +121,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Fit a law to TABLE (Parquet, CSV, TSV or JSON lines), with intervals and diagnostics.
+    """Fit a law to TABLE (Parquet, CSV, TSV, JSON or Markdown), with intervals and diagnostics.
 
     TABLE may also be the FIT.json of a fit that was split. It then has a row for each
     value of the split column and a column for each parameter.

@@ -87,8 +87,8 @@ def _print_runs(top: Link) -> None:
     """Prints where the runs of every table in the chain are from: a file, or trainings."""
     for table in _tables(top, "imported"):
         click.echo(f"\n{table.path}: imported")
-        for name in ("file", "sha256", "url", "licence", "attribution", "mapping"):
-            click.echo(f"  {name}: {table.imported[name] or 'not on record'}")
+        for name, text in table.imported.items():
+            click.echo(f"  {name}: {text or 'not on record'}")
     for table in _tables(top, "runs"):
         changed = changed_runs(table, Results())
         since = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"

@@ -151,6 +151,8 @@ def _coefficients(
     form = laws.fittable(report.law)  # a fit may have chosen it
     if form.id != law.id or law.variant not in ("", form.variant):
         raise UserError(f"{params} holds a fit of {form.ref}; give a fit of {law.ref}")
+    if (unit := report.unit(law.response)) != law.response.unit:
+        raise UserError(f"{params}: its losses are in {unit}, and tables in {law.response.unit}")
     at: dict[str, Any] = {}
     if column := report.split_by:
         values = sorted(set(frame[column])) if column in frame else []

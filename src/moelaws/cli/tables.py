@@ -58,26 +58,60 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
 
 
 @click.command(name="import", cls=JsonCommand)
-@click.argument("table", type=FILE)
+@click.argument("table", required=False)
 @option(
     "--mapping mapping_file",
     "Which column of TABLE is which of a study's table; config/imports/ has examples.",
     FILE,
-    required=True,
     metavar="FILE.yaml",
 )
-@out_option("FILE.parquet; the study's name in the current folder by default.", ".parquet")
-def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) -> None:
-    """Make a study's table of TABLE, the runs of somebody else (Parquet, CSV, TSV, JSON lines).
+@option(
+    "--from given",
+    "A file, a folder or a mirror's address with the files of a table of the register.",
+    default="",
+    metavar="PATH|URL",
+)
+@option("--list is_list", "Show the register of public runs.", is_flag=True)
+@out_option(
+    "FILE.parquet; by default results/imported/NAME.parquet for a name of the register, and else "
+    "the study's name in the current folder.",
+    ".parquet",
+)
+def import_(
+    table: str | None,
+    mapping_file: Path | None,
+    given: str,
+    is_list: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Make a study's table of somebody else's runs: Parquet, CSV, TSV, JSON or Markdown.
 
-    The mapping file names the source, its licence and its digest. What it does not map is missing.
-    All is checked as strictly as a table of runs trained here.
+    TABLE is a name of the register, whose files are fetched, or a file with its --mapping (a folder
+    where the mapping has several files). The mapping names the source, its licence and its digest.
+    What it does not map is missing. All is checked as strictly as a table of runs trained here.
     """
     from moelaws.tables.imported import import_table
+    from moelaws.tables.mapping import read_mapping
+    from moelaws.tables.register import mapping_of, source_of
 
-    imported = import_table(table, mapping_file)
+    if is_list:
+        _print_register(as_json)
+        return
+    if table is None:
+        raise UserError("name a file and its --mapping, or public runs: `moelaws import --list`")
+    if mapping_file is None and Path(table).is_file():
+        raise UserError(f"--mapping is missing, which says what the columns of {table} are")
+    if mapping_file is None:
+        mapping_file, out = mapping_of(table), out or Results().imported(table)
+        source = source_of(table, read_mapping(mapping_file), given)
+    elif given:
+        raise UserError("--from goes with a name of the register, not with --mapping")
+    else:
+        source = Path(table)
+    imported = import_table(source, mapping_file)
     path = out or Path(f"{imported.study}.parquet")
-    if path.exists() and path.samefile(table):
+    if path.exists() and path.samefile(source):
         raise UserError(f"{path} is the source itself; name another file with --out")
     imported.write(path)
     frame = imported.frame
@@ -90,7 +124,37 @@ def import_(table: Path, mapping_file: Path, out: Path | None, as_json: bool) ->
         f"{path}: {counted(len(frame), 'run')}; unknown of them: {unknown}",
         f"{imported.about['licence']}: {imported.about['attribution']}",
     ]
+    for key, text in imported.about.items():
+        if key.startswith("digest"):
+            lines.append(f"{text} of {imported.about[key.replace('digest', 'file')]}")
+        elif key in ("losses", "assumed") and text:
+            lines.append(f"{key}: {text}")
     print_answer(as_json, data | {"origin": imported.about}, "\n".join(lines))
+
+
+def _print_register(as_json: bool) -> None:
+    from moelaws.tables.register import register
+
+    rows = []
+    for name, mapping in register().items():
+        about = mapping.origin.model_dump(include={"licence", "attribution"})
+        files = [
+            file.model_dump(include={"file", "url", "sha256"}) for file in mapping.origin.files
+        ]
+        about |= {"files": files, "here": Results().imported(name).is_file()}
+        rows.append({"name": name, **mapping.model_dump()["public"], **about})
+    cells = [
+        (r["name"], r["runs"], *r["C"], r["licence"], "yes" if r["here"] else "no", r["what"])
+        for r in rows
+    ]
+    unknown = ", ".join(r["name"] for r in rows if not all(f["sha256"] for f in r["files"]))
+    lines = [
+        table_text(("name", "runs", "C from", "to", "licence", "here", "what"), cells),
+        "`moelaws import NAME` fetches a table's files, which are no part of this repository: they "
+        "are fetched by you, under the licence above.",
+        f"no digest known: {unknown or 'none'}",
+    ]
+    print_answer(as_json, {"register": rows}, "\n".join(lines))
 
 
 def _range(known: pd.Series, kind: str) -> tuple[Any, ...]:

@@ -91,7 +91,7 @@ def _loss_fit(material: Material, runs: Runs, study: Study, entry: Fit) -> LossF
         return None
     report = read_fit(path)
     law = laws.fittable(report.law)
-    if law.response.unit != LOSS_UNIT:
+    if report.unit(law.response) != LOSS_UNIT:
         return None
     if not all(set(group.params) == set(law.names) for group in report.parts):
         raise UserError(f"{path} does not have the parameters of {law.ref}; make the fit again")

@@ -106,6 +106,14 @@ class Results:
         """Returns the file of a kept run's scores on tasks."""
         return self.root / "scores" / f"{run_id}.parquet"
 
+    def imported(self, name: str) -> Path:
+        """Returns the table of public runs that the register names."""
+        return self.root / "imported" / f"{name}.parquet"
+
+    def fetched(self, name: str) -> Path:
+        """Returns the folder of the files that such a table is made of, as they were fetched."""
+        return self.root / "imported" / "files" / name
+
     def tier(self, tier: str, simulated: bool = False) -> TierFolder:
         """Returns the folder of a tier's tables, fits and figures, trained or simulated."""
         folder = self.root / tier
@@ -215,6 +223,7 @@ _KINDS = (
     (r"scores/[0-9a-f]{16}\.parquet", "the scores of a kept run on tasks", _FORCE),
     (r"corpora/[^/]+/[^/]+", "a file of a prepared corpus", "delete {path.parent}, call snakemake"),
     (r"tables/[^/]+\.parquet", "the table of a study", _FORCE),
+    (r"imported/(?P<name>[^/]+)\.parquet", "a table of the register", "moelaws import {name}"),
     (r"speed/[^/]+\.parquet", "the measured speed of a study's configurations", _FORCE),
     (r"derived/[^/]+/[^/]+\.parquet", "a derived table", _FORCE),
     (r"fits/[^/]+/[^/]+\.bootstrap\.parquet", "the draws of a fit's bootstrap", _FORCE),

@@ -28,6 +28,8 @@ from moelaws.fitting.diagnostics import (
     Rollout,
     Support,
 )
+from moelaws.laws.base import Variable
+from moelaws.laws.vocabulary import in_unit
 from moelaws.spec.base import as_written
 from moelaws.spec.errors import UserError
 
@@ -161,6 +163,10 @@ class FitReport(Checked):
             if has_value([given], value, 1e-6).all():
                 return fitted
         raise UserError(f"{own}: {column} is {_shown(where[column])}; it must be one of {known}")
+
+    def unit(self, variable: Variable) -> str:
+        """Returns the unit in which this fit has a variable of its law."""
+        return in_unit(variable, self.spec.get("units", {}).get(variable.name)).unit
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON data; without a split, its group's keys are at the top."""

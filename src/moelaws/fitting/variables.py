@@ -8,7 +8,7 @@ import pandas as pd
 
 from moelaws.laws.base import FRACTION, SPARSITY, Array, FittableLaw, Mask, Variable
 from moelaws.laws.mapping import Sources, sources, unit_factors
-from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, derive
+from moelaws.laws.vocabulary import BITS_A_BYTE, MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, derive
 from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import as_numbers, no_number
@@ -43,6 +43,11 @@ def read_variables(
         f"{name} = {factors[name]:g} x column {column} (unit {spec.units[name]})"
         for name, column in origins.columns.items()
         if factors.get(name, 1.0) != 1.0
+    ]
+    notes += [
+        f"{name} and what is fitted of it are in {BITS_A_BYTE}, as column {column} is"
+        for name, column in origins.columns.items()
+        if spec.units.get(name) == BITS_A_BYTE
     ]
     return Variables(values | derived, origins, factors, (*notes, *texts.values()))
 

@@ -4,7 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from moelaws.laws.base import Derivation, FittableLaw, Variable
-from moelaws.laws.vocabulary import VOCABULARY, factor, plan, refuse_unit, same_quantity, ways
+from moelaws.laws.vocabulary import (
+    VOCABULARY,
+    factor,
+    in_unit,
+    plan,
+    refuse_unit,
+    same_quantity,
+    ways,
+)
 from moelaws.spec.errors import UserError, listed
 
 
@@ -109,7 +117,8 @@ def unit_factors(
     """Returns the factors of the columns of variables whose unit the fit states.
 
     ``units`` maps variables to words or numbers, as ``vocabulary.factor`` takes them. ``declared``
-    maps columns to the unit that their table declares, which must be of the same quantity.
+    maps columns to the unit that their table declares, which must be of the same quantity. A loss
+    whose stated unit is bits/byte stays in it.
     """
     for name in units:
         if name not in origins.columns:
@@ -117,7 +126,8 @@ def unit_factors(
                 f"unit of {name!r}: the table has no column for it; units can be given for "
                 f"{', '.join(origins.columns)}"
             )
-    factors = {name: factor(origins.variables[name], word) for name, word in units.items()}
+    variables = {n: in_unit(v, units.get(n)) for n, v in origins.variables.items()}
+    factors = {name: factor(variables[name], word) for name, word in units.items()}
     for name, column in origins.columns.items():
-        refuse_unit(origins.variables[name], column, declared.get(column), units.get(name))
+        refuse_unit(variables[name], column, declared.get(column), units.get(name))
     return factors

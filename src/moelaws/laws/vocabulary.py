@@ -138,6 +138,18 @@ _WORDS: Mapping[str, Mapping[str, float]] = {
 }
 
 
+BITS_A_BYTE = "bits/byte"  # of a loss that is comparable across tokenizers
+
+
+def in_unit(variable: Variable, word: str | None) -> Variable:
+    """Returns the variable as a fit has it: a loss stays in bits a byte if its unit says so.
+
+    Laws of nats a token fit bits a byte as well: their coefficients of the loss are then in these.
+    """
+    stays = word == BITS_A_BYTE and variable.unit == LOSS.unit
+    return replace(variable, unit=BITS_A_BYTE) if stays else variable
+
+
 def factor(variable: Variable, word: str) -> float:
     """Returns the factor that converts a column in the unit ``word`` to the variable's unit.
 
@@ -195,6 +207,8 @@ def refuse_unit(
         remedy = f"say so with {statement.format(name=variable.name, word='bits')}"
     elif (declared, variable.unit) == ("bits/byte", "nats/token"):
         remedy += "; bits a byte and nats a token differ by the text's bytes a token"
+        if statement.startswith("--unit"):
+            remedy += f", and a fit stays in bits a byte with --unit {variable.name}={BITS_A_BYTE}"
     raise UserError(
         f"column {column} is in {declared}, and {variable.name} in {variable.unit}; {remedy}"
     )

@@ -1,8 +1,8 @@
 """Arithmetic over a table's columns, such as ``steps * 256 * 2048``.
 
 An expression has names of columns, numbers, ``+ - * / **``, brackets, and ``ln``, ``exp``,
-``round``, ``min`` and ``max`` of such expressions. Python's parser reads it, but Python never
-evaluates it.
+``round``, ``min`` and ``max`` of such expressions. A name with other signs than letters stands in
+quotes. Python's parser reads it, but Python never evaluates it.
 """
 
 import ast
@@ -84,7 +84,7 @@ def _value(expression: str, column: Callable[[str], Any]) -> Any:
         # ast.unparse recurses without limit
         text = ast.get_source_segment(expression.strip(), node) or ""
         match node:
-            case ast.Name(id=name):
+            case ast.Name(id=name) | ast.Constant(value=str() as name):
                 return column(name)
             case ast.Constant(value=int() | float() as number) if not (
                 isinstance(number, bool) or "_" in text

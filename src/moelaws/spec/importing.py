@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import FiniteFloat, model_validator
 
-from moelaws.spec.base import Frozen, text_like
+from moelaws.spec.base import Count, Frozen, Positive, text_like
 from moelaws.spec.fit import Name, UnitWord
 
 Sha256 = Annotated[str, text_like("[0-9a-f]{64}", "a SHA-256: 64 hexadecimal digits")]
 Word = bool | int | FiniteFloat | str  # bool first, or true would be 1
 
 
-class Origin(Frozen):
-    """Where the source file is from and what may be done with it."""
+class SourceFile(Frozen):
+    """A file of the source."""
 
-    file: str  # its name
+    file: Annotated[str, text_like(r"[^/\0]*[^/\0.][^/\0]*", "the name of a file")]
     sha256: Sha256 | Literal[""] = ""  # the digest that the file must have; empty: any
     url: str = ""
+    part: str = ""  # the key of a JSON object, or the heading of a page, below which the rows are
+
+
+class OtherFile(SourceFile):
+    """A further file, whose rows follow those of the first or whose columns join them."""
+
+    join: str = ""  # a column that both files have and that tells rows apart; empty: rows follow
+    columns: dict[str, str] = {}  # of a file that joins: the columns to take -> their names
+
+
+class Origin(SourceFile):
+    """Where the source is from and what may be done with it."""
+
+    others: tuple[
+        OtherFile, ...
+    ] = ()  # where rows follow, a new column ``file`` says whose they are
     licence: str
     attribution: str
+
+    @property
+    def files(self) -> tuple[SourceFile, ...]:
+        return (self, *self.others)
+
+
+class Published(Frozen):
+    """What the register says of public runs. The import checks the numbers."""
+
+    what: str
+    losses: str  # of which text, by which tokenizer, in which unit
+    runs: Count
+    C: tuple[Positive, Positive]  # the least and the largest budget, FLOP
+    assumed: tuple[str, ...] = ()  # sentences on what the source does not say
 
 
 class _Source(Frozen):
@@ -28,6 +59,8 @@ class _Source(Frozen):
 
     column: str = ""  # of the source
     columns: tuple[str, ...] = ()  # of the source, joined as texts: name and seed to a run_id
+    # What to take of the column's texts: the one group of a regular expression, "lr=([0-9.e-]+)"
+    pattern: str = ""
     values: dict[Word, Word] = {}  # the source's words or numbers -> ours; others are refused
     value: Word | None = None
     expression: str = ""  # over our columns and the source's; ours win where names are the same
@@ -38,8 +71,14 @@ class _Source(Frozen):
         given = (self.column, self.columns, self.value is not None, self.expression)
         if sum(map(bool, given)) != 1:
             raise ValueError("it must have exactly one of column, columns, value and expression")
-        if self.values and not self.column:
-            raise ValueError("values goes with a column alone")
+        if (self.values or self.pattern) and not self.column:
+            raise ValueError("values and pattern go with a column alone")
+        try:
+            groups = re.compile(self.pattern or "()").groups
+        except re.error as error:
+            raise ValueError(f"pattern is no regular expression: {error}") from None
+        if groups != 1:
+            raise ValueError(f"pattern has {groups} groups in brackets; it must have one")
         return self
 
 
@@ -75,15 +114,19 @@ class Mapping(Frozen):
 
     study: Name  # the study that the table is of
     origin: Origin
+    public: Published | None = None  # of runs in the register
     long: Long | None = None  # how a table with a column for each budget or step is read
+    # Columns that arithmetic adds to the source's before rows are kept: left -> steps - last_step
+    computed: dict[Name, str] = {}
     rows: str = ""  # rows to keep, by the source's columns: "k == 1 and step > 0"
     only: dict[str, tuple[Word, ...]] = {}  # rows to keep, by words: column -> the words allowed
     # A column such as step; of a run's rows the one with its largest value is kept. Rows without a
     # loss do not count, unless the run has none at all.
     last: str = ""
     # Which is kept of several rows of one run, or, where no run_id is mapped, of rows that are the
-    # same in every column; by default they are refused.
-    duplicates: Literal["first", "last", "refuse"] = "refuse"
+    # same in every column: the first, the last, the best (the completed run of least loss), or all,
+    # where the second run of a name becomes NAME#2. By default they are refused.
+    duplicates: Literal["first", "last", "best", "all", "refuse"] = "refuse"
     # The status of a completed run whose loss is missing or infinite; empty: such a run is refused.
     without_loss: Literal["diverged", "out_of_memory", ""] = ""
     columns: dict[str, Values]  # of a study's table (tables.schema)
@@ -92,3 +135,8 @@ class Mapping(Frozen):
     @property
     def entries(self) -> dict[str, Values | Further]:
         return {**self.columns, **self.more}
+
+    @property
+    def loss(self) -> str:
+        """Returns the column that a completed run must have: L, or bpb if that alone is mapped."""
+        return "bpb" if "bpb" in self.columns and "L" not in self.columns else "L"

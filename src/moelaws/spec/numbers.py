@@ -18,8 +18,10 @@ def number(text: str) -> float:
 
 
 def amount(text: str) -> float:
-    """Returns the number in a table's cell: 2.5e9, 12.0M, 1.2B or 1,000; else a ValueError."""
+    """Returns the number in a table's cell: 2.5e9, 12.0M, 1,000 or 16.6%; else a ValueError."""
     text = text.strip()
+    if text.endswith("%"):
+        return number(text[:-1]) / 100
     power = _POWERS.get(text[-1:], "")
     digits = text[:-1].rstrip() if power else text
     return number((digits.replace(",", "") if _THOUSANDS.fullmatch(digits) else digits) + power)

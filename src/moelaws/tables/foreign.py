@@ -1,49 +1,57 @@
-"""Reads anybody's table: Parquet, CSV, TSV or JSON lines; texts may be compressed by gzip."""
+"""Reads anybody's table: Parquet, CSV, TSV, JSON or Markdown; texts may be compressed by gzip."""
 
 import csv
 import gzip
 import io
 import math
+import re
 import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.files import seal
-from moelaws.spec.errors import UserError, listed, quoted
+from moelaws.spec.errors import UserError, listed, or_nearest, quoted
 from moelaws.spec.from_disk import refuse_large
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.numbers import amount
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_LINES = (".jsonl", ".ndjson", ".json")
+_JSON = (".jsonl", ".ndjson", ".json")
+_PAGE = ".md"
+_TEXTS = (*_SEPARATORS, *_JSON, _PAGE)
 _PARQUET = (".parquet", ".pq")
 _GZIP = ".gz"
 _LONGEST = 2**28  # bytes of a text, whose table takes several times as many
 
 
-def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+def read_any(path: Path, part: str = "") -> tuple[pd.DataFrame, dict[str, str]]:
     """Reads the table at ``path`` by its suffix, and the unit of each column that declares one.
 
-    Only Parquet tables declare units. A study's own table is checked against its declared columns.
-    An empty, cut or foreign file is refused, and so is a table without rows or with two columns of
-    one name.
+    ``part`` is the key of a JSON object, or the heading of a Markdown page, below which the rows
+    are. Only Parquet tables declare units. A study's own table is checked against its declared
+    columns. An empty, cut or foreign file is refused, and so is a table without rows or with two
+    columns of one name.
     """
     suffix = _suffix(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give the file of a table")
     if not path.exists():
         raise UserError(f"{path}: no such table")
-    if suffix not in (*_PARQUET, *_SEPARATORS, *_LINES):
+    if suffix not in (*_PARQUET, *_TEXTS):
         raise UserError(
-            f"{path}: a table ends in one of {', '.join((*_PARQUET, *_SEPARATORS, *_LINES))}; a "
-            f"text may have {_GZIP} behind that"
+            f"{path}: a table ends in one of {', '.join((*_PARQUET, *_TEXTS))}; a text may have "
+            f"{_GZIP} behind that"
+        )
+    if part and suffix not in (".json", _PAGE):
+        raise UserError(
+            f"{path}: a part of it is {part!r}, but only .json and .md files have parts"
         )
     if path.is_file() and not path.stat().st_size:
         raise UserError(f"{path}: the file is empty")
@@ -51,8 +59,10 @@ def read_any(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     try:
         if suffix in _PARQUET:
             frame, units = _parquet(path)
-        elif suffix in _LINES:
-            frame = _json_lines(path)
+        elif suffix == _PAGE:
+            frame = _markdown(path, part)
+        elif suffix in _JSON:
+            frame = pd.DataFrame(_records(path, part))
         else:
             frame = _separated(path, _SEPARATORS[suffix])
     except UnicodeDecodeError as error:
@@ -123,11 +133,10 @@ def _parquet(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
 def _suffix(path: Path) -> str:
     """Returns the suffix that tells the kind of table; in a compressed text it precedes .gz."""
     inner = Path(path.stem).suffix.lower()
-    is_text = inner in (*_SEPARATORS, *_LINES)
-    return inner if path.suffix.lower() == _GZIP and is_text else path.suffix.lower()
+    return inner if path.suffix.lower() == _GZIP and inner in _TEXTS else path.suffix.lower()
 
 
-def _text(path: Path) -> TextIO:
+def _text(path: Path) -> io.StringIO:
     """Returns the text of a table, unpacked, with its lines' ends as they are."""
     data = seal.read(path, _LONGEST)
     if path.suffix.lower() == _GZIP:
@@ -168,26 +177,69 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
         ) from None
 
 
-def _json_lines(path: Path) -> pd.DataFrame:
-    records = []
-    for i, line in enumerate(_text(path), 1):
-        if not line.strip():
-            continue
-        if i == 1 and line.lstrip().startswith("["):
-            raise UserError(
-                f"{path} is a JSON array; it must have one object on each line, as "
-                "`jq -c '.[]'` writes them"
-            )
-        where = f"{path}: line {i}"
+def _records(path: Path, part: str) -> list[dict[str, Any]]:
+    """Returns the objects of a JSON file: one on each line, a list of them, or a list in a part."""
+    file = _text(path)
+    start = file.getvalue().lstrip()
+    # A whole object is laid out over many lines, and its lines alone are no JSON.
+    if part or start.startswith("[") or start.partition("\n")[0].strip() == "{":
+        data = parse_json(start, path, missing=True)
+        if isinstance(data, dict):
+            lists = [key for key, value in data.items() if isinstance(value, list)]
+            if part not in lists:
+                asked = f"no list {part!r}" if part else "no rows but those of a part"
+                raise UserError(f"{path} has {asked}{or_nearest(part, lists, 'its lists are')}")
+            data = data[part]
+        elif part:
+            raise UserError(f"{path} is one list, which has no part {part!r}")
+        records = [(f"{path}: item {i}", item) for i, item in enumerate(data, 1)]
+    else:
+        lines = [(f"{path}: line {i}", line) for i, line in enumerate(file, 1)]
         # pandas and others write NaN for missing values.
-        record = parse_json(line, where, missing=True)
+        records = [(w, parse_json(line, w, missing=True)) for w, line in lines if line.strip()]
+    for where, record in records:
         if not isinstance(record, dict):
             raise UserError(
-                f"{where}: {line.strip()[:60]} is no JSON object, such as "
+                f"{where}: {quoted(record)} is no JSON object, such as "
                 '{"N": 1e9, "D": 2e10, "L": 2.6}'
             )
-        records.append(record)
-    return pd.DataFrame(records)
+    return [record for _, record in records]
+
+
+def _markdown(path: Path, part: str) -> pd.DataFrame:
+    """Returns the first table below the heading ``part`` of a page, or without it the first."""
+    tables: dict[str, list[list[str]]] = {}  # heading -> the rows of its first table
+    heading, is_code, is_over = "", False, False
+    for line in _text(path):
+        text = line.strip()
+        is_code ^= text.startswith("```")
+        if not is_code and (title := re.match(r"#+\s+(.*?)[\s#]*$", text)):
+            heading, is_over = title[1], title[1] in tables
+        elif not is_code and text.startswith("|") and not is_over:
+            tables.setdefault(heading, []).append(_cells(text))
+        else:
+            is_over = is_over or heading in tables
+    if not (lines := tables.get(part) if part else next(iter(tables.values()), None)):
+        where = f"below a heading {part!r}" if part else "in it"
+        near = or_nearest(part, filter(None, tables), "tables are below") if tables else ""
+        raise UserError(f"{path}: there is no table {where}{near}")
+    names, marks, rows = lines[0], lines[1] if len(lines) > 1 else [""], lines[2:]
+    if not all(re.fullmatch(r":?-+:?", mark) for mark in marks):
+        raise UserError(f"{path}: the table below {part or 'no heading'} has no line |---|---|")
+    _refuse_twice(names, path)
+    for i, row in enumerate(rows, 1):
+        if len(row) != len(names):
+            raise UserError(
+                f"{path}: row {i} of the table has {len(row)} cells, and its head has {len(names)}"
+            )
+    return pd.DataFrame([[cell or None for cell in row] for row in rows], columns=names)
+
+
+def _cells(line: str) -> list[str]:
+    """Returns the cells of a line of a Markdown table, without links and marks."""
+    inner = re.sub(r"\|$", "", re.sub(r"^\|", "", line.replace(r"\|", "\0")))
+    texts = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", cell) for cell in inner.split("|"))
+    return [text.strip().strip("`*").strip().replace("\0", "|") for text in texts]
 
 
 def _refuse_twice(names: Sequence[str], where: object) -> None:

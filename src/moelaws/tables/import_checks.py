@@ -9,6 +9,7 @@ import pandas as pd
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE
 from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, VOCABULARY
 from moelaws.spec.errors import UserError
+from moelaws.spec.importing import Mapping, Published
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import refuse_twice
 from moelaws.tables.schema import IMPORTED_COLUMNS
@@ -41,7 +42,9 @@ def as_lines(source: pd.DataFrame) -> pd.Series:
     return pd.Series(map(repr, source.itertuples(index=False, name=None)), source.index)
 
 
-def check(frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str]) -> None:
+def check(
+    frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str], mapping: Mapping
+) -> None:
     """Refuses a study's table, made of the rows of ``source``, that is wrong somewhere.
 
     The mapping or the source states the unit of the columns ``with_unit``; for other columns small
@@ -55,7 +58,8 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str])
             f"add `last: COLUMN`; if they are alike in that column too, {ONE_IS_KEPT}"
         ),
     )
-    refuse_twice(as_lines(source), lambda line: f"are the same in every column; {ONE_IS_KEPT}")
+    if mapping.duplicates != "all":
+        refuse_twice(as_lines(source), lambda line: f"are the same in every column; {ONE_IS_KEPT}")
     status = frame["status"]
     refuse_first(
         ~status.isin(STATUSES),
@@ -71,16 +75,27 @@ def check(frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str])
         _check_order(frame[less], frame[more])
     completed = status == "completed"
     refuse_first(
-        completed & frame["L"].isna(),
+        completed & frame[mapping.loss].isna(),
         lambda row: (
-            f"the loss L of run {frame['run_id'][row]} is missing, and its status is completed. "
-            "Leave such rows out by rows or only, or add `without_loss: diverged` to the mapping."
+            f"the loss {mapping.loss} of run {frame['run_id'][row]} is missing, and its status is "
+            "completed. Leave such rows out by rows or only, or add `without_loss: diverged` to "
+            "the mapping."
         ),
     )
     if (typical := frame["L"][completed].median()) > MAX_LOSS:
         raise UserError(
             f"the loss L is {typical:.6g} nats/token in the median row, more than any vocabulary "
             "gives; a perplexity p becomes a loss by the expression ln(p)"
+        )
+
+
+def check_published(frame: pd.DataFrame, said: Published, mapping_file: object) -> None:
+    """Refuses a table whose number of runs or range of budgets is not what the register says."""
+    low, high = frame["C"].min(), frame["C"].max()
+    if len(frame) != said.runs or not np.allclose((low, high), said.C, rtol=1e-3, atol=0):
+        raise UserError(
+            f"the table has {len(frame)} runs with C from {low:.4g} to {high:.4g}, and "
+            f"{mapping_file} says {said.runs} runs with C from {said.C[0]:.4g} to {said.C[1]:.4g}"
         )
 
 

@@ -1,6 +1,5 @@
 """A study's table from somebody else's runs, as a mapping file says (``spec.importing``)."""
 
-import hashlib
 import json
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -14,17 +13,17 @@ import pandas as pd
 from moelaws.files.parquet import read_origin, read_parquet, write_parquet
 from moelaws.laws.base import Variable
 from moelaws.laws.vocabulary import factor, refuse_unit
-from moelaws.spec.errors import UserError, located, or_nearest
+from moelaws.spec.errors import UserError, located, or_nearest, quoted
 from moelaws.spec.expressions import evaluate, names
-from moelaws.spec.from_disk import read_bytes
 from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import Study
 from moelaws.tables.column import Column
-from moelaws.tables.foreign import as_numbers, columns, numbers, read_any
-from moelaws.tables.import_checks import LOSSES, as_lines, check, refuse_first
+from moelaws.tables.foreign import as_numbers, columns, numbers
+from moelaws.tables.import_checks import LOSSES, as_lines, check, check_published, refuse_first
 from moelaws.tables.mapping import columns_of, digest_of, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
+from moelaws.tables.sources import read_source
 
 _TYPES = {"int": "Int64", "float": "float64", "string": "object"}
 NOTE = "imported"  # key in the file's metadata: JSON that says where its rows are from
@@ -39,7 +38,7 @@ class Imported:
     frame: pd.DataFrame
     columns: tuple[Column, ...]  # what each of them holds, with units
     # The source's name, digest, address, licence and attribution, and the mapping's digest
-    about: dict[str, Any]
+    about: dict[str, str]
 
     @property
     def study(self) -> str:
@@ -54,22 +53,27 @@ class Imported:
 def import_table(path: Path, mapping_file: Path) -> Imported:
     """Returns the table at ``path`` as a study's table, by the mapping in ``mapping_file``.
 
-    A missing column, a cell of the wrong kind, a number out of range, a row or run that stands
-    twice, and a completed run without a finite loss are refused.
+    ``path`` is a file, or the folder that holds the mapping's files under their names. A missing
+    column, a cell of the wrong kind, a number out of range, a row or run that stands twice, and a
+    completed run without a finite loss are refused.
     """
     mapping = read_mapping(mapping_file)
-    source, units = read_any(path)
-    about = _about(path, mapping, mapping_file)
-    source.index = pd.RangeIndex(1, len(source) + 1)  # rows as messages count them
+    source, units, origin = read_source(path, mapping.origin, mapping_file)
+    about = origin | {"mapping": digest_of(mapping)}
+    if mapping.public:
+        about |= {"losses": mapping.public.losses, "assumed": " ".join(mapping.public.assumed)}
     reader = _Reader(mapping, mapping_file, source, units)
     with located(mapping_file):
         reader = replace(reader, source=reader.long())
+        reader = replace(reader, source=reader.computed())
         kept = reader.kept()
         if not len(kept):
             raise UserError(f"rows and only keep none of the {len(source)} rows of {path}")
     frame = replace(reader, source=kept).table()
     with located(path):
-        check(frame, kept, reader.with_unit())
+        check(frame, kept, reader.with_unit(), mapping)
+        if mapping.public:
+            check_published(frame, mapping.public, mapping_file)
     columns = columns_of(mapping)
     return Imported(frame.reset_index(drop=True), columns, about)
 
@@ -86,17 +90,6 @@ def take(study: Study, path: Path, made_of: Any) -> int:
         raise UserError(f"{table} was imported by another mapping than {mapping} is now; {again}")
     write_parquet(path, read_parquet(table), made_of)
     return runs
-
-
-def _about(path: Path, mapping: Mapping, mapping_file: Path) -> dict[str, Any]:
-    origin = mapping.origin
-    sha = hashlib.sha256(read_bytes(path)).hexdigest()
-    if origin.sha256 not in ("", sha):
-        raise UserError(
-            f"{path}: its SHA-256 is {sha}, and {mapping_file} is for {origin.file} of "
-            f"{origin.sha256}; get that file" + (f" from {origin.url}" if origin.url else "")
-        )
-    return {**origin.model_dump(mode="json"), "sha256": sha, "mapping": digest_of(mapping)}
 
 
 @dataclass(frozen=True)
@@ -123,6 +116,16 @@ class _Reader:
         whole = pd.concat(tables)
         return whole[whole[long.value].notna()]
 
+    def computed(self) -> pd.DataFrame:
+        """Returns the source with the columns that ``computed`` adds to it."""
+        source = self.source.copy()
+        for name, expression in self.mapping.computed.items():
+            with located("", "computed", name):
+                if name in source:
+                    raise UserError("the table has a column of this name already")
+                source[name] = evaluate(expression, numbers(source), len(source))
+        return source
+
     def kept(self) -> pd.DataFrame:
         """Returns the rows that the mapping keeps, in the source's order."""
         mask = pd.Series(select(columns(self.source), self.mapping.rows), self.source.index)
@@ -132,10 +135,13 @@ class _Reader:
         reader = replace(self, source=self.source[mask])
         if self.mapping.last:
             reader = replace(reader, source=reader._last())
-        if self.mapping.duplicates == "refuse":
+        if self.mapping.duplicates in ("refuse", "all"):
             return reader.source
         same = reader._runs() if "run_id" in self.mapping.columns else as_lines(reader.source)
-        return reader.source[~same.duplicated(self.mapping.duplicates)]
+        if self.mapping.duplicates == "best":
+            same = same[reader.table()[self.mapping.loss].sort_values(kind="stable").index]
+        again = same.duplicated("last" if self.mapping.duplicates == "last" else "first")
+        return reader.source[~again[reader.source.index]]
 
     def _runs(self) -> pd.Series:
         return self._column("run_id", self.mapping.columns["run_id"], "string")
@@ -153,7 +159,8 @@ class _Reader:
             steps = self._as_numbers(self.source[name], name)
             refuse_first(steps.isna(), lambda row: f"column {name} is empty; it must be a number")
         self._order()  # refuses expressions that name each other
-        behind = self._behind("L") if "L" in self.mapping.columns else set()
+        loss = self.mapping.loss
+        behind = self._behind(loss) if loss in self.mapping.columns else set()
         has_loss = self.source[[c for c in self.source if c in behind]].notna().all(axis=1)
         runs = self._runs()
         counts = has_loss | ~has_loss.groupby(runs).transform("any")
@@ -173,12 +180,15 @@ class _Reader:
         for name in self._order():
             with self._located(name):
                 frame[name] = self._filled(columns[name], self.mapping.entries[name], frame)
-            if name == "L":  # now, for expressions may name it
+            if name == self.mapping.loss:  # now, for expressions may name it
                 self._leave_out_losses(frame)
         self._leave_out_losses(frame)
         frame["study"], frame["source"] = self.mapping.study, "imported"
         if "run_id" not in frame:
             frame["run_id"] = [f"row-{row}" for row in frame.index]
+        elif self.mapping.duplicates == "all":
+            again = frame.groupby("run_id").cumcount()
+            frame["run_id"] += [f"#{n + 1}" if n else "" for n in again]
         types = {name: _TYPES[column.type] for name, column in columns.items()}
         return frame.reindex(columns=[*columns]).astype(types)
 
@@ -190,8 +200,8 @@ class _Reader:
                 named = set(names(entry.expression)) if entry.expression else set()
             # In its own expression a column's name stands for the source's column.
             graph[name] = named & set(entries) - {name}
-        if "L" in graph:
-            graph["L"].add("status")
+        if self.mapping.loss in graph:
+            graph[self.mapping.loss].add("status")
         try:
             return list(TopologicalSorter(graph).static_order())
         except CycleError as error:
@@ -200,8 +210,8 @@ class _Reader:
 
     def _leave_out_losses(self, frame: pd.DataFrame) -> None:
         """Leaves losses to completed runs alone, as in the tables of runs trained here."""
-        if self.mapping.without_loss and "L" in frame:
-            lost = (frame["status"] == "completed") & ~np.isfinite(frame["L"])
+        if self.mapping.without_loss and (loss := self.mapping.loss) in frame:
+            lost = (frame["status"] == "completed") & ~np.isfinite(frame[loss])
             frame.loc[lost, "status"] = self.mapping.without_loss
         losses = [name for name in LOSSES if name in frame]
         frame[losses] = frame[losses].where(frame["status"] == "completed")
@@ -242,6 +252,8 @@ class _Reader:
         else:
             self._require(entry.column)
             values = self.source[entry.column]
+            if entry.pattern:
+                values = _matched(values, entry)
             if entry.values:
                 values = self._translated(values, entry)
         if kind == "string":
@@ -298,6 +310,17 @@ def _word(cell: Any) -> str | None:
     if isinstance(cell, float | np.floating):
         return None if np.isnan(cell) else str(int(cell)) if cell.is_integer() else str(cell)
     return None if cell is None or cell is pd.NA else str(cell)
+
+
+def _matched(cells: pd.Series, entry: Values | Further) -> pd.Series:
+    """Returns what the entry's pattern takes of each text; a missing cell stays missing."""
+    texts = cells.map(_word)
+    taken = texts.astype("string").str.extract(entry.pattern, expand=False).astype(object)
+    refuse_first(
+        taken.isna() & cells.notna(),
+        lambda row: f"column {entry.column} is {quoted(texts[row])}, which pattern does not match",
+    )
+    return taken
 
 
 def _whole(values: pd.Series) -> pd.Series:

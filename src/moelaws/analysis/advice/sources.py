@@ -89,6 +89,8 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     if report.split_by:
         raise UserError(f"it is split by {report.split_by}: it is not one law")
     law, fitted = laws.fittable(report.law), report.parts[0]
+    if (unit := report.unit(law.response)) != law.response.unit:
+        raise UserError(f"its losses are in {unit}, and plans are compared in {law.response.unit}")
     read = [v.name for v in law.variables if is_read(v, entry.mapping.get(v.name, v.name))]
     named = {name: report.spec.get("mapping", {}).get(name, name) for name in read}
     mapping, factors = _mapping(entry, named, k)

@@ -1,0 +1,75 @@
+"""The register of public runs: the mappings in config/imports that say where their files are.
+
+The register ships mappings alone. Whoever imports a table fetches its files, under their licences.
+"""
+
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote
+
+from moelaws.files.download import Progress, download
+from moelaws.files.layout import Results
+from moelaws.records.progress import Report, reporting
+from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.importing import Mapping, SourceFile
+from moelaws.tables.mapping import read_mapping
+from moelaws.tables.sources import sha256_of
+
+FOLDER = Path("config/imports")
+
+
+def register(root: Path = Path()) -> dict[str, Mapping]:
+    """Returns the mappings of public runs by name; patterns for a user's own runs are left out."""
+    mappings = {path.stem: read_mapping(path) for path in sorted((root / FOLDER).glob("*.yaml"))}
+    return {name: mapping for name, mapping in mappings.items() if mapping.public}
+
+
+def mapping_of(name: str) -> Path:
+    """Returns the mapping file of a name of the register."""
+    known = register()
+    if name not in known:
+        text = or_nearest(name, known, "the register has")
+        raise UserError(f"{name!r} is no file, and not in the register of public runs{text}")
+    return FOLDER / f"{name}.yaml"
+
+
+def source_of(name: str, mapping: Mapping, given: str) -> Path:
+    """Returns the file or the folder of a table's source, which is fetched if it is not here.
+
+    ``given`` is a file, a folder, or the address of a mirror, in place of the addresses in the
+    mapping. Files that were fetched are kept and, while their digests are right, not fetched again.
+    """
+    if given.startswith("file://"):
+        given = unquote(given.removeprefix("file://"))
+    if given and not given.startswith(("http://", "https://")):
+        if not Path(given).exists():
+            raise UserError(f"--from is {given!r}; there is no such file or folder")
+        return Path(given)
+    folder = Results().fetched(name)
+    with reporting() as report:
+        for file in mapping.origin.files:
+            url = _address(file, given, len(mapping.origin.files) > 1)
+            _fetch(name, file, url, folder / file.file, partial(_show, report, file.file))
+    return folder
+
+
+def _show(report: Report, name: str, done: int, size: int | None) -> None:
+    report(name, done, size, f"{done / 1e6:.1f} MB")
+
+
+def _address(file: SourceFile, mirror: str, is_folder: bool) -> str:
+    if mirror and (is_folder or mirror.endswith("/")):
+        return f"{mirror.rstrip('/')}/{file.file}"
+    return mirror or file.url
+
+
+def _fetch(name: str, file: SourceFile, url: str, path: Path, progress: Progress) -> None:
+    if path.is_file() and file.sha256 in ("", sha256_of(path)):
+        return
+    try:
+        download(url, path, file.sha256, progress)
+    except UserError as error:
+        raise UserError(
+            f"{error}. Get {file.file} from {file.url} and put it at {path}, or say where it is: "
+            f"moelaws import {name} --from PATH"
+        ) from None

@@ -1,0 +1,197 @@
+"""The register of public runs: each mapping says all, and each table is what it says."""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from command_line import call, printed
+from file_server import serving
+from moelaws.spec.errors import UserError
+from moelaws.tables.imported import import_table
+from moelaws.tables.parquet import read_study
+from moelaws.tables.register import FOLDER, register
+from repository import REPOSITORY
+
+REGISTER = register(REPOSITORY)
+RUNS = "name,loss,steps\na,3.0,1000\nb,2.5,2000\n"
+TOKENS = "name,tokens\nb,2e9\na,1e9\n"
+
+
+def sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture
+def ours(tmp_path, monkeypatch):
+    """The current folder, whose register has the table ``ours`` of the files of ``server``."""
+    monkeypatch.chdir(tmp_path)
+    with serving({"runs.csv": RUNS.encode(), "tokens.csv": TOKENS.encode()}) as server:
+        other = {"file": "tokens.csv", "url": f"{server.address}/pinned/tokens.csv", "join": "name"}
+        origin = {"file": "runs.csv", "url": f"{server.address}/pinned/runs.csv"}
+        origin |= {"sha256": sha256(RUNS), "others": [other | {"sha256": sha256(TOKENS)}]}
+        mapping = {
+            "study": "ours",
+            "origin": origin | {"licence": "CC0-1.0", "attribution": "Nobody, 2026."},
+            "public": {"what": "two runs", "losses": "L on theirs", "runs": 2, "C": [6e18, 12e18]}
+            | {"assumed": ["The sun shines."]},
+            "columns": {"run_id": "name", "status": {"value": "completed"}, "L": "loss"}
+            | {"C": {"expression": "6e9 * tokens"}, "D": "tokens"},
+        }
+        FOLDER.mkdir(parents=True)
+        (FOLDER / "ours.yaml").write_text(yaml.safe_dump(mapping))
+        shutil.copy(REPOSITORY / FOLDER / "wandb.yaml", FOLDER)
+        server.mapping = mapping
+        yield server
+
+
+def test_a_name_fetches_files_and_makes_the_table(ours):
+    text = printed("import", "ours")
+    assert "results/imported/ours.parquet: 2 runs" in text
+    assert "assumed: The sun shines." in text
+    frame = read_study(Path("results/imported/ours.parquet"))
+    assert frame["D"].tolist() == [1_000_000_000, 2_000_000_000]
+    assert ours.asked == ["/pinned/runs.csv", "/pinned/tokens.csv"]
+    files = Path("results/imported/files/ours")
+    assert (files / "runs.csv").read_text() == RUNS
+    printed("import", "ours", "--out", "again.parquet")  # what is here is not fetched again
+    assert len(ours.asked) == 2
+    assert Path("again.parquet").is_file()
+    (files / "tokens.csv").write_text("half a fi")  # and what is not whole is
+    printed("import", "ours")
+    assert ours.asked[2:] == ["/pinned/tokens.csv"]
+
+
+def test_a_copy_stands_in_for_the_addresses(ours):
+    Path("copies").mkdir()
+    (Path("copies") / "runs.csv").write_text(RUNS)
+    (Path("copies") / "tokens.csv").write_text(TOKENS)
+    for given in ("copies", Path("copies").absolute().as_uri()):
+        printed("import", "ours", "--from", given)
+        assert not ours.asked
+    printed("import", "ours", "--from", f"{ours.address}/mirror/")
+    assert ours.asked == ["/mirror/runs.csv", "/mirror/tokens.csv"]
+    with pytest.raises(
+        UserError, match=r"copies/runs\.csv is one file, and the mapping is of runs"
+    ):
+        call("import", "ours", "--from", "copies/runs.csv")
+    with pytest.raises(UserError, match="--from is 'none'; there is no such file or folder"):
+        call("import", "ours", "--from", "none")
+
+
+def test_one_file_may_come_from_any_address(ours):
+    origin = {k: v for k, v in ours.mapping["origin"].items() if k != "others"}
+    columns = ours.mapping["columns"] | {"C": {"expression": "6e15 * steps"}}
+    columns.pop("D")
+    mapping = ours.mapping | {"origin": origin, "columns": columns}
+    (FOLDER / "one.yaml").write_text(yaml.safe_dump(mapping))
+    with serving({"raw?id=1": RUNS.encode()}) as mirror:
+        printed("import", "one", "--from", f"{mirror.address}/raw?id=1")
+    printed("import", "one", "--from", "results/imported/files/one/runs.csv")
+    assert not ours.asked
+
+
+@pytest.mark.parametrize(
+    ("mirror", "reason"),
+    [
+        ("gone", "the server answers 404"),
+        ("cut", "the transfer was cut"),
+        ("wrong", "the SHA-256 of what is there is"),
+    ],
+)
+def test_what_fails_says_where_the_file_is_and_where_to_put_it(ours, mirror, reason, ended):
+    wrong = {} if mirror == "gone" else {"runs.csv": (RUNS + "c,2,3000\n").encode()}
+    with serving(wrong) as broken:
+        code, out, error = ended("import", "ours", "--from", f"{broken.address}/{mirror}")
+    assert (code, out) == (2, "")
+    assert reason in error
+    assert f"Get runs.csv from {ours.address}/pinned/runs.csv and put it at " in error
+    assert "results/imported/files/ours/runs.csv, or say where it is: " in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    assert not [path for path in Path("results").rglob("*") if path.is_file()]
+
+
+def test_the_list_shows_the_register(ours):
+    text = printed("import", "--list")
+    row = next(line for line in text.splitlines() if line.startswith("ours"))
+    assert row.split() == ["ours", "2", "6e+18", "1.2e+19", "CC0-1.0", "no", "two", "runs"]
+    assert "fetched by you" in text
+    assert "no digest known: none" in text
+    assert "wandb" not in text  # a pattern is no table
+    printed("import", "ours")
+    (shown,) = json.loads(printed("import", "--list", "--json"))["register"]
+    assert (shown["name"], shown["here"], shown["runs"]) == ("ours", True, 2)
+    assert [file["sha256"] for file in shown["files"]] == [sha256(RUNS), sha256(TOKENS)]
+    assert shown["assumed"] == ["The sun shines."]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("our",), "'our' is no file, and not in the register .*; did you mean ours"),
+        (("wandb",), "'wandb' is no file, and not in the register"),
+        ((), "name a file and its --mapping, or public runs: .moelaws import --list"),
+        (("config/imports/ours.yaml",), "--mapping is missing"),
+        (("ours", "--mapping", "config/imports/ours.yaml"), "ours: no such table|ours is one file"),
+        (("x.csv", "--mapping", "m.yaml", "--from", "x"), "--from goes with a name of the regis"),
+    ],
+)
+def test_other_words_are_refused(ours, words, message):
+    with pytest.raises(UserError, match=message):
+        call("import", *words)
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_a_mapping_says_where_its_files_are_for_good(name):
+    mapping = REGISTER[name]
+    assert mapping.public.assumed
+    for file in mapping.origin.files:
+        _, _, host, _, _, commit, *_ = file.url.split("/")
+        assert host == "raw.githubusercontent.com"
+        assert len(bytes.fromhex(commit)) == 20
+        pinned = any("digest" in sentence for sentence in mapping.public.assumed)
+        assert file.sha256 or pinned
+    assert mapping.study == name.replace("-", "_") or name == "steplaw-moe"
+
+
+def gathered(mapping, folder):
+    """A folder of the mapping's files, each known by its digest, out of ``MOELAWS_PUBLIC``."""
+    public = [path for path in Path(os.environ["MOELAWS_PUBLIC"]).iterdir() if path.is_file()]
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in public}
+    names = {path.name: path for path in public}
+    for file in mapping.origin.files:
+        path = digests.get(file.sha256) or names.get(file.file)
+        if path is None:
+            pytest.skip(f"{file.file} is not here")
+        shutil.copy(path, folder / file.file)
+    return folder
+
+
+@pytest.mark.skipif("MOELAWS_PUBLIC" not in os.environ, reason="no public files are here")
+@pytest.mark.parametrize("name", REGISTER)
+def test_the_files_of_the_register_give_the_tables_that_it_names(name, tmp_path):
+    imported = import_table(
+        gathered(REGISTER[name], tmp_path), REPOSITORY / FOLDER / f"{name}.yaml"
+    )
+    assert len(imported.frame) == REGISTER[name].public.runs
+
+
+@pytest.mark.skipif("MOELAWS_PUBLIC" not in os.environ, reason="no public files are here")
+def test_the_isoflop_runs_are_joined_as_others_joined_them(tmp_path):
+    joined = Path(os.environ["MOELAWS_PUBLIC"]) / "marin_v16.csv"  # 45 rows, without those of 1e21
+    if not joined.is_file():
+        pytest.skip(f"{joined.name} is not here")
+    source = gathered(REGISTER["marin-v16"], tmp_path)
+    frame = import_table(source, REPOSITORY / FOLDER / "marin-v16.yaml").frame
+    theirs = pd.read_csv(joined).rename(columns={"budget": "C", "dim": "d_model", "tokens": "D"})
+    both = theirs.merge(frame, on=["C", "d_model", "D"], suffixes=("_theirs", ""))
+    assert len(both) == len(theirs)
+    assert both["L"].tolist() == pytest.approx(both["macro"].tolist(), rel=1e-6)
+    assert both["bpb"].tolist() == pytest.approx(both["bpb_theirs"].tolist(), rel=1e-6)
+    assert both["FLOPs_with_head"].tolist() == pytest.approx(both["gflops"].tolist(), rel=1e-6)
