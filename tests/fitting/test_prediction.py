@@ -89,7 +89,7 @@ def test_least_squares_predicts_to_first_order_where_the_law_bends(dense):
 def test_a_prediction_beyond_the_rows_says_how_roll_outs_erred():
     group = group_of({"alpha": 0.3}, Residuals())
     assert "held 53 % of new losses" in beyond_the_rows(group)
-    own = Calibration({"C": 1.0}, 20.0, 0.0312, 0.004, 2.9, 4)
+    own = Calibration({"C": 1.0}, 20.0, [0.0312, -0.0312, 0.0312, 0.0312], 0.004)
     said = beyond_the_rows(dataclasses.replace(group, calibration=own))
     assert "calibrated on 4 fits to the cheaper rows, which erred by 3.1 % a decade" in said
 

@@ -8,6 +8,7 @@ import click
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import FILE, law_study_option, option, out_option
+from moelaws.cli.eval import given_numbers
 from moelaws.cli.fit import (
     fit_options,
     fitting_on,
@@ -27,6 +28,11 @@ from moelaws.spec.errors import located
 @click.argument("table", type=FILE)
 @option("--laws refs", "The laws, each as LAW or LAW:VARIANT.", required=True, metavar="A,B,...")
 @fit_options
+@option(
+    "--at point",
+    "Predict the response there too, by each law and by their average.",
+    metavar="'N=1e10 D=2e11'",
+)
 @seed_option
 @threads_option
 @out_option("FILE.json for the comparison.", ".json")
@@ -37,6 +43,7 @@ def command(
     seed: int,
     threads: int,
     out: Path | None,
+    point: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -49,7 +56,12 @@ def command(
     within the interval, and how often the law is first. A law of whose variables
     one is constant in the table is fitted in a reduced form. A law that cannot be fitted to the
     table is named with the reason, and the others are compared.
+
+    Beyond the fitted compute, intervals are calibrated on fits to the cheaper rows. `inside` says
+    how many of the held-out rows they hold. Laws with such a calibration are also averaged, by
+    weights of their errors there.
     """
+    at = given_numbers((point or "").replace(",", " ").split())
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]
@@ -57,13 +69,17 @@ def command(
     candidates = [laws.fittable(name) for name in names]
     frame, declared, entry, _ = read_all(table, spec)
     with fitting_on(threads), reporting() as progress, located(table):
-        entries, refused = compare(
-            candidates, frame, entry, seed=seed, units=declared, progress=progress
+        entries, refused, average = compare(
+            candidates, frame, entry, seed=seed, units=declared, progress=progress, at=at
         )
     data = {"holdout": spec.holdout, "level": spec.level, "laws": entries, "refused": refused}
+    data |= {"average": average, "at": at}
     if out is not None:
         write_json(out, data)
-    print_answer(as_json, data, _table(entries, spec.level, spec.holdout))
+    texts = [_table(entries, spec.level, spec.holdout), *_of_average(average)]
+    if at:
+        texts.append(_predictions(entries, average, spec.level, point or ""))
+    print_answer(as_json, data, "\n".join(texts))
     for name, reason in refused.items():
         click.echo(f"refused: {name}: {reason}", err=True)
     for law in entries:
@@ -86,13 +102,39 @@ def _table(entries: list[dict[str, Any]], level: float, holdout: str) -> str:
     if holdout:
         columns += ["held-out rmse", f"low ({percent})", "high", "held-out r2"]
         columns += ["excess", "excess low", "excess high"]
-        columns += ["rank", "best rank", "worst rank", "first"]
+        columns += ["rank", "best rank", "worst rank", "first", "inside"]
         for row, law in zip(rows, entries, strict=True):
             held = law["holdout"]
             nothing = [None, None]
             row += [held["rmse"], *(held.get("rmse_interval") or nothing), held["r2"]]
             row += [held.get("rmse_excess"), *(held.get("rmse_excess_interval") or nothing)]
             row += [held["rank"], *(held.get("rank_interval") or nothing), held.get("first")]
+            row.append(held["inside"])
     n = entries[0]["n"]
     held_out = f"; {entries[0]['holdout']['n']} rows held out ({holdout})" if holdout else ""
     return table_text(columns, rows, title=f"{n} rows fitted{held_out}")
+
+
+def _of_average(average: dict[str, Any] | None) -> list[str]:
+    if average is None:
+        return []
+    weights = ", ".join(f"{law} {weight:.2f}" for law, weight in average["weights"].items())
+    held = average["holdout"]
+    error = f"; held-out rmse {held['rmse']:.4g}" if held else ""
+    if held and held["inside"] is not None:
+        error += f", {100 * held['inside']:.0f} % inside its interval"
+    return [f"average by roll-out errors ({weights}){error}"]
+
+
+def _predictions(
+    entries: list[dict[str, Any]], average: dict[str, Any] | None, level: float, point: str
+) -> str:
+    every = [(law["law"], law["at"]) for law in entries]
+    every += [("average", average["at"])] if average else []
+    keys = ("value", "low", "high", "new_low", "new_high")
+    percent = f"{100 * level:g} %"
+    return table_text(
+        ("law", "value", f"mean low ({percent})", "high", "new run low", "high"),
+        [(name, *(at[key] for key in keys)) for name, at in every],
+        title=f"at {point}",
+    )

@@ -9,17 +9,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from moelaws.files.atomic import finite
+from moelaws.fitting.average import Average
 from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import batches, core_count, each
 from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import resampled
-from moelaws.fitting.prediction import of_draws
+from moelaws.fitting.prediction import Prediction, of_draws, predict
 from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport, Score
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
 from moelaws.fitting.variables import column_sources, read_variables
-from moelaws.laws.base import SPARSITY, Array, FittableLaw
+from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw
 from moelaws.laws.mapping import check_comparable
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.laws.reduced import reduced
@@ -63,6 +65,13 @@ class Fitted(NamedTuple):
                 self.rows.held_blocks,
             )
 
+    def predicted(self, columns: Columns, level: float) -> Prediction:
+        """Returns the law at rows (n,), with the intervals of its fit."""
+        (fitted,) = self.report.parts
+        draws = self.report.draws[list(self.law.names)].to_numpy()
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return predict(self.law, fitted, draws, columns, level)
+
     def entry(self) -> dict[str, Any]:
         (fitted,) = self.report.parts
         return {
@@ -85,15 +94,18 @@ def compare(
     seed: int = 0,
     units: Mapping[str, str] = {},
     progress: Progress = lambda stage, done, total: None,
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    at: Mapping[str, float] = {},
+) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, Any] | None]:
     """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
 
     ``spec.law`` is not read, and a mapping concerns the laws that have the variable.
 
-    Returns an ``entry`` of each law that was fitted, best first by held-out rows, else by AICc, and
-    the reason why each other law was refused. An entry also has the excess of the criteria over
-    the least and, as ``holdout``, the result of ``rank``. Fewer than two laws, laws of different
-    responses, and laws that are all refused are UserErrors.
+    Returns an ``entry`` of each law that was fitted, best first by held-out rows, else by AICc, the
+    reason why each other law was refused, and the average of the laws (``fitting.average``), None
+    if their roll-outs give none. An entry also has the excess of the criteria over the least and,
+    as ``holdout``, the result of ``rank`` and the fraction of the rows ``inside`` the interval of a
+    new observation. With the variables of a point ``at``, it has the prediction there. Fewer than
+    two laws, laws of different responses, and laws that are all refused are UserErrors.
     """
     check_comparable(candidates, spec.mapping)
     if spec.split_by or spec.select or spec.rollout:
@@ -112,13 +124,54 @@ def compare(
         numbers = np.arange(len(fitted[0].rows.held_response))
         scores = rank({one.ref: [one.held_out(numbers)] for one in fitted}, spec.level, seed)
         for one, entry in zip(fitted, entries, strict=True):
-            entry["holdout"] = scores[one.ref]
+            at_held = one.predicted(one.rows.held_columns, spec.level)
+            entry["holdout"] = scores[one.ref] | _inside(at_held, one.rows.held_response)
+    if at:
+        for one, entry in zip(fitted, entries, strict=True):
+            entry["at"] = _at(one.predicted(_point(one.law, at), spec.level))
 
     def order(entry: Mapping[str, Any]) -> tuple[float, float]:
         held, aicc = entry["holdout"], entry["aicc"]
         return (held["rmse"] if held else 0.0, np.inf if aicc is None else aicc)
 
-    return sorted(entries, key=order), refused
+    return sorted(entries, key=order), refused, _average(fitted, spec, at)
+
+
+def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> dict[str, Any] | None:
+    """Returns the weights of an average of laws, its held-out error and its prediction at a point.
+
+    It is None if fewer than two laws are calibrated by a roll-out.
+    """
+    members = [one for one in fitted if one.report.parts[0].calibration]
+    if len(members) < 2:
+        return None
+    average = Average.of([one.law for one in members], [one.report.parts[0] for one in members])
+    data: dict[str, Any] = {"weights": average.to_json(), "holdout": None}
+    if spec.holdout:
+        observed = members[0].rows.held_response
+        held = average.predict([one.rows.held_columns for one in members], spec.level)
+        rmse = float(np.sqrt(np.mean((held.value - observed) ** 2)))
+        data["holdout"] = {"rmse": rmse} | _inside(held, observed)
+    if at:
+        points = [_point(one.law, at) for one in members]
+        data["at"] = _at(average.predict(points, spec.level))
+    return data
+
+
+def _point(law: FittableLaw, at: Mapping[str, float]) -> Columns:
+    return {name: np.atleast_1d(x) for name, x in law.columns(at).items()}
+
+
+def _at(prediction: Prediction) -> dict[str, float | None]:
+    at: dict[str, float | None] = finite({k: float(x[0]) for k, x in vars(prediction).items()})
+    return at
+
+
+def _inside(prediction: Prediction, observed: Array) -> dict[str, float | None]:
+    """Returns the fraction of rows (n,) whose observation the interval of a new one holds."""
+    known = np.isfinite(prediction.new_low) & np.isfinite(prediction.new_high)
+    held = (prediction.new_low <= observed) & (observed <= prediction.new_high)
+    return {"inside": float(held[known].mean()) if known.any() else None}
 
 
 def fit_each(

@@ -113,8 +113,8 @@ def beyond_the_rows(fitted: GroupFit) -> str:
     if (own := fitted.calibration) is None:
         return OF_THE_LAW_ALONE
     return (
-        f"beyond the fitted compute intervals are calibrated on {own.rounds} fits to the cheaper "
-        f"rows, which erred by {100 * own.per_decade:.2g} % a decade"
+        f"beyond the fitted compute intervals are calibrated on {len(own.rates)} fits to the "
+        f"cheaper rows, which erred by {100 * own.per_decade:.2g} % a decade"
     )
 
 

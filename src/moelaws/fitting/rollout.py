@@ -19,17 +19,16 @@ from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.diagnostics import Calibration, Rollout
 from moelaws.fitting.errors import errors
 from moelaws.fitting.prediction import log_compute
-from moelaws.fitting.problem import problem, solve
+from moelaws.fitting.problem import descend_all, follow, problem, solve
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
 from moelaws.spec.errors import UserError
 
 ROWS_PER_PARAMETER, MAX_FITS = 2, 8  # the fewest rows of a round, and the most rounds
-# Of a calibration, chosen by nested roll-outs of public tables (docs/fitting.md): the weight of a
-# round over that of the next one, the fewest rounds, and the fewest budgets of a round's rows. One
-# or two budgets hardly tell how a loss falls with compute, and rounds of them err wildly.
-EARLIER, FEWEST, BUDGETS = 0.6, 2, 3
+# Of a calibration: the fewest rounds, and the fewest budgets of a round's rows. One or two budgets
+# hardly tell how a loss falls with compute, and rounds of them err wildly.
+FEWEST, BUDGETS = 2, 3
 GAP = 0.05  # decades of compute between budgets; rows less apart are of one
 STARTS = 48  # of a round of a calibration, beside the estimates of the whole fit
 
@@ -86,14 +85,14 @@ def calibrate(
 ) -> Calibration | None:
     """Returns how far fits to the cheaper ``rows`` erred on the dearer ones; None if unknown.
 
-    It is unknown where the law's variables do not give the compute, and where fewer than two
-    rounds have enough rows. Errors are on the law's scale, and ``theta`` (P,) are the estimates.
+    It is unknown where the law's variables do not give the compute, where fewer than two rounds
+    have enough rows, and of a law whose errors are not relative. ``theta`` (P,) are the estimates.
     """
     powers = _compute_powers(law)
-    if not powers:
+    if not (powers and law.log_response):
         return None
     compute = log_compute(powers, rows.columns)
-    budget = _budgets(compute)
+    budget = budgets(compute)
     cuts = thresholds(budget)
     rates: list[float] = []
     scatters: list[float] = []
@@ -106,8 +105,10 @@ def calibrate(
         if len(np.unique(budget[~held])) < BUDGETS:
             continue
         task = problem(law, fitted, replace(protocol, sample=STARTS), seed)
-        task = replace(task, starts=np.concatenate([task.starts, task.coordinates(theta)[None]]))
-        own = dict(zip(law.names, law.natural(task.working(solve(task, seed).phi)), strict=True))
+        starts, path = np.vstack([task.starts, task.coordinates(theta)]), task.path()
+        ends, values = descend_all(path[0], starts, task.bounds)  # a polish adds nothing here
+        phi = follow(path, ends[[np.nanargmin(values)]], task.bounds)[0]
+        own = dict(zip(law.names, law.natural(task.working(phi)), strict=True))
         above = _where(rows, held)
         with np.errstate(all="ignore"):
             error = law.on_scale(above.response) - law.on_scale(law.predict(own, above.columns))
@@ -123,19 +124,11 @@ def calibrate(
         scatters.append(float(((error - mean[block]) ** 2).sum() / freedom) if freedom else 0.0)
     if len(rates) < FEWEST:
         return None
-    weights = EARLIER ** np.arange(len(rates))[::-1]
-    weights /= weights.sum()
-    return Calibration(
-        powers=powers,
-        largest=float(compute.max()),
-        per_decade=float(np.sqrt(weights @ np.square(rates))),
-        scatter=float(np.sqrt(np.mean(scatters[-2:]))),
-        freedom=float(1 / np.sum(weights**2)),
-        rounds=len(rates),
-    )
+    scatter = float(np.sqrt(np.mean(scatters[-2:])))
+    return Calibration(powers, float(compute.max()), rates, scatter)
 
 
-def _budgets(compute: Array) -> Array:
+def budgets(compute: Array) -> Array:
     """Returns the number of each row's budget, counted from the least; ``compute`` is log10, (n,).
 
     Where rows lie so close that gaps separate none, a budget is every so many decades.

@@ -11,6 +11,7 @@ from moelaws.analysis.advice.build import Configuration
 from moelaws.analysis.advice.plans import USUAL_G
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
 from moelaws.analysis.advice.sweeps import SmallSweep
+from moelaws.files.atomic import finite
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import short, without_tags
@@ -169,7 +170,14 @@ def notes(answer: Advice) -> Iterator[str]:
         yield from _of_law(law)
         if distances := robust.beyond.get(law.name):
             yield f"{law.name} extrapolates to the robust plan: {_far(distances)}."
-    if robust.beyond:
+        if law.calibration and not math.isnan((run := law.expected(robust.plan))["low"]):
+            yield (
+                f"By {law.name} a run of the robust plan ends at {run['loss']:.3f} "
+                f"[{run['low']:.3f}, {run['high']:.3f}] nats: the interval is calibrated on its "
+                f"fits to the cheaper runs, which erred by {100 * law.calibration.per_decade:.2g} "
+                "% a decade."
+            )
+    if any(law.name in robust.beyond and not law.calibration for law in answer.laws):
         yield f"{OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
     if answer.far:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
@@ -285,6 +293,7 @@ def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dic
                 "law": law.law.ref,
                 **{name: getattr(law, name) for name in of_law},
                 "counts": law.determined,
+                "at_robust": finite(law.expected(answer.robust.plan)),
             }
             for law in answer.laws
         ],

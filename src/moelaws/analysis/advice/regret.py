@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from moelaws.analysis.advice.plans import COLUMNS, Constraints, Plans, Space
+from moelaws.fitting.diagnostics import Calibration
+from moelaws.fitting.prediction import reaches
 from moelaws.fitting.quantiles import percentiles
 from moelaws.laws.base import Array, FittableLaw, Variable
 from moelaws.spec.errors import UserError
@@ -50,6 +52,7 @@ class CandidateLaw:
     source: str = "published"  # of these runs: published, trained or imported
     warnings: tuple[str, ...] = ()  # what limits the trust in the coefficients, in sentences
     determined: bool = True  # whether the runs determine the coefficients
+    calibration: Calibration | None = None  # of the fit, for losses beyond its runs
 
     def __post_init__(self) -> None:
         for variable, column in self._reads.items():
@@ -93,6 +96,17 @@ class CandidateLaw:
     def loss(self, plans: Plans) -> Array:
         """Returns the loss of plans at the estimates, nats/token; NaN where no token is trained."""
         return np.asarray(self._losses(self.law.vector(self.params)[None], plans)[0])
+
+    def expected(self, plan: Plans) -> dict[str, float]:
+        """Returns the loss of a new run of one plan, nats/token, and the ends of its interval.
+
+        The ends are NaN unless a roll-out of the fit calibrates them.
+        """
+        value, reach = float(self.loss(plan)), math.nan
+        if self.calibration is not None:
+            columns = {name: np.atleast_1d(x) for name, x in self.columns(plan).items()}
+            reach = float(reaches(self.calibration, columns, LEVEL)[1][0]) or math.nan
+        return {"loss": value, "low": value * math.exp(-reach), "high": value * math.exp(reach)}
 
     def losses_of_draws(self, plans: Plans) -> Array:
         """Returns the losses of the plans by each draw, (B, *shape of the plans), nats/token."""

@@ -9,7 +9,7 @@ from moelaws.analysis.advice.plans import COLUMNS
 from moelaws.analysis.advice.regret import CandidateLaw, is_read
 from moelaws.fitting.diagnostics import Support
 from moelaws.fitting.prediction import product_range
-from moelaws.fitting.report import FitReport, group_draws, read_fit
+from moelaws.fitting.report import FitReport, GroupFit, group_draws, read_fit
 from moelaws.laws.base import FittableLaw
 from moelaws.spec.advice import AdviceConfig, CandidateEntry
 from moelaws.spec.errors import UserError
@@ -60,7 +60,8 @@ def fitted_laws(
         reports |= own
     for file, report in reports.items():
         try:
-            candidates.append(_of_fit(file, report, config, top_k(file, report)))
+            k = top_k(file, report)
+            candidates += [_of_fit(file, report, group, config, k) for group in report.parts]
         except UserError as error:
             left_out[file] = str(error).removeprefix(f"{file}: ")
     return _named(candidates), left_out
@@ -72,23 +73,27 @@ def _named(candidates: Sequence[CandidateLaw]) -> list[CandidateLaw]:
     names = []
     for own in paths:
         depth = 2
-        while sum(other[-depth:] == own[-depth:] for other in paths) > 1 and depth < len(own):
+        while sum(other[-depth:] == own[-depth:] for other in set(paths)) > 1 and depth < len(own):
             depth += 1
         names.append("/".join(own[-depth:]))
-    return [replace(law, name=name) for law, name in zip(candidates, names, strict=True)]
+    named = zip(candidates, names, strict=True)
+    return [replace(law, name=name + law.name) for law, name in named]
 
 
-def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) -> CandidateLaw:
-    """Returns the candidate law of one fit; a UserError says why it is none."""
+def _of_fit(
+    path: Path, report: FitReport, fitted: GroupFit, config: AdviceConfig, k: int | None
+) -> CandidateLaw:
+    """Returns the candidate law of a fit of one group; a UserError says why it is none."""
     entry = next((entry for entry in config.candidate_laws if entry.law == report.law), None)
     if entry is None:
         known = ", ".join(entry.law for entry in config.candidate_laws)
         raise UserError(f"{report.law} is no candidate law of config/advice.yaml ({known})")
     if "simulated" in report.source:
         raise UserError("it is of simulated losses, which tell nothing of real models")
-    if report.split_by:
+    law = laws.fittable(report.law)
+    of_words = [value for value in fitted.where.values() if isinstance(value, str)]
+    if report.split_by and not of_words:  # by a dataset a fit is one law for each
         raise UserError(f"it is split by {report.split_by}: it is not one law")
-    law, fitted = laws.fittable(report.law), report.parts[0]
     if (unit := report.unit(law.response)) != law.response.unit:
         raise UserError(f"its losses are in {unit}, and plans are compared in {law.response.unit}")
     read = [v.name for v in law.variables if is_read(v, entry.mapping.get(v.name, v.name))]
@@ -105,7 +110,7 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
     order = [list(fitted.params).index(name) for name in law.names]
     draws = group_draws(path, report, fitted)[:, order]
     candidate = CandidateLaw(
-        path.stem,
+        "".join(f" ({value})" for value in of_words),  # behind the name of the file
         law,
         fitted.estimates(),
         coefficients=str(path),
@@ -116,8 +121,9 @@ def _of_fit(path: Path, report: FitReport, config: AdviceConfig, k: int | None) 
         draws=draws,
         fitted_on=fitted_on,
         source=report.source,
-        warnings=tuple(report.warnings),
+        warnings=tuple(fitted.warnings),
         determined=fitted.converged and not fitted.diagnostics.at_bounds,
+        calibration=fitted.calibration,
     )
     # A law that a fit gave total parameters, say, recommends a sparsity of its own, not the file's.
     return replace(candidate, S=None) if candidate.knows_sparsity else candidate

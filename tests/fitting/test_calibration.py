@@ -1,0 +1,225 @@
+"""Intervals beyond the fitted compute, where the law is right and where it is wrong."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from fitting_case import fitted, fitted_group
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moelaws import laws
+from moelaws.cli import cli
+from moelaws.fitting.average import Average
+from moelaws.fitting.compare import compare
+from moelaws.fitting.diagnostics import Calibration
+from moelaws.fitting.prediction import predict, reaches
+from moelaws.fitting.rollout import BUDGETS, budgets
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
+from moelaws.tables.foreign import read_any
+
+LAW = laws.fittable("chinchilla")
+QUICK = {"bootstrap": 40, "protocol": {"sample": 40}}
+BUDGET = np.array([1e18, 3e18, 1e19, 3e19, 1e20, 3e20])
+
+
+def isoflops(seed, noise=0.003, bend=0.0, budgets=BUDGET):
+    """Losses on six budgets of nine sizes; ``bend`` is how wrong the law is a decade squared."""
+    rng = np.random.default_rng(seed)
+    C = np.repeat(budgets, 9)
+    best = 0.1 * C**0.5
+    N = best * np.tile(np.geomspace(0.25, 4, 9), len(budgets))
+    D = C / (6 * N)
+    wrong = -bend * np.log10(C / 1e18) ** 2
+    L = LAW.predict(LAW.published, {"N": N, "D": D})
+    table = pd.DataFrame({"C": C, "N": N, "D": D, "L": L * np.exp(wrong)})
+    table["L"] *= np.exp(noise * rng.standard_normal(len(C)))
+    return table
+
+
+def held(report, above, level=0.9):
+    """Returns the fractions of losses inside the law's own interval and the calibrated one."""
+    (group,) = report.parts
+    draws = report.draws[list(LAW.names)].to_numpy()
+    columns = {name: above[name].to_numpy() for name in ("N", "D")}
+    fractions = []
+    for own in (None, group.calibration):
+        at = predict(LAW, _with(group, own), draws, columns, level)
+        fractions.append(((at.new_low <= above["L"]) & (above["L"] <= at.new_high)).mean())
+    return fractions
+
+
+def _with(group, calibration):
+    return group.__class__(**{**vars(group), "calibration": calibration})
+
+
+@pytest.mark.parametrize(("bend", "own_holds"), [(0.0, True), (0.004, False)])
+def test_new_budgets_are_held_whether_the_law_is_right_or_wrong(bend, own_holds):
+    counts = []
+    for seed in range(8):
+        table = isoflops(seed, bend=bend, budgets=np.append(BUDGET, 1.5e21))
+        below, above = table[table["C"] < 1e21], table[table["C"] > 1e21]
+        counts.append(held(fitted(LAW, below, **QUICK), above))
+    own, calibrated = np.mean(counts, axis=0)
+    assert calibrated >= 0.85
+    assert (own >= 0.75) == own_holds
+
+
+def test_where_the_law_is_right_the_interval_hardly_widens():
+    """Else it would be safe and say nothing."""
+    ratios = []
+    for seed in range(8):
+        report = fitted(LAW, isoflops(seed), **QUICK)
+        (group,) = report.parts
+        draws, at = report.draws[list(LAW.names)].to_numpy(), {"N": 7e9, "D": 1e21 / 6 / 7e9}
+        widths = [
+            np.log(p.new_high / p.new_low)[0]
+            for p in (
+                predict(LAW, _with(group, c), draws, at, 0.9) for c in (None, group.calibration)
+            )
+        ]
+        ratios.append(widths[1] / widths[0])
+    assert np.median(ratios) < 2
+
+
+def test_rounds_are_fits_to_the_cheaper_rows():
+    """Each rate is that of a fit by hand to the rows up to a budget, from the law's own starts."""
+    table = isoflops(0, bend=0.004)
+    group = fitted_group(LAW, table, bootstrap=1)
+    by_hand = []
+    for cut in BUDGET[2:-1]:
+        below, above = table[table["C"] <= cut], table[table["C"] > cut]
+        own = fitted_group(LAW, below, bootstrap=1).estimates()
+        error = np.log(above["L"] / LAW.predict(own, {"N": above["N"], "D": above["D"]}))
+        by_budget = error.groupby(above["C"]).mean()
+        by_hand.append((by_budget / np.log10(by_budget.index / cut)).mean())
+    assert group.calibration.rates == pytest.approx(by_hand, rel=1e-3)
+    assert group.calibration.largest == pytest.approx(np.log10(BUDGET[-1] / 6))
+
+
+def test_the_order_of_rows_and_the_unit_of_compute_change_nothing():
+    table = isoflops(1, bend=0.002)
+    group = fitted_group(LAW, table, **QUICK)
+    shuffled = fitted_group(LAW, table.sample(frac=1, random_state=0), **QUICK)
+    assert shuffled.calibration.rates == pytest.approx(group.calibration.rates, rel=1e-9)
+    columns = {"N": np.array([7e9]), "D": np.array([3e10])}
+    moved = Calibration({"C": 1.0}, group.calibration.largest + np.log10(6), [0.01], 0.002)
+    same = Calibration(group.calibration.powers, group.calibration.largest, [0.01], 0.002)
+    in_C = reaches(moved, {"C": 6 * columns["N"] * columns["D"]}, 0.9)
+    assert np.array(in_C) == pytest.approx(np.array(reaches(same, columns, 0.9)))
+
+
+def test_it_grows_with_the_distance_and_is_nothing_within_the_rows():
+    own = Calibration({"C": 1.0}, 20.0, [0.02, 0.03, 0.02], 0.004)
+    mean, new = reaches(own, {"C": 10.0 ** np.array([18, 20, 20.5, 21, 22])}, 0.9)
+    assert mean[:2] == pytest.approx([0, 0])
+    assert new[:2] == pytest.approx([0, 0])
+    assert mean[3] / mean[2] == pytest.approx(2)
+    assert mean[4] / mean[3] == pytest.approx(2)
+    assert (new[2:] > mean[2:]).all()
+
+
+@given(st.lists(st.floats(-0.1, 0.1).filter(lambda x: abs(x) > 1e-6), min_size=2, max_size=8))
+def test_later_rounds_count_more_and_weights_sum_to_one(rates):
+    own = Calibration({"C": 1.0}, 20.0, rates, 0.0)
+    assert sum(own.weights) == pytest.approx(1)
+    assert own.weights == sorted(own.weights)
+    assert min(map(abs, rates)) <= own.per_decade * (1 + 1e-9)
+    assert own.per_decade <= max(map(abs, rates)) * (1 + 1e-9)
+    assert 1 <= own.freedom <= len(rates) + 1e-9
+
+
+def test_few_budgets_and_laws_without_compute_have_none(dense, parabola):
+    assert fitted_group(LAW, isoflops(0, budgets=BUDGET[:BUDGETS]), **QUICK).calibration is None
+    x = pd.DataFrame({"x": np.linspace(0, 1, 20), "y": np.linspace(1, 2, 20) ** 2})
+    assert fitted_group(parabola, x, mapping={"y": "y"}).calibration is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(range(54)))
+def test_rows_of_a_budget_are_one_though_their_products_differ_a_little(order):
+    compute = np.log10(isoflops(0)["C"].to_numpy()) + np.random.default_rng(0).uniform(
+        -0.01, 0.01, 54
+    )
+    own = budgets(compute[order])
+    assert (own == np.repeat(np.arange(6), 9)[order]).all()
+
+
+def test_a_continuous_axis_has_budgets_too():
+    own = budgets(np.random.default_rng(0).permutation(np.linspace(18, 18.9, 200)))
+    assert len(np.unique(own)) > BUDGETS
+
+
+def average_of(table, refs=("chinchilla", "farseer"), **fields):
+    reports = [fitted(laws.fittable(ref), table, **(QUICK | fields)) for ref in refs]
+    return Average.of([laws.fittable(ref) for ref in refs], [r.parts[0] for r in reports])
+
+
+def test_an_average_of_one_law_is_that_law():
+    table = isoflops(2, bend=0.004)
+    own, both = average_of(table, ["chinchilla"]), average_of(table, ["chinchilla"] * 2)
+    at = {"N": np.array([7e9]), "D": np.array([3e11])}
+    assert both.weights == pytest.approx([0.5, 0.5])
+    alone, twice = vars(own.predict([at], 0.9)), vars(both.predict([at] * 2, 0.9))
+    for name, value in alone.items():
+        assert value == pytest.approx(twice[name])
+    assert own.predict([at], 0.9).value == pytest.approx(LAW.predict(own.fits[0].estimates(), at))
+
+
+def test_an_average_prefers_the_law_that_rolls_out_better():
+    """The losses are of a law of size and data, and one law of the two knows the size alone."""
+    table = isoflops(3, noise=0.001)
+    average = average_of(table.assign(C=table["C"]), ["chinchilla", "marin:loss"])
+    assert average.weights[0] > 0.9
+    assert sum(average.weights) == pytest.approx(1)
+
+
+def test_laws_that_are_not_calibrated_have_no_average():
+    table = isoflops(0, budgets=BUDGET[:2])
+    with pytest.raises(UserError, match="no law has a roll-out by compute"):
+        average_of(table, ["chinchilla"])
+    spec = Fit(name="c", law="a", mapping={}, **QUICK)
+    pinned = [LAW, laws.fittable("wang.loss")]
+    assert compare(pinned, table.assign(E=8), spec)[2] is None
+
+
+@pytest.fixture
+def runs(tmp_path):
+    path = tmp_path / "runs.csv"
+    isoflops(4, bend=0.004).to_csv(path, index=False)
+    return path
+
+
+def test_compare_says_how_many_held_out_rows_are_inside_and_predicts_a_point(runs):
+    words = ["compare", runs, "--laws", "chinchilla,marin:loss", "--holdout", "C > 1e20"]
+    words += ["--bootstrap", 40, "--at", "N=7e9 D=3e10 C=1.26e21", "--json"]
+    result = CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    inside = {law["law"]: law["holdout"]["inside"] for law in data["laws"]}
+    assert all(0 <= fraction <= 1 for fraction in inside.values())
+    average = data["average"]
+    assert set(average["weights"]) == {"chinchilla", "marin:loss"}
+    values = {law["law"]: law["at"]["value"] for law in data["laws"]}
+    logs = [weight * np.log(values[law]) for law, weight in average["weights"].items()]
+    assert average["at"]["value"] == pytest.approx(np.exp(sum(logs)))
+    assert average["at"]["new_low"] < average["at"]["value"] < average["at"]["new_high"]
+
+
+@pytest.mark.skipif("MOELAWS_PUBLIC" not in os.environ, reason="MOELAWS_PUBLIC is not set")
+def test_marins_largest_runs_are_held_by_an_average_of_smaller_ones():
+    """Four runs of 1e21 FLOPs, from 45 of 1e18 to 3e20: inside, and the centre within 1 %."""
+    table, _ = read_any(Path(os.environ["MOELAWS_PUBLIC"], "marin_v16.csv"))
+    table = table.assign(C=table["budget"], L=table["macro"], D=table["tokens"])
+    table["N"] = table["C"] / (6 * table["D"])
+    average = average_of(table, bootstrap=20, protocol={"sample": 100})
+    D = np.array([66341306368, 121647398912, 66345500672, 121651593216], float)
+    observed = np.array([2.6247973, 2.6464777, 2.5986924, 2.6059768])
+    at = average.predict([{"N": 1e21 / (6 * D), "D": D}] * 2, 0.9)
+    assert ((at.new_low <= observed) & (observed <= at.new_high)).all()
+    assert at.value.mean() == pytest.approx(observed.mean(), rel=0.01)
