@@ -223,3 +223,13 @@ def test_marins_largest_runs_are_held_by_an_average_of_smaller_ones():
     at = average.predict([{"N": 1e21 / (6 * D), "D": D}] * 2, 0.9)
     assert ((at.new_low <= observed) & (observed <= at.new_high)).all()
     assert at.value.mean() == pytest.approx(observed.mean(), rel=0.01)
+
+
+def test_compute_is_that_of_active_parameters(simulated):
+    """A law of all parameters and the sparsity, on the same three budgets whatever the sparsity."""
+    law, table = laws.fittable("sparsity.loss"), simulated(sizes=6)
+    more = pd.concat([table.assign(D=table["D"] * f) for f in (1, 10, 100)])
+    group = fitted_group(law, more, **QUICK)
+    active = np.log10(more["N"] * (1 - more["S"]) * more["D"]).max()
+    assert group.calibration.largest == pytest.approx(active)
+    assert group.calibration.powers == {"N": 1.0, "D": 1.0, "S": 1.0}

@@ -65,9 +65,12 @@ def predict(
 
 
 def log_compute(powers: Mapping[str, float], columns: Columns) -> Array:
-    """Returns log10 of the compute of rows (n,), up to a constant, by the variables' ``powers``."""
-    logs = [power * np.log10(columns[name]) for name, power in powers.items()]
-    return np.asarray(np.sum(logs, axis=0))
+    """Returns log10 of the compute of rows (n,), up to a constant, by the variables' ``powers``.
+
+    The power of a sparsity S is that of 1 - S.
+    """
+    values = {name: 1 - columns[name] if name == "S" else columns[name] for name in powers}
+    return np.asarray(np.sum([powers[name] * np.log10(x) for name, x in values.items()], axis=0))
 
 
 def reaches(own: Calibration, columns: Columns, level: float) -> tuple[Array, Array]:

@@ -213,6 +213,7 @@ def read_fit(path: Path) -> FitReport:
     try:
         groups = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
         head = {key: data[key] for key in _HEAD}
+        groups = [{"calibration": None, **group} for group in groups]  # older reports have none
         groups = [{name: group[key] for name, key in _KEYS.items()} for group in groups]
         for group in groups:
             group["support"] = group["support"] or None

@@ -77,7 +77,10 @@ def _compute_powers(law: FittableLaw) -> dict[str, float]:
     if "C" in names:
         return {"C": 1.0}
     size = next((name for name in ("N_active", "N", "N_total", "M") if name in names), "")
-    return {size: 1.0, "D": 1.0} if size and "D" in names else {}
+    if not size or "D" not in names:
+        return {}
+    # A token passes 1 - S of all parameters.
+    return {size: 1.0, "D": 1.0} | ({"S": 1.0} if size != "N_active" and "S" in names else {})
 
 
 def calibrate(
