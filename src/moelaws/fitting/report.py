@@ -28,15 +28,13 @@ from moelaws.fitting.diagnostics import (
     Rollout,
     Support,
 )
-from moelaws.laws.base import Variable
-from moelaws.laws.vocabulary import in_unit
 from moelaws.spec.base import as_written
 from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moelaws.laws.base import Array
+    from moelaws.laws.base import Array, Variable
 
 
 # The split column's value, a number or a corpus' name; empty for a fit that is not split
@@ -166,6 +164,8 @@ class FitReport(Checked):
 
     def unit(self, variable: Variable) -> str:
         """Returns the unit in which this fit has a variable of its law."""
+        from moelaws.laws.vocabulary import in_unit  # figures that only read fits need no NumPy
+
         return in_unit(variable, self.spec.get("units", {}).get(variable.name)).unit
 
     def to_json(self) -> dict[str, Any]:
