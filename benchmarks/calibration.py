@@ -50,7 +50,7 @@ def judged(table: pd.DataFrame, refs: list[str]) -> pd.DataFrame:
         observed, members = above["L"].to_numpy(), []
         for ref in refs:
             law = laws.fittable(ref)
-            spec = Fit(name="f", law=ref, mapping={}, protocol={"sample": 100}, bootstrap=100)
+            spec = Fit(name="f", law=ref, mapping={}, protocol={"sample": 100}, bootstrap=40)
             try:
                 report = fit(law, below, spec)
             except UserError:

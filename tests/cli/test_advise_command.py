@@ -316,3 +316,33 @@ def test_no_torch_and_no_scipy_are_imported(project_folder):
     run = [sys.executable, "-c", code]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_each_data_set_of_a_split_fit_is_a_law_and_says_which_loss_to_expect(project_folder):
+    """The interval is that of the fit's own roll-out, which `eval` prints too."""
+    law, rng = laws.get("chinchilla"), np.random.default_rng(0)
+    C = np.repeat([1e17, 3e17, 1e18, 3e18, 1e19, 3e19], 6)
+    N = 0.1 * np.sqrt(C) * np.tile(np.geomspace(0.3, 3, 6), 6)
+    runs = pd.DataFrame({"N_active": N, "D": C / (6 * N)})
+    L = law.predict(law.published, {"N": N, "D": runs["D"]}) * np.exp(rng.normal(0, 0.004, len(N)))
+    both = [runs.assign(dataset="c4", L=L), runs.assign(dataset="pile", L=0.9 * L)]
+    table, fit_file = project_folder / "runs.csv", project_folder / "own.json"
+    pd.concat(both).to_csv(table, index=False)
+    words = ["--law", "chinchilla", "--map", "N=N_active", "--split-by", "dataset"]
+    call("fit", table, *words, "--sample", 40, "--bootstrap", 20, "--out", fit_file)
+    given = answer("--compute", 1e20, "--fits", fit_file)
+    judges = {judge["name"].partition("(")[2]: judge for judge in given["judges"]}
+    (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
+    point = [f"N={robust['N_active']!r}", f"D={robust['D']!r}"]
+    for name in ("c4", "pile"):
+        own = judges[f"{name})"]["at_robust"]
+        words = ["chinchilla", *point, f"dataset={name}", "--params", fit_file, "--json"]
+        said = json.loads(call("eval", *words).stdout)
+        assert own["loss"] == pytest.approx(said["value"])
+        assert own["low"] < own["loss"] < own["high"]
+        low, high = said["intervals"]["new"]
+        assert low <= own["low"] * (1 + 1e-9)
+        assert own["high"] * (1 - 1e-9) <= high
+    output = " ".join(advise("--compute", 1e20, "--fits", fit_file).split())
+    assert "(pile) a run of the robust plan ends at" in output
+    assert "the interval is calibrated on its fits to the cheaper runs" in output
