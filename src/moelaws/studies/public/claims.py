@@ -1,0 +1,76 @@
+"""What is said of the published runs, and rules that measure it."""
+
+from moelaws.analysis.estimate import Estimate, number_or_nan
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import Inputs
+from moelaws.claims.base import Evidence
+from moelaws.fitting.report import GroupFit
+from moelaws.studies.public.derived import SIZE
+
+
+def holds_larger_runs(inputs: Inputs, fit: str) -> Evidence:
+    """Returns how far the better run of each larger size lies from the fit's prediction.
+
+    The unit is the half width of the calibrated interval, on its own side.
+    """
+    rows = inputs.derived("predictions").query("fit == @fit")
+    if not len(rows):
+        return Evidence("no run beyond the fitted budgets is here")
+    half = (rows["high"] - rows["value"]).where(
+        rows["observed"] > rows["value"], rows["value"] - rows["low"]
+    )
+    rows = rows.assign(far=(rows["observed"] - rows["value"]) / half, size=rows["N"].map(SIZE))
+    better = rows.loc[rows.groupby("size")["observed"].idxmin()]
+    farthest = better.loc[better["far"].abs().idxmax()]
+    first = rows.iloc[0]
+    losses = ", ".join(f"{x:.3f}" for x in sorted(rows["observed"]))
+    return Evidence(
+        f"{first['value']:.3f} [{first['low']:.3f}, {first['high']:.3f}] is predicted, the law "
+        f"alone gives [{first['alone_low']:.3f}, {first['alone_high']:.3f}]; {len(rows)} runs have "
+        f"{losses} nats/token; the calibrated interval holds {rows['inside'].sum()} of them, that "
+        f"of the law alone {rows['inside_alone'].sum()}",
+        float(farthest["far"]),
+        unit="half widths of the interval",
+        decides=[(far, far) for far in better["far"]],
+    )
+
+
+def size_outgrows_tokens(inputs: FittedInputs, group: str, stated: float) -> Evidence:
+    """Returns the exponent of the best size over compute, beside the ``stated`` one."""
+    parts = [part for part in inputs.fit("size").parts if part.where["group"] == group]
+    others = [part for part in inputs.fit("size").parts if part.where["group"] != group]
+    if not parts:
+        return Evidence(f"fewer than four budgets of {group} have an optimum")
+    own = exponent(parts[0])
+    holds = "holds" if own.low <= stated <= own.high else "does not hold"
+    texts = [f"{part.where['group']} {exponent(part)}" for part in others]
+    return Evidence(
+        f"N* grows as C^b with b = {own} from {own.n} budgets, which {holds} {stated}"
+        + (f"; others: {'; '.join(texts)}" if texts else ""),
+        *own.interval,
+    )
+
+
+def exponent(part: GroupFit) -> Estimate:
+    own = part.params["exponent"]
+    return Estimate(own.estimate, number_or_nan(own.low), number_or_nan(own.high), part.n)
+
+
+def mixtures_save_compute(inputs: Inputs, stated: float) -> Evidence:
+    """Returns the leverage of mixtures by each floor, beside the ``stated`` one."""
+    rows = inputs.derived("leverage")
+    if not len(rows):
+        return Evidence("the runs of marin-ladder are not here")
+    texts = [
+        f"{x.leverage:.2f} [{x.low:.2f}, {x.high:.2f}] with L above {x.floor}"
+        for x in rows.itertuples()
+    ]
+    middle = rows.iloc[len(rows) // 2]
+    return Evidence(
+        f"{'; '.join(texts)}; the authors state {stated}",
+        *(float(middle[name]) for name in ("leverage", "low", "high")),
+        "times",
+        decides=[
+            (float(low), float(high)) for low, high in zip(rows["low"], rows["high"], strict=True)
+        ],
+    )
