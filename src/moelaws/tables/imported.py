@@ -98,19 +98,18 @@ def take(study: Study, path: Path, made_of: Any) -> int:
     about: dict[str, str] = {}
     for table in filter(Path.is_file, files):
         origin, name = read_origin(table).get(NOTE), table.stem
-        source = f"{name}" if names else f"SOURCE --mapping {files[table]} --out {table}"
+        source = name if names else f"SOURCE --mapping {files[table]} --out {table}"
         again = f"make it again: moelaws import {source}"
         key = mappings[table].study if names else study.study
         if origin is None or notes(table).get("study") != key:
             raise UserError(f"{table}: this is no imported table of the study {key}; {again}")
         if origin["mapping"] != digest_of(mappings[table]):
-            mapping = files[table]
-            raise UserError(
-                f"{table} was imported by another mapping than {mapping} is now; {again}"
-            )
+            now = f"{files[table]} is now"
+            raise UserError(f"{table} was imported by another mapping than {now}; {again}")
         frame, about[name] = read_study(table), f"{origin['licence']}: {origin['attribution']}"
-        own = {"study": study.study, DATASET: name, "run_id": f"{name}/" + frame["run_id"]}
-        frames.append(frame.assign(**own))
+        frame["study"], frame[DATASET] = study.study, name
+        frame["run_id"] = f"{name}/" + frame["run_id"]
+        frames.append(frame)
     if names:
         columns = joined_columns(mappings.values())
         joined = pd.concat(frames).reindex(columns=[column.name for column in columns])

@@ -21,7 +21,7 @@ def holds_larger_runs(inputs: Inputs, fit: str) -> Evidence:
     )
     rows = rows.assign(far=(rows["observed"] - rows["value"]) / half, size=rows["N"].map(SIZE))
     better = rows.loc[rows.groupby("size")["observed"].idxmin()]
-    farthest = better.loc[better["far"].abs().idxmax()]
+    farthest = max(better["far"].astype(float), key=abs)
     first = rows.iloc[0]
     losses = ", ".join(f"{x:.3f}" for x in sorted(rows["observed"]))
     return Evidence(
@@ -29,7 +29,7 @@ def holds_larger_runs(inputs: Inputs, fit: str) -> Evidence:
         f"alone gives [{first['alone_low']:.3f}, {first['alone_high']:.3f}]; {len(rows)} runs have "
         f"{losses} nats/token; the calibrated interval holds {rows['inside'].sum()} of them, that "
         f"of the law alone {rows['inside_alone'].sum()}",
-        float(farthest["far"]),
+        farthest,
         unit="half widths of the interval",
         decides=[(far, far) for far in better["far"]],
     )
@@ -47,7 +47,9 @@ def size_outgrows_tokens(inputs: FittedInputs, group: str, stated: float) -> Evi
     return Evidence(
         f"N* grows as C^b with b = {own} from {own.n} budgets, which {holds} {stated}"
         + (f"; others: {'; '.join(texts)}" if texts else ""),
-        *own.interval,
+        own.value,
+        own.low,
+        own.high,
     )
 
 
@@ -65,12 +67,12 @@ def mixtures_save_compute(inputs: Inputs, stated: float) -> Evidence:
         f"{x.leverage:.2f} [{x.low:.2f}, {x.high:.2f}] with L above {x.floor}"
         for x in rows.itertuples()
     ]
-    middle = rows.iloc[len(rows) // 2]
+    value, low, high = rows.iloc[len(rows) // 2][["leverage", "low", "high"]].astype(float)
     return Evidence(
         f"{'; '.join(texts)}; the authors state {stated}",
-        *(float(middle[name]) for name in ("leverage", "low", "high")),
+        value,
+        low,
+        high,
         "times",
-        decides=[
-            (float(low), float(high)) for low, high in zip(rows["low"], rows["high"], strict=True)
-        ],
+        decides=list(zip(rows["low"].astype(float), rows["high"].astype(float), strict=True)),
     )

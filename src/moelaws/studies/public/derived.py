@@ -11,7 +11,7 @@ from moelaws import laws
 from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import parabola_minima, with_ends
+from moelaws.analysis.minimum import Array, parabola_minima, with_ends
 from moelaws.analysis.regression import LEVEL
 from moelaws.fitting.prediction import predict
 from moelaws.fitting.quantiles import least_squares
@@ -141,7 +141,8 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     u = np.log(budget["N"].to_numpy(float))
     distance = np.abs(u - u[budget["loss"].to_numpy(float).argmin()])
     reach = max(NEAR, *np.sort(distance)[:FEWEST])
-    return budget[distance <= reach]
+    near_best: pd.DataFrame = budget[distance <= reach]
+    return near_best
 
 
 @table(
@@ -159,7 +160,7 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     Column("inside_alone", "bool", "1", "whether the interval of the law alone holds it"),
     Column("inside", "bool", "1", "whether the calibrated interval holds it"),
 )
-def predictions(inputs: FittedInputs) -> Rows:
+def predictions(inputs: FittedInputs) -> Iterator[Row]:
     """Returns the losses of the runs above the fitted budgets, as each declared fit predicts them.
 
     The first fit says which runs are fitted; those of its data set with more compute are new.
@@ -192,14 +193,14 @@ def predictions(inputs: FittedInputs) -> Rows:
     Column("alpha", "float", "1", "its exponent, which mixtures share"),
     Column("n", "int", "1", "runs that the two lines are fitted to"),
 )
-def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Rows:
+def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]:
     """Returns how much more compute dense models need for a mixture's loss, by each floor.
 
     ln(L - floor) falls along two parallel lines over ln C, and their distance in ln C is ln of the
     leverage.
     """
     rows = inputs.completed[inputs.completed["dataset"] == dataset]
-    is_moe = (rows["kind"] == "moe").to_numpy(float)
+    is_moe: Array = np.where(rows["kind"] == "moe", 1.0, 0.0)
     ln_C = np.log(rows["C"].to_numpy(float))
     for floor in floors:
         if not 1 <= is_moe.sum() < len(rows) or len(rows) < 4:  # the data set is not here
@@ -227,7 +228,7 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Rows:
     Column("batch_step_law", "float", "tokens", "batch by step_law", True),
     Column("batch_leverage", "float", "tokens", "batch by leverage.hyperparameters", True),
 )
-def rates(inputs: Inputs) -> Rows:
+def rates(inputs: Inputs) -> Iterator[Row]:
     """Returns the best learning rate and batch of runs alike in recipe, size and tokens.
 
     At least four rates must have been tried. Published laws stand beside where their variables are
@@ -237,7 +238,7 @@ def rates(inputs: Inputs) -> Rows:
     for _, trials in every[every["lr"].notna()].groupby(["group", "N", "D"]):
         if trials["lr"].nunique() < 4:
             continue
-        best = trials.loc[trials["loss"].idxmin()].to_dict()
+        best = records(trials.sort_values("loss", kind="stable"))[0]
         good = trials[trials["loss"] <= best["loss"] * 1.001]["lr"]
         row: Row = {**best, "trials": len(trials)}
         row |= {"lr_low": float(good.min()), "lr_high": float(good.max())}

@@ -51,18 +51,18 @@ def isoflop(inputs: Inputs, groups: list[str]) -> Sheet:
         for rows, colour in zip(shown, colours, strict=True):
             C = float(rows["C"].mean())
             best = optima[(optima["group"] == group) & np.isclose(optima["C"], C, rtol=1e-9)]
-            look = {"color": colour, "label": style.power(C), **DOT}
+            look: dict[str, Any] = {"color": colour, "label": style.power(C), **DOT}
             if not len(best):  # too few sizes for a parabola
                 look |= {"mfc": "none", "mec": colour, "mew": 0.9}
             panel.points(f"C={C:.3g}", rows["N"], rows["loss"], **look)
-            for row in best[best["inside"]].itertuples():
+            for N_star in best[best["inside"]]["N_star"].astype(float):
                 fitted = near(rows)
                 curve = np.polyfit(np.log(fitted["N"]), np.log(fitted["loss"]), 2)
                 N = np.geomspace(fitted["N"].min(), fitted["N"].max(), 60)
                 loss = np.exp(np.polyval(curve, np.log(N)))
                 panel.line(f"parabola, C={C:.3g}", N, loss, color=colour, lw=0.9)
-                value = np.exp(np.polyval(curve, np.log(row.N_star)))
-                panel.points(f"optimum, C={C:.3g}", row.N_star, value, color=colour, **STAR)
+                value = np.exp(np.polyval(curve, np.log(N_star)))
+                panel.points(f"optimum, C={C:.3g}", N_star, value, color=colour, **STAR)
         panel.title(group)
         style.size_axis(panel.ax.xaxis, SIZE)
         panel.ax.set_ylabel(f"loss ({runs[runs['group'] == group]['unit'].iloc[0]})")
@@ -86,19 +86,19 @@ def optima(inputs: FittedInputs) -> Sheet:
         for recipe, values in recipes.items():
             variable = "N_active" if name == "N" else "D"
             if variable in values:
-                look = {"color": style.GREY, "lw": 1.0, "ls": LINES[recipe], "label": recipe}
+                look = {**style.PUBLISHED, "linestyle": LINES[recipe], "lw": 1.0, "label": recipe}
                 panel.line(f"in print: {recipe}", C, values[variable], **look)
         report = inputs.fit(fit)
-        for group, look in LOOKS.items():
+        for group, own in LOOKS.items():
             rows = optima[optima["group"] == group].sort_values("C")
             ends = {"low": rows[f"{name}_low"], "high": rows[f"{name}_high"]}
             if not len(rows):
                 continue
-            panel.points(group, rows["C"], rows[f"{name}_star"], **ends, **look, **DOT, label=group)
+            panel.points(group, rows["C"], rows[f"{name}_star"], **ends, **own, **DOT, label=group)
             for result in (part for part in report.parts if part.where["group"] == group):
                 law, at = laws.fittable(report.law), {"C": rows["C"]}
                 line = law.predict(result.estimates(), at) / (6.0 if name == "N" else 1.0)
-                panel.line(f"{group}, line", rows["C"], line, color=look["color"], lw=0.8)
+                panel.line(f"{group}, line", rows["C"], line, color=own["color"], lw=0.8)
         panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE)
     sheet.panels[0].title("the best size")
     sheet.panels[1].title("the best number of tokens")
@@ -163,8 +163,8 @@ def ladder(inputs: Inputs, dataset: str, floor: float) -> Sheet:
         panel.points(name, runs["C"], runs["L"], color=colour, marker=mark, label=name, **DOT)
     level = float(np.median(rows["L"]))
     dense = ((level - floor) / own["coefficient"]) ** (-1 / own["alpha"])
-    ends, look = [dense / own["leverage"], dense], {"color": style.INK, "lw": 0.8, "marker": "|"}
-    panel.line("equal loss", ends, [level] * 2, **look)
+    ends = [dense / own["leverage"], dense]
+    panel.line("equal loss", ends, [level] * 2, color=style.INK, lw=0.8, marker="|")
     words = f"{own['leverage']:.1f} times ({own['low']:.1f} to {own['high']:.1f})"
     panel.ax.text(dense * 1.25, level, words, va="bottom", fontsize=7)
     panel.ax.set(xscale="log", xlabel=COMPUTE, ylabel="loss (nats/token)")
