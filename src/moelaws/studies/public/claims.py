@@ -5,33 +5,27 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence
 from moelaws.fitting.report import GroupFit
-from moelaws.studies.public.derived import SIZE
 
 
 def holds_larger_runs(inputs: Inputs, fit: str) -> Evidence:
-    """Returns how far the better run of each larger size lies from the fit's prediction.
+    """Returns how far the least loss of the larger runs lies from what the fit predicts.
 
-    The unit is the half width of the calibrated interval, on its own side.
+    The unit is the half width of the calibrated interval, on that side.
     """
-    rows = inputs.derived("predictions").query("fit == @fit")
-    if not len(rows):
-        return Evidence("no run beyond the fitted budgets is here")
-    half = (rows["high"] - rows["value"]).where(
-        rows["observed"] > rows["value"], rows["value"] - rows["low"]
-    )
-    rows = rows.assign(far=(rows["observed"] - rows["value"]) / half, size=rows["N"].map(SIZE))
-    better = rows.loc[rows.groupby("size")["observed"].idxmin()]
-    farthest = max(better["far"].astype(float), key=abs)
-    first = rows.iloc[0]
-    losses = ", ".join(f"{x:.3f}" for x in sorted(rows["observed"]))
+    rows = inputs.derived("predictions").query("fit == @fit").sort_values("observed")
+    least = rows.iloc[0]
+    value, observed = float(least["value"]), float(least["observed"])
+    end = float(least["high"] if observed > value else least["low"])
+    far = (observed - value) / abs(end - value)
+    losses = ", ".join(f"{x:.3f}" for x in rows["observed"])
     return Evidence(
-        f"{first['value']:.3f} [{first['low']:.3f}, {first['high']:.3f}] is predicted, the law "
-        f"alone gives [{first['alone_low']:.3f}, {first['alone_high']:.3f}]; {len(rows)} runs have "
-        f"{losses} nats/token; the calibrated interval holds {rows['inside'].sum()} of them, that "
-        f"of the law alone {rows['inside_alone'].sum()}",
-        farthest,
+        f"{value:.3f} [{least['low']:.3f}, {least['high']:.3f}] is predicted, the law alone gives "
+        f"[{least['alone_low']:.3f}, {least['alone_high']:.3f}]; {len(rows)} runs have {losses} "
+        f"nats/token; the calibrated interval holds {rows['inside'].sum()} of them, that of the "
+        f"law alone {rows['inside_alone'].sum()}",
+        far,
         unit="half widths of the interval",
-        decides=[(far, far) for far in better["far"]],
+        decides=[(far, far)],
     )
 
 

@@ -87,7 +87,9 @@ def published(inputs: Inputs) -> pd.DataFrame:
     *of_runs("C"),
     *estimated("N_star", "parameters", "active size of least loss in the measured range", "N"),
     *estimated("D_star", "tokens", "tokens of the budget at N_star", "D"),
+    Column("D_se", "float", "tokens", "its standard error, by the scatter of all budgets", True),
     *estimated("M_star", "FLOP/token", "training FLOPs a token at N_star, C / D_star", "M"),
+    Column("M_se", "float", "FLOP/token", "its standard error, by the same scatter", True),
     *estimated("L_star", "nats/token", "loss at N_star by the parabola", "L"),
     *estimated("bpb_star", "bits/byte", "the same of data sets without L", "bpb"),
     Column("unit", "string", "1", "of the loss that has a value"),
@@ -104,7 +106,11 @@ def optima(inputs: Inputs) -> Rows:
     It is the minimum of a parabola of ln loss in ln N, through the runs near the best one.
     """
     frame = pd.DataFrame(filter(None, map(optimum, budgets(inputs.derived("runs")))))
-    return frame.assign(budgets=frame.groupby("group")["inside"].transform("sum"))
+    # The scatter about parabolas is that of the group: a single budget has few runs to tell it by
+    sums = frame.groupby("group")[["squares", "freedom"]].transform("sum")
+    error = np.sqrt(frame["spread"] * sums["squares"] / sums["freedom"].replace(0, np.nan))
+    errors = {f"{name}_se": frame[f"{name}_star"] * error for name in ("D", "M")}
+    return frame.assign(**errors, budgets=frame.groupby("group")["inside"].transform("sum"))
 
 
 def budgets(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -122,9 +128,14 @@ def optimum(budget: pd.DataFrame) -> Row:
     u, y = (np.log(fitted[name].to_numpy(float)) for name in ("N", "loss"))
     best = parabola_minima(u, y)
     assert best is not None
+    centred = np.vander(u - u.mean(), 3)
+    a, b, _ = coefficients = np.linalg.lstsq(centred, y, rcond=None)[0]
+    moves = np.array([b / (2 * a**2), -1 / (2 * a), 0.0])  # of the vertex -b/2a with a, b and c
     first = budget.iloc[0]
     row: Row = {name: first[name] for name in ("dataset", "group", "unit")}
     row |= {"C": float(budget["C"].mean()), "level": LEVEL, "n": len(fitted)}
+    row |= {"squares": np.sum((y - centred @ coefficients) ** 2), "freedom": len(y) - 3}
+    row |= {"spread": moves @ np.linalg.inv(centred.T @ centred) @ moves}
     # As many tokens as the budget buys by the data set's own count, C = 6 N D up to a factor
     each = float((budget["C"] / budget["N"] / budget["D"]).median())
     row |= with_ends("N_star", np.exp(best.x), LEVEL, "N")
@@ -150,9 +161,9 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     Column("N", "float", "parameters", "active parameters without embeddings"),
     *of_runs("D"),
     Column("fit", "string", "1", "fit to the cheaper runs that predicts"),
-    Column("value", "float", "nats/token", "predicted loss; of a frontier that at the best size"),
-    Column("alone_low", "float", "nats/token", "lower end of the interval of the law alone", True),
-    Column("alone_high", "float", "nats/token", "its upper end", True),
+    *estimated(
+        "value", "nats/token", "predicted loss; the interval is that of the law alone", "alone"
+    ),
     Column("low", "float", "nats/token", "lower end of the calibrated interval", True),
     Column("high", "float", "nats/token", "its upper end", True),
     Column("level", "float", "1", "coverage of both intervals, which are of a new run's loss"),
@@ -160,29 +171,30 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     Column("inside_alone", "bool", "1", "whether the interval of the law alone holds it"),
     Column("inside", "bool", "1", "whether the calibrated interval holds it"),
 )
-def predictions(inputs: FittedInputs) -> Iterator[Row]:
+def predictions(inputs: FittedInputs) -> Rows:
     """Returns the losses of the runs above the fitted budgets, as each declared fit predicts them.
 
     The first fit says which runs are fitted; those of its data set with more compute are new.
     """
     fitted = inputs.rows(next(iter(inputs.fits)))
-    own = fitted["dataset"].iloc[0]
-    every = inputs.completed[inputs.completed["dataset"] == own]
+    every = inputs.completed[inputs.completed["dataset"] == fitted["dataset"].iloc[0]]
     new = every[every["C"] > fitted["C"].max() * 1.1].sort_values(["N_active_nonemb", "D"])
+    tables = []
     for name, path in inputs.fits.items():
-        report, spec = inputs.fit(name), inputs.spec(name)
+        report, mapping = inputs.fit(name), inputs.spec(name).mapping
         law, result = laws.fittable(report.law), report.group({})
-        columns = {v.name: new[spec.mapping.get(v.name, v.name)] for v in law.variables}
+        columns = {v.name: new[mapping.get(v.name, v.name)] for v in law.variables}
         draws = group_draws(path, report, result)
         alone = predict(law, replace(result, calibration=None), draws, columns, report.level)
-        own_interval = predict(law, result, draws, columns, report.level)
-        for i, run in enumerate(records(new)):
-            row: Row = {"fit": name, "N": run["N_active_nonemb"], "observed": run["L"]}
-            row |= {"value": alone.value[i], "level": report.level}
-            row |= {"alone_low": alone.new_low[i], "alone_high": alone.new_high[i]}
-            row |= {"low": own_interval.new_low[i], "high": own_interval.new_high[i]}
-            row["inside_alone"] = row["alone_low"] <= run["L"] <= row["alone_high"]
-            yield run | row | {"inside": row["low"] <= run["L"] <= row["high"]}
+        own = predict(law, result, draws, columns, report.level)
+        ends = {"alone_low": alone.new_low, "alone_high": alone.new_high}
+        ends |= {"low": own.new_low, "high": own.new_high}
+        held = {"inside_alone": new["L"].between(alone.new_low, alone.new_high)}
+        held |= {"inside": new["L"].between(own.new_low, own.new_high), "observed": new["L"]}
+        known = {"fit": name, "N": new["N_active_nonemb"], "level": report.level}
+        tables.append(new.assign(**known, value=own.value, **ends, **held))
+    frame: pd.DataFrame = pd.concat(tables)
+    return frame
 
 
 @table(
@@ -236,14 +248,11 @@ def rates(inputs: Inputs) -> Iterator[Row]:
     """
     every = published(inputs)
     for _, trials in every[every["lr"].notna()].groupby(["group", "N", "D"]):
-        if trials["lr"].nunique() < 4:
-            continue
-        best = records(trials.sort_values("loss", kind="stable"))[0]
-        good = trials[trials["loss"] <= best["loss"] * 1.001]["lr"]
-        row: Row = {**best, "trials": len(trials)}
-        row |= {"lr_low": float(good.min()), "lr_high": float(good.max())}
-        row["at_edge"] = best["lr"] in (trials["lr"].min(), trials["lr"].max())
-        yield row | by_laws(best)
+        best, lr = records(trials.sort_values("loss", kind="stable"))[0], trials["lr"]
+        good = lr[trials["loss"] <= best["loss"] * 1.001]
+        row: Row = {**best, "trials": len(trials), "lr_low": good.min(), "lr_high": good.max()}
+        if lr.nunique() >= 4:
+            yield row | {"at_edge": best["lr"] in (lr.min(), lr.max()), **by_laws(best)}
 
 
 def by_laws(run: Row) -> Row:
