@@ -10,7 +10,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.importing import Mapping
-from moelaws.spec.study import DATASET, Study
+from moelaws.spec.study import DATASET, KINDS, Study
 from moelaws.spec.tier import Tier
 from moelaws.tables.column import Column
 from moelaws.tables.schema import IMPORTED_COLUMNS
@@ -90,6 +90,8 @@ def lacks_first(study: Study) -> str:
 
 def at_hand(study: Study, tier: Tier) -> Study:
     """Returns the study at ``tier`` without entries whose table of the register is absent."""
+    if lacks_first(study):
+        return study.model_copy(update=dict.fromkeys(KINDS, ()))
     return study.at_tier(tier).without(absent(study))
 
 
