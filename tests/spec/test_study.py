@@ -127,10 +127,10 @@ def test_simulated_losses_are_of_the_papers_grids_unless_a_tier_is_asked_for():
     assert load_project(REPOSITORY, {}, path).tier == "demo"
 
 
-def test_all_studies_are_the_papers_and_the_search_goes_by_its_name():
+def test_all_studies_are_the_papers_and_public_runs_and_the_search_goes_by_its_name():
     names = [study.study for study in chosen_studies(Project(studies="all"), REPOSITORY)]
     papers = ["allocation", "generalization", "leverage", "routing", "sectional", "sparsity"]
-    assert names == papers
+    assert names == sorted([*papers, "public"])
     # Published runs are no law's losses, and no law gives those of sectional models.
     simulated = Project(studies="all", source="simulated")
     names = [study.study for study in chosen_studies(simulated, REPOSITORY)]

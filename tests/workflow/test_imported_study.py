@@ -13,6 +13,7 @@ from moelaws.files.layout import Results
 from moelaws.records.chain import link
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
+from moelaws.tables.mapping import joined_columns, read_mapping
 from moelaws.tables.parquet import read_study
 from moelaws.workflow.check import check_study
 from moelaws.workflow.jobs import Jobs
@@ -129,3 +130,59 @@ def test_grids_beside_an_imported_table_and_a_missing_file_are_refused(own):
         UserError, match=r"imported.table .* the path of a file below the study's pa"
     ):
         own(imported={"table": "../../secret", "mapping": "runs.yaml"})
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [
+        {"register": ["marin-v16"], "table": "runs.parquet", "mapping": "runs.yaml"},
+        {"table": "runs.parquet"},
+        {},
+    ],
+)
+def test_a_study_imports_a_table_with_its_mapping_or_names_the_register(own, imported):
+    with pytest.raises(UserError, match="either table and mapping, or register"):
+        own(imported=imported)
+
+
+def test_a_study_of_the_register_needs_its_first_table(project_folder):
+    """By name it is refused in one sentence; among all studies it is left out with one."""
+    reason = "study public: results/imported/marin-v16.parquet is not here; run moelaws import "
+    with pytest.raises(UserError, match=reason + "marin-v16$"):
+        Jobs.load({"studies": "public"})
+    jobs = Jobs.load({"studies": "all"})
+    assert "public" not in jobs.studies
+    assert [line for line in jobs.left_out if "public" in line] == [reason + "marin-v16"]
+
+
+def test_what_a_table_of_the_register_alone_serves_is_left_out_without_it(project_folder):
+    """The table's other rows are of the data sets that are here, so that splits need no word."""
+    for name in ("marin-v16", "farseer"):
+        path = Results().imported(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    jobs = Jobs.load({"studies": "public"})
+    study = jobs.studies["public"]
+    assert "repeated" not in {fit.name for fit in study.fits}
+    assert {"free", "chinchilla", "size"} <= {fit.name for fit in study.fits}
+    (line,) = jobs.left_out
+    assert line.startswith("public: of the register marin-it02, marin-ladder, marin-lr, ")
+    assert line.endswith("so these are left out: repeated")
+    inputs = [path.as_posix() for path in Trainings(jobs).table_inputs("public")]
+    assert "results/imported/farseer.parquet" in inputs
+    assert "config/imports/farseer.yaml" in inputs
+    assert "results/imported/upcycling.parquet" not in inputs
+    Results().imported("data-constrained").touch()
+    assert "repeated" in {
+        fit.name for fit in Jobs.load({"studies": "public"}).studies["public"].fits
+    }
+
+
+def test_tables_of_the_register_whose_columns_differ_in_unit_do_not_join():
+    mapping = read_mapping(REPOSITORY / "config/imports/marin-ladder.yaml")
+    names = [column.name for column in joined_columns([mapping])]
+    assert names[-4:] == ["tokens_per_parameter", "batch", "uncheatable_bpb", "MFU"]
+    assert "dataset" in names
+    other = mapping.model_copy(update={"more": {"MFU": mapping.more["batch"]}})
+    with pytest.raises(UserError, match=r"more.MFU of marin_ladder is int in sequences"):
+        joined_columns([mapping, other])

@@ -10,6 +10,7 @@ from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.files.atomic import write_json, write_page
 from moelaws.spec.project import Project, chosen_studies, load_study
+from moelaws.tables.mapping import at_hand
 
 
 @click.command(name="judge", cls=JsonCommand)
@@ -24,7 +25,7 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
     """
     from moelaws.claims.judge import judge as decide
 
-    judged = load_study(study).at_tier(project.tier)
+    judged = at_hand(load_study(study), project.tier)
     if project.source == "simulated":
         judged = judged.of_simulated()
     verdicts = decide(judged, files.inputs(judged, "claims", judged.claims, project))
@@ -62,7 +63,7 @@ def command(
     folder = tier_folder(project)
     out = out or folder.claims
     if not verdicts:
-        names = [s.study for s in chosen_studies(project) if s.at_tier(project.tier).claims]
+        names = [s.study for s in chosen_studies(project) if at_hand(s, project.tier).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
         powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
     judged = [read_verdicts(path) for path in verdicts]

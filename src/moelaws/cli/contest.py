@@ -15,6 +15,7 @@ from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies
+from moelaws.tables.mapping import at_hand
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import SplitScores
@@ -115,7 +116,7 @@ def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_jso
     files = files or tuple(
         folder.contest(study.study, contest.name)
         for study in chosen_studies(project)
-        for contest in study.at_tier(project.tier).contests
+        for contest in at_hand(study, project.tier).contests
     )
     judged = [read_contest(path) for path in files]
     write_page(out, contests_page(judged, project.tier))

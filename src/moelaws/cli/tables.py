@@ -31,15 +31,18 @@ if TYPE_CHECKING:
 def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> None:
     """Collect the summaries of STUDY's runs in one Parquet table.
 
-    Of a study of imported runs, check the table that it ships and take it.
+    Of a study of imported runs, check the table that it ships, or those of the register that are
+    here, and take it.
     """
     results, spec = Results(), load_study(study)
     path = out or results.tier(project.tier).table(spec.study)
     code = digest(of_table(spec))
     if spec.imported:
         from moelaws.tables.imported import take
+        from moelaws.tables.mapping import imported_files
 
-        counts = Counter(imported=take(spec, path, made_of(spec.imported_files, code)))
+        files = [path for pair in imported_files(spec).items() for path in pair if path.is_file()]
+        counts = Counter(imported=take(spec, path, made_of(files, code)))
     else:
         from moelaws.tables.aggregate import aggregate as collect
         from moelaws.tables.aggregate import origin, rates_at_the_edge

@@ -15,6 +15,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import Study
 from moelaws.spec.tier import TIERS
+from moelaws.tables.mapping import at_hand
 from moelaws.workflow.verify import STATES, Verification
 
 SHOWN = 8  # lines for each state
@@ -45,7 +46,7 @@ def command(tier: str | None, as_json: bool) -> None:
     verification = Verification(results, studies, runs, advice)
     verdicts = list(verification.shared())
     for name in tiers:
-        own = {key: study.at_tier(name) for key, study in studies.items()}
+        own = {key: at_hand(study, name) for key, study in studies.items()}
         for simulated in (False, True):
             verdicts += replace(verification, studies=own).tier(results.tier(name, simulated))
     damaged = [v for v in verdicts if v.state == "damaged"]

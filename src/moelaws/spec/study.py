@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard
@@ -17,6 +17,7 @@ from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.kept_weights import KeptWeights, rows_alone
 from moelaws.spec.references import STUDIES, folder
+from moelaws.spec.rows import parse_rows
 from moelaws.spec.tier import TIERS, Tier, Tiers
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
@@ -26,6 +27,10 @@ Reference = Annotated[
     str,
     text_like(rf"{_DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
 ]
+RegisterName = Annotated[
+    str, text_like("[a-z0-9]+(-[a-z0-9]+)*", "a name of the register, such as marin-v16")
+]
+DATASET = "dataset"  # the column that says which table of the register a row is of
 # A file below the study's package: data/runs.parquet
 Shipped = Annotated[
     str,
@@ -129,11 +134,21 @@ class Simulation(Frozen):
 
 
 class ImportedTable(Frozen):
-    """A table of others' runs in the study's package, and the mapping that made it."""
+    """A table of others' runs in the study's package, or several of the register of public runs."""
 
-    table: Shipped  # Parquet, as `moelaws import` wrote it
-    mapping: Shipped  # the mapping file behind it
+    table: Shipped | Literal[""] = ""  # Parquet, as `moelaws import` wrote it
+    mapping: Shipped | Literal[""] = ""  # the mapping file behind it
+    # Names of the register. The first table must be here; the others join it where they are here.
+    names: tuple[RegisterName, ...] = Field((), alias="register")
     called: str = "imported runs"  # what figures and verdicts call the runs, as "published runs"
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> ImportedTable:
+        if bool(self.names) == bool(self.table or self.mapping) or bool(self.table) != bool(
+            self.mapping
+        ):
+            raise ValueError("it must have either table and mapping, or register")
+        return self
 
 
 def _by_name(value: object) -> object:
@@ -267,13 +282,6 @@ class Study(Frozen):
         return Path(os.path.relpath(path))
 
     @property
-    def imported_files(self) -> tuple[Path, Path]:
-        """Returns the imported table and its mapping."""
-        if self.imported is None:
-            raise UserError(f"{self.file}: the study imports no table")
-        return self.shipped(self.imported.table), self.shipped(self.imported.mapping)
-
-    @property
     def file(self) -> Path:
         """Returns the YAML file that it was read from."""
         return self._file or Path("config/studies") / f"{self.study}.yaml"
@@ -329,6 +337,18 @@ class Study(Frozen):
             for f in left.fits
         )
         return left.model_copy(update={"fits": fits, "keep_weights": KeptWeights()})
+
+    def without(self, absent: Collection[str]) -> Study:
+        """Returns the study without the fits and contests of data sets that are ``absent``."""
+        return self._without(
+            lambda entry: (
+                isinstance(entry, Fit | Contest)
+                and any(
+                    (clause.column, clause.op) == (DATASET, "==") and clause.value in absent
+                    for clause in parse_rows(entry.rows)
+                )
+            )
+        )
 
     def _without(self, cannot: Callable[[Entry], bool]) -> Study:
         """Returns the study without the entries that cannot be made and without their readers."""

@@ -17,11 +17,18 @@ from moelaws.spec.errors import UserError, located, or_nearest, quoted
 from moelaws.spec.expressions import evaluate, names
 from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
-from moelaws.spec.study import Study
+from moelaws.spec.study import DATASET, Study
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import as_numbers, columns, numbers
 from moelaws.tables.import_checks import LOSSES, as_lines, check, check_published, refuse_first
-from moelaws.tables.mapping import columns_of, digest_of, read_mapping
+from moelaws.tables.mapping import (
+    columns_of,
+    digest_of,
+    imported_files,
+    joined_columns,
+    lacks_first,
+    read_mapping,
+)
 from moelaws.tables.parquet import notes, read_study, write_table
 from moelaws.tables.sources import read_source
 
@@ -79,17 +86,39 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
 
 
 def take(study: Study, path: Path, made_of: Any) -> int:
-    """Writes the table that ``study`` ships to ``path``; returns the number of its runs."""
-    table, mapping = study.imported_files
-    runs = len(read_study(table))
-    origin = read_origin(table).get(NOTE)
-    again = f"make it again: moelaws import SOURCE --mapping {mapping} --out {table}"
-    if origin is None or notes(table).get("study") != study.study:
-        raise UserError(f"{table}: this is no imported table of the study {study.study}; {again}")
-    if origin["mapping"] != digest_of(read_mapping(mapping)):
-        raise UserError(f"{table} was imported by another mapping than {mapping} is now; {again}")
-    write_parquet(path, read_parquet(table), made_of)
-    return runs
+    """Writes the table that ``study`` ships to ``path``; returns the number of its runs.
+
+    A study of the register has one table of those that are here. Their runs are named NAME/RUN.
+    """
+    if reason := lacks_first(study):
+        raise UserError(reason)
+    files, names = imported_files(study), study.imported.names if study.imported else ()
+    mappings = {table: read_mapping(mapping) for table, mapping in files.items()}
+    frames: list[pd.DataFrame] = []
+    about: dict[str, str] = {}
+    for table in filter(Path.is_file, files):
+        origin, name = read_origin(table).get(NOTE), table.stem
+        source = name if names else f"SOURCE --mapping {files[table]} --out {table}"
+        again = f"make it again: moelaws import {source}"
+        key = mappings[table].study if names else study.study
+        if origin is None or notes(table).get("study") != key:
+            raise UserError(f"{table}: this is no imported table of the study {key}; {again}")
+        if origin["mapping"] != digest_of(mappings[table]):
+            now = f"{files[table]} is now"
+            raise UserError(f"{table} was imported by another mapping than {now}; {again}")
+        frame, about[name] = read_study(table), f"{origin['licence']}: {origin['attribution']}"
+        frame["study"], frame[DATASET] = study.study, name
+        frame["run_id"] = f"{name}/" + frame["run_id"]
+        frames.append(frame)
+    if names:
+        columns = joined_columns(mappings.values())
+        joined = pd.concat(frames).reindex(columns=[column.name for column in columns])
+        types = {column.name: _TYPES[column.type] for column in columns}
+        note = {"study": study.study, NOTE: json.dumps(about)}
+        write_table(joined.astype(types), columns, path, note, made_of)
+    else:
+        write_parquet(path, read_parquet(next(iter(files))), made_of)
+    return sum(map(len, frames))
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,21 @@
 """Reads a mapping file, and says which columns its table has; light, for the Snakefile."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from moelaws.files.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.importing import Mapping
+from moelaws.spec.study import DATASET, KINDS, Study
+from moelaws.spec.tier import Tier
 from moelaws.tables.column import Column
 from moelaws.tables.schema import IMPORTED_COLUMNS
 
+FOLDER = Path("config/imports")  # of the register's mappings
 _SET_BY_IMPORT = ("study", "tier", "source")
 
 
@@ -49,6 +54,50 @@ def columns_of(mapping: Mapping) -> tuple[Column, ...]:
         for name, f in mapping.more.items()
     )
     return own + further
+
+
+def joined_columns(mappings: Iterable[Mapping]) -> tuple[Column, ...]:
+    """Returns the columns of a table that joins those of several mappings."""
+    dataset = Column(DATASET, "string", "1", "table of the register that the run is of")
+    columns = {column.name: column for column in (*IMPORTED_COLUMNS, dataset)}
+    for mapping in mappings:
+        for own in columns_of(mapping):
+            known = columns.setdefault(own.name, own)
+            if (known.type, known.unit) != (own.type, own.unit):
+                raise UserError(
+                    f"more.{own.name} of {mapping.study} is {own.type} in {own.unit}, and another "
+                    f"table of the register has it as {known.type} in {known.unit}"
+                )
+    return tuple(columns.values())
+
+
+def imported_files(study: Study) -> dict[Path, Path]:
+    """Returns table -> mapping of a study's imported runs; those of the register may be absent."""
+    if (own := study.imported) is None:
+        return {}
+    if own.names:
+        return {Results().imported(name): FOLDER / f"{name}.yaml" for name in own.names}
+    return {study.shipped(own.table): study.shipped(own.mapping)}
+
+
+def lacks_first(study: Study) -> str:
+    """Returns why a study of the register cannot be made here; empty if it can."""
+    first = next(iter(imported_files(study)), None)
+    if first is None or first.is_file():
+        return ""
+    return f"study {study.study}: {first} is not here; run moelaws import {first.stem}"
+
+
+def at_hand(study: Study, tier: Tier) -> Study:
+    """Returns the study at ``tier`` without entries whose table of the register is absent."""
+    if lacks_first(study):
+        return study.model_copy(update=dict.fromkeys(KINDS, ()))
+    return study.at_tier(tier).without(absent(study))
+
+
+def absent(study: Study) -> list[str]:
+    """Returns the names of the register that a study reads and that are not imported here."""
+    return [path.stem for path in imported_files(study) if not path.is_file()]
 
 
 def digest_of(mapping: Mapping) -> str:

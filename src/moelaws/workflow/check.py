@@ -16,9 +16,9 @@ from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
 from moelaws.spec.rows import parse_rows, select
-from moelaws.spec.study import Reader, Simulation, Study, sweep_of
+from moelaws.spec.study import DATASET, Reader, Simulation, Study, sweep_of
 from moelaws.tables.column import Column
-from moelaws.tables.mapping import columns_of, read_mapping
+from moelaws.tables.mapping import imported_files, joined_columns, read_mapping
 from moelaws.tables.schema import COLUMNS, CORPUS
 
 NUMBERS = ("int", "float")
@@ -89,10 +89,11 @@ def _check_sweep(study: Study, sweep: str) -> None:
     names, where = study.sweep_names, "no grid has a"
     if study.imported:
         where = "the imported table has no"
-        column = read_mapping(study.imported_files[1]).columns.get("sweep")
-        if column is None or not column.values:
+        columns = [read_mapping(m).columns.get("sweep") for m in imported_files(study).values()]
+        if not all(column and column.values for column in columns):
             return
-        names = {name for text in column.values.values() for name in str(text).split(",")} - {""}
+        words = [str(word) for column in columns if column for word in column.values.values()]
+        names = {name for text in words for name in text.split(",")} - {""}
     if sweep and sweep not in names:
         known = ", ".join(sorted(names)) or "none with a name"
         raise UserError(f"sweep: {where} sweep {sweep!r}; there are {known}")
@@ -102,9 +103,10 @@ def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
     """Returns the columns of numbers of the study's table, with units, and the names of all."""
     columns: Iterable[Column] = (*COLUMNS, CORPUS)
     if study.imported:  # its table has the columns that are not mapped, too, but they are empty
-        mapping = read_mapping(study.imported_files[1])
-        names = {*mapping.columns, *mapping.more, "run_id", "study", "source"}
-        columns = [column for column in columns_of(mapping) if column.name in names]
+        mappings = [read_mapping(path) for path in imported_files(study).values()]
+        names = {"run_id", "study", "source"} | ({DATASET} if study.imported.names else set())
+        names |= {name for mapping in mappings for name in mapping.entries}
+        columns = [column for column in joined_columns(mappings) if column.name in names]
     return {c.name: c.unit for c in columns if c.type in NUMBERS}, [c.name for c in columns]
 
 

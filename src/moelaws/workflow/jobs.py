@@ -30,6 +30,7 @@ from moelaws.spec.references import folder
 from moelaws.spec.study import Reader, Study, reads_speed, reads_weights, sweep_of
 from moelaws.spec.tier import Tier
 from moelaws.tables.describe import kept_runs
+from moelaws.tables.mapping import absent, at_hand, lacks_first
 from moelaws.tasks.sources import check_source, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
@@ -70,11 +71,15 @@ class Jobs:
     def of(cls, project: Project, root: Path = Path()) -> Jobs:
         """Returns the jobs of a project like ``load``, but accepts a text that is too short."""
         advice = load_advice(root) if (root / ADVICE).exists() else None
-        chosen = chosen_studies(project, root)
+        asked = chosen_studies(project, root)
+        lacking = tuple(filter(None, map(lacks_first, asked)))
+        if lacking and project.studies != "all":
+            raise UserError(lacking[0])
+        chosen = [study for study in asked if not lacks_first(study)]
         for study in chosen:
             check_study(study)
-        studies = {study.study: study.at_tier(project.tier) for study in chosen}
-        left_out = tuple(line for study in chosen for line in _left_out(study, project.tier))
+        studies = {study.study: at_hand(study, project.tier) for study in chosen}
+        left_out = lacking + tuple(x for study in chosen for x in _left_out(study, project.tier))
         if any(derived.scores for study in chosen for derived in study.derived):
             with located(CONFIG, "tasks"):
                 for source in project.tasks:
@@ -345,7 +350,7 @@ class Jobs:
 
 def _left_out(whole: Study, tier: Tier) -> list[str]:
     """Returns a sentence on the entries that the tier cannot make, or none if it can make all."""
-    left = whole.at_tier(tier)
+    left = at_hand(whole, tier)
     entries = {e.name: e for e in (*whole.fits, *whole.contests, *whole.readers)}
     lost = entries.keys() - {e.name for e in (*left.fits, *left.contests, *left.readers)}
     if not lost:
@@ -356,10 +361,10 @@ def _left_out(whole: Study, tier: Tier) -> list[str]:
         lacks.append("keeps no weights (keep_weights)")
     if any(map(reads_speed, whole.derived)) and not any(map(reads_speed, left.derived)):
         lacks.append("measures no speeds (speed)")
-    return [
-        f"{whole.study}: the tier {tier} {' and '.join(lacks)}, so these are left out: "
-        f"{', '.join(sorted(lost))}"
-    ]
+    why = f"the tier {tier} {' and '.join(lacks)}"
+    if not lacks:
+        why = f"of the register {', '.join(absent(whole))} are not here (moelaws import NAME)"
+    return [f"{whole.study}: {why}, so these are left out: {', '.join(sorted(lost))}"]
 
 
 def relative(files: Iterable[Path]) -> list[str]:

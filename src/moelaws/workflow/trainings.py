@@ -10,6 +10,7 @@ from moelaws.grids.expand import architectures
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
+from moelaws.tables.mapping import imported_files
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.requests import Requests, batches_of, gpus_here
 
@@ -98,9 +99,9 @@ class Trainings:
         return list(map(self.jobs.results.batch, batches))
 
     def table_inputs(self, study: str) -> list[Path]:
-        """Returns the inputs of a study's table: its batches, or an imported table."""
-        spec = self.jobs.studies[study]
-        return list(spec.imported_files) if spec.imported else self.markers(study)
+        """Returns the inputs of a study's table: its batches, or imported tables that are here."""
+        files = imported_files(self.jobs.studies[study])
+        return [p for pair in files.items() for p in pair if p.is_file()] or self.markers(study)
 
     def corpora(self, digest: str) -> list[Path]:
         """Returns the descriptions of the corpora on which the runs of a batch train."""

@@ -13,6 +13,7 @@ from moelaws.figures.draw import make
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
+from moelaws.tables.mapping import imported_files
 from repository import REPOSITORY
 
 STUDY = load_study("routing", REPOSITORY)
@@ -22,7 +23,7 @@ STUDY = load_study("routing", REPOSITORY)
 def inputs(tmp_path_factory):
     """The runs, every fit as the study asks for it (with fewer refits), every derived table."""
     root: Path = tmp_path_factory.mktemp("routing")
-    table, _ = STUDY.imported_files
+    (table,) = imported_files(STUDY)
     frame = read_runs(table)
     fits = {}
     for entry in STUDY.fits:

@@ -22,11 +22,12 @@ from moelaws.laws.clark.routing import log10_cutoff
 from moelaws.spec.project import load_study
 from moelaws.studies.routing import claims
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
+from moelaws.tables.mapping import imported_files
 from repository import REPOSITORY
 
 STUDY = load_study("routing", REPOSITORY)
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
-RUNS = main_runs(pd.read_parquet(STUDY.imported_files[0]))
+RUNS = main_runs(pd.read_parquet(next(iter(imported_files(STUDY)))))
 IS_DENSE = RUNS["router"] == DENSE
 OWN = {r.name: RUNS.index[IS_DENSE | (RUNS["router"] == r.name)] for r in ROUTERS}
 LN_L = np.log(RUNS["L"])

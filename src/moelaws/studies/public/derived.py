@@ -1,0 +1,224 @@
+"""Optima, leverage and best rates of published runs, each data set by itself."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.derive import Row, Rows, of_runs, records, table
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import Array, parabola_minima, with_ends
+from moelaws.analysis.regression import LEVEL
+from moelaws.fitting.quantiles import least_squares
+from moelaws.laws import marin, step_law
+from moelaws.laws.base import Law
+from moelaws.laws.joint import hyperparameters as joint
+from moelaws.laws.leverage import hyperparameters as leverage_paper
+from moelaws.tables.column import Column, estimated
+
+# What may differ between the runs of a data set, beside size and tokens, and changes the loss
+RECIPE = ("kind", "variant", "router", "E", "k", "unique_tokens")
+SIZE = "{:.2e}".format  # sizes of the same three digits are one size
+SAME = 0.01  # decades of compute, up to which runs are of one budget
+NEAR, FEWEST = (
+    math.log(4.0),
+    5,
+)  # a parabola's runs: to a factor of 4 in size, or five
+# Name in columns -> a published law of the peak learning rate
+RATES: dict[str, Law] = {
+    "step_law": step_law.LAW,
+    "leverage": leverage_paper.LAW,
+    "marin": marin.VARIANTS["lr"],
+    "joint": joint.LAW,
+}
+SIZE_COLUMN = Column(
+    "N", "float", "parameters", "active parameters, without embeddings where these are known"
+)
+GROUP = (
+    Column("dataset", "string", "1", "table of the register that the run is of"),
+    Column("group", "string", "1", "the data set and, where it has several, the recipe"),
+)
+
+
+@table(
+    *GROUP,
+    *of_runs("run_id", "C"),
+    SIZE_COLUMN,
+    *of_runs("D", "L", "bpb"),
+    Column("loss", "float", "1", "L or, where a data set has none, bpb"),
+    Column("unit", "string", "1", "of loss"),
+    Column("points", "int", "1", "pairs of size and tokens of the group"),
+    Column("sizes", "int", "1", "sizes of the group"),
+)
+def runs(inputs: Inputs) -> Rows:
+    """Returns the run of least loss for each recipe, size and number of tokens."""
+    every = published(inputs)
+    best = every.loc[every.groupby(["group", "N", "D"])["loss"].idxmin()]
+    by = best.assign(size=best["N"].map(SIZE)).groupby("group")["size"]
+    return best.assign(points=by.transform("size"), sizes=by.transform("nunique"))
+
+
+def published(inputs: Inputs) -> pd.DataFrame:
+    """Returns all completed runs with their group, size, loss and its unit."""
+    rows = inputs.table[inputs.table["status"] == "completed"]
+    N = rows["N_active_nonemb"].astype(float).fillna(rows["N_active"].astype(float))
+    in_nats = rows["L"].notna().groupby(rows["dataset"]).transform("any")
+    group = rows["dataset"].astype(str)
+    for name in RECIPE:
+        varies = rows.groupby("dataset")[name].transform("nunique") > 1
+        words = [x if isinstance(x, str) else f"{name}={x:g}" for x in rows[name].fillna(math.nan)]
+        group = group.where(~varies, group + " " + np.array(words))
+    return rows.assign(
+        N=N,
+        loss=rows["L"].where(in_nats, rows["bpb"]),
+        unit=np.where(in_nats, "nats/token", "bits/byte"),
+        group=group,
+    ).reset_index(drop=True)
+
+
+@table(
+    *GROUP,
+    *of_runs("C"),
+    *estimated("N_star", "parameters", "active size of least loss in the measured range", "N"),
+    *estimated("D_star", "tokens", "tokens of the budget at N_star", "D"),
+    Column("D_se", "float", "tokens", "its standard error, by the scatter of all budgets", True),
+    *estimated("M_star", "FLOP/token", "training FLOPs a token at N_star, C / D_star", "M"),
+    Column("M_se", "float", "FLOP/token", "its standard error, by the same scatter", True),
+    *estimated("L_star", "nats/token", "loss at N_star by the parabola", "L"),
+    *estimated("bpb_star", "bits/byte", "the same of data sets without L", "bpb"),
+    Column("unit", "string", "1", "of the loss that has a value"),
+    Column("level", "float", "1", "coverage of the intervals (Student's t)"),
+    Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
+    Column("convex", "bool", "1", "the parabola has a minimum"),
+    Column("n", "int", "1", "runs that the parabola is fitted to"),
+    Column("budgets", "int", "1", "budgets of the group whose minimum is inside"),
+    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+)
+def optima(inputs: Inputs) -> Rows:
+    """Returns the size of least loss of each budget with at least three sizes.
+
+    It is the minimum of a parabola of ln loss in ln N, through the runs near the best one.
+    """
+    frame = pd.DataFrame(filter(None, map(optimum, budgets(inputs.derived("runs")))))
+    # The scatter about parabolas is that of the group: a single budget has few runs to tell it by
+    sums = frame.groupby("group")[["squares", "freedom"]].transform("sum")
+    error = np.sqrt(frame["spread"] * sums["squares"] / sums["freedom"].replace(0, np.nan))
+    errors = {f"{name}_se": frame[f"{name}_star"] * error for name in ("D", "M")}
+    return frame.assign(**errors, budgets=frame.groupby("group")["inside"].transform("sum"))
+
+
+def budgets(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yields the runs of each group and budget; budgets are more than ``SAME`` decades apart."""
+    for _, rows in frame.sort_values("C").groupby("group"):
+        for _, budget in rows.groupby((np.log10(rows["C"]).diff() > SAME).cumsum()):
+            yield budget.sort_values("N")
+
+
+def optimum(budget: pd.DataFrame) -> Row:
+    """Returns a row of ``optima``; it is empty where a budget has fewer than three sizes."""
+    fitted = near(budget)
+    if fitted["N"].map(SIZE).nunique() < 3:  # a repeated run is no other size
+        return {}
+    u, y = (np.log(fitted[name].to_numpy(float)) for name in ("N", "loss"))
+    best = parabola_minima(u, y)
+    assert best is not None
+    centred = np.vander(u - u.mean(), 3)
+    a, b, _ = coefficients = np.linalg.lstsq(centred, y, rcond=None)[0]
+    moves = np.array([b / (2 * a**2), -1 / (2 * a), 0.0])  # of the vertex -b/2a with a, b and c
+    first = budget.iloc[0]
+    row: Row = {name: first[name] for name in ("dataset", "group", "unit")}
+    row |= {"C": float(budget["C"].mean()), "level": LEVEL, "n": len(fitted)}
+    row |= {"squares": np.sum((y - centred @ coefficients) ** 2), "freedom": len(y) - 3}
+    row |= {"spread": moves @ np.linalg.inv(centred.T @ centred) @ moves}
+    # As many tokens as the budget buys by the data set's own count, C = 6 N D up to a factor
+    each = float((budget["C"] / budget["N"] / budget["D"]).median())
+    row |= with_ends("N_star", np.exp(best.x), LEVEL, "N")
+    row |= with_ends("D_star", row["C"] / each / np.exp(best.x), LEVEL, "D")
+    row |= with_ends("M_star", each * np.exp(best.x), LEVEL, "M")
+    name = "L" if row["unit"] == "nats/token" else "bpb"
+    row |= with_ends(f"{name}_star", np.exp(best.y), LEVEL, name)
+    row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
+    return row | {"note": best.notes[0]}
+
+
+def near(budget: pd.DataFrame) -> pd.DataFrame:
+    """Returns the runs of a budget whose sizes are near that of the best one."""
+    u = np.log(budget["N"].to_numpy(float))
+    distance = np.abs(u - u[budget["loss"].to_numpy(float).argmin()])
+    reach = max(NEAR, *np.sort(distance)[:FEWEST])
+    near_best: pd.DataFrame = budget[distance <= reach]
+    return near_best
+
+
+@table(
+    Column("floor", "float", "nats/token", "irreducible loss, which is set"),
+    *estimated("leverage", "1", "dense over mixture compute at equal loss", ""),
+    Column("level", "float", "1", "coverage of the interval (Student's t)"),
+    Column("coefficient", "float", "nats/token", "a in floor + a C^-alpha of the dense models"),
+    Column("alpha", "float", "1", "its exponent, which mixtures share"),
+    Column("n", "int", "1", "runs that the two lines are fitted to"),
+)
+def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]:
+    """Returns how much more compute dense models need for a mixture's loss, by each floor.
+
+    ln(L - floor) falls along two parallel lines over ln C, and their distance in ln C is ln of the
+    leverage.
+    """
+    rows = inputs.completed[inputs.completed["dataset"] == dataset]
+    is_moe: Array = np.where(rows["kind"] == "moe", 1.0, 0.0)
+    ln_C = np.log(rows["C"].to_numpy(float))
+    for floor in floors:
+        if not 1 <= is_moe.sum() < len(rows) or len(rows) < 4:  # the data set is not here
+            return
+        X = np.column_stack([np.ones(len(rows)), -ln_C, -is_moe])
+        line = least_squares(X, np.log(rows["L"].to_numpy(float) - floor))
+        ln_a, alpha, gain = np.vstack([line.coefficients, line.draws]).T
+        row: Row = with_ends("leverage", np.exp(gain / alpha), LEVEL, "")
+        row |= {"floor": floor, "level": LEVEL, "coefficient": math.exp(ln_a[0])}
+        yield row | {"alpha": alpha[0], "n": len(rows)}
+
+
+@table(
+    *GROUP,
+    *of_runs("C"),
+    SIZE_COLUMN,
+    *of_runs("D"),
+    Column("trials", "int", "1", "runs alike in recipe, size and tokens"),
+    Column("lr", "float", "1", "learning rate of the best of them"),
+    Column("at_edge", "bool", "1", "whether it is the least or the largest rate tried"),
+    Column("batch_tokens", "int", "tokens", "batch of the best of them"),
+    Column("lr_low", "float", "1", "least rate within a thousandth of the best loss"),
+    Column("lr_high", "float", "1", "largest rate within a thousandth of the best loss"),
+    *(Column(f"lr_{law}", "float", "1", f"rate by {law}", True) for law in RATES),
+    Column("batch_step_law", "float", "tokens", "batch by step_law", True),
+    Column("batch_leverage", "float", "tokens", "batch by leverage.hyperparameters", True),
+)
+def rates(inputs: Inputs) -> Iterator[Row]:
+    """Returns the best learning rate and batch of runs alike in recipe, size and tokens.
+
+    At least four rates must have been tried. Published laws stand beside where their variables are
+    known; each is read with the data set's own count of parameters and compute.
+    """
+    every = published(inputs)
+    for _, trials in every[every["lr"].notna()].groupby(["group", "N", "D"]):
+        best, lr = records(trials.sort_values("loss", kind="stable"))[0], trials["lr"]
+        good = lr[trials["loss"] <= best["loss"] * 1.001]
+        row: Row = {**best, "trials": len(trials), "lr_low": good.min(), "lr_high": good.max()}
+        if lr.nunique() >= 4:
+            yield row | {"at_edge": best["lr"] in (lr.min(), lr.max()), **by_laws(best)}
+
+
+def by_laws(run: Row) -> Row:
+    """Returns what published laws say of a run's rate and batch."""
+    at = {name: run[name] for name in ("C", "D", "E", "d_model")}
+    at |= {"N": run["N_total_nonemb"], "N_active": run["N"]}
+    at["B_sequences"] = run["batch_tokens"] / 4096  # as marin counts them
+    known = {name: float(value) for name, value in at.items() if pd.notna(value)}
+    row: Row = {}
+    for name, law in RATES.items():
+        if {v.name for v in law.variables if v.default is None} <= known.keys():
+            values = law.evaluate(law.published or {}, known)
+            row |= {f"lr_{name}": float(values["lr"])}
+            row |= {f"batch_{name}": float(values["B"])} if "B" in values else {}
+    return row

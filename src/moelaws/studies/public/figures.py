@@ -1,0 +1,111 @@
+"""Figures of published runs that read no fit: isoFLOP curves, the ladder, and best rates."""
+
+from typing import Any
+
+import numpy as np
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures import style
+from moelaws.figures.sheet import Sheet, one_panel
+from moelaws.studies.public.derived import budgets, near
+
+COMPUTE = "training compute $C$ (FLOP)"
+SIZE = "active parameters $N$"
+STAR: dict[str, Any] = {"marker": "*", "ms": 8, "mec": style.INK, "mew": 0.4, "zorder": 4}
+DOT: dict[str, Any] = {"mec": "white", "mew": 0.3}
+# Law of the table of rates -> its name, colour and mark
+LAWS = {
+    "step_law": ("Step Law", "#0b5fa5", "s"),
+    "leverage": ("leverage", "#d1730f", "^"),
+    "marin": ("marin", "#4b8b3b", "D"),
+    "joint": ("joint", "#8a6fb0", "v"),
+}
+SIZES = (5e7, 1e8, 3e8, 1e9, 3e9)
+SHOWN = 8  # the most budgets of a panel
+
+
+def isoflop(inputs: Inputs, groups: list[str]) -> Sheet:
+    """Draws the losses of budgets over size with their parabolas and optima, a panel a group."""
+    optima, runs = inputs.derived("optima"), inputs.derived("runs")
+    here = [group for group in groups if group in set(runs["group"])]
+    sheet = Sheet(style.DOUBLE, 2.6, len(here))
+    for panel, group in zip(sheet.panels, here, strict=True):
+        every = [rows for rows in budgets(runs[runs["group"] == group]) if len(rows) > 2]
+        shown = every[:: -(-len(every) // SHOWN)]  # of many budgets every so many
+        colours = style.ordered_colours(len(shown))
+        for rows, colour in zip(shown, colours, strict=True):
+            C = float(rows["C"].mean())
+            best = optima[(optima["group"] == group) & np.isclose(optima["C"], C, rtol=1e-9)]
+            look: dict[str, Any] = {"color": colour, "label": style.power(C), **DOT}
+            if not len(best):  # too few sizes for a parabola
+                look |= {"mfc": "none", "mec": colour, "mew": 0.9}
+            panel.points(f"C={C:.3g}", rows["N"], rows["loss"], **look)
+            for N_star in best[best["inside"]]["N_star"].astype(float):
+                fitted = near(rows)
+                curve = np.polyfit(np.log(fitted["N"]), np.log(fitted["loss"]), 2)
+                N = np.geomspace(fitted["N"].min(), fitted["N"].max(), 60)
+                loss = np.exp(np.polyval(curve, np.log(N)))
+                panel.line(f"parabola, C={C:.3g}", N, loss, color=colour, lw=0.9)
+                value = np.exp(np.polyval(curve, np.log(N_star)))
+                panel.points(f"optimum, C={C:.3g}", N_star, value, color=colour, **STAR)
+        panel.title(group)
+        style.size_axis(panel.ax.xaxis, SIZE)
+        panel.ax.set_ylabel(f"loss ({runs[runs['group'] == group]['unit'].iloc[0]})")
+        style.fixed_ticks(panel.ax.xaxis, SIZES, style.short)
+        low, high = panel.ax.get_ylim()
+        panel.ax.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
+        look = {"loc": "upper right", "bbox_to_anchor": (1.03, 1.03), "columnspacing": 0.8}
+        look |= {"ncols": 3, "fontsize": 5.5, "labelspacing": 0.2, "handletextpad": 0.2}
+        panel.legend("budget $C$ (FLOP)", title_fontsize=6, handlelength=0.8, **look)
+    return sheet
+
+
+def ladder(inputs: Inputs, dataset: str, floor: float) -> Sheet:
+    """Draws the losses of dense models and mixtures over compute, with the leverage between."""
+    sheet, panel = one_panel(1.2 * style.SINGLE, 2.7)
+    leverage = inputs.derived("leverage").query("floor == @floor")
+    rows = inputs.completed[inputs.completed["dataset"] == dataset].sort_values("C")
+    if not len(leverage):
+        return panel.message(f"the runs of {dataset} are not here; run moelaws import {dataset}")
+    own = leverage.iloc[0]
+    C = np.geomspace(rows["C"].min() / 2, rows["C"].max() * 2, 60)
+    looks = {"dense": ("#d1730f", "D", 1.0), "moe": ("#0b5fa5", "o", own["leverage"])}
+    for kind, (colour, mark, factor) in looks.items():
+        name = {"dense": "dense models", "moe": "mixtures"}[kind]
+        runs = rows[rows["kind"] == kind]
+        loss = floor + own["coefficient"] * (factor * C) ** -own["alpha"]
+        panel.line(f"{name}, line", C, loss, color=colour, lw=1.0)
+        panel.points(name, runs["C"], runs["L"], color=colour, marker=mark, label=name, **DOT)
+    level = float(np.median(rows["L"]))
+    dense = ((level - floor) / own["coefficient"]) ** (-1 / own["alpha"])
+    ends = [dense / own["leverage"], dense]
+    panel.line("equal loss", ends, [level] * 2, color=style.INK, lw=0.8, marker="|")
+    words = f"{own['leverage']:.1f} times ({own['low']:.1f} to {own['high']:.1f})"
+    panel.ax.text(dense * 1.25, level, words, va="bottom", fontsize=7)
+    panel.ax.set(xscale="log", xlabel=COMPUTE, ylabel="loss (nats/token)")
+    panel.legend(loc="upper right", bbox_to_anchor=(1.0, 1.0))
+    return sheet
+
+
+def rates(inputs: Inputs, groups: dict[str, list[str]]) -> Sheet:
+    """Draws the best rate over compute beside published laws, a panel a data set."""
+    every = inputs.derived("rates")
+    here = [name for name in groups if name in set(every["dataset"])]
+    if not here:
+        return one_panel()[1].message("no runs of several learning rates are here")
+    sheet = Sheet(style.DOUBLE, 2.6, len(here))
+    for panel, dataset in zip(sheet.panels, here, strict=True):
+        rows = every[every["dataset"] == dataset].sort_values("C")
+        ends = {"low": rows["lr_low"], "high": rows["lr_high"]}
+        look = {"color": style.INK, "label": "best rate", "zorder": 3, **DOT}
+        panel.points("best rate", rows["C"], rows["lr"], **ends, **look)
+        for law, (label, colour, mark) in LAWS.items():
+            known = rows[rows[f"lr_{law}"].notna() & (law in groups[dataset])]
+            look = {"color": colour, "marker": mark, "label": label, "ms": 3, "mfc": "none"}
+            panel.points(f"by {label}", known["C"], known[f"lr_{law}"], mew=0.8, **look)
+        panel.title(dataset)
+        panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE, ylim=(1e-4, 1.2e-2))
+        style.fixed_ticks(panel.ax.yaxis, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), style.power)
+    sheet.panels[0].ax.set_ylabel("peak learning rate")
+    sheet.panels[-1].legend()
+    return sheet

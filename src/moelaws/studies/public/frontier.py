@@ -1,0 +1,95 @@
+"""Figures with fits to the optima: best size and tokens over compute, and the frontier."""
+
+from typing import Any
+
+import numpy as np
+
+from moelaws import laws
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.figures import style
+from moelaws.figures.sheet import Sheet, one_panel
+from moelaws.fitting.prediction import predict
+from moelaws.fitting.report import group_draws
+from moelaws.laws import holistic, marin
+from moelaws.laws.leverage import allocation
+from moelaws.studies.public.figures import COMPUTE, DOT, STAR
+
+# Group -> a colour and a mark that all eyes tell from the others
+LOOKS: dict[str, dict[str, Any]] = {
+    "marin-v16": {"color": "#0b5fa5", "marker": "o"},
+    "marin-it02 gatednorm": {"color": "#4b8b3b", "marker": "s"},
+    "marin-it02 adamh": {"color": "#8a6fb0", "marker": "^"},
+    "farseer": {"color": "#d1730f", "marker": "D"},
+}
+RECIPES = {"marin": marin.LAW, "leverage": allocation.LAW, "holistic": holistic.LAW}
+LINES = {"marin": style.DASHES, "leverage": "-.", "holistic": ":"}
+
+
+def optima(inputs: FittedInputs) -> Sheet:
+    """Draws the best size and tokens over compute with their intervals, beside recipes in print."""
+    sheet = Sheet(style.DOUBLE, 2.8, 2)
+    optima = inputs.derived("optima")
+    optima = optima[optima["inside"] & optima["group"].isin([*LOOKS])]
+    C = np.geomspace(optima["C"].min() / 1.5, 2e21, 40)
+    recipes = {name: law.evaluate({}, {"C": C}) for name, law in RECIPES.items()}
+    for panel, name, fit in zip(sheet.panels, ("N", "D"), ("size", "tokens"), strict=True):
+        for recipe, values in recipes.items():
+            variable = "N_active" if name == "N" else "D"
+            if variable in values:
+                look = {**style.PUBLISHED, "linestyle": LINES[recipe], "lw": 1.0, "label": recipe}
+                panel.line(f"in print: {recipe}", C, values[variable], **look)
+        report = inputs.fit(fit)
+        for group, own in LOOKS.items():
+            rows = optima[optima["group"] == group].sort_values("C")
+            ends = {"low": rows[f"{name}_low"], "high": rows[f"{name}_high"]}
+            if not len(rows):
+                continue
+            panel.points(group, rows["C"], rows[f"{name}_star"], **ends, **own, **DOT, label=group)
+            for result in (part for part in report.parts if part.where["group"] == group):
+                law, at = laws.fittable(report.law), {"C": rows["C"]}
+                line = law.predict(result.estimates(), at) / (6.0 if name == "N" else 1.0)
+                panel.line(f"{group}, line", rows["C"], line, color=own["color"], lw=0.8)
+        panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE)
+    sheet.panels[0].title("the best size")
+    sheet.panels[1].title("the best number of tokens")
+    sheet.panels[0].ax.set_ylabel("best active parameters $N^*$")
+    sheet.panels[1].ax.set_ylabel("best training tokens $D^*$")
+    sheet.panels[1].legend("runs and recipes")
+    return sheet
+
+
+def frontier(inputs: FittedInputs) -> Sheet:
+    """Draws the loss at the optimum over compute, and the runs of 1e21 that no fit has seen."""
+    sheet, panel = one_panel(1.35 * style.SINGLE, 2.9)
+    predictions, optima = inputs.derived("predictions"), inputs.rows("frontier")
+    report = inputs.fit("frontier")
+    law, result = laws.fittable(report.law), report.group({})
+    draws = group_draws(inputs.fits["frontier"], report, result)
+    C = np.geomspace(optima["C"].min() / 1.3, predictions["C"].max() * 1.3, 80)
+    own = predict(law, result, draws, {"C": C}, report.level)
+    panel.line(
+        "frontier", C, own.value, own.low, own.high, color="#0b5fa5", label="law and interval"
+    )
+    marin_law = marin.VARIANTS["loss"]
+    printed = marin_law.evaluate(marin_law.published or {}, {"C": C})["L"]
+    panel.line("in print: marin", C, printed, **style.PUBLISHED, lw=0.9, label="marin, in print")
+    ends = {"low": optima["L_low"], "high": optima["L_high"]}
+    look = {"color": "#0b5fa5", "label": "optima, fitted", **STAR}
+    panel.points("optima", optima["C"], optima["L_star"], **ends, **look)
+    new = predictions.drop_duplicates("run_id")
+    look = {"color": style.WARN, "mfc": "none", "mew": 0.9, "label": "runs, not fitted"}
+    panel.points("runs not fitted", new["C"], new["observed"], **look)
+    panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE, ylabel="loss (nats/token)")
+    style.fixed_ticks(panel.ax.yaxis, (2.6, 2.8, 3.0, 3.2, 3.4, 3.6), "{:.1f}".format)
+    panel.legend(loc="upper right", bbox_to_anchor=(1.0, 1.0))
+    inset = panel.ax.inset_axes((0.09, 0.1, 0.36, 0.4))
+    inset.fill_between(C, own.low, own.high, color="#0b5fa5", alpha=0.14, linewidth=0)
+    inset.plot(C, own.value, color="#0b5fa5", lw=0.9)
+    inset.plot(C, printed, **style.PUBLISHED, lw=0.8)
+    inset.plot(new["C"], new["observed"], "o", color=style.WARN, mfc="none", mew=0.9)
+    top = float(new["C"].max())
+    inset.set(xscale="log", xlim=(0.6 * top, 1.5 * top), ylim=(2.56, 2.67))
+    style.fixed_ticks(inset.xaxis, [top], style.power)
+    style.fixed_ticks(inset.yaxis, (2.58, 2.62, 2.66), "{:.2f}".format)
+    inset.tick_params(labelsize=5.5)
+    return sheet
