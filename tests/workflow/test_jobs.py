@@ -204,7 +204,9 @@ def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained
     assert "few_shared_experts" in line
     assert "curve_layers" in line
     no_gates = "leverage: the tier demo has no sweep gates, so these are left out: T_gates"
-    assert trained.left_out == (no_gates,)
+    public, leverage = trained.left_out
+    assert leverage == no_gates
+    assert public.startswith("study public: results/imported/marin-v16.parquet is not here")
 
 
 def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
