@@ -73,8 +73,11 @@ def write_isoflop(folder, seed=0, noise=0.002, losses=isoflop_losses):
     (folder / "old_isoflop_data.json").write_text(json.dumps(second))
 
 
-def write_ladder(folder, leverage=4.0, seed=0, noise=0.001):
-    """The page of marin-ladder, on which mixtures need ``leverage`` times less compute."""
+def write_ladder(folder, leverage=4.0, seed=0, noise=0.001, mfu=10):
+    """The page of marin-ladder, on which mixtures need ``leverage`` times less compute.
+
+    Dense models have an MFU of 20 %, and mixtures one of ``mfu`` %.
+    """
     rng = np.random.default_rng(seed)
     lines = []
     for variant, factor, Cs in (
@@ -83,7 +86,8 @@ def write_ladder(folder, leverage=4.0, seed=0, noise=0.001):
     ):
         for width, C in zip((512, 768, 1024, 1280), Cs, strict=True):
             L = (1.2 + 66.0 * (factor * C) ** -0.084) * np.exp(noise * rng.standard_normal())
-            cells = (f"d{width}", variant, 20, 128, "20M", "40M", 700, C, "10%", L, L / 2.4, L / 3)
+            own = f"{20 if variant == 'dense' else mfu}%"
+            cells = (f"d{width}", variant, 20, 128, "20M", "40M", 700, C, own, L, L / 2.4, L / 3)
             lines.append("| " + " | ".join(map(str, cells)) + " |")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "marin_ladder.md").write_text(LADDER + "\n".join(lines) + "\n")

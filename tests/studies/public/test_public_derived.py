@@ -106,6 +106,7 @@ def test_leverage_is_the_ratio_of_compute_at_equal_loss(register):
     rows = register.derived("leverage").set_index("floor")
     exact = rows.loc[1.2]
     assert exact["leverage"] == pytest.approx(3.0, rel=1e-3)
+    assert exact["in_time"] == pytest.approx(1.5, rel=1e-3)  # at half the MFU
     assert exact["alpha"] == pytest.approx(0.084, rel=1e-3)
     assert exact["coefficient"] == pytest.approx(66.0, rel=1e-2)
     assert (rows["low"] < 3.0).all()

@@ -61,9 +61,11 @@ def mixtures_save_compute(inputs: Inputs, stated: float) -> Evidence:
         f"{x.leverage:.2f} [{x.low:.2f}, {x.high:.2f}] with L above {x.floor}"
         for x in rows.itertuples()
     ]
-    value, low, high = rows.iloc[len(rows) // 2][["leverage", "low", "high"]].astype(float)
+    middle = rows.iloc[len(rows) // 2]
+    value, low, high = middle[["leverage", "low", "high"]].astype(float)
     return Evidence(
-        f"{'; '.join(texts)}; the authors state {stated}",
+        f"{'; '.join(texts)}; the authors state {stated}; in time, by their MFU, it is "
+        f"{middle['in_time']:.2f} [{middle['time_low']:.2f}, {middle['time_high']:.2f}]",
         value,
         low,
         high,

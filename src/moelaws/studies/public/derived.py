@@ -154,6 +154,7 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
 @table(
     Column("floor", "float", "nats/token", "irreducible loss, which is set"),
     *estimated("leverage", "1", "dense over mixture compute at equal loss", ""),
+    *estimated("in_time", "1", "dense over mixture time at equal loss, by their MFU", "time"),
     Column("level", "float", "1", "coverage of the interval (Student's t)"),
     Column("coefficient", "float", "nats/token", "a in floor + a C^-alpha of the dense models"),
     Column("alpha", "float", "1", "its exponent, which mixtures share"),
@@ -163,7 +164,7 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
     """Returns how much more compute dense models need for a mixture's loss, by each floor.
 
     ln(L - floor) falls along two parallel lines over ln C, and their distance in ln C is ln of the
-    leverage.
+    leverage. So do the logarithms of the MFU, of which time is compute over MFU.
     """
     rows = inputs.completed[inputs.completed["dataset"] == dataset]
     is_moe: Array = np.where(rows["kind"] == "moe", 1.0, 0.0)
@@ -173,8 +174,12 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
             return
         X = np.column_stack([np.ones(len(rows)), -ln_C, -is_moe])
         line = least_squares(X, np.log(rows["L"].to_numpy(float) - floor))
+        speed = least_squares(X, np.log(rows["MFU"].to_numpy(float)), seed=1)
         ln_a, alpha, gain = np.vstack([line.coefficients, line.draws]).T
+        _, slope, loss = np.vstack([speed.coefficients, speed.draws]).T  # X has a minus before both
         row: Row = with_ends("leverage", np.exp(gain / alpha), LEVEL, "")
+        in_time = np.exp((1 + slope) * gain / alpha - loss)
+        row |= with_ends("in_time", in_time, LEVEL, "time")
         row |= {"floor": floor, "level": LEVEL, "coefficient": math.exp(ln_a[0])}
         yield row | {"alpha": alpha[0], "n": len(rows)}
 
