@@ -346,3 +346,27 @@ def test_each_data_set_of_a_split_fit_is_a_law_and_says_which_loss_to_expect(pro
     output = " ".join(advise("--compute", 1e20, "--fits", fit_file).split())
     assert "(pile) a run of the robust plan ends at" in output
     assert "the interval is calibrated on its fits to the cheaper runs" in output
+
+
+def test_a_study_may_say_how_much_faster_mixtures_are(project_folder):
+    """Of a study's name its folder of fits is taken, and what it measured of leverage."""
+    tier = Results().tier(load_project().tier)
+    columns = {"floor": [0.0, 1.2, 1.6], "leverage": [4.0, 4.2, 4.4], "low": 3.0, "high": 5.0}
+    columns |= {"in_time": [1.4, 1.5, 1.6], "time_low": 1.2, "time_high": 1.8}
+    path = tier.derived("public", "leverage")
+    path.parent.mkdir(parents=True)
+    pd.DataFrame(columns).to_parquet(path)
+    runs = pd.DataFrame({"N": np.geomspace(1e7, 1e9, 12), "D": np.geomspace(1e9, 1e11, 12)[::-1]})
+    law = laws.get("chinchilla")
+    frame = runs.assign(L=law.predict(law.published, runs))
+    fit_file = tier.fit("public", "own")
+    fit_file.parent.mkdir(parents=True)
+    write_fit(fitted(frame, {"N": "N"}, bootstrap=5), fit_file)
+    given = answer("--compute", 1e20, "--fits", "public")
+    assert "public/own" in {judge["name"] for judge in given["judges"]}
+    (speedup,) = given["speedups"]
+    assert speedup["S_c"] == {"value": 4.2, "interval": [3.0, 5.0]}
+    assert speedup["S_w"] == {"value": 1.5, "interval": [1.2, 1.8]}
+    said = advise("--compute", 1e20, "--fits", "public")
+    assert "4.2 [3, 5] times the compute of a mixture (S_c), and 1.5 [1.2, 1.8] times its" in said
+    assert answer("--compute", 1e20)["speedups"] == []

@@ -1,8 +1,9 @@
 """``moelaws advise``: how to spend a budget, by all laws at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,9 +17,10 @@ from moelaws.cli.common import FILE, NAMES, law_study_option, option
 from moelaws.cli.eval import given_numbers
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_text
+from moelaws.files.layout import Results
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.project import study_names
+from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
 
 
@@ -26,7 +28,8 @@ from moelaws.spec.tier import TIERS
 @constraint_options
 @option(
     "--fits",
-    "Your own fits, as candidate laws beside the published: a report or a folder of them.",
+    "Fits as candidate laws beside the published: a report, a folder of them, or a study's name, "
+    "such as public.",
     FILE,
     multiple=True,
 )
@@ -72,6 +75,7 @@ def command(
     """
     limits, device = chosen
     config = load_advice()
+    fits, speedups = tuple(map(_of_study, fits)), [*_speedups(fits)]
     join_own_laws(entry.law for entry in config.candidate_laws)
     own, unusable = fitted_laws(fits, config, lambda *fit: fits_top_k or limits.k)
     for path in fits:
@@ -102,9 +106,11 @@ def command(
     sweeps = small_sweeps(answer.minimax, config.sweep) if shown else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
     if as_json:
-        print_json(page.as_json(answer, sweeps, device) | {"written": written})
+        speeds = {"speedups": speedups, "written": written}
+        print_json(page.as_json(answer, sweeps, device) | speeds)
         return
-    _print([*page.heading(answer, device), "", *page.blocks(answer, device)])
+    _print([*page.heading(answer, device), *map(_in_words, speedups), ""])
+    _print(page.blocks(answer, device))
     if sweeps:
         _print(["", *page.of_sweeps(answer, sweeps, device)])
     if written:
@@ -113,6 +119,47 @@ def command(
             f"set corpus in config/config.yaml to enough text and run it with `snakemake "
             f"--config studies={written} tier={config.sweep.tier} device=cuda`"
         )
+
+
+def _of_study(fits: Path) -> Path:
+    """Returns the folder of a study's fits where ``fits`` is its name and no file."""
+    if fits.exists() or str(fits) not in study_names():
+        return fits
+    return Results().tier(load_project().tier).fit(str(fits), "any").parent
+
+
+def _speedups(fits: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yields what studies among ``fits`` measured of mixtures against dense models at equal loss.
+
+    S_c is the ratio of compute, and S_w that of time, as gates ask for them that promote a recipe.
+    """
+    for name in map(str, fits):
+        path = Results().tier(load_project().tier).derived(name, "leverage")
+        if not path.is_file():
+            continue
+        from moelaws.tables.parquet import read_table  # most answers need no pandas
+
+        rows = read_table(path)
+        if len(rows) and "in_time" in rows:
+            row = rows.iloc[len(rows) // 2].to_dict()  # the middle one of several floors
+            of_time = [row["time_low"], row["time_high"]]
+            yield {
+                "study": name,
+                "S_c": {"value": row["leverage"], "interval": [row["low"], row["high"]]},
+                "S_w": {"value": row["in_time"], "interval": of_time},
+                "floor": row["floor"],
+            }
+
+
+def _in_words(speedup: Mapping[str, Any]) -> str:
+    compute, time = (
+        "{value:.3g} [{interval[0]:.3g}, {interval[1]:.3g}]".format(**speedup[name])
+        for name in ("S_c", "S_w")
+    )
+    return (
+        f"by {speedup['study']}, at equal loss a dense model needs {compute} times the compute of "
+        f"a mixture (S_c), and {time} times its time (S_w)"
+    )
 
 
 def _print(blocks: Iterable[page.Block]) -> None:
