@@ -34,7 +34,7 @@ def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> Sheet:
             panel.points(f"N={N:.3g}", own["D"] / U, own["L"], **label)
             panel.line(f"law, N={N:.3g}", D / U, line.value, line.low, line.high, color=colour)
             printed = law.predict(law.published or {}, at)
-            look = {"color": colour, "lw": 0.7, "ls": style.DASHES}
+            look: dict[str, Any] = {"color": colour, "lw": 0.7, "ls": style.DASHES}
             panel.line(f"in print, N={N:.3g}", D / U, printed, **look)
         panel.title(f"{style.short(U)} unique tokens")
         panel.ax.set(xscale="log", yscale="log", xlabel="epochs $D/U$")
