@@ -39,6 +39,8 @@ def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> Sheet:
         panel.title(f"{style.short(U)} unique tokens")
         panel.ax.set(xscale="log", yscale="log", xlabel="epochs $D/U$")
         style.fixed_ticks(panel.ax.yaxis, (2.6, 2.8, 3, 3.3, 3.6, 4, 5, 6, 8), "{:g}".format)
+        low, high = panel.ax.get_ylim()
+        panel.ax.set_ylim(low, high * (high / low) ** 0.4)  # room for the legend
         panel.legend("parameters $N$", loc="upper right", bbox_to_anchor=(1.03, 1.03))
     sheet.panels[0].ax.set_ylabel("loss (nats/token)")
     return sheet
