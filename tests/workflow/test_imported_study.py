@@ -167,7 +167,7 @@ def test_what_a_table_of_the_register_alone_serves_is_left_out_without_it(projec
     assert {"free", "chinchilla", "size"} <= {fit.name for fit in study.fits}
     (line,) = jobs.left_out
     assert line.startswith("public: of the register marin-it02, marin-ladder, marin-lr, ")
-    assert line.endswith("so these are left out: repeated")
+    assert line.endswith("so these are left out: experts, repeated")
     inputs = [path.as_posix() for path in Trainings(jobs).table_inputs("public")]
     assert "results/imported/farseer.parquet" in inputs
     assert "config/imports/farseer.yaml" in inputs

@@ -10,7 +10,7 @@ from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.files.atomic import write_json, write_page
 from moelaws.spec.project import Project, chosen_studies, load_study
-from moelaws.tables.mapping import at_hand
+from moelaws.tables.at_hand import at_hand
 
 
 @click.command(name="judge", cls=JsonCommand)

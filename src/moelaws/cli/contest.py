@@ -15,7 +15,7 @@ from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies
-from moelaws.tables.mapping import at_hand
+from moelaws.tables.at_hand import at_hand
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import SplitScores

@@ -38,8 +38,8 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
     path = out or results.tier(project.tier).table(spec.study)
     code = digest(of_table(spec))
     if spec.imported:
+        from moelaws.tables.at_hand import imported_files
         from moelaws.tables.imported import take
-        from moelaws.tables.mapping import imported_files
 
         files = [path for pair in imported_files(spec).items() for path in pair if path.is_file()]
         counts = Counter(imported=take(spec, path, made_of(files, code)))

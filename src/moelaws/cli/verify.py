@@ -15,7 +15,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import Study
 from moelaws.spec.tier import TIERS
-from moelaws.tables.mapping import at_hand
+from moelaws.tables.at_hand import at_hand
 from moelaws.workflow.verify import STATES, Verification
 
 SHOWN = 8  # lines for each state

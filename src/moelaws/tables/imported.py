@@ -18,17 +18,11 @@ from moelaws.spec.expressions import evaluate, names
 from moelaws.spec.importing import Further, Mapping, Values
 from moelaws.spec.rows import select
 from moelaws.spec.study import DATASET, Study
+from moelaws.tables.at_hand import imported_files, lacks_first
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import as_numbers, columns, numbers
 from moelaws.tables.import_checks import LOSSES, as_lines, check, check_published, refuse_first
-from moelaws.tables.mapping import (
-    columns_of,
-    digest_of,
-    imported_files,
-    joined_columns,
-    lacks_first,
-    read_mapping,
-)
+from moelaws.tables.mapping import columns_of, digest_of, joined_columns, read_mapping
 from moelaws.tables.parquet import notes, read_study, write_table
 from moelaws.tables.sources import read_source
 

@@ -5,17 +5,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from moelaws.files.layout import Results
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.importing import Mapping
-from moelaws.spec.study import DATASET, KINDS, Study
-from moelaws.spec.tier import Tier
+from moelaws.spec.study import DATASET
 from moelaws.tables.column import Column
 from moelaws.tables.schema import IMPORTED_COLUMNS
 
-FOLDER = Path("config/imports")  # of the register's mappings
 _SET_BY_IMPORT = ("study", "tier", "source")
 
 
@@ -69,35 +66,6 @@ def joined_columns(mappings: Iterable[Mapping]) -> tuple[Column, ...]:
                     f"table of the register has it as {known.type} in {known.unit}"
                 )
     return tuple(columns.values())
-
-
-def imported_files(study: Study) -> dict[Path, Path]:
-    """Returns table -> mapping of a study's imported runs; those of the register may be absent."""
-    if (own := study.imported) is None:
-        return {}
-    if own.names:
-        return {Results().imported(name): FOLDER / f"{name}.yaml" for name in own.names}
-    return {study.shipped(own.table): study.shipped(own.mapping)}
-
-
-def lacks_first(study: Study) -> str:
-    """Returns why a study of the register cannot be made here; empty if it can."""
-    first = next(iter(imported_files(study)), None)
-    if first is None or first.is_file():
-        return ""
-    return f"study {study.study}: {first} is not here; run moelaws import {first.stem}"
-
-
-def at_hand(study: Study, tier: Tier) -> Study:
-    """Returns the study at ``tier`` without entries whose table of the register is absent."""
-    if lacks_first(study):
-        return study.model_copy(update=dict.fromkeys(KINDS, ()))
-    return study.at_tier(tier).without(absent(study))
-
-
-def absent(study: Study) -> list[str]:
-    """Returns the names of the register that a study reads and that are not imported here."""
-    return [path.stem for path in imported_files(study) if not path.is_file()]
 
 
 def digest_of(mapping: Mapping) -> str:

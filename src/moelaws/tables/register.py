@@ -12,7 +12,8 @@ from moelaws.files.layout import Results
 from moelaws.records.progress import Report, reporting
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.importing import Mapping, SourceFile
-from moelaws.tables.mapping import FOLDER, read_mapping
+from moelaws.tables.at_hand import FOLDER
+from moelaws.tables.mapping import read_mapping
 from moelaws.tables.sources import sha256_of
 
 

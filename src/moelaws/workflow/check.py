@@ -17,8 +17,9 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import DATASET, Reader, Simulation, Study, sweep_of
+from moelaws.tables.at_hand import imported_files
 from moelaws.tables.column import Column
-from moelaws.tables.mapping import imported_files, joined_columns, read_mapping
+from moelaws.tables.mapping import joined_columns, read_mapping
 from moelaws.tables.schema import COLUMNS, CORPUS
 
 NUMBERS = ("int", "float")

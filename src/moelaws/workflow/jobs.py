@@ -29,8 +29,8 @@ from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.references import folder
 from moelaws.spec.study import Reader, Study, reads_speed, reads_weights, sweep_of
 from moelaws.spec.tier import Tier
+from moelaws.tables.at_hand import absent, at_hand, lacks_first
 from moelaws.tables.describe import kept_runs
-from moelaws.tables.mapping import absent, at_hand, lacks_first
 from moelaws.tasks.sources import check_source, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study

@@ -10,7 +10,7 @@ from moelaws.grids.expand import architectures
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
-from moelaws.tables.mapping import imported_files
+from moelaws.tables.at_hand import imported_files
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.requests import Requests, batches_of, gpus_here
 

@@ -13,7 +13,7 @@ from moelaws.figures.draw import make
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
-from moelaws.tables.mapping import imported_files
+from moelaws.tables.at_hand import imported_files
 from repository import REPOSITORY
 
 STUDY = load_study("routing", REPOSITORY)

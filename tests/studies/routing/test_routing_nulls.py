@@ -22,7 +22,7 @@ from moelaws.laws.clark.routing import log10_cutoff
 from moelaws.spec.project import load_study
 from moelaws.studies.routing import claims
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
-from moelaws.tables.mapping import imported_files
+from moelaws.tables.at_hand import imported_files
 from repository import REPOSITORY
 
 STUDY = load_study("routing", REPOSITORY)
