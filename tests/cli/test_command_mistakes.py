@@ -150,3 +150,24 @@ def test_a_back_end_of_matplotlib_that_is_unknown_hinders_no_command():
         words, env=os.environ | {"MPLBACKEND": "nonsense"}, capture_output=True, text=True
     )
     assert ended.returncode == 0, ended.stderr
+
+
+def test_an_interrupt_that_comes_in_a_finalizer_ends_the_command():
+    """Python reports it, ignores it and goes on."""
+    code = """
+import signal, time
+from moelaws import cli
+
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def command(**_):
+    Finalized()
+    time.sleep(30)
+
+cli.cli = command
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "moelaws: interrupted\n")

@@ -2,7 +2,9 @@
 
 import difflib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -133,8 +135,19 @@ def main() -> None:
     sys.stdout = Visible(sys.stdout or os.fdopen(1, "w"))
     sys.stderr = Visible(sys.stderr or os.fdopen(2, "w"))
     os.environ.pop("MPLBACKEND", None)  # figures are files, and matplotlib refuses unknown names
+    sys.unraisablehook = interrupt_again
     # Outside of its standalone mode click returns a command's exit code and raises its errors.
     end_as(lambda: cli(standalone_mode=False, prog_name="moelaws"))
+
+
+def interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Sends an interrupt anew that came in a finalizer, where Python reports exceptions and goes on."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        return sys.__unraisablehook__(unraisable)
+    main_thread = threading.main_thread().ident or 0
+    again = threading.Timer(0.02, signal.pthread_kill, (main_thread, signal.SIGINT))
+    again.daemon = True
+    again.start()
 
 
 def end_as(action: Callable[[], Any]) -> NoReturn:
