@@ -1,4 +1,4 @@
-"""Optima of mixtures over compute, as three groups print them, and the rates of two."""
+"""Optima of mixtures over compute, as groups print them, and their rates."""
 
 import numpy as np
 import pytest
@@ -24,6 +24,8 @@ BEST = {
 def test_scale_times_data_is_the_compute(C):
     best = HOLISTIC.evaluate({}, {"C": C})
     assert best["M"] * best["D"] / C == pytest.approx(1.0003, abs=5e-5)
+    best = laws.get("deepseek.allocation").evaluate({}, {"C": C})
+    assert best["M"] * best["D"] / C == pytest.approx(1.0001, abs=5e-5)
     best = MARIN.evaluate({}, {"C": C})
     assert 6 * best["N_active"] * best["D"] / C == pytest.approx(1.0464 * C**-0.001, rel=1e-6)
     assert 0.98 < 6 * best["N_active"] * best["D"] / C < 1.01
@@ -71,3 +73,13 @@ def test_the_joint_rate_falls_with_size_and_experts():
     assert rate[:, 0] == pytest.approx([1.458e-3, 2.258e-4], rel=1e-3)
     assert rate[:, 2] / rate[:, 0] == pytest.approx(0.42, abs=1e-3)
     assert ((rate > 5e-5) & (rate < 1e-2)).all()
+
+
+@pytest.mark.parametrize(
+    ("N", "lr", "B"), [(6.9e9, 4.2e-4, 2304 * 4096), (67.4e9, 3.2e-4, 4608 * 4096)]
+)
+def test_deepseeks_models_have_the_rate_and_batch_of_their_law(N, lr, B):
+    """Its 7B and 67B were trained on 2e12 tokens, as the paper's table of models says."""
+    values = laws.get("deepseek.hyperparameters").evaluate({}, {"C": 6 * N * 2e12})
+    assert values["lr"] == pytest.approx(lr, rel=0.02)
+    assert values["B"] == pytest.approx(B, rel=0.05)

@@ -32,6 +32,8 @@ COEFFICIENTS = {
     "leverage.allocation:dense": (0.0655, 0.5422, 15.2582, 0.4578),
     "leverage.allocation:dense_M": (0.0655, 0.5422),
     "leverage.allocation:dense_D": (15.2582, 0.4578),
+    "deepseek.hyperparameters": (0.3118, -0.125, 0.2920, 0.3271),
+    "deepseek.allocation": (0.1715, 0.5243, 5.8316, 0.4757),
     "step_law": (1.79, -0.713, 0.307, 0.58, 0.571),
     "clark.dense": (3.568e13**0.078, 0.078),
     "clark.routing": (-0.082, -0.108, 0.009, 1.104, 1.847, 314.478),

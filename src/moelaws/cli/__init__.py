@@ -141,13 +141,14 @@ def main() -> None:
 
 
 def interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Sends an interrupt anew that came in a finalizer, where Python reports exceptions and goes on."""
-    if unraisable.exc_type is not KeyboardInterrupt:
-        return sys.__unraisablehook__(unraisable)
-    main_thread = threading.main_thread().ident or 0
-    again = threading.Timer(0.02, signal.pthread_kill, (main_thread, signal.SIGINT))
-    again.daemon = True
-    again.start()
+    """Sends an interrupt anew that came in a finalizer, whose exceptions Python only reports."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        main_thread = threading.main_thread().ident or 0
+        again = threading.Timer(0.02, signal.pthread_kill, (main_thread, signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def end_as(action: Callable[[], Any]) -> NoReturn:

@@ -57,7 +57,7 @@ def test_the_study_from_the_first_table_on(copy):
     table = pd.read_parquet(tier / "tables/public.parquet")
     assert set(table["dataset"]) == {"marin-v16"}
     assert table["run_id"].str.startswith("marin-v16/").all()
-    for name in ("isoflop", "optima", "frontier", "ladder", "rates"):
+    for name in ("isoflop", "optima", "frontier", "ladder", "rates", "batches"):
         assert_drawn(tier / f"figures/public/{name}")
     assert verdict(tier, "a_mixture_needs_several_times_less_compute")["verdict"].startswith("cann")
     assert not (tier / "fits/public/repeated.json").exists()

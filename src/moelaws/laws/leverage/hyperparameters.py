@@ -15,8 +15,8 @@ BATCH = {"coefficient": 0.0694, "exponent": 0.3644}
 
 _C = variable("C", "training compute, without logits")
 PEAK = Variable("lr", "1", "peak learning rate of AdamW")
-_B = Variable("B", "tokens", "tokens an optimizer step")
-OUTPUTS = (PEAK, _B, Variable("B_sequences", "sequences", "sequences an optimizer step"))
+BATCH_SIZE = Variable("B", "tokens", "tokens an optimizer step")
+OUTPUTS = (PEAK, BATCH_SIZE, Variable("B_sequences", "sequences", "sequences an optimizer step"))
 CONTEXT = Variable("context", "tokens", "sequence length, for B_sequences", default=float("nan"))
 _TABLES = (
     "R (Tables 8-15): the paper's own grids do not follow Eq 5: for the six sizes their learning "
@@ -73,7 +73,7 @@ def _fitted(
 
 VARIANTS: dict[str, Law] = {
     "lr": _fitted("lr", "learning rate", r"\eta", PEAK, LR, (_TABLES, _TABLE_12, _EDGE)),
-    "batch": _fitted("batch", "batch", "B", _B, BATCH, (_TABLES, _TOKENS)),
+    "batch": _fitted("batch", "batch", "B", BATCH_SIZE, BATCH, (_TABLES, _TOKENS)),
 }
 
 

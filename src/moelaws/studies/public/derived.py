@@ -13,6 +13,7 @@ from moelaws.analysis.regression import LEVEL
 from moelaws.fitting.quantiles import least_squares
 from moelaws.laws import marin, step_law
 from moelaws.laws.base import Law
+from moelaws.laws.deepseek import hyperparameters as deepseek
 from moelaws.laws.joint import hyperparameters as joint
 from moelaws.laws.leverage import hyperparameters as leverage_paper
 from moelaws.tables.column import Column, estimated
@@ -31,7 +32,9 @@ RATES: dict[str, Law] = {
     "leverage": leverage_paper.LAW,
     "marin": marin.VARIANTS["lr"],
     "joint": joint.LAW,
+    "deepseek": deepseek.LAW,
 }
+BATCHES = ("step_law", "leverage", "deepseek")  # those that give a batch as well
 SIZE_COLUMN = Column(
     "N", "float", "parameters", "active parameters, without embeddings where these are known"
 )
@@ -192,12 +195,16 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
     Column("trials", "int", "1", "runs alike in recipe, size and tokens"),
     Column("lr", "float", "1", "learning rate of the best of them"),
     Column("at_edge", "bool", "1", "whether it is the least or the largest rate tried"),
-    Column("batch_tokens", "int", "tokens", "batch of the best of them"),
-    Column("lr_low", "float", "1", "least rate within a thousandth of the best loss"),
-    Column("lr_high", "float", "1", "largest rate within a thousandth of the best loss"),
+    Column("batch", "float", "tokens", "batch of the best of them"),
+    *(
+        Column(
+            f"{name}_{end}", "float", unit, f"{size} {name} within a thousandth of the best loss"
+        )
+        for name, unit in (("lr", "1"), ("batch", "tokens"))
+        for end, size in (("low", "least"), ("high", "largest"))
+    ),
     *(Column(f"lr_{law}", "float", "1", f"rate by {law}", True) for law in RATES),
-    Column("batch_step_law", "float", "tokens", "batch by step_law", True),
-    Column("batch_leverage", "float", "tokens", "batch by leverage.hyperparameters", True),
+    *(Column(f"batch_{law}", "float", "tokens", f"batch by {law}", True) for law in BATCHES),
 )
 def rates(inputs: Inputs) -> Iterator[Row]:
     """Returns the best learning rate and batch of runs alike in recipe, size and tokens.
@@ -208,8 +215,10 @@ def rates(inputs: Inputs) -> Iterator[Row]:
     every = published(inputs)
     for _, trials in every[every["lr"].notna()].groupby(["group", "N", "D"]):
         best, lr = records(trials.sort_values("loss", kind="stable"))[0], trials["lr"]
-        good = lr[trials["loss"] <= best["loss"] * 1.001]
-        row: Row = {**best, "trials": len(trials), "lr_low": good.min(), "lr_high": good.max()}
+        row: Row = {**best, "batch": best["batch_tokens"], "trials": len(trials)}
+        good = trials[trials["loss"] <= best["loss"] * 1.001]
+        for name, values in (("lr", good["lr"]), ("batch", good["batch_tokens"])):
+            row |= {f"{name}_low": values.min(), f"{name}_high": values.max()}
         if lr.nunique() >= 4:
             yield row | {"at_edge": best["lr"] in (lr.min(), lr.max()), **by_laws(best)}
 

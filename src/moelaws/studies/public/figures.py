@@ -1,4 +1,4 @@
-"""Figures of published runs that read no fit: isoFLOP curves, the ladder, and best rates."""
+"""Figures of published runs that read no fit: isoFLOP curves, ladder, best rates and batches."""
 
 from typing import Any
 
@@ -19,6 +19,7 @@ LAWS = {
     "leverage": ("leverage", "#d1730f", "^"),
     "marin": ("marin", "#4b8b3b", "D"),
     "joint": ("joint", "#8a6fb0", "v"),
+    "deepseek": ("DeepSeek", "#a8324a", "P"),
 }
 SIZES = (5e7, 1e8, 3e8, 1e9, 3e9)
 SHOWN = 8  # the most budgets of a panel
@@ -89,23 +90,41 @@ def ladder(inputs: Inputs, dataset: str, floor: float) -> Sheet:
 
 def rates(inputs: Inputs, groups: dict[str, list[str]]) -> Sheet:
     """Draws the best rate over compute beside published laws, a panel a data set."""
+    sheet = beside_laws(inputs, groups, "lr")
+    sheet.panels[0].ax.set_ylabel("peak learning rate")
+    for panel in sheet.panels:
+        panel.ax.set_ylim(1e-4, 1.2e-2)
+        style.fixed_ticks(panel.ax.yaxis, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), style.power)
+    return sheet
+
+
+def batches(inputs: Inputs, groups: dict[str, list[str]]) -> Sheet:
+    """Draws the best batch over compute beside published laws, a panel a data set."""
+    sheet = beside_laws(inputs, groups, "batch")
+    sheet.panels[0].ax.set_ylabel("batch (tokens)")
+    for panel in sheet.panels:
+        panel.ax.set_ylim(5e4, 4e6)
+    return sheet
+
+
+def beside_laws(inputs: Inputs, groups: dict[str, list[str]], quantity: str) -> Sheet:
+    """Draws the best ``quantity``, lr or batch, and what the laws give that its group names."""
     every = inputs.derived("rates")
     here = [name for name in groups if name in set(every["dataset"])]
     if not here:
-        return one_panel()[1].message("no runs of several learning rates are here")
+        return one_panel()[0].message("no runs of several learning rates are here")
     sheet = Sheet(style.DOUBLE, 2.6, len(here))
     for panel, dataset in zip(sheet.panels, here, strict=True):
         rows = every[every["dataset"] == dataset].sort_values("C")
-        ends = {"low": rows["lr_low"], "high": rows["lr_high"]}
-        look = {"color": style.INK, "label": "best rate", "zorder": 3, **DOT}
-        panel.points("best rate", rows["C"], rows["lr"], **ends, **look)
-        for law, (label, colour, mark) in LAWS.items():
-            known = rows[rows[f"lr_{law}"].notna() & (law in groups[dataset])]
+        ends = {"low": rows[f"{quantity}_low"], "high": rows[f"{quantity}_high"]}
+        look = {"color": style.INK, "label": "best of the runs", "zorder": 3, **DOT}
+        panel.points("best of the runs", rows["C"], rows[quantity], **ends, **look)
+        for law in groups[dataset]:
+            label, colour, mark = LAWS[law]
+            known = rows[rows[f"{quantity}_{law}"].notna()]
             look = {"color": colour, "marker": mark, "label": label, "ms": 3, "mfc": "none"}
-            panel.points(f"by {label}", known["C"], known[f"lr_{law}"], mew=0.8, **look)
+            panel.points(f"by {label}", known["C"], known[f"{quantity}_{law}"], mew=0.8, **look)
         panel.title(dataset)
-        panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE, ylim=(1e-4, 1.2e-2))
-        style.fixed_ticks(panel.ax.yaxis, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), style.power)
-    sheet.panels[0].ax.set_ylabel("peak learning rate")
+        panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE)
     sheet.panels[-1].legend()
     return sheet

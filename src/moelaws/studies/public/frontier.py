@@ -11,6 +11,8 @@ from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.fitting.prediction import predict
 from moelaws.fitting.report import group_draws
 from moelaws.laws import holistic, marin
+from moelaws.laws.base import Law
+from moelaws.laws.deepseek import allocation as deepseek
 from moelaws.laws.leverage import allocation
 from moelaws.studies.public.figures import COMPUTE, DOT, STAR
 
@@ -21,8 +23,13 @@ LOOKS: dict[str, dict[str, Any]] = {
     "marin-it02 adamh": {"color": "#8a6fb0", "marker": "^"},
     "farseer": {"color": "#d1730f", "marker": "D"},
 }
-RECIPES = {"marin": marin.LAW, "leverage": allocation.LAW, "holistic": holistic.LAW}
-LINES = {"marin": style.DASHES, "leverage": "-.", "holistic": ":"}
+# Recipe in print -> its law and the dashes of its line
+RECIPES: dict[str, tuple[Law, Any]] = {
+    "marin": (marin.LAW, style.DASHES),
+    "leverage": (allocation.LAW, "-."),
+    "holistic": (holistic.LAW, ":"),
+    "deepseek (dense)": (deepseek.LAW, (0, (1, 3))),
+}
 
 
 def optima(inputs: FittedInputs) -> Sheet:
@@ -31,12 +38,12 @@ def optima(inputs: FittedInputs) -> Sheet:
     optima = inputs.derived("optima")
     optima = optima[optima["inside"] & optima["group"].isin([*LOOKS])]
     C = np.geomspace(optima["C"].min() / 1.5, 2e21, 40)
-    recipes = {name: law.evaluate({}, {"C": C}) for name, law in RECIPES.items()}
     for panel, name, fit in zip(sheet.panels, ("N", "D"), ("size", "tokens"), strict=True):
-        for recipe, values in recipes.items():
+        for recipe, (law, dashes) in RECIPES.items():
+            values = law.evaluate({}, {"C": C})
             variable = "N_active" if name == "N" else "D"
             if variable in values:
-                look = {**style.PUBLISHED, "linestyle": LINES[recipe], "lw": 1.0, "label": recipe}
+                look = {**style.PUBLISHED, "linestyle": dashes, "lw": 1.0, "label": recipe}
                 panel.line(f"in print: {recipe}", C, values[variable], **look)
         report = inputs.fit(fit)
         for group, own in LOOKS.items():
@@ -46,8 +53,8 @@ def optima(inputs: FittedInputs) -> Sheet:
                 continue
             panel.points(group, rows["C"], rows[f"{name}_star"], **ends, **own, **DOT, label=group)
             for result in (part for part in report.parts if part.where["group"] == group):
-                law, at = laws.fittable(report.law), {"C": rows["C"]}
-                line = law.predict(result.estimates(), at) / (6.0 if name == "N" else 1.0)
+                fitted, at = laws.fittable(report.law), {"C": rows["C"]}
+                line = fitted.predict(result.estimates(), at) / (6.0 if name == "N" else 1.0)
                 panel.line(f"{group}, line", rows["C"], line, color=own["color"], lw=0.8)
         panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE)
     sheet.panels[0].title("the best size")

@@ -1,0 +1,1 @@
+"""Laws of DeepSeek LLM (Bi et al. 2024), of dense models."""
