@@ -214,6 +214,26 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
     assert "n_experts as expansion" in output
 
 
+@pytest.mark.parametrize(
+    ("columns", "S"),
+    [
+        ({"E": 64, "k": 4}, 0.9375),
+        ({"S": 0.75}, 0.75),
+        ({"E": [16, 64] * 21, "k": 4}, 0),
+        ({"E": "few", "k": 4}, 0),
+    ],
+)
+def test_a_dense_law_of_mixtures_of_one_sparsity_recommends_that_sparsity(
+    project_folder, columns, S
+):
+    runs = pd.read_csv(REPOSITORY / "docs/losses.csv").drop(columns="source").assign(**columns)
+    mapping = {"N": "params", "D": "tokens", "L": "loss"}
+    write_fit(fitted(runs, mapping, bootstrap=5), project_folder / "own.json")
+    given = answer("--compute", 1e21, "--fits", project_folder / "own.json")
+    own = given["plans"][len(given["judges"]) - 1]
+    assert own["S"] == pytest.approx(S, abs=1e-6)
+
+
 def test_a_fit_of_a_law_that_reads_what_no_plan_has_keeps_the_laws_defaults(project_folder):
     law, rng = laws.fittable("comprehensive"), np.random.default_rng(0)
     runs = pd.DataFrame(

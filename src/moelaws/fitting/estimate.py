@@ -81,6 +81,7 @@ def fit_group(
         residuals=describe(residual, law.n_free, rows.weights, protocol.objective == "squared"),
         support=support_of(law, rows.columns),
         calibration=calibrate(law, rows, protocol, seed, theta),
+        sparsity=rows.sparsity,
         left_out=rows.left_out,
         notes=[*rows.notes, *_assumptions(law)],
     )

@@ -94,6 +94,7 @@ class GroupFit(Checked):
     support: Support | None = None  # its key in JSON is ``hull``
     calibration: Calibration | None = None  # of intervals beyond the fitted compute
     rollout: list[Rollout] = field(default_factory=list)
+    sparsity: Number | None = None  # of all fitted runs, if the table tells one
     left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows of the whole table
     notes: list[str] = field(default_factory=list)  # unit conversions and derivations
     warnings: list[str] = field(default_factory=list)  # what limits the trust in this fit
@@ -213,7 +214,8 @@ def read_fit(path: Path) -> FitReport:
     try:
         groups = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
         head = {key: data[key] for key in _HEAD}
-        groups = [{"calibration": None, **group} for group in groups]  # older reports have none
+        older = {"calibration": None, "sparsity": None}  # which older reports do not have
+        groups = [older | group for group in groups]
         groups = [{name: group[key] for name, key in _KEYS.items()} for group in groups]
         for group in groups:
             group["support"] = group["support"] or None

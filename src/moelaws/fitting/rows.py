@@ -25,8 +25,8 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import ROWS, Fit
 from moelaws.spec.rows import names_in, select
 from moelaws.spec.words import counted
+from moelaws.tables.foreign import as_numbers, refuse_twice
 from moelaws.tables.foreign import columns as columns_of
-from moelaws.tables.foreign import refuse_twice
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
@@ -54,6 +54,7 @@ class Rows(Observations):
     blocks: NDArray[np.intp] | None = None  # (n,) block of each fitted row, counted from 0
     held_blocks: NDArray[np.object_] | None = None  # of the held-out rows, the block's name
     rollout: Array | None = None  # (n,) of the fitted rows, the values that a roll-out cuts
+    sparsity: float | None = None  # (E - k) / E, if the table has one for all fitted rows
 
 
 def split_rows(
@@ -311,7 +312,18 @@ class _Reader:
             blocks=None if blocks is None else blocks[order],
             held_blocks=None if names_of_blocks is None else names_of_blocks[held],
             rollout=None if rollout is None else rollout[fitted][order],
+            sparsity=_sparsity(self.table[fitted], self.spec.mapping),
         )
+
+
+def _sparsity(table: pd.DataFrame, mapping: Mapping[str, str]) -> float | None:
+    """Returns the sparsity that all rows share, by a column S or by columns E and k."""
+    read = {name: mapping.get(name, name) for name in ("S", "E", "k")}
+    known = {name: as_numbers(table[column]) for name, column in read.items() if column in table}
+    if "S" not in known and not {"E", "k"} <= known.keys():
+        return None
+    S = known["S"] if "S" in known else 1 - known["k"] / known["E"]
+    return float(S[0]) if 0 <= S[0] < 1 and np.allclose(S, S[0], rtol=0, atol=1e-9) else None
 
 
 def _count(left_out: dict[str, int], reason: str, mask: Mask) -> None:

@@ -52,7 +52,10 @@ def test_the_study_from_the_first_table_on(copy):
     imported(copy, "marin-v16", write_isoflop)
     ended = copy.snakemake(*STUDY)
     assert "of the register marin-it02, marin-ladder, " in ended.stderr
-    assert "are not here (moelaws import NAME), so these are left out: experts, repeated" in ended.stderr
+    assert (
+        "are not here (moelaws import NAME), so these are left out: experts, repeated"
+        in ended.stderr
+    )
     tier = copy.root / "results/demo"
     table = pd.read_parquet(tier / "tables/public.parquet")
     assert set(table["dataset"]) == {"marin-v16"}

@@ -117,7 +117,7 @@ def _of_fit(
         mapping=mapping,
         factors=factors,
         renamed={named[name]: own for name, own in mapping.items() if named[name] not in KNOWN},
-        S=entry.S,
+        S=entry.S if fitted.sparsity is None else fitted.sparsity,
         draws=draws,
         fitted_on=fitted_on,
         source=report.source,

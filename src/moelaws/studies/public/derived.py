@@ -48,7 +48,7 @@ GROUP = (
     *GROUP,
     *of_runs("run_id", "C"),
     SIZE_COLUMN,
-    *of_runs("D", "L", "bpb"),
+    *of_runs("D", "E", "k", "L", "bpb"),
     Column("loss", "float", "1", "L or, where a data set has none, bpb"),
     Column("unit", "string", "1", "of loss"),
     Column("points", "int", "1", "pairs of size and tokens of the group"),
