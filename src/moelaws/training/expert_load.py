@@ -80,23 +80,19 @@ class ExpertLoad:
         made_of: Mapping[str, str] | None = None,
     ) -> None:
         """Writes a row for each layer and window, then the held-out set's, if there are experts."""
-        counts = [window.cpu().numpy() for window in self.windows]
-        steps = list(self.ends)
-        if held_out_LE is not None:
-            counts.append(held_out_LE)
-            steps.append(self.steps)
+        held_out = [] if held_out_LE is None else [held_out_LE]
+        counts = [*(window.cpu().numpy() for window in self.windows), *held_out]
         if not counts:
             return
-        layers, n_experts = counts[0].shape
-        counts_RE = np.concatenate(counts)
-        validation = np.zeros(len(counts), np.int64)
-        validation[len(self.windows) :] = 1
+        layers, counts_RE = len(counts[0]), np.concatenate(counts)
+        validation = np.repeat([0, 1], [len(self.windows), len(held_out)])
+        steps = [*self.ends, *(self.steps for _ in held_out)]
         block = np.arange(self.first_layer, self.first_layer + layers)
         columns = {
             "validation": np.repeat(validation, layers),
             "step": np.repeat(np.array(steps, np.int64), layers),
             "layer": np.tile(block.astype(np.int64), len(counts)),
-            "assignments": counts_RE.reshape(-1, n_experts),
+            "assignments": counts_RE,
             **metrics(counts_RE, CAPACITY_FACTOR),
         }
         write_columns(path, COLUMNS, columns, made_of)

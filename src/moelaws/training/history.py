@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from moelaws.training.checkpoint import Stored
-from moelaws.training.columns import write_columns
+from moelaws.training.columns import write_rows
 
 # column -> (unit, description)
 COLUMNS = {
@@ -97,8 +96,5 @@ class History:
         n = len(self.rows)
         every = max(1, math.ceil(n / ROWS))
         kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]
-        columns = {
-            name: np.array([row[i] for row in kept], "int64" if name in WHOLE else "float64")
-            for i, name in enumerate(COLUMNS)
-        }
-        write_columns(path, COLUMNS, columns, made_of)
+        rows = (dict(zip(COLUMNS, row, strict=True)) for row in kept)
+        write_rows(path, rows, made_of, about=COLUMNS, texts=(), counts=WHOLE)
