@@ -55,7 +55,7 @@ class DerivedTable:
         if self._empty and frame.empty:
             return [self._empty]
         noted = records(frame[frame["note"] != ""]) if self._noted else []
-        return [*(self._noted.format(**row) for row in noted), *self._limits(frame)]
+        return [*dict.fromkeys(self._noted.format(**row) for row in noted), *self._limits(frame)]
 
 
 def of_runs(*names: str) -> tuple[Column, ...]:
@@ -84,7 +84,7 @@ def table(
     """Decorates a function that makes a derived table with these ``columns`` of its inputs.
 
     ``empty`` is the warning of a table without rows, and ``noted`` that of a row with a note, in
-    which the row's cells are named.
+    which the row's cells are named; a line that several rows have comes once.
     """
     return lambda function: DerivedTable(function, columns, empty, noted)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import records
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
@@ -42,7 +43,7 @@ NO_STATES = Evidence(
 
 def active_parameters(inputs: Inputs) -> Evidence:
     """Returns the exponent of ln L over ln N_act; a bent line refutes it but never supports it."""
-    rows = _slopes(inputs, floor="none", series="model", name="alpha")
+    rows = records(inputs.derived("slopes", floor="none", series="model", name="alpha"))
     r2 = ", ".join(f"{row['r2']:.3f}" for row in rows)
     lows = [row["value_low"] if row["r2"] >= MIN_R2 else -math.inf for row in rows]
     ends = zip(lows, (row["value_high"] for row in rows), strict=True)
@@ -52,7 +53,7 @@ def active_parameters(inputs: Inputs) -> Evidence:
 
 def exponent_identity(inputs: Inputs) -> Evidence:
     """Returns kappa of the slopes above fitted floors: 1 where the exponents are consistent."""
-    rows = _slopes(inputs, floor="fitted", series="both", name="kappa")
+    rows = records(inputs.derived("slopes", floor="fitted", series="both", name="kappa"))
     return _on_each("alpha_D over alpha_N/(1 + alpha_N), both above fitted floors,", rows)
 
 
@@ -132,7 +133,7 @@ def dimension_and_exponents(inputs: Inputs) -> Evidence:
     models = of_models(inputs.derived("dimension"))
     if models.empty:
         return NO_STATES
-    rows = _slopes(inputs, floor="fitted", series="model", name="alpha")
+    rows = records(inputs.derived("slopes", floor="fitted", series="model", name="alpha"))
     for row in rows:
         d = models.loc[models["corpus"] == row["corpus"], "dimension"].median()
         # An exponent whose interval reaches its bound of 0 was not determined.
@@ -144,12 +145,11 @@ def dimension_and_exponents(inputs: Inputs) -> Evidence:
 def kappa_grows(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of kappa in the number of experts, by one law for all of them."""
     rho, n = growth(inputs, kappa_of), len(experts(inputs))
-    return Evidence(
+    measured = (
         f"rho of kappa ~ E^rho is {_text(rho)} over {n} numbers of experts; the paper's Table 5 "
-        "gives 0.126",
-        *_number(rho),
-        decides=None if n >= MIN_EXPERT_COUNTS else [],
+        "gives 0.126"
     )
+    return Evidence(measured, *_number(rho), decides=None if n >= MIN_EXPERT_COUNTS else [])
 
 
 def ratio_rises(inputs: FittedInputs) -> Evidence:
@@ -168,12 +168,6 @@ def ratio_rises(inputs: FittedInputs) -> Evidence:
 
 def _ratio(F: float, reduced: Mapping[str, Array]) -> Array:
     return compute_optimal(reduced, F).ratio
-
-
-def _slopes(inputs: Inputs, **which: str) -> list[dict[Any, Any]]:
-    """Returns the rows of the derived table slopes that ``which`` names, one for each corpus."""
-    every = inputs.derived("slopes").groupby("corpus", sort=False)
-    return [one_row(slopes, **which) for _, slopes in every]
 
 
 def _on_each(what: str, rows: list[dict[Any, Any]]) -> Evidence:
@@ -206,12 +200,11 @@ def simplest_corpus(inputs: FittedInputs) -> Evidence:
     rises = [(above(*two)[1], math.inf) for two in pairwise(order[1:])]
     enough = [] if len(order) >= MIN_CORPORA else [(-math.inf, math.inf)]
     means = ", ".join(f"{d[name].mean():.2f} on {name}" for name in order)
-    return Evidence(
+    measured = (
         f"the dimension of the middle layers of {len(d)} models of each corpus is, from the fewest "
-        f"bits a byte to the most, {means}",
-        *above(*order[:2]),
-        decides=[*least, *rises, *enough],
+        f"bits a byte to the most, {means}"
     )
+    return Evidence(measured, *above(*order[:2]), decides=[*least, *rises, *enough])
 
 
 def _ends(rows: pd.DataFrame) -> dict[str, float]:

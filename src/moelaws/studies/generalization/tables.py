@@ -15,7 +15,6 @@ from moelaws.studies.generalization.derived.exponents import (
     one_row,
 )
 from moelaws.studies.generalization.laws.exponents import LAW, VARIANTS
-from moelaws.tables.sweeps import in_sweep
 
 SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text
 COUNTED = "N_act counts attention and the k active experts with biases; no router, norm, embedding."
@@ -107,8 +106,7 @@ def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
 
 def architectures(inputs: Inputs, sweep: str) -> Tabular:
     """Sets T3 and T4: the architectures of a sweep with their mean losses over seeds."""
-    runs = inputs.derived("runs")
-    runs = runs[in_sweep(runs, sweep)]
+    runs = inputs.derived("runs", sweep=sweep)
     keys = ["corpus", "n_layers", "width", "N_act", "d_model", "n_heads", "M", "k", "D"]
     groups = runs.groupby(keys, as_index=False)
     means = groups.agg(L=("L", "mean"), sd=("L", "std"), seeds=("seed", "nunique"))

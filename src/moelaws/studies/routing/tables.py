@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
@@ -25,27 +24,26 @@ def coefficients(inputs: FittedInputs) -> Tabular:
     over_sizes = inputs.derived("sizes").set_index(["router", "quantity"])
     for router in ROUTERS:
         squared, huber = inputs.fit(router.fit), inputs.fit(router.huber)
-        law = laws.fittable(squared.law)
+        law = inputs.law(router.fit)
         for p in law.parameters:
             ours, robust = (report.group({}).params[p.name] for report in (squared, huber))
             printed = (law.published or {})[p.name]
             low, high = number_or_nan(ours.low), number_or_nan(ours.high)
-            rows.append(
-                {
-                    "Router": router.name,
-                    "Coefficient": p.name,
-                    "Printed": printed,
-                    "Squared": ours.estimate,
-                    f"Low ({squared.level:.0%})": low,
-                    f"High ({squared.level:.0%})": high,
-                    "Holds the printed": "yes" if low <= printed <= high else "no",
-                    "Low (over sizes)": over_sizes["low"][router.name, p.name],
-                    "High (over sizes)": over_sizes["high"][router.name, p.name],
-                    "Huber": robust.estimate,
-                    "Low (Huber)": number_or_nan(robust.low),
-                    "High (Huber)": number_or_nan(robust.high),
-                }
-            )
+            row = {
+                "Router": router.name,
+                "Coefficient": p.name,
+                "Printed": printed,
+                "Squared": ours.estimate,
+                f"Low ({squared.level:.0%})": low,
+                f"High ({squared.level:.0%})": high,
+                "Holds the printed": "yes" if low <= printed <= high else "no",
+                "Low (over sizes)": over_sizes["low"][router.name, p.name],
+                "High (over sizes)": over_sizes["high"][router.name, p.name],
+                "Huber": robust.estimate,
+                "Low (Huber)": number_or_nan(robust.low),
+                "High (Huber)": number_or_nan(robust.high),
+            }
+            rows.append(row)
     fits = [inputs.fit(router.fit).group({}) for router in ROUTERS]
     counts = ", ".join(f"{router.name} {p.n}" for router, p in zip(ROUTERS, fits, strict=True))
     notes = (

@@ -48,14 +48,12 @@ def sections_pay(inputs: Inputs) -> Evidence:
         for form in (PRINTED, CORRECTED)
     )
     least = float(corrected.min())
-    return Evidence(
+    measured = (
         f"two experts cost {least:.4g} times as much as one or more (as printed "
         f"{printed.min():.4g}) at {GRID}: the model has its optimum at E = 1 and gives no "
-        "compute benefit",
-        least,
-        unit="S(2)/S(1)",
-        decides=[_ends(corrected)],
+        "compute benefit"
     )
+    return Evidence(measured, least, unit="S(2)/S(1)", decides=[_ends(corrected)])
 
 
 def gain_over_traditional(inputs: Inputs) -> Evidence:

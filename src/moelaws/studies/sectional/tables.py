@@ -45,19 +45,18 @@ def optima(inputs: Inputs) -> Tabular:
             at = {"L": float(L), "d0": float(d0), "alpha": alpha}
             printed, corrected = evaluate(PRINTED, **at), evaluate(CORRECTED, **at)
             single = evaluate(CORRECTED, E=1.0, **at)["S"]
-            rows.append(
-                {
-                    "L": L,
-                    "d0": d0,
-                    "alpha": alpha,
-                    "Eq 21 as printed": float(printed["E_opt_eq21"]),
-                    "least S as printed": float(printed["E_opt"]),
-                    "least S corrected": float(corrected["E_opt"]),
-                    "whole, printed": float(printed["E_whole"]),
-                    "whole, corrected": float(corrected["E_whole"]),
-                    "S(2)/S(1), corrected": float(1 + corrected["S_step"] / single),
-                }
-            )
+            row = {
+                "L": L,
+                "d0": d0,
+                "alpha": alpha,
+                "Eq 21 as printed": float(printed["E_opt_eq21"]),
+                "least S as printed": float(printed["E_opt"]),
+                "least S corrected": float(corrected["E_opt"]),
+                "whole, printed": float(printed["E_whole"]),
+                "whole, corrected": float(corrected["E_whole"]),
+                "S(2)/S(1), corrected": float(1 + corrected["S_step"] / single),
+            }
+            rows.append(row)
     notes = ("Computed from the cost model; no run is behind it.", VERDICT)
     return Tabular(pd.DataFrame(rows), digits=6, notes=notes)
 

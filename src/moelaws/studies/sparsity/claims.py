@@ -46,14 +46,12 @@ def six_n(inputs: Inputs) -> Evidence:
     low, high = float(ratio.min()), float(ratio.max())
     router = 6 * runs["n_layers"] * runs["d_model"] * runs["E"] * runs["D"] / runs["C_sparsity"]
     farthest = max(low, high, key=lambda end: abs(end - 1))
-    return Evidence(
+    measured = (
         f"Eq 9 counts {low:.3g} to {high:.3g} times 6 N_a D; routers, which it leaves out, would "
-        f"add {router.min():.1%} to {router.max():.1%}",
-        farthest,
-        low,
-        high,
-        "times 6 N_a D",
-        [(each, each) for each in ratio],
+        f"add {router.min():.1%} to {router.max():.1%}"
+    )
+    return Evidence(
+        measured, farthest, low, high, "times 6 N_a D", [(each, each) for each in ratio]
     )
 
 
@@ -79,15 +77,12 @@ def predicts_unseen(inputs: FittedInputs) -> Evidence:
     value = more(np.ones(n, bool))
     left_out = np.array([[more(blocks != block)] for block in np.unique(blocks)])
     (low,), (high,) = jackknife(np.array([value]), left_out, inputs.fit("loss").level)
-    return Evidence(
+    measured = (
         f"RMSE on the {n} runs with {holdout}: {rmse(own, held):.3g} nats/token by Eq 6, "
         f"{rmse(other, held):.3g} by Chinchilla in N_a and D; difference {value:.2g} "
-        f"[{low:.2g}, {high:.2g}], by {len(left_out)} blocks of one budget and width",
-        value,
-        float(low),
-        float(high),
-        "nats/token",
+        f"[{low:.2g}, {high:.2g}], by {len(left_out)} blocks of one budget and width"
     )
+    return Evidence(measured, value, float(low), float(high), "nats/token")
 
 
 def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:

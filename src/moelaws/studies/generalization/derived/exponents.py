@@ -10,6 +10,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import having
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.fitting.report import GroupFit, has_value
 from moelaws.laws.forms import LinearLaw
@@ -100,9 +101,7 @@ def consistency(alpha_N: Any, alpha_D: Any) -> Row:
 
 def one_row(frame: pd.DataFrame, **values: str) -> Row:
     """Returns the cells of the only row whose columns have these ``values``."""
-    for column, value in values.items():
-        frame = frame[frame[column] == value]
-    (row,) = records(frame)
+    (row,) = records(having(frame, **values))
     return row
 
 

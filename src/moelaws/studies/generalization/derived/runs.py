@@ -62,8 +62,7 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
 )
 def routing_slopes(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
-    runs = inputs.derived("runs")
-    runs = runs[in_sweep(runs, "routing")].sort_values(SERIES, kind="stable")
+    runs = inputs.derived("runs", sweep="routing").sort_values(SERIES, kind="stable")
     for D in (float("nan"), *sorted(runs["D"].unique())):
         rows = runs if np.isnan(D) else runs[runs["D"] == D]
         for half in (FEW, MANY):

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.contrasts import BY_SEEDS
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
@@ -129,7 +128,7 @@ def points_warnings(frame: pd.DataFrame) -> list[str]:
 def by_joint_law(inputs: FittedInputs, points: pd.DataFrame) -> tuple[Array, Array]:
     """Returns EL by the fitted Eq 4 at ``points`` (n,), and by each draw of the fit (draws, n)."""
     fitted = inputs.fit(JOINT).parts[0]
-    law = laws.fittable(inputs.fit(JOINT).law)
+    law = inputs.law(JOINT)
     names = {"A": "A_routed", "G": "G", "C": "C"}
     columns = {name: points[column].to_numpy(float) for name, column in names.items()}
     draws = inputs.draws(JOINT).reindex(columns=[*law.names]).to_numpy(float)

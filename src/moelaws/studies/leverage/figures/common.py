@@ -12,7 +12,6 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.leverage.laws import joint
-from moelaws.tables.sweeps import in_sweep
 
 BUDGET = "budget $C$ (FLOPs)"
 LEVERAGE = "efficiency leverage EL"
@@ -88,8 +87,7 @@ def points_of(
 ) -> tuple[Sheet, Panel, pd.DataFrame]:
     """Returns an empty sheet and the sweep's points with a leverage, at trained budgets alone."""
     sheet, panel = one_panel()
-    points = inputs.derived("points")
-    points = points[in_sweep(points, sweep)]
+    points = inputs.derived("points", sweep=sweep)
     points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
     if not len(points):
         panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
