@@ -3,7 +3,6 @@
 Shapes: L layers with experts, E experts.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from moelaws.accounting.balance import metrics
 from moelaws.records.summary import Balance
-from moelaws.training.columns import write_columns
+from moelaws.training.columns import MadeOf, write_columns
 
 CAPACITY_FACTOR = 1.25
 WINDOWS = 20  # of steps in a run; each adds a row for each layer
@@ -74,10 +73,7 @@ class ExpertLoad:
         self._current = None if current is None else current.whole().to(device)
 
     def write(
-        self,
-        path: Path,
-        held_out_LE: NDArray[np.int64] | None,
-        made_of: Mapping[str, str] | None = None,
+        self, path: Path, held_out_LE: NDArray[np.int64] | None, made_of: MadeOf = None
     ) -> None:
         """Writes a row for each layer and window, then the held-out set's, if there are experts."""
         held_out = [] if held_out_LE is None else [held_out_LE]

@@ -1,15 +1,13 @@
 """The measurements of each step of a run: all in memory, some of them written to Parquet."""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from moelaws.training.checkpoint import Stored
-from moelaws.training.columns import write_rows
+from moelaws.training.columns import MadeOf, write_rows
 
 # column -> (unit, description)
 COLUMNS = {
@@ -88,11 +86,8 @@ class History:
         self._pending.clear()
         self._seen, self._above = 0, 0
 
-    def write(self, path: Path, made_of: Mapping[str, Any] | None = None) -> None:
-        """Writes the settled steps as Parquet with units; of many, every n-th and the last.
-
-        ``made_of`` goes to the file's footer.
-        """
+    def write(self, path: Path, made_of: MadeOf = None) -> None:
+        """Writes the settled steps as Parquet with units; of many, every n-th and the last."""
         n = len(self.rows)
         every = max(1, math.ceil(n / ROWS))
         kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]
