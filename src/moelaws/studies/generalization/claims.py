@@ -65,12 +65,9 @@ def routing_regimes(inputs: FittedInputs) -> Evidence:
         f"{name}: {_text(row, 'slope')} nats for each e-fold of M (n = {row['n']})"
         for name, row in ((FEW, few), (MANY, many))
     )
-    return Evidence(
-        f"change of the loss with ln M at fixed k, budget and compute: {slopes}",
-        *_number(few, "slope"),
-        unit="nats/token",
-        decides=[(few["slope_low"], few["slope_high"]), (-many["slope_high"], -many["slope_low"])],
-    )
+    measured = f"change of the loss with ln M at fixed k, budget and compute: {slopes}"
+    decides = [(few["slope_low"], few["slope_high"]), (-many["slope_high"], -many["slope_low"])]
+    return Evidence(measured, *_number(few, "slope"), "nats/token", decides)
 
 
 def small_dimension(inputs: FittedInputs) -> Evidence:
@@ -87,16 +84,14 @@ def small_dimension(inputs: FittedInputs) -> Evidence:
     error = MAD_TO_90 * models["mad"] / models["full"]
     largest, low, high = (float(x.max()) for x in (ratio, ratio - error, ratio + error))
     narrowest = int(models["d_model"].min())
-    return Evidence(
+    measured = (
         f"middle layers of {len(models)} models have dimension "
         f"{models['dimension'].min():.1f} to {models['dimension'].max():.1f} at width "
         f"{narrowest}: at most {largest:.2f} ({low:.2f} to {high:.2f}) of what the estimator gives "
-        "for as many points that fill the width",
-        value=largest,
-        low=low,
-        high=high,
-        decides=[(low if narrowest >= MIN_WIDTH else 0.0, high)],
+        "for as many points that fill the width"
     )
+    decides = [(low if narrowest >= MIN_WIDTH else 0.0, high)]
+    return Evidence(measured, largest, low, high, decides=decides)
 
 
 def depth_profile(inputs: FittedInputs) -> Evidence:
@@ -117,15 +112,13 @@ def depth_profile(inputs: FittedInputs) -> Evidence:
     low, high = margin - error, margin + error
     least = float(low.min(skipna=False)) if len(ends) >= MIN_MODELS else -math.inf
     decides = [(least, float(high.max(skipna=False)))] if deepest >= MIN_LAYERS else []
-    return Evidence(
+    measured = (
         f"first block less the middle: {first.min():+.2f} to {first.max():+.2f}; last less the "
         f"middle: {last.min():+.2f} to {last.max():+.2f}; of {len(ends)} models, up to {deepest} "
-        f"layers, {int((low > 0).sum())} follow the profile, {int((high < 0).sum())} do not",
-        value=float(first.median()),
-        low=float(first.min()),
-        high=float(first.max()),
-        decides=decides,
+        f"layers, {int((low > 0).sum())} follow the profile, {int((high < 0).sum())} do not"
     )
+    numbers = float(first.median()), float(first.min()), float(first.max())
+    return Evidence(measured, *numbers, decides=decides)
 
 
 def dimension_and_exponents(inputs: Inputs) -> Evidence:
@@ -159,11 +152,9 @@ def ratio_rises(inputs: FittedInputs) -> Evidence:
     budgets = np.geomspace(C.min(), C.max(), 3)
     slopes = [growth(inputs, partial(_ratio, F)) for F in budgets]
     texts = (f"{_text(x)} at {F:.2g} FLOPs" for x, F in zip(slopes, budgets, strict=True))
-    return Evidence(
-        f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts",
-        *_number(slopes[1]),
-        decides=[_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else [],
-    )
+    measured = f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts"
+    decides = [_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else []
+    return Evidence(measured, *_number(slopes[1]), decides=decides)
 
 
 def _ratio(F: float, reduced: Mapping[str, Array]) -> Array:

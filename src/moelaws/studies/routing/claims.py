@@ -27,16 +27,13 @@ def helps_everywhere(inputs: Inputs) -> Evidence:
     low, high = t_interval(0.0, math.sqrt(2) * seeds.std(), len(seeds) - 1, LEVEL)
     smallest = float(least["gain"].min())
     texts = (f"{x.size}: {x.gain:.4f} ({x.router}, {x.E} experts)" for x in least.itertuples())
-    return Evidence(
+    measured = (
         f"the least of {len(gains)} gains is {smallest:.4f} [{smallest + low:.4f}, "
         f"{smallest + high:.4f}] nats/token by the spread of {len(seeds)} seeds; the least at each "
-        f"size: {'; '.join(texts)}",
-        smallest,
-        smallest + low,
-        smallest + high,
-        "nats/token",
-        decides=[(gain + low, gain + high) for gain in least["gain"]],
+        f"size: {'; '.join(texts)}"
     )
+    decides = [(gain + low, gain + high) for gain in least["gain"]]
+    return Evidence(measured, smallest, smallest + low, smallest + high, "nats/token", decides)
 
 
 def helps_less(inputs: FittedInputs) -> Evidence:
@@ -97,13 +94,8 @@ def stops_helping(inputs: Inputs) -> Evidence:
             f"{_size(row['printed'])})"
         )
     least = int(np.argmin(rows["log10_N"]))
-    return Evidence(
-        f"base parameters: {'; '.join(texts)}",
-        float(rows["log10_N"].iloc[least]),
-        *ends[least],
-        "log10(parameters)",
-        decides=ends,
-    )
+    value, measured = float(rows["log10_N"].iloc[least]), f"base parameters: {'; '.join(texts)}"
+    return Evidence(measured, value, *ends[least], "log10(parameters)", ends)
 
 
 def _size(log10_N: float) -> str:

@@ -74,20 +74,18 @@ def cutoffs(inputs: Inputs) -> Tabular:
         "Stated in the text": "stated",
     }
     names = {"squared": "squared (the paper's)", "huber": "Huber (ours)"}
-    frame = pd.DataFrame(
-        {
-            "Router": table["router"],
-            "Objective": table["objective"].map(names),
-            "Runs": table["n"],
-            **{name: 10.0 ** table[column] for name, column in sizes.items()},
-        }
-    )
+    columns = {
+        "Router": table["router"],
+        "Objective": table["objective"].map(names),
+        "Runs": table["n"],
+        **{name: 10.0 ** table[column] for name, column in sizes.items()},
+    }
     notes = (
         "Base parameters without embeddings, 10^(-b/c). The largest published model has 1.3e9: all "
         "of these are extrapolations, and they hold at 130e9 training tokens alone.",
         _condition(inputs.derived("sizes")),
     )
-    return Tabular(frame, digits=3, notes=notes)
+    return Tabular(pd.DataFrame(columns), digits=3, notes=notes)
 
 
 def _condition(over_sizes: pd.DataFrame) -> str:

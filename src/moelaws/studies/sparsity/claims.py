@@ -90,8 +90,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
     Each group of tasks decides by itself: reading comprehension, or all others.
     """
-    table = inputs.derived("relation")
-    groups = table[(table["by"] == GROUP) & (table["measure"] == "bits_per_byte")]
+    groups = inputs.derived("relation", by=GROUP, measure="bits_per_byte")
     groups = groups[(groups["group"] == READING) == reading]
     if not len(groups):
         return Evidence(
@@ -118,8 +117,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
 def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, pd.DataFrame]:
     """Returns the mean slope of a ``trend``, and a row for each of the slopes behind it."""
-    table = inputs.derived("trends")
-    rows = table[table["trend"] == trend]
+    rows = inputs.derived("trends", trend=trend)
     return rows[rows["at"] == "mean"].iloc[0], rows[rows["at"] != "mean"]
 
 
@@ -137,18 +135,15 @@ def _evidence(average: pd.Series, each: pd.DataFrame, decides: Sequence[pd.Serie
         f"{row['at']}: {row['note'] or _interval(row) + ', null ' + _interval(row, 'null')}"
         for _, row in each.iterrows()
     )
-    return Evidence(
+    measured = (
         f"slope {_interval(average)} {average['unit']}, of the null {_interval(average, 'null')}, "
-        f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})",
-        value,
-        low,
-        high,
-        str(average["unit"]),
-        [
-            (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"]))
-            for row in decides
-        ],
+        f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})"
     )
+    both = [
+        (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"]))
+        for row in decides
+    ]
+    return Evidence(measured, value, low, high, str(average["unit"]), both)
 
 
 def _interval(row: pd.Series, of: str = "slope") -> str:

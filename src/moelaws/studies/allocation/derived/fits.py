@@ -51,7 +51,7 @@ def runs(inputs: FittedInputs) -> Rows:
     Column("level", "float", "1", "coverage of the interval"),
     Column("n", "int", "1", "sparsities that it rests on"),
     Column("note", "string", "1", "what was left out, or why there is no estimate"),
-    noted="{coefficient} over 1-S ({selection}): {note}",
+    told={"note != ''": "{coefficient} over 1-S ({selection}): {note}"},
 )
 def stages(inputs: FittedInputs) -> Rows:
     """Fits lines of ln alpha_r and ln beta_r in ln(1 - S), for each declared fit split by S.

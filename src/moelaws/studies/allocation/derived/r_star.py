@@ -72,7 +72,7 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     Column("noise", "float", "nats/token", "spread of runs about the parabolas, pooled", True),
     Column("level", "float", "1", "coverage of the intervals"),
     Column("note", "string", "1", "where r_raw is an end of the grid; empty where it is not"),
-    noted="C={C:.3g}, S={S:.4g}: r* = {r_raw:.3g} is {note}",
+    told={"note != ''": "C={C:.3g}, S={S:.4g}: r* = {r_raw:.3g} is {note}"},
 )
 def derive(inputs: Inputs) -> Rows:
     """Reads r* of each budget and sparsity, with 90 % intervals from the runs' own noise.

@@ -82,13 +82,11 @@ def leverage_points(
     panel.ax.vlines(x[bars], *ends, **look, zorder=marks.get_zorder() - 0.1)
 
 
-def points_of(
-    inputs: Inputs, sweep: str, measured: bool = True
-) -> tuple[Sheet, Panel, pd.DataFrame]:
-    """Returns an empty sheet and the sweep's points with a leverage, at trained budgets alone."""
+def points_of(inputs: Inputs, **cells: object) -> tuple[Sheet, Panel, pd.DataFrame]:
+    """Returns an empty sheet and the points with a leverage that have these ``cells``."""
     sheet, panel = one_panel()
-    points = inputs.derived("points", sweep=sweep)
-    points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
+    points = inputs.derived("points", **cells)
+    points = points[points["EL"].notna()]
     if not len(points):
         panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
                       "to the mixtures' losses")  # fmt: skip

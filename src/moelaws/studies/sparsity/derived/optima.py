@@ -37,8 +37,10 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
     Column("drop_paired_se", "float", "nats/token", "error of drop by documents, paired", True),
     Column("drop_seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
-    noted="C={C:.3g}, S={S:g}: no minimum of the loss in N_{size} inside the sizes measured "
-    "({method}): {note}",
+    told={
+        "note != ''": "C={C:.3g}, S={S:g}: no minimum of the loss in N_{size} inside the sizes "
+        "measured ({method}): {note}"
+    },
 )
 def optima(inputs: FittedInputs) -> Rows:
     """Returns the optima of every isoFLOP surface fit that the study's entry declares."""
