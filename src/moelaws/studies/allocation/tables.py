@@ -68,13 +68,12 @@ def starts(inputs: FittedInputs) -> Tabular:
     assert search is not None, "Eq 2 is fitted from starts"
     grid = {f"log {p.name}" if p.scale == "log" else p.name: p.starts for p in LAW.parameters}
     rows = [(name, ", ".join(f"{x:g}" for x in own), len(own)) for name, own in grid.items()]
-    return Tabular(
-        pd.DataFrame(rows, columns=["Coefficient", "Initial values", "Number"]),
-        notes=(
-            f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
-            f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum.",
-        ),
+    note = (
+        f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
+        f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum."
     )
+    heads = ["Coefficient", "Initial values", "Number"]
+    return Tabular(pd.DataFrame(rows, columns=heads), notes=[note])
 
 
 def goodness(inputs: FittedInputs) -> Tabular:
@@ -138,16 +137,15 @@ def hyperparameters(inputs: Inputs) -> Tabular:
         )
     paper = {"Runs": "paper", "Widths": "", "Steps": ""}
     rows += [paper | dict(zip(PRINTED, row, strict=True)) for row in PAPER]
-    return Tabular(
-        pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True),
-        notes=(
-            "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
-            "and prints five rows, without widths and budgets.",
-            f"These runs have {style.short(runs['N_total'].min())} to "
-            f"{style.short(runs['N_total'].max())} parameters. The paper says 100M to 5B, which "
-            "its Table 2 and its E = 129 exceed: see docs/coverage.md.",
-        ),
+    frame = pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True)
+    notes = (
+        "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
+        "and prints five rows, without widths and budgets.",
+        f"These runs have {style.short(runs['N_total'].min())} to "
+        f"{style.short(runs['N_total'].max())} parameters. The paper says 100M to 5B, which "
+        "its Table 2 and its E = 129 exceed: see docs/coverage.md.",
     )
+    return Tabular(frame, notes=notes)
 
 
 def _range(values: pd.Series) -> str:

@@ -17,14 +17,8 @@ from moelaws.analysis.minimum import Array
 from moelaws.analysis.regression import of_mean
 from moelaws.claims.base import Evidence
 from moelaws.laws.joint.loss import compute_optimal
+from moelaws.studies.generalization.derived import exponents
 from moelaws.studies.generalization.derived.dimension import of_models
-from moelaws.studies.generalization.derived.exponents import (
-    experts,
-    growth,
-    interval_text,
-    kappa_of,
-    one_row,
-)
 from moelaws.studies.generalization.derived.runs import FEW, MANY
 
 MIN_R2 = 0.9  # of the line in ln-ln: below it the loss is no power law
@@ -60,7 +54,7 @@ def exponent_identity(inputs: Inputs) -> Evidence:
 def routing_regimes(inputs: FittedInputs) -> Evidence:
     """Returns the slope of the loss over ln M below the middle M; the one above decides too."""
     table = inputs.derived("routing")
-    few, many = (one_row(table[table["D"].isna()], part=half) for half in (FEW, MANY))
+    few, many = (exponents.one_row(table[table["D"].isna()], part=half) for half in (FEW, MANY))
     slopes = "; ".join(
         f"{name}: {_text(row, 'slope')} nats for each e-fold of M (n = {row['n']})"
         for name, row in ((FEW, few), (MANY, many))
@@ -137,7 +131,7 @@ def dimension_and_exponents(inputs: Inputs) -> Evidence:
 
 def kappa_grows(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of kappa in the number of experts, by one law for all of them."""
-    rho, n = growth(inputs, kappa_of), len(experts(inputs))
+    rho, n = exponents.growth(inputs, exponents.kappa_of), len(exponents.experts(inputs))
     measured = (
         f"rho of kappa ~ E^rho is {_text(rho)} over {n} numbers of experts; the paper's Table 5 "
         "gives 0.126"
@@ -147,10 +141,10 @@ def kappa_grows(inputs: FittedInputs) -> Evidence:
 
 def ratio_rises(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of D*/N* in the number of experts at the middle of three budgets."""
-    rows, n = inputs.rows("joint"), len(experts(inputs))
+    rows, n = inputs.rows("joint"), len(exponents.experts(inputs))
     C = 6 * rows["N_active"].astype(float) * rows["D"]
     budgets = np.geomspace(C.min(), C.max(), 3)
-    slopes = [growth(inputs, partial(_ratio, F)) for F in budgets]
+    slopes = [exponents.growth(inputs, partial(_ratio, F)) for F in budgets]
     texts = (f"{_text(x)} at {F:.2g} FLOPs" for x, F in zip(slopes, budgets, strict=True))
     measured = f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts"
     decides = [_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else []
@@ -212,7 +206,7 @@ def _ends(rows: pd.DataFrame) -> dict[str, float]:
 
 def _text(row: Mapping[Any, Any], name: str = "value") -> str:
     value, low, high = _number(row, name)
-    ends = interval_text(low, high, "interval not known")
+    ends = exponents.interval_text(low, high, "interval not known")
     return f"{value:.3g} ({ends})" if math.isfinite(value) else "not known"
 
 

@@ -39,7 +39,7 @@ from moelaws.studies.sectional.derived.speeds import of_widths
 
 Interval = tuple[float, float]
 Shown = tuple[float, Interval]
-Size = tuple[int, ...]  # width, sequence length and tokens
+Size = tuple[Any, ...]  # width, sequence length and tokens
 Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
 SECTIONS = (*SLICES, *CHUNKS)
 OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
@@ -66,7 +66,7 @@ def fewer_flops(inputs: Inputs) -> Evidence:
 def better_loss(inputs: Inputs) -> Evidence:
     """Returns the best slices' loss less that of the best dense or conventional model."""
     differences = {}
-    for size, rows in _by_size(inputs.derived("arms")):
+    for size, rows in inputs.derived("arms").groupby(SIZE):
         others = rows[rows["arm"].isin(OTHERS)]
         for arm in SLICES:
             own = rows[rows["arm"] == arm]
@@ -83,7 +83,7 @@ def better_loss(inputs: Inputs) -> Evidence:
 def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
     """Returns the loss of each way to route chunks, less that of the top-2 mixture."""
     differences = {}
-    for size, rows in _by_size(inputs.derived("arms")):
+    for size, rows in inputs.derived("arms").groupby(SIZE):
         cells = rows.set_index("arm")
         for arm in CHUNKS:
             if {arm, BALANCED} <= set(cells.index):
@@ -218,7 +218,7 @@ def faster(inputs: Inputs) -> Evidence:
     """Returns the steps of the best slices to a target loss over the faster dense model's."""
     ratios: dict[Key, Estimate] = {}
     never: dict[Key, Shown] = {}
-    for size, rows in _by_size(inputs.derived("arms")):
+    for size, rows in inputs.derived("arms").groupby(SIZE):
         dense = rows[rows["arm"] == DENSE].assign(steps_ratio=1.0)
         bases = pd.concat([dense, rows[rows["arm"] == SHALLOW]])
         for arm in SLICES:
@@ -278,16 +278,11 @@ def _pooled(values: pd.Series, over: str = "") -> dict[Key, Estimate]:
 
 def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Array]]:
     """Yields each size and reading with its rows and the weights of L in the slope over log2 E."""
-    for size, rows in _by_size(table):
+    for size, rows in table.groupby(SIZE):
         for arm in SLICES:
             own = rows[rows["arm"] == arm]
             if own["E"].nunique() > 1:
                 yield size, arm, own, slope_weights(np.log2(own["E"].to_numpy(float)))
-
-
-def _by_size(table: pd.DataFrame) -> Iterator[tuple[Size, pd.DataFrame]]:
-    for _, rows in table.groupby(SIZE):
-        yield tuple(int(rows[name].iloc[0]) for name in SIZE), rows
 
 
 def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series:

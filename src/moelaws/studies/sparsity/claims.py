@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.inputs import Inputs, having
 from moelaws.analysis.predictions import predicted, rmse
 from moelaws.analysis.scores import GROUP
 from moelaws.claims.base import Evidence
@@ -90,7 +90,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
     Each group of tasks decides by itself: reading comprehension, or all others.
     """
-    groups = inputs.derived("relation", by=GROUP, measure="bits_per_byte")
+    groups = having(inputs.derived("relation"), by=GROUP, measure="bits_per_byte")
     groups = groups[(groups["group"] == READING) == reading]
     if not len(groups):
         return Evidence(
@@ -117,7 +117,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
 def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, pd.DataFrame]:
     """Returns the mean slope of a ``trend``, and a row for each of the slopes behind it."""
-    rows = inputs.derived("trends", trend=trend)
+    rows = having(inputs.derived("trends"), trend=trend)
     return rows[rows["at"] == "mean"].iloc[0], rows[rows["at"] != "mean"]
 
 

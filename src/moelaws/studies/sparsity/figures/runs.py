@@ -29,8 +29,7 @@ def contrasts(inputs: Inputs) -> Sheet:
     height = style.HEIGHT * -(-panels // COLUMNS)
     sheet = Sheet(width, height, panels, min(panels, COLUMNS))
     if not budgets:
-        text = "no two completed runs of a budget\ndiffer in sparsity alone"
-        return sheet.panels[0].message(text)
+        return sheet.message("no two completed runs of a budget\ndiffer in sparsity alone")
     if not densest.all():
         sheet.warn(f"{(~densest).sum()} contrasts are left out: their densest run is missing")
     palette = style.palette(table["d_model"])
