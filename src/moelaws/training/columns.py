@@ -60,6 +60,5 @@ def _texts(values: NDArray[np.str_]) -> Any:
 
     encoded = [text.encode() for text in values.tolist()]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(
-        len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
-    )
+    buffers = map(pa.py_buffer, (ends, b"".join(encoded)))
+    return pa.StringArray.from_buffers(len(encoded), *buffers)
