@@ -58,7 +58,7 @@ class DerivedTable:
         told = [
             line.format(**row)
             for condition, line in self._told.items()
-            for row in records(frame.query(condition))
+            for row in records(frame.query(condition, engine="python"))
         ]
         return [*dict.fromkeys(told), *self._limits(frame)]
 

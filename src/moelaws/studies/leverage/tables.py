@@ -66,10 +66,8 @@ NO_RUNS = "This tier trains no run of this sub-experiment, or none completed."
 
 def configurations(inputs: Inputs, sweep: str) -> Tabular:
     """Sets T8 to T14: a row for each configuration of a sweep."""
-    shown = {*_ALWAYS, *_VARIED[sweep]}
-    return _configurations(
-        series.SERIES[sweep].runs(inputs), [name for name in COLUMNS if name in shown]
-    )
+    names = [name for name in COLUMNS if name in {*_ALWAYS, *_VARIED[sweep]}]
+    return _configurations(series.SERIES[sweep].runs(inputs), names)
 
 
 def balance(inputs: Inputs) -> Tabular:

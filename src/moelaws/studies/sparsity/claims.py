@@ -50,9 +50,8 @@ def six_n(inputs: Inputs) -> Evidence:
         f"Eq 9 counts {low:.3g} to {high:.3g} times 6 N_a D; routers, which it leaves out, would "
         f"add {router.min():.1%} to {router.max():.1%}"
     )
-    return Evidence(
-        measured, farthest, low, high, "times 6 N_a D", [(each, each) for each in ratio]
-    )
+    decides = [(each, each) for each in ratio]
+    return Evidence(measured, farthest, low, high, "times 6 N_a D", decides)
 
 
 def predicts_unseen(inputs: FittedInputs) -> Evidence:

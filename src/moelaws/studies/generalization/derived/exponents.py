@@ -19,11 +19,8 @@ from moelaws.studies.generalization.laws import exponents, kappa
 from moelaws.tables.column import Column, estimated
 
 OWN, PUBLISHED = "own", "published"
-# Two exponents and what the law ``generalization.exponents:consistency`` computes of them.
-QUANTITIES = (
-    "alpha_N", "alpha_D", "alpha_C", "alpha_D_predicted", "alpha_C_predicted", "delta_D", "delta_C",
-    "relative_delta_D", "relative_delta_C", "kappa",
-)  # fmt: skip
+CONSISTENCY = exponents.VARIANTS["consistency"]  # of two exponents
+QUANTITIES = ("alpha_N", "alpha_D", *(x.name for x in CONSISTENCY.outputs))
 FLOORS = {"line": "none", "floor": "fitted"}  # the end of a fit's name -> its floor
 # Number of experts -> the published law's parameters there (Ludziejewski et al. 2025, Table 4).
 PUBLISHED_LAWS = {
@@ -95,8 +92,7 @@ def with_interval(name: str, value: float, draws: Array, level: float) -> dict[s
 def consistency(alpha_N: Any, alpha_D: Any) -> Row:
     """Returns ``QUANTITIES`` at two exponents, of their shape; NaN where one is not above 0."""
     a, b = (np.where(np.asarray(x, float) > 0, x, np.nan) for x in (alpha_N, alpha_D))
-    law = exponents.VARIANTS["consistency"]
-    return {"alpha_N": a, "alpha_D": b, **law.evaluate({}, {"alpha_N": a, "alpha_D": b})}
+    return {"alpha_N": a, "alpha_D": b, **CONSISTENCY.evaluate({}, {"alpha_N": a, "alpha_D": b})}
 
 
 def one_row(frame: pd.DataFrame, **values: str) -> Row:

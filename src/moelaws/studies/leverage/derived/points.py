@@ -192,8 +192,7 @@ def singles(inputs: FittedInputs) -> Rows:
             own = _read(runs, baseline).assign(sweep=sweep, baseline=name)
             C_dense = (own["EL"] * runs[COMPUTE].to_numpy(float)).to_numpy(float)
             errors = leverage_errors(inputs, baseline, runs, np.eye(len(runs)), C_dense)
-            own["architecture"] = runs["architecture"]
-            tables.append(own.assign(**errors))
+            tables.append(own.assign(architecture=runs["architecture"], **errors))
     if not tables:
         return []
     frame = pd.concat(tables, ignore_index=True)
@@ -222,9 +221,8 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
         drawn = compute_for(baseline.drawn_params(), L * np.exp(noise * z), unit=C)
         low, high = open_interval(drawn, level)
     EL = baseline.compute_for(L) / C
-    return runs[["run_id", "C", COMPUTE, "x", "L"]].assign(
-        EL=EL, EL_low=low, EL_high=high, level=level
-    )
+    own = runs[["run_id", "C", COMPUTE, "x", "L"]]
+    return own.assign(EL=EL, EL_low=low, EL_high=high, level=level)
 
 
 @table(
