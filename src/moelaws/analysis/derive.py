@@ -20,6 +20,7 @@ Row = dict[str, Any]  # of a derived table
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
 Warnings = Callable[[pd.DataFrame], list[str]]
+Lines = Mapping[str, str]  # condition of a row (``pandas.eval``) -> its warning
 
 SOURCE = Column("source", "string", "1", "where the losses behind it come from")
 
@@ -28,11 +29,11 @@ class DerivedTable:
     """A study's function that makes a derived table, and the columns that it declares."""
 
     def __init__(
-        self, function: Callable[..., Rows], columns: tuple[Column, ...], empty: str, noted: str
+        self, function: Callable[..., Rows], columns: tuple[Column, ...], empty: str, told: Lines
     ) -> None:
         functools.update_wrapper(self, function)
         self.columns, self._function = columns, function
-        self._empty, self._noted = empty, noted
+        self._empty, self._told = empty, told
         self._limits: Warnings = lambda frame: []
 
     def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
@@ -54,8 +55,12 @@ class DerivedTable:
         """Returns what limits the trust in a table, a line each."""
         if self._empty and frame.empty:
             return [self._empty]
-        noted = records(frame[frame["note"] != ""]) if self._noted else []
-        return [*(self._noted.format(**row) for row in noted), *self._limits(frame)]
+        told = [
+            line.format(**row)
+            for condition, line in self._told.items()
+            for row in records(frame.query(condition, engine="python"))
+        ]
+        return [*dict.fromkeys(told), *self._limits(frame)]
 
 
 def of_runs(*names: str) -> tuple[Column, ...]:
@@ -79,14 +84,14 @@ def of_kept(
 
 
 def table(
-    *columns: Column, empty: str = "", noted: str = ""
+    *columns: Column, empty: str = "", told: Lines | None = None
 ) -> Callable[[Callable[..., Rows]], DerivedTable]:
     """Decorates a function that makes a derived table with these ``columns`` of its inputs.
 
-    ``empty`` is the warning of a table without rows, and ``noted`` that of a row with a note, in
-    which the row's cells are named.
+    ``empty`` is the warning of a table without rows, and ``told`` has those of rows by their
+    condition. These name the row's cells; one that several rows have comes once.
     """
-    return lambda function: DerivedTable(function, columns, empty, noted)
+    return lambda function: DerivedTable(function, columns, empty, told or {})
 
 
 def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Self
 
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from moelaws import laws
 from moelaws.analysis.inputs import Inputs, declared, row_mask
 from moelaws.fitting.report import FitReport, draws_path, read_draws, read_fit
+from moelaws.laws.base import Array, FittableLaw
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Reader
@@ -33,6 +36,15 @@ class FittedInputs(Inputs):
 
     def fit(self, name: str) -> FitReport:
         return read_fit(declared("fit", name, self.fits))
+
+    def law(self, name: str) -> FittableLaw:
+        """Returns the law of the fit ``name``, in the form that the fit chose."""
+        return laws.fittable(self.fit(name).law)
+
+    def predict(self, name: str, **columns: ArrayLike) -> Array:
+        """Returns what the fit ``name``, which is not split, predicts at ``columns``."""
+        report = self.fit(name)
+        return laws.fittable(report.law).predict(report.group({}).estimates(), columns)
 
     def draws(self, name: str) -> pd.DataFrame:
         """Returns the draws of the fit ``name``: a row a draw, a column a parameter."""

@@ -67,8 +67,9 @@ class Inputs:
         """Returns the completed rows of the study's sweep ``name``."""
         return self.completed[in_sweep(self.completed, name)].reset_index(drop=True)
 
-    def derived(self, name: str) -> pd.DataFrame:
-        return read_table(declared("derived table", name, self.derived_tables))
+    def derived(self, table: str, /, **cells: object) -> pd.DataFrame:
+        """Returns the derived table ``table``, or of its rows those with these ``cells``."""
+        return having(read_table(declared("derived table", table, self.derived_tables)), **cells)
 
     def shipped(self, name: str) -> pd.DataFrame:
         """Returns the table in the file ``name`` of the study's package, such as data/a.csv."""
@@ -173,6 +174,14 @@ def row_mask(frame: pd.DataFrame, expression: str) -> NDArray[np.bool_]:
 def at(frame: pd.DataFrame, column: str, value: float) -> pd.DataFrame:
     """Returns the rows whose ``column`` is ``value``, up to the rounding of its text."""
     return frame[np.isclose(frame[column].astype(float), value, rtol=1e-9, atol=0.0)]
+
+
+def having(frame: pd.DataFrame, /, **cells: object) -> pd.DataFrame:
+    """Returns the rows with these ``cells``; a cell of ``sweep`` may name further sweeps."""
+    for column, value in cells.items():
+        same = in_sweep(frame, str(value)) if column == "sweep" else frame[column] == value
+        frame = frame[same]
+    return frame
 
 
 def declared(kind: str, name: str, known: Mapping[str, Path]) -> Path:

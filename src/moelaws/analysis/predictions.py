@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
@@ -29,7 +28,7 @@ class Prediction:
 def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
     """Returns the predictions of the fit ``fit``, declared and not split, for each of ``rows``."""
     report, spec = inputs.fit(fit), inputs.spec(fit)
-    law = laws.fittable(report.law)
+    law = inputs.law(fit)
     used, held = selected_rows(rows, law, spec, {})
     natural = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
     value, draws = np.full(len(rows), np.nan), np.full((len(natural), len(rows)), np.nan)

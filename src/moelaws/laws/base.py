@@ -22,6 +22,7 @@ from moelaws.spec.errors import UserError
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Columns = Mapping[str, Array]  # a law's variable -> its values, shape (n,)
+Starts = tuple[float, ...]  # of a parameter, on the working scale
 Objective = Literal["huber", "huber_scale", "squared", "absolute"]
 
 
@@ -65,7 +66,7 @@ class Parameter:
     description: str
     scale: Literal["log", "linear"] = "linear"  # log: positive, and fitted as its logarithm
     published: float | None = None  # the paper's value, on the natural scale
-    starts: tuple[float, ...] = ()  # where fits start, on the working scale
+    starts: Starts = ()  # where fits start
     # Mean and standard deviation of a normal prior, natural scale, that a fit takes as a row
     prior: tuple[float, float] | None = None
 
@@ -74,11 +75,7 @@ class Parameter:
 
 
 def signed(
-    name: str,
-    bound: float,
-    description: str,
-    published: float | None = None,
-    starts: tuple[float, ...] = (),
+    name: str, bound: float, description: str, published: float | None = None, starts: Starts = ()
 ) -> Parameter:
     """Returns a parameter that is a pure number between ``-bound`` and ``bound``."""
     return Parameter(name, "1", -bound, bound, description, "linear", published, starts)
@@ -105,7 +102,7 @@ class FitProtocol:
     source: str = ""  # where the paper states all this
     holdout: str = ""  # the paper's, for reference: a fit holds out what its entry says
     delta: float = 1e-3  # the Huber threshold, in units of the residual (sigma for huber_scale)
-    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # on the working scale
+    grid: Mapping[str, Starts] = field(default_factory=dict)  # on the working scale
     sample: int | None = None  # how many starts are run, a seeded sample; None for all
 
     @property

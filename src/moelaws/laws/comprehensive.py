@@ -14,9 +14,8 @@ _LEAST = 1e-6  # nats/token: a negative coefficient can bring the sum to 0 while
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     """Returns ln L (B, n) and its derivatives (B, P, n)."""
-    ln_e, ln_f, ln_m, n, ln_kappa, ln_h, ln_a, alpha, ln_b, beta, ln_c, ln_eps = theta_BP.T[
-        :, :, None
-    ]
+    theta_PB1 = theta_BP.T[:, :, None]
+    ln_e, ln_f, ln_m, n, ln_kappa, ln_h, ln_a, alpha, ln_b, beta, ln_c, ln_eps = theta_PB1
     ln_N, ln_A, ln_D = (np.log(columns[name])[None] for name in ("N", "N_active", "D"))
     G = (columns["k"] + columns["E_s"])[None]
     s = columns["E_s"][None] / G

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, signed
+from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, Starts, signed
 from moelaws.laws.forms import GeneralLaw, log_sum_exp
 from moelaws.laws.vocabulary import LOSS, variable
 
@@ -32,7 +32,7 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     return ln_L, np.stack([*rows, *(-q * fall * x for x in by_exponent)], axis=1)
 
 
-def _triple(i: int, exponent: str, what: str, starts: tuple[float, ...]) -> list[Parameter]:
+def _triple(i: int, exponent: str, what: str, starts: Starts) -> list[Parameter]:
     """Returns factor, exponent of N and shift of one of the three logarithms."""
     factor, power, shift = starts
     return [

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, Parameter, Variable
+from moelaws.laws.base import Array, Columns, Parameter, Starts, Variable
 
 Feature = Callable[[Columns], Array]
 Range = tuple[float, float]
-Starts = tuple[float, ...]
 
 # The starts in the sparsity paper's Table 2, of ln of a coefficient and of an exponent
 LOGS = (0.0, 10.0, 20.0)

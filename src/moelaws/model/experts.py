@@ -4,15 +4,13 @@ Shapes: B sequences, N positions, T = B N tokens, K experts a token, D model wid
 expert width, M = 2 F.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
 from moelaws.model.backends import Backend
 from moelaws.model.casting import cast
 from moelaws.model.mlp import MLP, add_weights, weight_shapes
-from moelaws.model.router import ROUTERS, Routing
+from moelaws.model.router import ROUTERS, Noise, Routing
 from moelaws.spec.model import MoE
 
 
@@ -44,9 +42,7 @@ class MoELayer(nn.Module):
         width = moe.n_shared * moe.d_expert
         self.shared_experts = MLP(moe.mlp, d_model, width, init_std, generator) if width else None
 
-    def forward(
-        self, x_BND: Tensor, groups: int, noise: Sequence[torch.Generator] = ()
-    ) -> tuple[Tensor, Routing]:
+    def forward(self, x_BND: Tensor, groups: int, noise: Noise = ()) -> tuple[Tensor, Routing]:
         """Returns (T, D) and the routing; ``x_BND`` has the computing type, the router is fp32."""
         routing = self.router(x_BND, groups, noise)
         x_TD = x_BND.flatten(0, -2)

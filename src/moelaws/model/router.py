@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from moelaws.spec.experts import ChunkRouted, MoE, PositionRouted
 
+Noise = Sequence[torch.Generator]  # of the router's jitter: a generator for each balance group
 ROWS_OF_A_GROUP = 16  # the most rows in which a group's assignments are counted
 
 
@@ -49,7 +50,7 @@ class Router(nn.Module):
         self.weight = nn.Parameter(torch.empty(moe.n_experts, d_model))
         nn.init.normal_(self.weight, std=init_std, generator=generator)
 
-    def forward(self, x: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()) -> Routing:
+    def forward(self, x: Tensor, groups: int = 1, noise: Noise = ()) -> Routing:
         """Routes tokens (..., D); each of ``groups`` equal runs of them is balanced by itself.
 
         ``noise`` has a generator for each group, so that a group's jitter does not depend on what
@@ -71,7 +72,7 @@ class Router(nn.Module):
         balance = E / groups * (fraction_GE * mean_GE).sum()
         return Routing(experts_TK, gates_TK, counts_GE, balance, lse_T.square().mean())
 
-    def _jitter(self, x_TD: Tensor, noise: Sequence[torch.Generator]) -> Tensor:
+    def _jitter(self, x_TD: Tensor, noise: Noise) -> Tensor:
         T, D = x_TD.shape
         size = (T // len(noise), D)
         uniform_TD = torch.cat([torch.rand(size, generator=g, device=x_TD.device) for g in noise])
@@ -109,9 +110,7 @@ class ChunkRouter(nn.Module):
         self.w_start = nn.Parameter(torch.empty(1, d_model))
         nn.init.normal_(self.w_start, generator=generator)
 
-    def forward(
-        self, x_BND: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
-    ) -> Routing:
+    def forward(self, x_BND: Tensor, groups: int = 1, noise: Noise = ()) -> Routing:
         B, N, _ = x_BND.shape
         routing: Routing = self.decide(self._seen(x_BND.float()), groups, noise)
         K = self.moe.top_k
@@ -144,9 +143,7 @@ class PositionRouter(nn.Module):
         super().__init__()
         self.moe = moe
 
-    def forward(
-        self, x_BND: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
-    ) -> Routing:
+    def forward(self, x_BND: Tensor, groups: int = 1, noise: Noise = ()) -> Routing:
         B, N, _ = x_BND.shape
         E, K, C = self.moe.n_experts, self.moe.top_k, self.moe.chunk
         places_NK = torch.arange(N, device=x_BND.device)[:, None] // C * K

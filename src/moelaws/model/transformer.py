@@ -4,7 +4,7 @@ Shapes: B sequences, N positions, T = B N tokens, D model width, V vocabulary, L
 G balance groups.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -16,7 +16,7 @@ from moelaws.model.backends import BACKENDS, Backend
 from moelaws.model.casting import cast
 from moelaws.model.experts import MoELayer
 from moelaws.model.mlp import MLP
-from moelaws.model.router import Routing
+from moelaws.model.router import Noise, Routing
 from moelaws.model.slices import SlicedBlock
 from moelaws.spec.model import Model, MoE
 
@@ -52,12 +52,7 @@ class Block(nn.Module):
             self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
 
     def forward(
-        self,
-        x_BND: Tensor,
-        rotation: Tensor,
-        dtype: torch.dtype,
-        groups: int,
-        noise: Sequence[torch.Generator],
+        self, x_BND: Tensor, rotation: Tensor, dtype: torch.dtype, groups: int, noise: Noise
     ) -> tuple[Tensor, Routing | None]:
         x_BND = x_BND + self.attention(self.attention_norm(x_BND).to(dtype), rotation)
         h_BND = self.ffn_norm(x_BND).to(dtype)
@@ -124,7 +119,7 @@ class Transformer(nn.Module):
                 layer.view.context = context
 
     def forward(
-        self, tokens_BN: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
+        self, tokens_BN: Tensor, groups: int = 1, noise: Noise = ()
     ) -> tuple[Tensor, list[Routing]]:
         """Returns logits (T, V) in the computing type and the routings of layers with experts."""
         x_BND = F.embedding(tokens_BN, self.embedding)
@@ -140,9 +135,7 @@ class Transformer(nn.Module):
         h_TD = self.final_norm(x_BND).to(self.dtype).flatten(0, 1)
         return F.linear(h_TD, cast(head_VD, self.dtype)), routings
 
-    def losses(
-        self, tokens: Tensor, groups: int = 1, noise: Sequence[torch.Generator] = ()
-    ) -> Losses:
+    def losses(self, tokens: Tensor, groups: int = 1, noise: Noise = ()) -> Losses:
         """Returns the losses of ``tokens`` int64 (B, N + 1): each position predicts the next one.
 
         ``groups`` is the number of equal runs of sequences that are each balanced by themselves,

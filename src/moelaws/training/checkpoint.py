@@ -110,10 +110,8 @@ def _load(path: Path, identity: Mapping[str, str], ranks: Ranks) -> tuple[Any, s
         if index.get("format") != FORMAT:
             return None, f"{path}: of another version"
         for key, value in identity.items():
-            if index["identity"].get(key) != value:
-                return None, (
-                    f"{path}: of another {key} ({index['identity'].get(key)}, not {value})"
-                )
+            if (found := index["identity"].get(key)) != value:
+                return None, f"{path}: of another {key} ({found}, not {value})"
         files = [_file(path, index["files"], rank) for rank in range(index["processes"])]
         for file in files[ranks.rank :: ranks.size]:
             seal.check(file)

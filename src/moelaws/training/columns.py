@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+About = Mapping[str, tuple[str, str]]  # column -> its unit and meaning
+MadeOf = Mapping[str, Any] | None  # for the footer of a file
+
 
 def write_columns(
-    path: Path,
-    about: Mapping[str, tuple[str, str]],
-    columns: Mapping[str, NDArray[Any]],
-    made_of: Mapping[str, Any] | None = None,
+    path: Path, about: About, columns: Mapping[str, NDArray[Any]], made_of: MadeOf = None
 ) -> None:
-    """Writes ``columns`` of numbers or texts (rows,), or of lists of n numbers (rows, n).
-
-    ``about`` has the unit and meaning of each column; ``made_of`` goes to the file's footer.
-    """
+    """Writes ``columns`` of numbers or texts (rows,), or of lists of n numbers (rows, n)."""
     import pyarrow as pa
 
     from moelaws.files.parquet import write_parquet
@@ -43,9 +40,9 @@ def write_columns(
 def write_rows(
     path: Path,
     rows: Iterable[Mapping[str, Any]],
-    made_of: Mapping[str, Any] | None = None,
+    made_of: MadeOf = None,
     *,
-    about: Mapping[str, tuple[str, str]],
+    about: About,
     texts: Collection[str],
     counts: Collection[str],
 ) -> None:
@@ -63,6 +60,5 @@ def _texts(values: NDArray[np.str_]) -> Any:
 
     encoded = [text.encode() for text in values.tolist()]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(
-        len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
-    )
+    buffers = map(pa.py_buffer, (ends, b"".join(encoded)))
+    return pa.StringArray.from_buffers(len(encoded), *buffers)

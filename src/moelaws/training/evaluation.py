@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from moelaws.corpus.batches import Validation
 from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer, assignments
-from moelaws.training.columns import write_columns
+from moelaws.training.columns import MadeOf, write_columns
 from moelaws.training.ranks import ALONE, Ranks
 
 # column -> (unit, description)
@@ -43,7 +43,7 @@ class DocumentLosses:
         nats = np.bincount(member, weights=loss_T).astype(np.float64)
         return cls(document, tokens, nats)
 
-    def write(self, path: Path, made_of: Mapping[str, str] | None = None) -> None:
+    def write(self, path: Path, made_of: MadeOf = None) -> None:
         """Writes Parquet with units and a row for each document."""
         write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS}, made_of)
 

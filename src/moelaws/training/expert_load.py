@@ -3,7 +3,6 @@
 Shapes: L layers with experts, E experts.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from moelaws.accounting.balance import metrics
 from moelaws.records.summary import Balance
-from moelaws.training.columns import write_columns
+from moelaws.training.columns import MadeOf, write_columns
 
 CAPACITY_FACTOR = 1.25
 WINDOWS = 20  # of steps in a run; each adds a row for each layer
@@ -74,29 +73,22 @@ class ExpertLoad:
         self._current = None if current is None else current.whole().to(device)
 
     def write(
-        self,
-        path: Path,
-        held_out_LE: NDArray[np.int64] | None,
-        made_of: Mapping[str, str] | None = None,
+        self, path: Path, held_out_LE: NDArray[np.int64] | None, made_of: MadeOf = None
     ) -> None:
         """Writes a row for each layer and window, then the held-out set's, if there are experts."""
-        counts = [window.cpu().numpy() for window in self.windows]
-        steps = list(self.ends)
-        if held_out_LE is not None:
-            counts.append(held_out_LE)
-            steps.append(self.steps)
+        held_out = [] if held_out_LE is None else [held_out_LE]
+        counts = [*(window.cpu().numpy() for window in self.windows), *held_out]
         if not counts:
             return
-        layers, n_experts = counts[0].shape
-        counts_RE = np.concatenate(counts)
-        validation = np.zeros(len(counts), np.int64)
-        validation[len(self.windows) :] = 1
+        layers, counts_RE = len(counts[0]), np.concatenate(counts)
+        validation = np.repeat([0, 1], [len(self.windows), len(held_out)])
+        steps = [*self.ends, *(self.steps for _ in held_out)]
         block = np.arange(self.first_layer, self.first_layer + layers)
         columns = {
             "validation": np.repeat(validation, layers),
             "step": np.repeat(np.array(steps, np.int64), layers),
             "layer": np.tile(block.astype(np.int64), len(counts)),
-            "assignments": counts_RE.reshape(-1, n_experts),
+            "assignments": counts_RE,
             **metrics(counts_RE, CAPACITY_FACTOR),
         }
         write_columns(path, COLUMNS, columns, made_of)

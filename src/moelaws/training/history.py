@@ -1,16 +1,13 @@
 """The measurements of each step of a run: all in memory, some of them written to Parquet."""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from moelaws.training.checkpoint import Stored
-from moelaws.training.columns import write_columns
+from moelaws.training.columns import MadeOf, write_rows
 
 # column -> (unit, description)
 COLUMNS = {
@@ -89,16 +86,10 @@ class History:
         self._pending.clear()
         self._seen, self._above = 0, 0
 
-    def write(self, path: Path, made_of: Mapping[str, Any] | None = None) -> None:
-        """Writes the settled steps as Parquet with units; of many, every n-th and the last.
-
-        ``made_of`` goes to the file's footer.
-        """
+    def write(self, path: Path, made_of: MadeOf = None) -> None:
+        """Writes the settled steps as Parquet with units; of many, every n-th and the last."""
         n = len(self.rows)
         every = max(1, math.ceil(n / ROWS))
         kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]
-        columns = {
-            name: np.array([row[i] for row in kept], "int64" if name in WHOLE else "float64")
-            for i, name in enumerate(COLUMNS)
-        }
-        write_columns(path, COLUMNS, columns, made_of)
+        rows = (dict(zip(COLUMNS, row, strict=True)) for row in kept)
+        write_rows(path, rows, made_of, about=COLUMNS, texts=(), counts=WHOLE)

@@ -172,9 +172,7 @@ def _train_and_evaluate(
             trainer.callbacks = [attempts, kept, stop, *shown, *watched, checkpoints]
             if not trainer.run():
                 return None
-            evaluation, *longer = (
-                _evaluate(plan, trainer.model, text, attempts, stop) for text in texts
-            )
+            evaluation, *longer = (_evaluate(trainer.model, x, attempts, stop) for x in texts)
     except Stopped as stopped:
         try:
             checkpoints.save(trainer)
@@ -190,10 +188,10 @@ def _train_and_evaluate(
 
 
 def _evaluate(
-    plan: TrainingPlan, model: Transformer, held_out: Validation, attempts: Attempts, stop: Stop
+    model: Transformer, held_out: Validation, attempts: Attempts, stop: Stop
 ) -> Evaluation:
     """Evaluates on the held-out set, in smaller and smaller batches if memory lacks."""
-    context = held_out.documents.shape[1]
+    plan, context = attempts.plan, held_out.documents.shape[1]
     model.set_context(context)
     whole = max(1, EVALUATION_TOKENS // context)
     batch = attempts.largest("evaluation", whole, 1)

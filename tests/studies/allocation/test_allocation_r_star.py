@@ -19,7 +19,6 @@ from moelaws.studies.allocation.derived.r_star import (
     cells_of,
     derive,
     pooled_noise,
-    warnings,
 )
 
 
@@ -92,7 +91,9 @@ def test_an_optimum_beyond_the_ratios_is_a_bound(r_star, note):
     frame = ratios(valley(r_star))
     assert frame["note"].item() == note
     assert frame["parabola_note"].item() != ""
-    assert warnings(frame) == [f"C=1e+20, S=0.9538: r* = {frame['r_raw'].item():.3g} is {note}"]
+    assert derive.warnings(frame) == [
+        f"C=1e+20, S=0.9538: r* = {frame['r_raw'].item():.3g} is {note}"
+    ]
 
 
 def test_two_ratios_have_a_least_and_no_parabola():

@@ -59,7 +59,7 @@ def fitted(L, size, seed):
         known = least_squares(X / scale, rows["L"].to_numpy(), draws=300, seed=seed)
         params = dict(zip(law.names, (known.coefficients / scale).tolist(), strict=True))
         draws = pd.DataFrame(known.draws / scale, columns=list(law.names))
-        yield Surface(law.ref, C, size, params, draws, 0.9, rows)
+        yield Surface(law, C, size, params, draws, 0.9, rows)
         seed += 1
 
 

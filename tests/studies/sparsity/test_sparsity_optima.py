@@ -24,7 +24,7 @@ def bowl(low=1e7, high=1e11, sparsities=(0.0, 0.5, 0.9, 0.98)):
     rng = np.random.default_rng(0)
     draws = pd.DataFrame([BOWL] * 50)
     draws["d"] += rng.normal(0, 0.01, 50)
-    return Surface("sparsity.isoflop", 1e20, "N_total", BOWL, draws, 0.9, rows)
+    return Surface(laws.get("sparsity.isoflop"), 1e20, "N_total", BOWL, draws, 0.9, rows)
 
 
 def test_surface_optimum_is_the_vertex_of_eq_8():

@@ -35,7 +35,7 @@ def bowl(C=1e20, low=1e7, high=1e11, **changes):
     rows = rows.assign(C=C, L=predicted, run_id=[f"{i:04x}" for i in range(len(rows))])
     draws = pd.DataFrame([params] * 60)
     draws["a1"] += np.random.default_rng(int(C % 97)).normal(0, 2e-3, 60)
-    return Surface("sparsity.isoflop", C, "N_total", params, draws, 0.9, rows)
+    return Surface(laws.get("sparsity.isoflop"), C, "N_total", params, draws, 0.9, rows)
 
 
 def test_slope_over_sparsity_is_that_of_the_vertices():

@@ -20,9 +20,8 @@ from moelaws.laws.vocabulary import LOSS, variable
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     """Returns ln L (B, n) and its derivatives (B, P, n)."""
-    ln_a, alpha, delta, gamma, ln_b, beta, omega, zeta, ln_start, ln_max, ln_c = theta_BP.T[
-        :, :, None
-    ]
+    theta_PB1 = theta_BP.T[:, :, None]
+    ln_a, alpha, delta, gamma, ln_b, beta, omega, zeta, ln_start, ln_max, ln_c = theta_PB1
     ln_N, ln_D = np.log(columns["N_active"])[None], np.log(columns["D"])[None]
     y, by_start, by_max = ln_saturated(columns["E"] - 1, ln_start, ln_max)  # y = ln Eh
     size = ln_a + delta * y + (alpha + gamma * y) * ln_N

@@ -1,11 +1,9 @@
 """Learning rate and batch over compute, for mixtures of experts (leverage paper, Eq 5)."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from moelaws.laws.base import Array, Columns, FitProtocol, Formula, Law, Parameter, Variable
-from moelaws.laws.forms import LinearLaw, power_law
+from moelaws.laws.forms import power_law
 from moelaws.laws.terms import Term, times
 from moelaws.laws.vocabulary import variable
 
@@ -46,16 +44,9 @@ def over_compute(C: Variable, unit: str, coefficient: float, exponent: float) ->
     )
 
 
-def _fitted(
-    variant: str,
-    name: str,
-    symbol: str,
-    result: Variable,
-    law: Mapping[str, float],
-    errata: tuple[str, ...],
-) -> LinearLaw:
-    return power_law(
-        over_compute(_C, result.unit, law["coefficient"], law["exponent"]),
+VARIANTS: dict[str, Law] = {
+    variant: power_law(
+        over_compute(_C, result.unit, **law),
         id="leverage.hyperparameters",
         variant=variant,
         title=f"Best {name} over compute",
@@ -69,11 +60,10 @@ def _fitted(
         ),
         errata=errata,
     )
-
-
-VARIANTS: dict[str, Law] = {
-    "lr": _fitted("lr", "learning rate", r"\eta", PEAK, LR, (_TABLES, _TABLE_12, _EDGE)),
-    "batch": _fitted("batch", "batch", "B", BATCH_SIZE, BATCH, (_TABLES, _TOKENS)),
+    for variant, name, symbol, result, law, errata in (
+        ("lr", "learning rate", r"\eta", PEAK, LR, (_TABLES, _TABLE_12, _EDGE)),
+        ("batch", "batch", "B", BATCH_SIZE, BATCH, (_TABLES, _TOKENS)),
+    )
 }
 
 

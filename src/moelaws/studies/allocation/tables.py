@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
@@ -42,7 +41,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
     rows: list[tuple[Any, ...]] = []
     for name in ("loss", "loss_published"):
         report = inputs.fit(name)
-        published = laws.fittable(report.law).published or {}
+        published = inputs.law(name).published or {}
         unknown = report.group({}).diagnostics.unidentified
         for parameter, estimate in report.group({}).params.items():
             numbers = estimate.estimate, estimate.low, estimate.high, published.get(parameter)
@@ -69,13 +68,12 @@ def starts(inputs: FittedInputs) -> Tabular:
     assert search is not None, "Eq 2 is fitted from starts"
     grid = {f"log {p.name}" if p.scale == "log" else p.name: p.starts for p in LAW.parameters}
     rows = [(name, ", ".join(f"{x:g}" for x in own), len(own)) for name, own in grid.items()]
-    return Tabular(
-        pd.DataFrame(rows, columns=["Coefficient", "Initial values", "Number"]),
-        notes=(
-            f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
-            f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum.",
-        ),
+    note = (
+        f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
+        f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum."
     )
+    heads = ["Coefficient", "Initial values", "Number"]
+    return Tabular(pd.DataFrame(rows, columns=heads), notes=[note])
 
 
 def goodness(inputs: FittedInputs) -> Tabular:
@@ -85,32 +83,29 @@ def goodness(inputs: FittedInputs) -> Tabular:
         report = inputs.fit(name)
         result = report.group({})
         held = result.holdout or {}
-        rows.append(
-            {
-                "Law": title,
-                "Parameters": len(result.params),
-                "n": result.n,
-                "R2": result.metrics["r2"],
-                "RMSE (nats)": result.metrics["rmse"],
-                "Huber sum": result.metrics["huber_sum"],
-                "AICc": result.metrics.get("aicc"),
-                "n held out": held.get("n"),
-                "R2 held out": held.get("r2"),
-                "RMSE held out (nats)": held.get("rmse"),
-                "Huber sum held out": held.get("huber_sum"),
-                "Not identified": len(result.diagnostics.unidentified),
-                "Converged": "yes" if result.converged else "no",
-            }
-        )
-    return Tabular(
-        pd.DataFrame(rows),
-        notes=(
-            "All on the same runs; the sparsest are held out. Huber at 0.001 on ln L. The paper "
-            "does not define R; the first rows are its readings.",
-            "The own r* is that of all runs, held-out ones among them, as in the paper: the forms "
-            "that use it have seen that much of them.",
-        ),
+        row = {
+            "Law": title,
+            "Parameters": len(result.params),
+            "n": result.n,
+            "R2": result.metrics["r2"],
+            "RMSE (nats)": result.metrics["rmse"],
+            "Huber sum": result.metrics["huber_sum"],
+            "AICc": result.metrics.get("aicc"),
+            "n held out": held.get("n"),
+            "R2 held out": held.get("r2"),
+            "RMSE held out (nats)": held.get("rmse"),
+            "Huber sum held out": held.get("huber_sum"),
+            "Not identified": len(result.diagnostics.unidentified),
+            "Converged": "yes" if result.converged else "no",
+        }
+        rows.append(row)
+    notes = (
+        "All on the same runs; the sparsest are held out. Huber at 0.001 on ln L. The paper "
+        "does not define R; the first rows are its readings.",
+        "The own r* is that of all runs, held-out ones among them, as in the paper: the forms "
+        "that use it have seen that much of them.",
     )
+    return Tabular(pd.DataFrame(rows), notes=notes)
 
 
 def _identified(row: Mapping[Hashable, Any]) -> bool:
@@ -142,16 +137,15 @@ def hyperparameters(inputs: Inputs) -> Tabular:
         )
     paper = {"Runs": "paper", "Widths": "", "Steps": ""}
     rows += [paper | dict(zip(PRINTED, row, strict=True)) for row in PAPER]
-    return Tabular(
-        pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True),
-        notes=(
-            "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
-            "and prints five rows, without widths and budgets.",
-            f"These runs have {style.short(runs['N_total'].min())} to "
-            f"{style.short(runs['N_total'].max())} parameters. The paper says 100M to 5B, which "
-            "its Table 2 and its E = 129 exceed: see docs/coverage.md.",
-        ),
+    frame = pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True)
+    notes = (
+        "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
+        "and prints five rows, without widths and budgets.",
+        f"These runs have {style.short(runs['N_total'].min())} to "
+        f"{style.short(runs['N_total'].max())} parameters. The paper says 100M to 5B, which "
+        "its Table 2 and its E = 129 exceed: see docs/coverage.md.",
     )
+    return Tabular(frame, notes=notes)
 
 
 def _range(values: pd.Series) -> str:

@@ -10,20 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import records
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.analysis.regression import of_mean
 from moelaws.claims.base import Evidence
 from moelaws.laws.joint.loss import compute_optimal
+from moelaws.studies.generalization.derived import exponents
 from moelaws.studies.generalization.derived.dimension import of_models
-from moelaws.studies.generalization.derived.exponents import (
-    experts,
-    growth,
-    interval_text,
-    kappa_of,
-    one_row,
-)
 from moelaws.studies.generalization.derived.runs import FEW, MANY
 
 MIN_R2 = 0.9  # of the line in ln-ln: below it the loss is no power law
@@ -42,7 +37,7 @@ NO_STATES = Evidence(
 
 def active_parameters(inputs: Inputs) -> Evidence:
     """Returns the exponent of ln L over ln N_act; a bent line refutes it but never supports it."""
-    rows = _slopes(inputs, floor="none", series="model", name="alpha")
+    rows = records(inputs.derived("slopes", floor="none", series="model", name="alpha"))
     r2 = ", ".join(f"{row['r2']:.3f}" for row in rows)
     lows = [row["value_low"] if row["r2"] >= MIN_R2 else -math.inf for row in rows]
     ends = zip(lows, (row["value_high"] for row in rows), strict=True)
@@ -52,24 +47,21 @@ def active_parameters(inputs: Inputs) -> Evidence:
 
 def exponent_identity(inputs: Inputs) -> Evidence:
     """Returns kappa of the slopes above fitted floors: 1 where the exponents are consistent."""
-    rows = _slopes(inputs, floor="fitted", series="both", name="kappa")
+    rows = records(inputs.derived("slopes", floor="fitted", series="both", name="kappa"))
     return _on_each("alpha_D over alpha_N/(1 + alpha_N), both above fitted floors,", rows)
 
 
 def routing_regimes(inputs: FittedInputs) -> Evidence:
     """Returns the slope of the loss over ln M below the middle M; the one above decides too."""
     table = inputs.derived("routing")
-    few, many = (one_row(table[table["D"].isna()], part=half) for half in (FEW, MANY))
+    few, many = (exponents.one_row(table[table["D"].isna()], part=half) for half in (FEW, MANY))
     slopes = "; ".join(
         f"{name}: {_text(row, 'slope')} nats for each e-fold of M (n = {row['n']})"
         for name, row in ((FEW, few), (MANY, many))
     )
-    return Evidence(
-        f"change of the loss with ln M at fixed k, budget and compute: {slopes}",
-        *_number(few, "slope"),
-        unit="nats/token",
-        decides=[(few["slope_low"], few["slope_high"]), (-many["slope_high"], -many["slope_low"])],
-    )
+    measured = f"change of the loss with ln M at fixed k, budget and compute: {slopes}"
+    decides = [(few["slope_low"], few["slope_high"]), (-many["slope_high"], -many["slope_low"])]
+    return Evidence(measured, *_number(few, "slope"), "nats/token", decides)
 
 
 def small_dimension(inputs: FittedInputs) -> Evidence:
@@ -86,16 +78,14 @@ def small_dimension(inputs: FittedInputs) -> Evidence:
     error = MAD_TO_90 * models["mad"] / models["full"]
     largest, low, high = (float(x.max()) for x in (ratio, ratio - error, ratio + error))
     narrowest = int(models["d_model"].min())
-    return Evidence(
+    measured = (
         f"middle layers of {len(models)} models have dimension "
         f"{models['dimension'].min():.1f} to {models['dimension'].max():.1f} at width "
         f"{narrowest}: at most {largest:.2f} ({low:.2f} to {high:.2f}) of what the estimator gives "
-        "for as many points that fill the width",
-        value=largest,
-        low=low,
-        high=high,
-        decides=[(low if narrowest >= MIN_WIDTH else 0.0, high)],
+        "for as many points that fill the width"
     )
+    decides = [(low if narrowest >= MIN_WIDTH else 0.0, high)]
+    return Evidence(measured, largest, low, high, decides=decides)
 
 
 def depth_profile(inputs: FittedInputs) -> Evidence:
@@ -116,15 +106,13 @@ def depth_profile(inputs: FittedInputs) -> Evidence:
     low, high = margin - error, margin + error
     least = float(low.min(skipna=False)) if len(ends) >= MIN_MODELS else -math.inf
     decides = [(least, float(high.max(skipna=False)))] if deepest >= MIN_LAYERS else []
-    return Evidence(
+    measured = (
         f"first block less the middle: {first.min():+.2f} to {first.max():+.2f}; last less the "
         f"middle: {last.min():+.2f} to {last.max():+.2f}; of {len(ends)} models, up to {deepest} "
-        f"layers, {int((low > 0).sum())} follow the profile, {int((high < 0).sum())} do not",
-        value=float(first.median()),
-        low=float(first.min()),
-        high=float(first.max()),
-        decides=decides,
+        f"layers, {int((low > 0).sum())} follow the profile, {int((high < 0).sum())} do not"
     )
+    numbers = float(first.median()), float(first.min()), float(first.max())
+    return Evidence(measured, *numbers, decides=decides)
 
 
 def dimension_and_exponents(inputs: Inputs) -> Evidence:
@@ -132,7 +120,7 @@ def dimension_and_exponents(inputs: Inputs) -> Evidence:
     models = of_models(inputs.derived("dimension"))
     if models.empty:
         return NO_STATES
-    rows = _slopes(inputs, floor="fitted", series="model", name="alpha")
+    rows = records(inputs.derived("slopes", floor="fitted", series="model", name="alpha"))
     for row in rows:
         d = models.loc[models["corpus"] == row["corpus"], "dimension"].median()
         # An exponent whose interval reaches its bound of 0 was not determined.
@@ -143,37 +131,28 @@ def dimension_and_exponents(inputs: Inputs) -> Evidence:
 
 def kappa_grows(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of kappa in the number of experts, by one law for all of them."""
-    rho, n = growth(inputs, kappa_of), len(experts(inputs))
-    return Evidence(
+    rho, n = exponents.growth(inputs, exponents.kappa_of), len(exponents.experts(inputs))
+    measured = (
         f"rho of kappa ~ E^rho is {_text(rho)} over {n} numbers of experts; the paper's Table 5 "
-        "gives 0.126",
-        *_number(rho),
-        decides=None if n >= MIN_EXPERT_COUNTS else [],
+        "gives 0.126"
     )
+    return Evidence(measured, *_number(rho), decides=None if n >= MIN_EXPERT_COUNTS else [])
 
 
 def ratio_rises(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of D*/N* in the number of experts at the middle of three budgets."""
-    rows, n = inputs.rows("joint"), len(experts(inputs))
+    rows, n = inputs.rows("joint"), len(exponents.experts(inputs))
     C = 6 * rows["N_active"].astype(float) * rows["D"]
     budgets = np.geomspace(C.min(), C.max(), 3)
-    slopes = [growth(inputs, partial(_ratio, F)) for F in budgets]
+    slopes = [exponents.growth(inputs, partial(_ratio, F)) for F in budgets]
     texts = (f"{_text(x)} at {F:.2g} FLOPs" for x, F in zip(slopes, budgets, strict=True))
-    return Evidence(
-        f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts",
-        *_number(slopes[1]),
-        decides=[_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else [],
-    )
+    measured = f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts"
+    decides = [_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else []
+    return Evidence(measured, *_number(slopes[1]), decides=decides)
 
 
 def _ratio(F: float, reduced: Mapping[str, Array]) -> Array:
     return compute_optimal(reduced, F).ratio
-
-
-def _slopes(inputs: Inputs, **which: str) -> list[dict[Any, Any]]:
-    """Returns the rows of the derived table slopes that ``which`` names, one for each corpus."""
-    every = inputs.derived("slopes").groupby("corpus", sort=False)
-    return [one_row(slopes, **which) for _, slopes in every]
 
 
 def _on_each(what: str, rows: list[dict[Any, Any]]) -> Evidence:
@@ -206,12 +185,11 @@ def simplest_corpus(inputs: FittedInputs) -> Evidence:
     rises = [(above(*two)[1], math.inf) for two in pairwise(order[1:])]
     enough = [] if len(order) >= MIN_CORPORA else [(-math.inf, math.inf)]
     means = ", ".join(f"{d[name].mean():.2f} on {name}" for name in order)
-    return Evidence(
+    measured = (
         f"the dimension of the middle layers of {len(d)} models of each corpus is, from the fewest "
-        f"bits a byte to the most, {means}",
-        *above(*order[:2]),
-        decides=[*least, *rises, *enough],
+        f"bits a byte to the most, {means}"
     )
+    return Evidence(measured, *above(*order[:2]), decides=[*least, *rises, *enough])
 
 
 def _ends(rows: pd.DataFrame) -> dict[str, float]:
@@ -228,7 +206,7 @@ def _ends(rows: pd.DataFrame) -> dict[str, float]:
 
 def _text(row: Mapping[Any, Any], name: str = "value") -> str:
     value, low, high = _number(row, name)
-    ends = interval_text(low, high, "interval not known")
+    ends = exponents.interval_text(low, high, "interval not known")
     return f"{value:.3g} ({ends})" if math.isfinite(value) else "not known"
 
 

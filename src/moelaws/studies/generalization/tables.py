@@ -15,7 +15,6 @@ from moelaws.studies.generalization.derived.exponents import (
     one_row,
 )
 from moelaws.studies.generalization.laws.exponents import LAW, VARIANTS
-from moelaws.tables.sweeps import in_sweep
 
 SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text
 COUNTED = "N_act counts attention and the k active experts with biases; no router, norm, embedding."
@@ -38,21 +37,19 @@ def dimensions(inputs: Inputs) -> Tabular:
             "states; MAD: median absolute deviation over the halves; of full width: the estimate "
             "for as many normal points in as many dimensions."
         )
-    frame = models.rename(
-        columns={
-            "run_id": "run",
-            "full": "of full width",
-            "n_layers": "layers",
-            "width": "expert width",
-            "D": "tokens",
-            "d_model": "width",
-            "dimension": "intrinsic dimension",
-            "mad": "MAD",
-            "points": "states",
-            "bpb": "bits a byte",
-        }
-    )
-    return Tabular(frame, digits=4, notes=notes)
+    names = {
+        "run_id": "run",
+        "full": "of full width",
+        "n_layers": "layers",
+        "width": "expert width",
+        "D": "tokens",
+        "d_model": "width",
+        "dimension": "intrinsic dimension",
+        "mad": "MAD",
+        "points": "states",
+        "bpb": "bits a byte",
+    }
+    return Tabular(models.rename(columns=names), notes=notes)
 
 
 def theory(inputs: Inputs) -> Tabular:
@@ -107,22 +104,21 @@ def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
 
 def architectures(inputs: Inputs, sweep: str) -> Tabular:
     """Sets T3 and T4: the architectures of a sweep with their mean losses over seeds."""
-    runs = inputs.derived("runs")
-    runs = runs[in_sweep(runs, sweep)]
+    runs = inputs.derived("runs", sweep=sweep)
     keys = ["corpus", "n_layers", "width", "N_act", "d_model", "n_heads", "M", "k", "D"]
     groups = runs.groupby(keys, as_index=False)
     means = groups.agg(L=("L", "mean"), sd=("L", "std"), seeds=("seed", "nunique"))
-    frame = means.sort_values(["corpus", "n_layers", "width", "D"], ignore_index=True).rename(
-        columns={
-            "n_layers": "layers",
-            "width": "expert width w",
-            "d_model": "d",
-            "n_heads": "heads",
-            "D": "tokens",
-            "L": "loss (nats/token)",
-            "sd": "sd over seeds",
-        }
-    )
+    names = {
+        "n_layers": "layers",
+        "width": "expert width w",
+        "d_model": "d",
+        "n_heads": "heads",
+        "D": "tokens",
+        "L": "loss (nats/token)",
+        "sd": "sd over seeds",
+    }
+    means = means.sort_values(["corpus", "n_layers", "width", "D"], ignore_index=True)
+    frame = means.rename(columns=names)
     notes = [COUNTED] if len(frame) else [f"No completed run of the sweep {sweep}."]
     return Tabular(frame, digits=6, notes=notes)
 

@@ -145,9 +145,8 @@ def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
 
 def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
     """Returns how many times the best granularity halves under a tenth of the balance loss."""
-    usual, weak = (
-        SERIES[name].at_best_size(inputs) for name in ("granularity", "granularity_weak")
-    )
+    usual = SERIES["granularity"].at_best_size(inputs)
+    weak = SERIES["granularity_weak"].at_best_size(inputs)
     runs = pd.concat([usual.assign(weak=0.0), weak.assign(weak=1.0)])
     runs = runs[runs["C"].isin(set(usual["C"]) & set(weak["C"]))]
     levels = np.asarray(runs.groupby(["C", "weak"]).ngroup(), np.float64)

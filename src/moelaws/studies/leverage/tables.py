@@ -9,12 +9,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, TASK
 from moelaws.figures.tabular import Tabular
-from moelaws.studies.leverage.derived.series import (
-    SERIES,
-    activation_ratio,
-    attention_fraction,
-    shared_ratio,
-)
+from moelaws.studies.leverage.derived import series
 from moelaws.studies.leverage.laws import joint
 
 # Heading -> the study's column, as in the paper's tables.
@@ -71,8 +66,8 @@ NO_RUNS = "This tier trains no run of this sub-experiment, or none completed."
 
 def configurations(inputs: Inputs, sweep: str) -> Tabular:
     """Sets T8 to T14: a row for each configuration of a sweep."""
-    shown = {*_ALWAYS, *_VARIED[sweep]}
-    return _configurations(SERIES[sweep].runs(inputs), [name for name in COLUMNS if name in shown])
+    names = [name for name in COLUMNS if name in {*_ALWAYS, *_VARIED[sweep]}]
+    return _configurations(series.SERIES[sweep].runs(inputs), names)
 
 
 def balance(inputs: Inputs) -> Tabular:
@@ -81,7 +76,7 @@ def balance(inputs: Inputs) -> Tabular:
         "CV is taken over the experts of each layer on the validation text. Published (6e19 "
         "FLOPs): G = 6: .033, 8: .052, 12: .061, 16: .093."
     )
-    return _configurations(SERIES["granularity"].runs(inputs), _BALANCE, note)
+    return _configurations(series.SERIES["granularity"].runs(inputs), _BALANCE, note)
 
 
 def pair(inputs: Inputs, sweep: str) -> Tabular:
@@ -127,18 +122,17 @@ def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Ta
         nothing = pd.DataFrame({name: pd.Series(dtype=float) for name in columns})
         return Tabular(nothing, notes=(NO_RUNS, *notes), warnings=[NO_RUNS])
     runs = runs.assign(
-        A_routed=activation_ratio(runs),
-        shared_ratio=shared_ratio(runs),
-        attention_share=attention_fraction(runs),
+        A_routed=series.activation_ratio(runs),
+        shared_ratio=series.shared_ratio(runs),
+        attention_share=series.attention_fraction(runs),
     )
     keys = [column for column in columns.values() if column not in {*MEASURED, "runs"}]
     grouped = runs.groupby(keys, dropna=False, sort=True)
     measured = sorted(MEASURED & set(columns.values()))
     frame = grouped[measured].mean().assign(runs=grouped.size()).reset_index()
     frame = frame[list(columns.values())].set_axis(list(columns), axis="columns")
-    return Tabular(
-        frame, notes=("N_a and N count embeddings; C counts neither logits nor routers.", *notes)
-    )
+    notes = ("N_a and N count embeddings; C counts neither logits nor routers.", *notes)
+    return Tabular(frame, notes=notes)
 
 
 def compare(inputs: FittedInputs) -> Tabular:
@@ -158,34 +152,32 @@ def compare(inputs: FittedInputs) -> Tabular:
         columns[f"{label}, low"] = [*(p.low for p in own), None]
         columns[f"{label}, high"] = [*(p.high for p in own), None]
     level = 100 * inputs.fit("joint").level
-    return Tabular(
-        pd.DataFrame(columns).astype(dict.fromkeys(list(columns)[1:], float)),
-        notes=(
-            "A is E_a/E, log C of base 10 and log G of base 2, with which the published "
-            "coefficients give the paper's numbers.",
-            f"Low and high are {level:g} % intervals. Those of the EL points resample whole "
-            "architectures and leave out the dense curve's own error, which all points share; "
-            "those of the losses hold it.",
-            "A_max far above 1 is without effect: Ahat = A + A_start. If it has no high end, it is "
-            "above the low one.",
-        ),
+    frame = pd.DataFrame(columns).astype(dict.fromkeys(list(columns)[1:], float))
+    notes = (
+        "A is E_a/E, log C of base 10 and log G of base 2, with which the published "
+        "coefficients give the paper's numbers.",
+        f"Low and high are {level:g} % intervals. Those of the EL points resample whole "
+        "architectures and leave out the dense curve's own error, which all points share; "
+        "those of the losses hold it.",
+        "A_max far above 1 is without effect: Ahat = A + A_start. If it has no high end, it is "
+        "above the low one.",
     )
+    return Tabular(frame, notes=notes)
 
 
 def goodness_of_fit(inputs: Inputs, law: str) -> Tabular:
     """Sets T16 and T17: how well each form of ``law`` explains the leverage, beside the paper."""
     forms = inputs.derived("forms")
     forms = forms[forms["law"].str.partition(":")[0] == law]
-    frame = forms.groupby("form", sort=False, as_index=False).agg(
-        **{
-            "parameters": ("parameters", "first"),
-            "budgets fitted": ("R2", "count"),
-            "points a budget": ("n", "median"),
-            "R2, median": ("R2", "median"),
-            "R2, least": ("R2", "min"),
-            "R2, published": ("published", "first"),
-        }
-    )
+    columns = {
+        "parameters": ("parameters", "first"),
+        "budgets fitted": ("R2", "count"),
+        "points a budget": ("n", "median"),
+        "R2, median": ("R2", "median"),
+        "R2, least": ("R2", "min"),
+        "R2, published": ("published", "first"),
+    }
+    frame = forms.groupby("form", sort=False, as_index=False).agg(**columns)
     notes = ["One fit a budget, least squares on ln EL; R2 is of EL."]
     missing = forms[forms["note"] != ""]
     notes += [f"{ref}: {rows['note'].iloc[0]}." for ref, rows in missing.groupby("law")]

@@ -8,7 +8,6 @@ import numpy as np
 from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array
 from moelaws.analysis.regression import LEVEL, of_mean
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
@@ -23,20 +22,18 @@ def helps_everywhere(inputs: Inputs) -> Evidence:
     least = gains.loc[gains.groupby("N_dense")["gain"].idxmin()]
     runs = main_runs(inputs.completed)
     dense = runs[runs["router"] == DENSE].groupby("N_dense")["L"]
-    seeds = dense.get_group(dense.size().idxmax()).to_numpy(float)
-    low, high = _difference_of_two(seeds)
+    seeds = dense.get_group(dense.size().idxmax())
+    # The interval of the difference of two runs that differ in their seed alone
+    low, high = t_interval(0.0, math.sqrt(2) * seeds.std(), len(seeds) - 1, LEVEL)
     smallest = float(least["gain"].min())
     texts = (f"{x.size}: {x.gain:.4f} ({x.router}, {x.E} experts)" for x in least.itertuples())
-    return Evidence(
+    measured = (
         f"the least of {len(gains)} gains is {smallest:.4f} [{smallest + low:.4f}, "
         f"{smallest + high:.4f}] nats/token by the spread of {len(seeds)} seeds; the least at each "
-        f"size: {'; '.join(texts)}",
-        smallest,
-        smallest + low,
-        smallest + high,
-        "nats/token",
-        decides=[(gain + low, gain + high) for gain in least["gain"]],
+        f"size: {'; '.join(texts)}"
     )
+    decides = [(gain + low, gain + high) for gain in least["gain"]]
+    return Evidence(measured, smallest, smallest + low, smallest + high, "nats/token", decides)
 
 
 def helps_less(inputs: FittedInputs) -> Evidence:
@@ -47,20 +44,19 @@ def helps_less(inputs: FittedInputs) -> Evidence:
         for router, c in zip(ROUTERS, estimates, strict=True)
     )
     ends = _over_sizes(inputs, "c")
-    values = [c.estimate for c in estimates]
-    return _of_routers("c", values, ends, "1", ".4f", f"; by independent residuals: {alone}")
+    numbers = [(c.estimate, *own) for c, own in zip(estimates, ends, strict=True)]
+    return _of_routers("c", numbers, "1", ".4f", f"; by independent residuals: {alone}")
 
 
 def saturates(inputs: FittedInputs) -> Evidence:
     """Returns the profile-likelihood intervals of E_max of the three routers."""
     profiles = [inputs.fit(router.fit).group({}).profile["E_max"] for router in ROUTERS]
-    ends = [(p.low or 0.0, math.inf if p.high is None else p.high) for p in profiles]
+    numbers = [(p.estimate, p.low or 0.0, math.inf if p.high is None else p.high) for p in profiles]
     beside = "; ".join(
         f"{router.name} [{low:.0f}, {high:.0f}]"
         for router, (low, high) in zip(ROUTERS, _over_sizes(inputs, "E_max"), strict=True)
     )
-    values = [p.estimate for p in profiles]
-    return _of_routers("E_max", values, ends, "experts", ".0f", f"; over base sizes: {beside}")
+    return _of_routers("E_max", numbers, "experts", ".0f", f"; over base sizes: {beside}")
 
 
 def best_router(inputs: Inputs, experts: int) -> Evidence:
@@ -78,14 +74,11 @@ def best_router(inputs: Inputs, experts: int) -> Evidence:
             f"lower loss in {int((more > 0).sum())} of {len(more)} pairs"
         )
     least = int(np.argmin(values))
-    return Evidence(
+    measured = (
         f"{'; '.join(texts)} (means over {len(losses.groupby('N_dense'))} sizes, {experts} experts "
-        "or more)",
-        values[least],
-        *ends[least],
-        "nats/token",
-        decides=ends,
+        "or more)"
     )
+    return Evidence(measured, values[least], *ends[least], "nats/token", decides=ends)
 
 
 def stops_helping(inputs: Inputs) -> Evidence:
@@ -101,13 +94,8 @@ def stops_helping(inputs: Inputs) -> Evidence:
             f"{_size(row['printed'])})"
         )
     least = int(np.argmin(rows["log10_N"]))
-    return Evidence(
-        f"base parameters: {'; '.join(texts)}",
-        float(rows["log10_N"].iloc[least]),
-        *ends[least],
-        "log10(parameters)",
-        decides=ends,
-    )
+    value, measured = float(rows["log10_N"].iloc[least]), f"base parameters: {'; '.join(texts)}"
+    return Evidence(measured, value, *ends[least], "log10(parameters)", ends)
 
 
 def _size(log10_N: float) -> str:
@@ -116,29 +104,17 @@ def _size(log10_N: float) -> str:
 
 
 def _of_routers(
-    name: str,
-    values: Sequence[float],
-    ends: Sequence[tuple[float, float]],
-    unit: str,
-    digits: str,
-    beside: str,
+    name: str, numbers: Sequence[tuple[float, float, float]], unit: str, digits: str, beside: str
 ) -> Evidence:
     """Returns a parameter of the three routers' fits, all of which decide; shows the first."""
     texts = [
         f"{router.name} {value:{digits}} [{low:{digits}}, {high:{digits}}]"
-        for router, value, (low, high) in zip(ROUTERS, values, ends, strict=True)
+        for router, (value, low, high) in zip(ROUTERS, numbers, strict=True)
     ]
     measured = f"{name}: {'; '.join(texts)}{beside}"
-    return Evidence(measured, values[0], *ends[0], unit, decides=ends)
+    return Evidence(measured, *numbers[0], unit, decides=[(low, high) for _, low, high in numbers])
 
 
 def _over_sizes(inputs: Inputs, quantity: str) -> list[tuple[float, float]]:
     rows = inputs.derived("sizes").query("quantity == @quantity").set_index("router")
     return [(float(rows["low"][r.name]), float(rows["high"][r.name])) for r in ROUTERS]
-
-
-def _difference_of_two(seeds: Array) -> tuple[float, float]:
-    """Returns the interval of the difference of two runs that differ in their seed alone."""
-    if len(seeds) < 2:
-        return math.nan, math.nan
-    return t_interval(0.0, float(np.sqrt(2) * seeds.std(ddof=1)), len(seeds) - 1, LEVEL)

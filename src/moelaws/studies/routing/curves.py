@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import pandas as pd
-
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
@@ -12,11 +10,6 @@ from moelaws.studies.routing.routers import DENSE, main_runs
 EXPERTS = "experts"
 LOSS = "validation loss (nats/token)"
 FIRST = 5e9  # tokens, before which all curves fall steeply
-
-
-def expert_colours(runs: pd.DataFrame) -> dict[float, style.Colour]:
-    """Returns a colour for each number of experts of the ``runs``, dark to light."""
-    return style.palette(runs["E"])
 
 
 def expert_label(E: float) -> str:
@@ -40,7 +33,7 @@ def curves(inputs: Inputs, router: str) -> Sheet:
     curves = curves[curves["router"].isin([router, DENSE]) & (curves["D"] >= FIRST)]
     order = inputs.completed.groupby("size")["N_dense"].first().sort_values()
     sheet = Sheet(style.DOUBLE, 4.2, len(order), columns=3)
-    colours = expert_colours(curves)
+    colours = style.palette(curves["E"])
     for panel, size in zip(sheet.panels, order.index, strict=True):
         own = curves[curves["size"] == size]
         for E, colour in colours.items():

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.derive import Row, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
@@ -64,7 +63,7 @@ def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
             report, draws = inputs.fit(name), inputs.draws(name)
             drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
-            law, result = laws.fittable(report.law), report.group({})
+            law, result = inputs.law(name), report.group({})
             objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
             row = {"router": router.name, "objective": objective, "n": result.n}
             row |= {"low": low, "high": high, "level": report.level}
@@ -87,7 +86,7 @@ def sizes(inputs: FittedInputs) -> Iterator[Row]:
     """
     for router in ROUTERS:
         report, rows = inputs.fit(router.fit), inputs.rows(router.fit)
-        law = laws.fittable(report.law)
+        law = inputs.law(router.fit)
         once = inputs.spec(router.fit).model_copy(update={"profile": ()})
 
         def quantities(params: dict[str, float], law: Any = law) -> Array:

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.losses import equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.prediction import Prediction, predict
-from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_colours, expert_label, label_sizes
+from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_label, label_sizes
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS, main_runs
 
 SIZE = "base parameters $N$"
@@ -52,16 +50,9 @@ def expert_axis(ax: Any, low: float, high: float, ticks: Sequence[float]) -> Non
 
 def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
     """Returns what the fit predicts at ``columns``, with its interval."""
-    report = inputs.fit(fit)
-    law, result = laws.fittable(report.law), report.group({})
+    law, report = inputs.law(fit), inputs.fit(fit)
     draws = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
-    return predict(law, result, draws, columns, report.level)
-
-
-def line(inputs: FittedInputs, fit: str, **columns: Any) -> Array:
-    """Returns what the fit predicts at ``columns``, without an interval."""
-    report = inputs.fit(fit)
-    return laws.fittable(report.law).predict(report.group({}).estimates(), columns)
+    return predict(law, report.group({}), draws, columns, report.level)
 
 
 def of_router(inputs: FittedInputs, fit: str) -> pd.DataFrame:
@@ -83,7 +74,7 @@ def losses(inputs: FittedInputs) -> Sheet:
     for panel, _, fit in router_panels(sheet):
         runs = of_router(inputs, fit)
         N = np.geomspace(runs["N_dense"].min() / 1.25, runs["N_dense"].max() * 1.25, 60)
-        for E, colour in expert_colours(runs).items():
+        for E, colour in style.palette(runs["E"]).items():
             rows = runs[runs["E"] == E]
             line = curve(inputs, fit, N_active=N, E=E)
             panel.line(f"Eq 1, E={E:g}", N, line.value, line.low, line.high, color=colour, lw=0.9)
@@ -127,8 +118,8 @@ def goodness(inputs: FittedInputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, 2.4, 3)
     for panel, _, fit in router_panels(sheet):
         runs = of_router(inputs, fit)
-        predicted = line(inputs, fit, N_active=runs["N_dense"], E=runs["E"])
-        for E, colour in expert_colours(runs).items():
+        predicted = inputs.predict(fit, N_active=runs["N_dense"], E=runs["E"])
+        for E, colour in style.palette(runs["E"]).items():
             own = (runs["E"] == E).to_numpy()
             look = {"color": colour, "label": expert_label(E), **POINT}
             panel.points(f"E={E:g}", predicted[own], runs["L"][own], **look)
@@ -152,7 +143,7 @@ def gains(inputs: FittedInputs) -> Sheet:
     sizes = inputs.derived("sizes")
     over_sizes = sizes[sizes["quantity"] == CUTOFF].set_index("router")
     gains = gains[gains["E"].isin(SHOWN)]
-    colours = expert_colours(gains)
+    colours = style.palette(gains["E"])
     for panel, router, fit in router_panels(sheet):
         own = gains[gains["router"] == router]
         measured = float(own["N_dense"].max())
@@ -161,9 +152,9 @@ def gains(inputs: FittedInputs) -> Sheet:
             (measured, LARGEST, style.DASHES),
         ):
             N = np.geomspace(low, high, 60)
-            dense = line(inputs, fit, N_active=N, E=1)
+            dense = inputs.predict(fit, N_active=N, E=1)
             for E, colour in colours.items():
-                gain = dense - line(inputs, fit, N_active=N, E=E)
+                gain = dense - inputs.predict(fit, N_active=N, E=E)
                 panel.line(f"Eq 1, E={E:g}", N, gain, color=colour, lw=0.9, ls=dashes)
         for E, colour in colours.items():
             rows, look = own[own["E"] == E], {"color": colour, "label": f"{E:g}", **POINT}
@@ -198,7 +189,7 @@ def routers(inputs: FittedInputs) -> Sheet:
         for router, rows in runs.items():
             own = rows[(rows["size"] == size) & (rows["E"] > 1)]
             colour, mark = COLOURS[router.name], MARKS[router.name]
-            losses = line(inputs, router.fit, N_active=N, E=E)
+            losses = inputs.predict(router.fit, N_active=N, E=E)
             panel.line(f"Eq 1, {router.name}", E, losses, color=colour, lw=0.9)
             look = {"color": colour, "marker": mark, "label": router.name, **POINT}
             panel.points(router.name, own["E"], own["L"], **look)
@@ -235,7 +226,7 @@ def _draw_panel(
     for value, colour in style.palette(runs[column]).items():
         own = runs[runs[column] == value]
         label = f"{value:g}" if column == "k" else FRACTIONS.get(value, "one")
-        law = line(inputs, fit, N_active=own["N_active_nonemb"], E=own["utilisation"])
+        law = inputs.predict(fit, N_active=own["N_active_nonemb"], E=own["utilisation"])
         panel.line(f"law, {label}", own["E"], law, color=colour, lw=0.9)
         panel.points(label, own["E"], own["L"], color=colour, label=label, **POINT)
     expert_axis(panel.ax, 6, 340, (8, 64, 256))

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
@@ -25,27 +24,26 @@ def coefficients(inputs: FittedInputs) -> Tabular:
     over_sizes = inputs.derived("sizes").set_index(["router", "quantity"])
     for router in ROUTERS:
         squared, huber = inputs.fit(router.fit), inputs.fit(router.huber)
-        law = laws.fittable(squared.law)
+        law = inputs.law(router.fit)
         for p in law.parameters:
             ours, robust = (report.group({}).params[p.name] for report in (squared, huber))
             printed = (law.published or {})[p.name]
             low, high = number_or_nan(ours.low), number_or_nan(ours.high)
-            rows.append(
-                {
-                    "Router": router.name,
-                    "Coefficient": p.name,
-                    "Printed": printed,
-                    "Squared": ours.estimate,
-                    f"Low ({squared.level:.0%})": low,
-                    f"High ({squared.level:.0%})": high,
-                    "Holds the printed": "yes" if low <= printed <= high else "no",
-                    "Low (over sizes)": over_sizes["low"][router.name, p.name],
-                    "High (over sizes)": over_sizes["high"][router.name, p.name],
-                    "Huber": robust.estimate,
-                    "Low (Huber)": number_or_nan(robust.low),
-                    "High (Huber)": number_or_nan(robust.high),
-                }
-            )
+            row = {
+                "Router": router.name,
+                "Coefficient": p.name,
+                "Printed": printed,
+                "Squared": ours.estimate,
+                f"Low ({squared.level:.0%})": low,
+                f"High ({squared.level:.0%})": high,
+                "Holds the printed": "yes" if low <= printed <= high else "no",
+                "Low (over sizes)": over_sizes["low"][router.name, p.name],
+                "High (over sizes)": over_sizes["high"][router.name, p.name],
+                "Huber": robust.estimate,
+                "Low (Huber)": number_or_nan(robust.low),
+                "High (Huber)": number_or_nan(robust.high),
+            }
+            rows.append(row)
     fits = [inputs.fit(router.fit).group({}) for router in ROUTERS]
     counts = ", ".join(f"{router.name} {p.n}" for router, p in zip(ROUTERS, fits, strict=True))
     notes = (
@@ -76,20 +74,18 @@ def cutoffs(inputs: Inputs) -> Tabular:
         "Stated in the text": "stated",
     }
     names = {"squared": "squared (the paper's)", "huber": "Huber (ours)"}
-    frame = pd.DataFrame(
-        {
-            "Router": table["router"],
-            "Objective": table["objective"].map(names),
-            "Runs": table["n"],
-            **{name: 10.0 ** table[column] for name, column in sizes.items()},
-        }
-    )
+    columns = {
+        "Router": table["router"],
+        "Objective": table["objective"].map(names),
+        "Runs": table["n"],
+        **{name: 10.0 ** table[column] for name, column in sizes.items()},
+    }
     notes = (
         "Base parameters without embeddings, 10^(-b/c). The largest published model has 1.3e9: all "
         "of these are extrapolations, and they hold at 130e9 training tokens alone.",
         _condition(inputs.derived("sizes")),
     )
-    return Tabular(frame, digits=3, notes=notes)
+    return Tabular(pd.DataFrame(columns), digits=3, notes=notes)
 
 
 def _condition(over_sizes: pd.DataFrame) -> str:

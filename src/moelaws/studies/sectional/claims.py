@@ -31,14 +31,13 @@ def more_experts(inputs: Inputs) -> Evidence:
     whole, real = (np.array([form[name] for form in results]) for name in ("E_whole", "E_opt"))
     rises = [float(np.diff(whole[form], axis=axis).max()) for form in (0, 1) for axis in (0, 1)]
     longer = float(np.mean(np.diff(real[1], axis=0) < -SAME))
-    return Evidence(
+    measured = (
         f"the best whole number is {_span(whole)} at {GRID}, in both forms. The real "
         f"E_opt stays below {real.max():.4g}; corrected, it falls in "
-        f"{longer:.0%} of the doublings of L",
-        float(whole.max()),
-        unit="experts",
-        decides=[(min(rises), max(rises))],
+        f"{longer:.0%} of the doublings of L"
     )
+    decides = [(min(rises), max(rises))]
+    return Evidence(measured, float(whole.max()), unit="experts", decides=decides)
 
 
 def sections_pay(inputs: Inputs) -> Evidence:
@@ -48,14 +47,12 @@ def sections_pay(inputs: Inputs) -> Evidence:
         for form in (PRINTED, CORRECTED)
     )
     least = float(corrected.min())
-    return Evidence(
+    measured = (
         f"two experts cost {least:.4g} times as much as one or more (as printed "
         f"{printed.min():.4g}) at {GRID}: the model has its optimum at E = 1 and gives no "
-        "compute benefit",
-        least,
-        unit="S(2)/S(1)",
-        decides=[_ends(corrected)],
+        "compute benefit"
     )
+    return Evidence(measured, least, unit="S(2)/S(1)", decides=[_ends(corrected)])
 
 
 def gain_over_traditional(inputs: Inputs) -> Evidence:
@@ -63,14 +60,13 @@ def gain_over_traditional(inputs: Inputs) -> Evidence:
     E = EXPERTS[:, None, None]
     factor = evaluate(CORRECTED, E=E, L=LENGTHS[:, None], d0=WIDTHS, alpha=0.0)["total_factor"]
     largest, at = float(factor.max()), np.unravel_index(int(factor.argmax()), factor.shape)
-    return Evidence(
+    measured = (
         f"E traditional experts cost at most {largest:.4g} of E sections (at E = "
         f"{EXPERTS[at[0]]:g}, L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): "
-        "sections are dearer even without overhead",
-        largest,
-        unit="traditional / sectional cost",
-        decides=[_ends(factor[1:])],
+        "sections are dearer even without overhead"
     )
+    unit, decides = "traditional / sectional cost", [_ends(factor[1:])]
+    return Evidence(measured, largest, unit=unit, decides=decides)
 
 
 def super_linear(inputs: Inputs) -> Evidence:
@@ -82,14 +78,13 @@ def super_linear(inputs: Inputs) -> Evidence:
         for form in (PRINTED, CORRECTED)
     )
     steepest = float(corrected.max())
-    return Evidence(
+    measured = (
         f"from E = 2 to 1024 the corrected factor E^3/(E^3+1) rises at most as E^{steepest:.2g} "
         f"and ends at 1; as printed (Eq 15, misprinted) it would rise as "
-        f"E^{printed.min():.3g} or faster",
-        steepest,
-        unit="slope of ln factor over ln E",
-        decides=[_ends(corrected)],
+        f"E^{printed.min():.3g} or faster"
     )
+    unit, decides = "slope of ln factor over ln E", [_ends(corrected)]
+    return Evidence(measured, steepest, unit=unit, decides=decides)
 
 
 def one_minimum(inputs: Inputs) -> Evidence:
@@ -101,13 +96,12 @@ def one_minimum(inputs: Inputs) -> Evidence:
         turns_once.append((np.diff(rises.astype(int), axis=0) != 0).sum(axis=0) == 1)
     fraction = float(np.mean(turns_once))
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
-    return Evidence(
+    measured = (
         f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {fraction:.0%} of "
-        f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected",
-        fraction,
-        unit="share of the grid",
-        decides=[_ends(np.array(turns_once, float))],
+        f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected"
     )
+    decides = [_ends(np.array(turns_once, float))]
+    return Evidence(measured, fraction, unit="share of the grid", decides=decides)
 
 
 def overhead_lowers(inputs: Inputs) -> Evidence:
@@ -115,13 +109,12 @@ def overhead_lowers(inputs: Inputs) -> Evidence:
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
     steps = np.diff(optimum, axis=2)
     largest = float(steps.max())
-    return Evidence(
+    measured = (
         f"the real E_opt is {_span(optimum[..., 0])} at alpha = 0 and {_span(optimum[..., -1])} at "
-        f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})",
-        largest,
-        unit="largest change of E_opt",
-        decides=[_ends(steps)] if (np.abs(steps) > SAME).any() else [],
+        f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})"
     )
+    decides = [_ends(steps)] if (np.abs(steps) > SAME).any() else []
+    return Evidence(measured, largest, unit="largest change of E_opt", decides=decides)
 
 
 def _ends(values: Array) -> tuple[float, float]:

@@ -38,7 +38,8 @@ from moelaws.studies.sectional.derived.arms import TARGET
 from moelaws.studies.sectional.derived.speeds import of_widths
 
 Interval = tuple[float, float]
-Size = tuple[int, ...]  # width, sequence length and tokens
+Shown = tuple[float, Interval]
+Size = tuple[Any, ...]  # width, sequence length and tokens
 Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
 SECTIONS = (*SLICES, *CHUNKS)
 OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
@@ -65,7 +66,7 @@ def fewer_flops(inputs: Inputs) -> Evidence:
 def better_loss(inputs: Inputs) -> Evidence:
     """Returns the best slices' loss less that of the best dense or conventional model."""
     differences = {}
-    for size, rows in _by_size(inputs.derived("arms")):
+    for size, rows in inputs.derived("arms").groupby(SIZE):
         others = rows[rows["arm"].isin(OTHERS)]
         for arm in SLICES:
             own = rows[rows["arm"] == arm]
@@ -82,7 +83,7 @@ def better_loss(inputs: Inputs) -> Evidence:
 def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
     """Returns the loss of each way to route chunks, less that of the top-2 mixture."""
     differences = {}
-    for size, rows in _by_size(inputs.derived("arms")):
+    for size, rows in inputs.derived("arms").groupby(SIZE):
         cells = rows.set_index("arm")
         for arm in CHUNKS:
             if {arm, BALANCED} <= set(cells.index):
@@ -102,7 +103,7 @@ def balanced(inputs: Inputs) -> Evidence:
         return Evidence("no seed completed both with and without a balance loss")
     logs = pd.concat({LEARNED: (cv[LEARNED] / cv[BALANCED]).map(math.log)}, names=["arm"])
     ratios = _pooled(logs, f" over {ARMS[BALANCED]}")
-    evidence = _of(ratios, (LEARNED,), "of the variation with a balance loss", logarithms=True)
+    evidence = _shown(_joint(ratios, True), (LEARNED,), "of the variation with a balance loss")
     words = (
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
@@ -139,15 +140,12 @@ def cost_has_an_optimum(inputs: Inputs) -> Evidence:
         return Evidence("the time of a step was not measured at equal widths")
     counted = of_widths(inputs.derived("counted"), table)
     last = counted[counted["E"] == counted["E"].max()].iloc[0]
-    return Evidence(
+    measured = (
         f"{'; '.join(words)}. Counted FLOPs of {last['E']} slices are {last['all_ratio']:.2f} and "
-        f"{last['chunks_ratio']:.2f} of those of one",
-        float(worst["ratio"]),
-        float(worst["low"]),
-        float(worst["high"]),
-        unit="of the time with one slice",
-        decides=intervals,
+        f"{last['chunks_ratio']:.2f} of those of one"
     )
+    value, low, high = (float(worst[name]) for name in ("ratio", "low", "high"))
+    return Evidence(measured, value, low, high, "of the time with one slice", intervals)
 
 
 def generates_faster(inputs: Inputs) -> Evidence:
@@ -156,7 +154,7 @@ def generates_faster(inputs: Inputs) -> Evidence:
     Slices have the middle one of the numbers tried, so that none is chosen by its time.
     """
     table = inputs.derived("speeds").dropna(subset=["latency_ratio"])
-    shown: dict[Key, tuple[float, Interval]] = {}
+    shown: dict[Key, Shown] = {}
     for (arm, *size), rows in table.groupby(["sweep", *SIZE[:2]]):
         if arm in SECTIONS:
             E = np.unique(rows["E"])
@@ -219,8 +217,8 @@ def larger_carry_more(inputs: Inputs) -> Evidence:
 def faster(inputs: Inputs) -> Evidence:
     """Returns the steps of the best slices to a target loss over the faster dense model's."""
     ratios: dict[Key, Estimate] = {}
-    never: dict[Key, Interval] = {}
-    for size, rows in _by_size(inputs.derived("arms")):
+    never: dict[Key, Shown] = {}
+    for size, rows in inputs.derived("arms").groupby(SIZE):
         dense = rows[rows["arm"] == DENSE].assign(steps_ratio=1.0)
         bases = pd.concat([dense, rows[rows["arm"] == SHALLOW]])
         for arm in SLICES:
@@ -242,11 +240,11 @@ def faster(inputs: Inputs) -> Evidence:
                 known = best["reached"] == 0 and best["n_seeds"] > 1
                 words = f"{name} ({best['reached']} of {best['n_seeds']} seeds came to it)"
                 least = 1 / TARGET / float(base["steps_ratio"])
-                never[arm, words] = (least, math.inf) if known else UNKNOWN
+                never[arm, words] = math.inf, (least, math.inf) if known else UNKNOWN
     if not ratios and not never:
         return Evidence("no slices completed beside a dense model")
     unit = "of the steps of the faster dense model"
-    return _of(ratios, SLICES, unit, logarithms=True, infinite=never)
+    return _shown(never | _joint(ratios, True), SLICES, unit)
 
 
 def contrast(rows: pd.DataFrame, weights: Array) -> Estimate:
@@ -280,16 +278,11 @@ def _pooled(values: pd.Series, over: str = "") -> dict[Key, Estimate]:
 
 def _slopes(table: pd.DataFrame) -> Iterator[tuple[Size, str, pd.DataFrame, Array]]:
     """Yields each size and reading with its rows and the weights of L in the slope over log2 E."""
-    for size, rows in _by_size(table):
+    for size, rows in table.groupby(SIZE):
         for arm in SLICES:
             own = rows[rows["arm"] == arm]
             if own["E"].nunique() > 1:
                 yield size, arm, own, slope_weights(np.log2(own["E"].to_numpy(float)))
-
-
-def _by_size(table: pd.DataFrame) -> Iterator[tuple[Size, pd.DataFrame]]:
-    for _, rows in table.groupby(SIZE):
-        yield tuple(int(rows[name].iloc[0]) for name in SIZE), rows
 
 
 def _best(rows: pd.DataFrame, by: str = "L") -> pd.Series:
@@ -319,31 +312,24 @@ def _ends(low: float, high: float) -> str:
     return "(no interval)" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
-def _of(
-    estimates: Mapping[Key, Estimate],
-    expected: Iterable[str],
-    unit: str,
-    *,
-    logarithms: bool = False,
-    infinite: Mapping[Key, Interval] | None = None,
-) -> Evidence:
-    """Returns the evidence of several numbers, all of which decide, with joint intervals.
+def _of(estimates: Mapping[Key, Estimate], expected: Iterable[str], unit: str) -> Evidence:
+    """Returns the evidence of several numbers, all of which decide, with joint intervals."""
+    return _shown(_joint(estimates), expected, unit)
 
-    A claim is not supported where something ``expected`` is missing among their keys.
-    """
-    infinite = infinite or {}
+
+def _joint(estimates: Mapping[Key, Estimate], logarithms: bool = False) -> dict[Key, Shown]:
+    """Returns the numbers, or those of which they are ``logarithms``, with joint intervals."""
     level = 1 - (1 - LEVEL) / max(1, len(estimates))
-    shown: dict[Key, tuple[float, Interval]] = {key: (math.inf, e) for key, e in infinite.items()}
+    shown: dict[Key, Shown] = {}
     for key, (value, se, freedom) in estimates.items():
         ends = [value, *t_interval(value, se, freedom, level)]
         value, low, high = np.exp(ends).tolist() if logarithms else ends
         shown[key] = value, (low, high)
-    return _shown(shown, expected, unit)
+    return shown
 
 
-def _shown(
-    shown: Mapping[Key, tuple[float, Interval]], expected: Iterable[str], unit: str
-) -> Evidence:
+def _shown(shown: Mapping[Key, Shown], expected: Iterable[str], unit: str) -> Evidence:
+    """Returns numbers as evidence, not of support where something ``expected`` has none."""
     words = "; ".join(f"{key[1]}: {x:.3f} {_ends(*ends)}" for key, (x, ends) in shown.items())
     value, (low, high) = max(shown.values(), key=lambda number: number[0])
     unseen = set(expected) - {key for key, _ in shown}

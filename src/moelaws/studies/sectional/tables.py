@@ -45,19 +45,18 @@ def optima(inputs: Inputs) -> Tabular:
             at = {"L": float(L), "d0": float(d0), "alpha": alpha}
             printed, corrected = evaluate(PRINTED, **at), evaluate(CORRECTED, **at)
             single = evaluate(CORRECTED, E=1.0, **at)["S"]
-            rows.append(
-                {
-                    "L": L,
-                    "d0": d0,
-                    "alpha": alpha,
-                    "Eq 21 as printed": float(printed["E_opt_eq21"]),
-                    "least S as printed": float(printed["E_opt"]),
-                    "least S corrected": float(corrected["E_opt"]),
-                    "whole, printed": float(printed["E_whole"]),
-                    "whole, corrected": float(corrected["E_whole"]),
-                    "S(2)/S(1), corrected": float(1 + corrected["S_step"] / single),
-                }
-            )
+            row = {
+                "L": L,
+                "d0": d0,
+                "alpha": alpha,
+                "Eq 21 as printed": float(printed["E_opt_eq21"]),
+                "least S as printed": float(printed["E_opt"]),
+                "least S corrected": float(corrected["E_opt"]),
+                "whole, printed": float(printed["E_whole"]),
+                "whole, corrected": float(corrected["E_whole"]),
+                "S(2)/S(1), corrected": float(1 + corrected["S_step"] / single),
+            }
+            rows.append(row)
     notes = ("Computed from the cost model; no run is behind it.", VERDICT)
     return Tabular(pd.DataFrame(rows), digits=6, notes=notes)
 
@@ -86,30 +85,28 @@ def costs(inputs: Inputs) -> Tabular:
 def arms(inputs: Inputs) -> Tabular:
     """Sets each arm's loss, cost, speed and learning."""
     table = inputs.derived("arms")
-    frame = pd.DataFrame(
-        {
-            "arm": [name_of(row).replace("$", "") for _, row in table.iterrows()],
-            "d": table["d_model"],
-            "positions": table["context"],
-            "seeds": table["n_seeds"],
-            "lr": table["lr"],
-            "FLOPs a token": table["flops_per_token"],
-            "parameters": table["N_total"],
-            "active": table["N_active"],
-            "loss": table["L"],
-            "perplexity": table["perplexity"],
-            "less dense": table["difference"],
-            "low": table["low"],
-            "high": table["high"],
-            "steps over dense": table["steps_ratio"].replace(np.inf, np.nan),
-            "from": table["steps_low"],
-            "to": table["steps_high"],
-            "reached": table["reached"],
-            "spikes": table["spikes"],
-            "tokens/s": table["tokens_per_second"],
-            "memory (MB)": table["peak_memory"] / 1e6,
-        }
-    )
+    columns = {
+        "arm": [name_of(row).replace("$", "") for _, row in table.iterrows()],
+        "d": table["d_model"],
+        "positions": table["context"],
+        "seeds": table["n_seeds"],
+        "lr": table["lr"],
+        "FLOPs a token": table["flops_per_token"],
+        "parameters": table["N_total"],
+        "active": table["N_active"],
+        "loss": table["L"],
+        "perplexity": table["perplexity"],
+        "less dense": table["difference"],
+        "low": table["low"],
+        "high": table["high"],
+        "steps over dense": table["steps_ratio"].replace(np.inf, np.nan),
+        "from": table["steps_low"],
+        "to": table["steps_high"],
+        "reached": table["reached"],
+        "spikes": table["spikes"],
+        "tokens/s": table["tokens_per_second"],
+        "memory (MB)": table["peak_memory"] / 1e6,
+    }
     note = (
         "The loss is in nats a token. Intervals (90 %) are over seeds, with the spread of all arms "
         "pooled. Steps over dense are those to the loss that the dense model has at 80 % of its "
@@ -117,41 +114,39 @@ def arms(inputs: Inputs) -> Tabular:
         "reached counts those that did. Spikes are logged steps whose loss is far above those "
         "around them. Other runs ran beside each, so that speeds are rough."
     )
-    return Tabular(frame, notes=[note])
+    return Tabular(pd.DataFrame(columns), notes=[note])
 
 
 def speed(inputs: Inputs) -> Tabular:
     """Sets the time and the memory of a training step of each architecture."""
     table = inputs.derived("speeds")
     names = {**ARMS, **{sweep: f"{ARMS[arm]}, equal widths" for arm, sweep in WIDTHS.items()}}
-    frame = pd.DataFrame(
-        {
-            "architecture": table["sweep"].map(names),
-            "E": table["E"],
-            "dense layers": table["n_dense_layers"],
-            "d": table["d_model"],
-            "positions": table["context"],
-            "FLOPs a token": table["flops_per_token"],
-            "tokens/s": table["tokens_per_second"],
-            "tokens/s, forward": table["evaluation_tokens_per_second"],
-            "time over dense": table["ratio"],
-            "low": table["low"],
-            "high": table["high"],
-            "generated (ms)": table["generation_seconds"] * 1e3,
-            "generated over top-2": table["latency_ratio"],
-            "from": table["latency_low"],
-            "to": table["latency_high"],
-            "state (MB)": table["state_bytes"] / 1e6,
-            "activations (MB)": table["activation_bytes"] / 1e6,
-        }
-    )
+    columns = {
+        "architecture": table["sweep"].map(names),
+        "E": table["E"],
+        "dense layers": table["n_dense_layers"],
+        "d": table["d_model"],
+        "positions": table["context"],
+        "FLOPs a token": table["flops_per_token"],
+        "tokens/s": table["tokens_per_second"],
+        "tokens/s, forward": table["evaluation_tokens_per_second"],
+        "time over dense": table["ratio"],
+        "low": table["low"],
+        "high": table["high"],
+        "generated (ms)": table["generation_seconds"] * 1e3,
+        "generated over top-2": table["latency_ratio"],
+        "from": table["latency_low"],
+        "to": table["latency_high"],
+        "state (MB)": table["state_bytes"] / 1e6,
+        "activations (MB)": table["activation_bytes"] / 1e6,
+    }
     note = (
         f"Measured on: {', '.join(sorted(set(table['device'])))}. Intervals (at least 90 %) come "
         "from those of two medians over rounds. At equal widths times are over those of one slice. "
         "Generated is the time of a token at the end of one sequence; no keys and values are kept, "
         "so that the whole context is computed again. Over top-2 it has an interval (from, to)."
     )
-    return Tabular(frame, notes=[note])
+    return Tabular(pd.DataFrame(columns), notes=[note])
 
 
 def balance(inputs: Inputs) -> Tabular:

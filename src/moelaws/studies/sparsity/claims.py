@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.inputs import Inputs, having
 from moelaws.analysis.predictions import predicted, rmse
 from moelaws.analysis.scores import GROUP
 from moelaws.claims.base import Evidence
@@ -46,15 +46,12 @@ def six_n(inputs: Inputs) -> Evidence:
     low, high = float(ratio.min()), float(ratio.max())
     router = 6 * runs["n_layers"] * runs["d_model"] * runs["E"] * runs["D"] / runs["C_sparsity"]
     farthest = max(low, high, key=lambda end: abs(end - 1))
-    return Evidence(
+    measured = (
         f"Eq 9 counts {low:.3g} to {high:.3g} times 6 N_a D; routers, which it leaves out, would "
-        f"add {router.min():.1%} to {router.max():.1%}",
-        farthest,
-        low,
-        high,
-        "times 6 N_a D",
-        [(each, each) for each in ratio],
+        f"add {router.min():.1%} to {router.max():.1%}"
     )
+    decides = [(each, each) for each in ratio]
+    return Evidence(measured, farthest, low, high, "times 6 N_a D", decides)
 
 
 def predicts_unseen(inputs: FittedInputs) -> Evidence:
@@ -79,15 +76,12 @@ def predicts_unseen(inputs: FittedInputs) -> Evidence:
     value = more(np.ones(n, bool))
     left_out = np.array([[more(blocks != block)] for block in np.unique(blocks)])
     (low,), (high,) = jackknife(np.array([value]), left_out, inputs.fit("loss").level)
-    return Evidence(
+    measured = (
         f"RMSE on the {n} runs with {holdout}: {rmse(own, held):.3g} nats/token by Eq 6, "
         f"{rmse(other, held):.3g} by Chinchilla in N_a and D; difference {value:.2g} "
-        f"[{low:.2g}, {high:.2g}], by {len(left_out)} blocks of one budget and width",
-        value,
-        float(low),
-        float(high),
-        "nats/token",
+        f"[{low:.2g}, {high:.2g}], by {len(left_out)} blocks of one budget and width"
     )
+    return Evidence(measured, value, float(low), float(high), "nats/token")
 
 
 def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
@@ -95,8 +89,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
     Each group of tasks decides by itself: reading comprehension, or all others.
     """
-    table = inputs.derived("relation")
-    groups = table[(table["by"] == GROUP) & (table["measure"] == "bits_per_byte")]
+    groups = having(inputs.derived("relation"), by=GROUP, measure="bits_per_byte")
     groups = groups[(groups["group"] == READING) == reading]
     if not len(groups):
         return Evidence(
@@ -123,8 +116,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
 def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, pd.DataFrame]:
     """Returns the mean slope of a ``trend``, and a row for each of the slopes behind it."""
-    table = inputs.derived("trends")
-    rows = table[table["trend"] == trend]
+    rows = having(inputs.derived("trends"), trend=trend)
     return rows[rows["at"] == "mean"].iloc[0], rows[rows["at"] != "mean"]
 
 
@@ -142,18 +134,15 @@ def _evidence(average: pd.Series, each: pd.DataFrame, decides: Sequence[pd.Serie
         f"{row['at']}: {row['note'] or _interval(row) + ', null ' + _interval(row, 'null')}"
         for _, row in each.iterrows()
     )
-    return Evidence(
+    measured = (
         f"slope {_interval(average)} {average['unit']}, of the null {_interval(average, 'null')}, "
-        f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})",
-        value,
-        low,
-        high,
-        str(average["unit"]),
-        [
-            (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"]))
-            for row in decides
-        ],
+        f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})"
     )
+    both = [
+        (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"]))
+        for row in decides
+    ]
+    return Evidence(measured, value, low, high, str(average["unit"]), both)
 
 
 def _interval(row: pd.Series, of: str = "slope") -> str:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
@@ -44,7 +43,7 @@ MAX_LISTED = 8  # at most this many values of a column are listed one by one
 def starts(inputs: FittedInputs) -> Tabular:
     """Sets T2: start values of the fit of Eq 6, and how many starts reached its optimum."""
     report, spec = inputs.fit("loss"), inputs.spec("loss")
-    law = laws.fittable(report.law)
+    law = inputs.law("loss")
     protocol = overridden(law, spec.protocol, spec.name)
     scale = {p.name: f"ln {p.name}" if p.scale == "log" else p.name for p in law.parameters}
     grids = law.protocol.grid, protocol.grid
@@ -62,7 +61,7 @@ def starts(inputs: FittedInputs) -> Tabular:
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets T3: the fitted coefficients with their intervals beside the published ones."""
     report = inputs.fit("loss")
-    result, law = report.group({}), laws.fittable(report.law)
+    result, law = report.group({}), inputs.law("loss")
     published: Mapping[str, float] = law.published or {}
     loose = result.diagnostics.unidentified
     rows = [

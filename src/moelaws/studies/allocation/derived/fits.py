@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
@@ -34,13 +32,11 @@ def runs(inputs: FittedInputs) -> Rows:
     rows = inputs.completed
     rows = rows[rows["C"].notna()].reset_index(drop=True)
     C, S = rows["C"].to_numpy(float), rows["S_shared"].to_numpy(float)
-    report = inputs.fit("ratio")
-    fitted = laws.fittable(report.law)
     return rows.assign(
         N_active=rows["N_active_nonemb"],
         S=S,
         E=rows["E"] + rows["E_s"],
-        r_star=fitted.predict(report.group({}).estimates(), {"C": C, "S": S}),
+        r_star=inputs.predict("ratio", C=C, S=S),
         r_star_published=ratio.ratio(C, S),
         sparsest=np.isclose(S, S.max(), rtol=1e-9, atol=0).astype(int),
     )
@@ -55,6 +51,7 @@ def runs(inputs: FittedInputs) -> Rows:
     Column("level", "float", "1", "coverage of the interval"),
     Column("n", "int", "1", "sparsities that it rests on"),
     Column("note", "string", "1", "what was left out, or why there is no estimate"),
+    told={"note != ''": "{coefficient} over 1-S ({selection}): {note}"},
 )
 def stages(inputs: FittedInputs) -> Rows:
     """Fits lines of ln alpha_r and ln beta_r in ln(1 - S), for each declared fit split by S.
@@ -63,13 +60,6 @@ def stages(inputs: FittedInputs) -> Rows:
     are Student's t of the line's residuals. Source: allocation, sec 3.3 and Fig 2b, 2c.
     """
     return [record for name in sorted(inputs.fits) for record in _of_fit(inputs, name)]
-
-
-@stages.limits
-def stages_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each coefficient whose line leaves sparsities out or could not be fitted."""
-    noted = frame[frame["note"] != ""].drop_duplicates(["selection", "coefficient"])
-    return [f"{x.coefficient} over 1-S ({x.selection}): {x.note}" for x in noted.itertuples()]
 
 
 def _of_fit(inputs: FittedInputs, name: str) -> Iterator[Row]:

@@ -72,6 +72,7 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     Column("noise", "float", "nats/token", "spread of runs about the parabolas, pooled", True),
     Column("level", "float", "1", "coverage of the intervals"),
     Column("note", "string", "1", "where r_raw is an end of the grid; empty where it is not"),
+    told={"note != ''": "C={C:.3g}, S={S:.4g}: r* = {r_raw:.3g} is {note}"},
 )
 def derive(inputs: Inputs) -> Rows:
     """Reads r* of each budget and sparsity, with 90 % intervals from the runs' own noise.
@@ -88,13 +89,6 @@ def derive(inputs: Inputs) -> Rows:
         for S in sorted({cell.S for cell in cells})
         for row in _of_sparsity([cell for cell in cells if cell.S == S], noise, rng)
     ]
-
-
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each raw r* that is an end of the ratios measured."""
-    ends = frame[frame["note"] != ""].itertuples()
-    return [f"C={x.C:.3g}, S={x.S:.4g}: r* = {x.r_raw:.3g} is {x.note}" for x in ends]
 
 
 def pooled_noise(cells: Sequence[Cell]) -> float:

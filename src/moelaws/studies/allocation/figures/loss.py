@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.analysis.predictions import Prediction, predicted
@@ -85,8 +84,6 @@ def curve(inputs: FittedInputs) -> Sheet:
     run, since r* is defined at the budget that a run is trained with.
     """
     run = representative(inputs.derived("runs"))
-    report, spec = inputs.fit("loss"), inputs.spec("loss")
-    law = laws.fittable(report.law)
     sheet, panel = one_panel()
     try:
         history = inputs.history(str(run["run_id"]))
@@ -99,8 +96,9 @@ def curve(inputs: FittedInputs) -> Sheet:
     window = max(1, round(WINDOW * len(history)))
     smooth = history["loss"].rolling(window, min_periods=1).mean().to_numpy(float)
     D = np.geomspace(max(tokens[-1] / 50, tokens[0]), tokens[-1], 80)
-    at_end = {name: float(run[column]) for name, column in spec.mapping.items() if name != "L"}
-    fitted = law.predict(report.group({}).estimates(), {**at_end, "D": D})
+    mapping = inputs.spec("loss").mapping
+    at_end = {name: float(run[column]) for name, column in mapping.items() if name not in "LD"}
+    fitted = inputs.predict("loss", **at_end, D=D)
     colour, label = style.ORDERED(0.3), "training loss, mean\nof 2 % of the steps"
     series = "training loss, running mean"
     panel.line(series, tokens, smooth, color=colour, linewidth=0.9, label=label)

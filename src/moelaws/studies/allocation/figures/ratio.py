@@ -80,8 +80,7 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
         name = f"C={cell.C:g}, S={cell.S:.4g}"
         series = f"loss above its least, shifted by {i * step:.4g}, {name}"
         colour = style.ORDERED(norm(float(cell.rows["N_active_nonemb"].median())))
-        look: dict[str, Any] = {"linewidth": 0.9, "marker": "o", "markersize": 2.8}
-        panel.line(series, cell.r, height, color=colour, **look)
+        panel.line(series, cell.r, height, color=colour, linewidth=0.9, marker="o", markersize=2.8)
         panel.sheet.record(panel.name, f"loss, {name}", x=cell.r, y=cell.L)
     star: dict[str, Any] = {"color": style.INK, "linewidth": 1.0, "linestyle": style.DASHES}
     star |= {"marker": "*", "markersize": 5, "zorder": 4, "label": "$r^*$: least loss measured"}
@@ -164,7 +163,7 @@ def _explain(panel: Panel, table: pd.DataFrame, published_in_view: bool) -> None
 
 def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
     """Draws a coefficient of r* over 1 - S, with the lines of the second stage and the paper."""
-    stages = inputs.derived("stages")
+    line = inputs.derived("stages", selection="adjusted", coefficient=coefficient)
     sheet, panel = one_panel()
     fitted = [(1 - p.where["S"], p.params[coefficient]) for p in inputs.fit(FIT).parts]
     rows = [(x, estimate.estimate, estimate.low, estimate.high) for x, estimate in fitted]
@@ -179,7 +178,6 @@ def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
         panel.ax.set_yscale("log")
     series, look = "fit at each S (adjusted r*)", {"color": style.INK, "label": "own runs"}
     panel.points(series, x, value, low, high, **look)
-    line = stages[(stages["selection"] == "adjusted") & (stages["coefficient"] == coefficient)]
     prefactor, exponent = line["estimate"].to_numpy(float)
     if np.isfinite([prefactor, exponent]).all():
         y, label = prefactor * grid**exponent, _power(prefactor, exponent)

@@ -95,9 +95,10 @@ class AllocationModel(PowerLawModel):
     Its state is each term's weight in the prediction (T, B, n), and R (1-S)^gamma (B, n).
     """
 
-    def __init__(
-        self, ln_N: Array, ln_D: Array, ln_density: Array, deviation: Array, ln_fraction: Array
-    ) -> None:
+    def __init__(self, *rows: Array) -> None:
+        """Takes ln N, ln D, ln (1-S), R and ln of the experts' fraction, each of shape (n,)."""
+        self._rows = rows
+        ln_N, ln_D, self._ln_density, self._deviation, self._ln_fraction = rows
         one = np.ones(len(ln_N))
         terms = [
             ([_A, _ALPHA], [one, -ln_N]),
@@ -107,10 +108,9 @@ class AllocationModel(PowerLawModel):
             ([_TAU], [one]),
         ]
         super().__init__([(np.array(index), np.stack(x)) for index, x in terms], n_params=9)
-        self._rows = (ln_N, ln_D, ln_density, deviation, ln_fraction)
-        self._ln_density, self._deviation, self._ln_fraction = ln_density, deviation, ln_fraction
         steps = self._design.copy()
-        steps[_PENALTY, _GAMMA] = deviation * ln_density  # of that term's logarithm, at gamma = 0
+        # Of that term's logarithm, at gamma = 0
+        steps[_PENALTY, _GAMMA] = self._deviation * self._ln_density
         self.metric = np.einsum("tpn,tqn->pq", steps, steps) / self.n
 
     def rows(self, index: NDArray[np.intp]) -> AllocationModel:

@@ -20,15 +20,13 @@ from moelaws.laws.vocabulary import variable
 _C = variable("C", "total training compute")
 _S = variable("S", "sparsity (E - k) / E, shared experts among E and k")
 _R_STAR = variable("r_star", "loss-optimal FLOPs of the experts over FLOPs of attention")
-_ALPHA0 = Parameter(
-    "alpha0",
-    "FLOP^-beta_r",
-    1e-40,
-    1e40,
-    "alpha_r of a dense model",
-    "log",
-    6.7e-5,
-    (-20.0, -10.0, 0.0),
+_ALPHA_R = Parameter("alpha_r", "FLOP^-beta_r", 1e-40, 1e40, "prefactor", "log")
+_ALPHA0 = replace(
+    _ALPHA_R,
+    name="alpha0",
+    description="alpha_r of a dense model",
+    published=6.7e-5,
+    starts=(-20.0, -10.0, 0.0),
 )
 _ALPHA1 = times(
     one_minus(_S), "alpha1", -1.23, "exponent of 1 - S in alpha_r", (-10.0, 10.0), (-2.0, -1.0, 0.0)
@@ -101,7 +99,6 @@ def _stage(variant: str, term: Term, **stated: Any) -> LinearLaw:
     )
 
 
-_ALPHA_R = Parameter("alpha_r", "FLOP^-beta_r", 1e-40, 1e40, "prefactor", "log")
 _BETA_R = times(_C, "beta_r", None, "exponent of the compute", (-10.0, 10.0))
 
 VARIANTS: Mapping[str, LinearLaw] = {

@@ -10,6 +10,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import having
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.fitting.report import GroupFit, has_value
 from moelaws.laws.forms import LinearLaw
@@ -18,11 +19,8 @@ from moelaws.studies.generalization.laws import exponents, kappa
 from moelaws.tables.column import Column, estimated
 
 OWN, PUBLISHED = "own", "published"
-# Two exponents and what the law ``generalization.exponents:consistency`` computes of them.
-QUANTITIES = (
-    "alpha_N", "alpha_D", "alpha_C", "alpha_D_predicted", "alpha_C_predicted", "delta_D", "delta_C",
-    "relative_delta_D", "relative_delta_C", "kappa",
-)  # fmt: skip
+CONSISTENCY = exponents.VARIANTS["consistency"]  # of two exponents
+QUANTITIES = ("alpha_N", "alpha_D", *(x.name for x in CONSISTENCY.outputs))
 FLOORS = {"line": "none", "floor": "fitted"}  # the end of a fit's name -> its floor
 # Number of experts -> the published law's parameters there (Ludziejewski et al. 2025, Table 4).
 PUBLISHED_LAWS = {
@@ -94,15 +92,12 @@ def with_interval(name: str, value: float, draws: Array, level: float) -> dict[s
 def consistency(alpha_N: Any, alpha_D: Any) -> Row:
     """Returns ``QUANTITIES`` at two exponents, of their shape; NaN where one is not above 0."""
     a, b = (np.where(np.asarray(x, float) > 0, x, np.nan) for x in (alpha_N, alpha_D))
-    law = exponents.VARIANTS["consistency"]
-    return {"alpha_N": a, "alpha_D": b, **law.evaluate({}, {"alpha_N": a, "alpha_D": b})}
+    return {"alpha_N": a, "alpha_D": b, **CONSISTENCY.evaluate({}, {"alpha_N": a, "alpha_D": b})}
 
 
 def one_row(frame: pd.DataFrame, **values: str) -> Row:
     """Returns the cells of the only row whose columns have these ``values``."""
-    for column, value in values.items():
-        frame = frame[frame[column] == value]
-    (row,) = records(frame)
+    (row,) = records(having(frame, **values))
     return row
 
 
@@ -121,6 +116,10 @@ def interval_text(low: float, high: float, unknown: str) -> str:
     Column("n", "int", "1", "runs behind it"),
     Column("aicc", "float", "1", "Akaike's criterion for few runs: the less, the better", True),
     Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
+    told={
+        "name == 'alpha' and not value_low > 0": "{corpus}: {series} scaling, floor {floor}: the "
+        "exponent is not told from 0 ({value:.3g}, {value_low:.3g} to {value_high:.3g})"
+    },
 )
 def slopes(inputs: FittedInputs) -> Iterator[Row]:
     """Yields a row for each parameter of model_line, model_floor, data_line and data_floor.
@@ -146,17 +145,6 @@ def _slopes(floor: str, model: Estimates, data: Estimates) -> Iterator[Row]:
     kappa = consistency(model.params["alpha"], data.params["alpha"])["kappa"]
     row = {"series": "both", **about, "name": "kappa", "n": model.result.n + data.result.n}
     yield row | with_interval("value", kappa, drawn, model.level)
-
-
-@slopes.limits
-def slopes_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each exponent whose interval does not exclude 0."""
-    rows = frame[(frame["name"] == "alpha") & ~(frame["value_low"] > 0)]
-    return [
-        f"{row.corpus}: {row.series} scaling, floor {row.floor}: the exponent is not told from 0 "
-        f"({row.value:.3g}, {row.value_low:.3g} to {row.value_high:.3g})"
-        for row in rows.itertuples()
-    ]
 
 
 def experts(inputs: FittedInputs) -> Array:
@@ -196,6 +184,10 @@ def kappa_of(reduced: Mapping[str, Array]) -> Array:
     ),
     Column("level", "float", "1", "coverage of the intervals"),
     Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
+    told={  # kappa is not known within a factor of two either way
+        "origin == 'own' and not kappa_high < 4 * kappa_low": "E={E:g}: kappa is {kappa:.3g} "
+        "({kappa_low:.3g} to {kappa_high:.3g}): {n} runs do not determine both exponents"
+    },
 )
 def identities(inputs: FittedInputs) -> Iterator[Row]:
     """Yields a row for each number of experts of the fit by_experts, then the published ones."""
@@ -211,18 +203,6 @@ def identities(inputs: FittedInputs) -> Iterator[Row]:
         exact = consistency(-law["mu"], -law["nu"])  # alpha_N and alpha_D
         numbers = {name: float(value) for name, value in exact.items()}
         yield {"origin": PUBLISHED, "E": E, **numbers, "level": fits[0].level, "n": 0}
-
-
-@identities.limits
-def identities_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each E whose kappa is not known within a factor of two either way."""
-    own = frame[frame["origin"] == OWN]
-    loose = own[~(own["kappa_high"] < 4 * own["kappa_low"])]
-    return [
-        f"E={row.E:g}: kappa is {row.kappa:.3g} ({row.kappa_low:.3g} to {row.kappa_high:.3g}): "
-        f"{row.n} runs do not determine both exponents"
-        for row in loose.itertuples()
-    ]
 
 
 def line(law: LinearLaw, E: Array, kappa_BE: Array) -> Array:

@@ -59,26 +59,19 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     Column("level", "float", "1", "coverage: Student t, normal errors of one spread"),
     Column("n", "int", "1", "runs behind it"),
     Column("series", "int", "1", "pairs of k and D, each with a loss of its own at M = 1"),
+    told={
+        "D.isna() and not (slope_low > 0 or slope_high < 0)": "routing, {part}: the sign of the "
+        "loss's change with ln M is not told ({slope:.3g}, {slope_low:.3g} to {slope_high:.3g} "
+        "nats, n = {n})"
+    },
 )
 def routing_slopes(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
-    runs = inputs.derived("runs")
-    runs = runs[in_sweep(runs, "routing")].sort_values(SERIES, kind="stable")
+    runs = inputs.derived("runs", sweep="routing").sort_values(SERIES, kind="stable")
     for D in (float("nan"), *sorted(runs["D"].unique())):
         rows = runs if np.isnan(D) else runs[runs["D"] == D]
         for half in (FEW, MANY):
             yield {"part": half, "D": D, **_slope(_half(rows, half))}
-
-
-@routing_slopes.limits
-def routing_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where the runs of all budgets do not determine the sign of a slope."""
-    rows = frame[frame["D"].isna() & ~((frame["slope_low"] > 0) | (frame["slope_high"] < 0))]
-    return [
-        f"routing, {row.part}: the sign of the loss's change with ln M is not told "
-        f"({row.slope:.3g}, {row.slope_low:.3g} to {row.slope_high:.3g} nats, n = {row.n})"
-        for row in rows.itertuples()
-    ]
 
 
 def _half(rows: pd.DataFrame, half: str) -> pd.DataFrame:

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from moelaws import laws
 from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
@@ -28,7 +27,6 @@ from moelaws.studies.generalization.derived.exponents import (
     over_experts,
 )
 from moelaws.studies.generalization.laws import kappa
-from moelaws.tables.sweeps import in_sweep
 
 FORMS = (
     (kappa.LAW, r"own $\kappa_1 E^{\rho}$", "-"),
@@ -53,14 +51,13 @@ def few_ticks(axis: Any) -> None:
 
 def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
     """Draws (a) L and (b) L - L_inf over ``x``, both axes logarithmic, with the fitted line."""
-    runs = inputs.derived("runs")
-    rows = runs[in_sweep(runs, series)].sort_values(x)
+    rows = inputs.derived("runs", sweep=series).sort_values(x)
     grid = np.geomspace(rows[x].min(), rows[x].max(), 61)
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     line, floored = sheet.panels
     for panel, form in ((line, "line"), (floored, "floor")):
         fits = estimates(inputs, f"{series}_{form}")
-        law = laws.fittable(inputs.fit(f"{series}_{form}").law)
+        law = inputs.law(f"{series}_{form}")
         for fit, colour in zip(fits, style.ordered_colours(max(3, len(fits))), strict=False):
             name = fit.corpus if len(fits) > 1 else ""
             own, floor = rows[rows["corpus"] == fit.corpus], fit.params.get("L_inf", 0.0)

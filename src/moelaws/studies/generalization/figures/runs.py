@@ -9,13 +9,11 @@ from moelaws.figures import style
 from moelaws.figures.losses import bars, error_among
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.generalization.derived.dimension import MIDDLE
-from moelaws.tables.sweeps import in_sweep
 
 
 def routing(inputs: Inputs) -> Sheet:
     """Draws the least and the largest budget in a panel each, a line for each k, M beside marks."""
-    runs = inputs.derived("runs")
-    runs = runs[in_sweep(runs, "routing")]
+    runs = inputs.derived("runs", sweep="routing")
     budgets = sorted(float(D) for D in runs["D"].unique())
     budgets = budgets if len(budgets) < 3 else [budgets[0], budgets[-1]]
     sheet = Sheet(style.DOUBLE, style.HEIGHT, max(len(budgets), 1))

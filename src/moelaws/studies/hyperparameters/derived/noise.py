@@ -20,11 +20,7 @@ from moelaws.analysis.derive import Row, Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.laws.base import Mask
-from moelaws.studies.hyperparameters.derived.near_optimal import (
-    GROUPS,
-    SETTINGS,
-    near_optimal,
-)
+from moelaws.studies.hyperparameters.derived.near_optimal import GROUPS, SETTINGS, near_optimal
 from moelaws.tables.column import Column
 
 DRAWS = 400

@@ -29,7 +29,9 @@ SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
     Column("end", "bool", "1", "the run of least loss has the least or the largest size tried"),
     Column("n", "int", "1", "completed runs"),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
-    noted="{kind}, C={C:.3g}: no minimum of the loss inside the sizes measured: {note}",
+    told={
+        "note != ''": "{kind}, C={C:.3g}: no minimum of the loss inside the sizes measured: {note}"
+    },
 )
 def derive(inputs: Inputs) -> Iterator[Row]:
     """Yields the best size of each budget and kind of model, by least loss and by a parabola."""

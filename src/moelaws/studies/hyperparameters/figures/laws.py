@@ -83,8 +83,7 @@ def log_axes(panel: Panel, C: ArrayLike, y_text: Callable[[float], str]) -> None
     """Sets logarithmic axes that show all points and lines so far; wide bands may leave them."""
     budgets = np.unique(np.asarray(C, float))
     panel.ax.set(xscale="log", yscale="log")
-    ends = budgets[0] / 1.4, budgets[-1] * 1.4
-    panel.ax.set_xlim(*ends)
+    panel.ax.set_xlim(budgets[0] / 1.4, budgets[-1] * 1.4)
     drawn = panel.sheet.data
     y = drawn["y"][drawn["panel"] == panel.name]
     panel.ax.set_ylim(y.min() / 1.35, y.max() * 1.35)

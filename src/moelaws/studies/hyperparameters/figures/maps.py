@@ -33,8 +33,7 @@ def over_activation(inputs: FittedInputs) -> Sheet:
 
 def over_compute(inputs: FittedInputs, kind: str) -> Sheet:
     """Maps budgets in a panel each, for mixtures at the paper's ratio or for dense models."""
-    search = inputs.derived("near_optimal")
-    search = search[search["kind"] == kind]
+    search = inputs.derived("near_optimal", kind=kind)
     if kind == "moe" and len(search):  # all other ratios were searched at the largest budget alone
         ratio = search.groupby("A")["C"].nunique().idxmax()
         search = search[search["A"] == ratio]

@@ -12,7 +12,6 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.quantiles import percentiles
-from moelaws.fitting.report import GroupFit
 from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
@@ -81,24 +80,20 @@ class Curve:
 
 def curve(inputs: FittedInputs, fit: str) -> Curve:
     """Returns the curve of a fit that is not split."""
-    report = inputs.fit(fit)
-    return _curve(report.parts[0], inputs.draws(fit), inputs.rows(fit), report.level)
+    return next(curves(inputs, fit))
 
 
 def curves(inputs: FittedInputs, fit: str) -> Iterator[Curve]:
-    """Yields the curves of a fit that is split, in the order of its report."""
+    """Yields the curves of a fit, of which a split has several, in the order of its report."""
     report, rows, draws = inputs.fit(fit), inputs.rows(fit), inputs.draws(fit)
     for result in report.parts:
-        value = result.where[report.split_by]
-        own_rows, own_draws = (at(frame, report.split_by, value) for frame in (rows, draws))
-        yield _curve(result, own_draws, own_rows, report.level)
-
-
-def _curve(result: GroupFit, draws: pd.DataFrame, rows: pd.DataFrame, level: float) -> Curve:
-    known = result.diagnostics
-    delta = {"huber": known.delta, "squared": math.inf}.get(known.objective, math.nan)
-    own, rows = draws[list(LAW.names)], rows.reset_index(drop=True)
-    return Curve(result.estimates(), own, rows, level, delta, tuple(known.at_bounds))
+        own, drawn, known = rows, draws, result.diagnostics
+        for column, value in result.where.items():
+            own, drawn = (at(frame, column, value) for frame in (own, drawn))
+        delta = {"huber": known.delta, "squared": math.inf}.get(known.objective, math.nan)
+        drawn, own = drawn[list(LAW.names)], own.reset_index(drop=True)
+        bounds = tuple(known.at_bounds)
+        yield Curve(result.estimates(), drawn, own, report.level, delta, bounds)
 
 
 def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.contrasts import BY_SEEDS
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
@@ -129,7 +128,7 @@ def points_warnings(frame: pd.DataFrame) -> list[str]:
 def by_joint_law(inputs: FittedInputs, points: pd.DataFrame) -> tuple[Array, Array]:
     """Returns EL by the fitted Eq 4 at ``points`` (n,), and by each draw of the fit (draws, n)."""
     fitted = inputs.fit(JOINT).parts[0]
-    law = laws.fittable(inputs.fit(JOINT).law)
+    law = inputs.law(JOINT)
     names = {"A": "A_routed", "G": "G", "C": "C"}
     columns = {name: points[column].to_numpy(float) for name, column in names.items()}
     draws = inputs.draws(JOINT).reindex(columns=[*law.names]).to_numpy(float)
@@ -193,8 +192,7 @@ def singles(inputs: FittedInputs) -> Rows:
             own = _read(runs, baseline).assign(sweep=sweep, baseline=name)
             C_dense = (own["EL"] * runs[COMPUTE].to_numpy(float)).to_numpy(float)
             errors = leverage_errors(inputs, baseline, runs, np.eye(len(runs)), C_dense)
-            own["architecture"] = runs["architecture"]
-            tables.append(own.assign(**errors))
+            tables.append(own.assign(architecture=runs["architecture"], **errors))
     if not tables:
         return []
     frame = pd.concat(tables, ignore_index=True)
@@ -223,9 +221,8 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
         drawn = compute_for(baseline.drawn_params(), L * np.exp(noise * z), unit=C)
         low, high = open_interval(drawn, level)
     EL = baseline.compute_for(L) / C
-    return runs[["run_id", "C", COMPUTE, "x", "L"]].assign(
-        EL=EL, EL_low=low, EL_high=high, level=level
-    )
+    own = runs[["run_id", "C", COMPUTE, "x", "L"]]
+    return own.assign(EL=EL, EL_low=low, EL_high=high, level=level)
 
 
 @table(

@@ -12,7 +12,6 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.leverage.laws import joint
-from moelaws.tables.sweeps import in_sweep
 
 BUDGET = "budget $C$ (FLOPs)"
 LEVERAGE = "efficiency leverage EL"
@@ -83,14 +82,11 @@ def leverage_points(
     panel.ax.vlines(x[bars], *ends, **look, zorder=marks.get_zorder() - 0.1)
 
 
-def points_of(
-    inputs: Inputs, sweep: str, measured: bool = True
-) -> tuple[Sheet, Panel, pd.DataFrame]:
-    """Returns an empty sheet and the sweep's points with a leverage, at trained budgets alone."""
+def points_of(inputs: Inputs, **cells: object) -> tuple[Sheet, Panel, pd.DataFrame]:
+    """Returns an empty sheet and the points with a leverage that have these ``cells``."""
     sheet, panel = one_panel()
-    points = inputs.derived("points")
-    points = points[in_sweep(points, sweep)]
-    points = points[points["EL"].notna() & ((points["measured"] == 1) | (not measured))]
+    points = inputs.derived("points", **cells)
+    points = points[points["EL"].notna()]
     if not len(points):
         panel.message("no efficiency leverage is defined:\nthe dense curve never comes down\n"
                       "to the mixtures' losses")  # fmt: skip

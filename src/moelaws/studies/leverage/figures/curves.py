@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
@@ -22,7 +21,6 @@ from moelaws.studies.leverage.figures.common import (
     percent,
     published_leverage,
 )
-from moelaws.tables.sweeps import in_sweep
 
 POINTS = 81
 # An architecture: its label, its curve or none, and its points of leverage or its single runs.
@@ -69,8 +67,7 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
 
 def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
     """Draws the loss curves of a sweep's architectures, and their leverage over compute."""
-    points = inputs.derived("points")
-    points = points[(points["measured"] == 1) & in_sweep(points, sweep)]
+    points = inputs.derived("points", measured=1, sweep=sweep)
     mixtures = sorted(((*_name(moe, sweep), moe) for moe in curves(inputs, fit)), key=itemgetter(0))
     shown: list[Shown] = [
         (label, moe, points[points["E"] == int(moe.rows["E"].iloc[0])].sort_values("C"))
@@ -82,8 +79,7 @@ def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
 
 def variants(inputs: FittedInputs, sweep: str, baseline: str) -> Sheet:
     """Draws the curves of a sub-experiment and their leverage; single runs where there are none."""
-    runs = inputs.derived("singles")
-    runs = runs[runs["sweep"] == sweep]
+    runs = inputs.derived("singles", sweep=sweep)
     if not len(runs):
         return one_panel()[1].message("this tier trains no run\nof this sub-experiment")
     base = curve(inputs, str(runs["baseline"].iloc[0]))
@@ -169,14 +165,11 @@ PUBLISHED_AT = 1e22  # FLOP, as in the paper's Figure 1
 def heatmap(inputs: FittedInputs) -> Sheet:
     """Draws F1b: EL over A and G by these runs at their largest budget, and as published."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
-    report = inputs.fit(JOINT)
-    points = inputs.derived("points")
-    points = points[points["measured"] == 1]
+    points = inputs.derived("points", measured=1)
     C = float(points["C"].max())
     A = np.geomspace(points["A_routed"].min(), 1.0, 60)
     G = np.geomspace(points["G"].min(), max(points["G"].max(), 2 * points["G"].min()), 60)
-    law = laws.fittable(report.law)
-    fitted = law.predict(report.parts[0].estimates(), {"A": A[None], "G": G[:, None], "C": C})
+    fitted = inputs.predict(JOINT, A=A[None], G=G[:, None], C=C)
     printed = published_leverage(A[None], G[:, None], PUBLISHED_AT)
     titles = (f"these runs, {style.power(C)} FLOPs", "published, $10^{22}$ FLOPs")
     for panel, EL, title in zip(sheet.panels, (fitted, printed), titles, strict=True):

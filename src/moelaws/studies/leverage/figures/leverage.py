@@ -32,7 +32,7 @@ SPREAD = 3.6  # points between the bars of two budgets
 
 def over_activation(inputs: FittedInputs) -> Sheet:
     """Draws F4a: EL over A at G = 2, a colour for each budget, with Eq 1 fitted to each."""
-    sheet, panel, points = points_of(inputs, "activation")
+    sheet, panel, points = points_of(inputs, sweep="activation", measured=1)
     if not len(points):
         return sheet
     A = np.geomspace(points["A_routed"].min(), 1.0, 61)
@@ -50,7 +50,7 @@ def _ratio_axis(panel: Panel, points: pd.DataFrame) -> None:
 
 def over_granularity(inputs: FittedInputs) -> Sheet:
     """Draws F4b: EL over G at one activation ratio, a colour for each budget, with Eq 2 fitted."""
-    sheet, panel, points = points_of(inputs, "granularity")
+    sheet, panel, points = points_of(inputs, sweep="granularity", measured=1)
     if not len(points):
         return sheet
     G, A = np.geomspace(points["G"].min(), points["G"].max(), 61), points["A_routed"].median()
@@ -64,7 +64,7 @@ def over_granularity(inputs: FittedInputs) -> Sheet:
 
 def over_compute(inputs: FittedInputs) -> Sheet:
     """Draws F4c: EL over C, a colour for each A, with Eq 3; hollow where extrapolated."""
-    sheet, panel, points = points_of(inputs, "activation", measured=False)
+    sheet, panel, points = points_of(inputs, sweep="activation")
     if not len(points):
         return sheet
     points = points[points["A_routed"] < 1]
@@ -131,7 +131,7 @@ def _estimates(report: FitReport, column: str, value: float) -> dict[str, float]
 
 def contrasts(inputs: Inputs) -> Sheet:
     """Draws ln EL over A with its errors, a colour for each trained budget."""
-    sheet, panel, points = points_of(inputs, "activation")
+    sheet, panel, points = points_of(inputs, sweep="activation", measured=1)
     points = points[points["A_routed"] < 1]
     if not len(points):
         return sheet

@@ -141,8 +141,7 @@ def _smooth(history: pd.DataFrame) -> pd.DataFrame:
 
 def scores(inputs: Inputs, by: str) -> Sheet:
     """Draws wrong answers beside bits per byte: the mean over all tasks, or a row for a group."""
-    table = inputs.derived("scores")
-    table = table[table["by"] == by]
+    table = inputs.derived("scores", by=by)
     skills = list(dict.fromkeys(table["skill"])) or [""]
     sheet = Sheet(style.DOUBLE, style.HEIGHT * len(skills), 2 * len(skills), 2)
     if not len(table):

@@ -9,12 +9,7 @@ from moelaws.laws.clark.routing import ln_saturated
 from moelaws.laws.forms import GeneralLaw, LinearLaw
 from moelaws.laws.terms import log, one
 from moelaws.laws.vocabulary import variable
-from moelaws.studies.leverage.laws.activation import (
-    EL,
-    FIGURE_4,
-    UNSTATED,
-    least_squares,
-)
+from moelaws.studies.leverage.laws.activation import EL, FIGURE_4, UNSTATED, least_squares
 
 G = variable("G")
 _A_G = signed("a_G", 10.0, "ln EL at granularity 1")

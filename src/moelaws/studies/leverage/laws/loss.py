@@ -18,12 +18,6 @@ from moelaws.studies.leverage.laws.curve import LAW as CURVE
 # The assumed dense curve is near 2.6 nats/token at 1e20 FLOP, as in the paper's figures.
 ASSUMED_DENSE = {"alpha": 60.0, "beta": -0.085, "b": 1.6}
 
-_PARAMETERS = (
-    *with_published(CURVE.parameters, ASSUMED_DENSE),
-    # The curve has a beta of its own.
-    *(replace(p, name="beta_G") if p.name == "beta" else p for p in joint.LAW.parameters),
-)
-
 
 def _ln_loss(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     ln_alpha, exponent, ln_b = (theta_BP[:, i, None] for i in range(3))
@@ -55,7 +49,11 @@ LAW = GeneralLaw(
         variable("G"),
     ),
     response=LOSS,
-    parameters=_PARAMETERS,
+    parameters=(
+        *with_published(CURVE.parameters, ASSUMED_DENSE),
+        # The curve has a beta of its own.
+        *(replace(p, name="beta_G") if p.name == "beta" else p for p in joint.LAW.parameters),
+    ),
     function=_ln_loss,
     only_with={"G": ("gamma", "beta_G")},
     protocol=FitProtocol(

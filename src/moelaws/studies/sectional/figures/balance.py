@@ -41,9 +41,9 @@ def _draw_fractions(panel: Panel, table: pd.DataFrame) -> None:
         x = own["rank"].to_numpy(float) + (place - (len(arms) - 1) / 2) * width
         panel.sheet.record(panel.name, arm, x=own["rank"], y=own["share"])
         panel.ax.bar(x, own["share"], width, color=LOOKS[arm])
-    even = 1 / len(set(table["rank"]))
-    panel.ax.axhline(even, color=style.GREY, linewidth=0.8, linestyle="--")
-    panel.ax.set_xticks(sorted(set(table["rank"])))
+    ranks = sorted(set(table["rank"]))
+    panel.ax.axhline(1 / len(ranks), color=style.GREY, linewidth=0.8, linestyle="--")
+    panel.ax.set_xticks(ranks)
     panel.ax.set(xlabel="expert of a layer, busiest first", ylabel="share of held-out tokens")
 
 

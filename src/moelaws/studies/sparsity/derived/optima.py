@@ -37,6 +37,10 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
     Column("drop_paired_se", "float", "nats/token", "error of drop by documents, paired", True),
     Column("drop_seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    told={
+        "note != ''": "C={C:.3g}, S={S:g}: no minimum of the loss in N_{size} inside the sizes "
+        "measured ({method}): {note}"
+    },
 )
 def optima(inputs: FittedInputs) -> Rows:
     """Returns the optima of every isoFLOP surface fit that the study's entry declares."""
@@ -54,13 +58,8 @@ def optima(inputs: FittedInputs) -> Rows:
 
 @optima.limits
 def optima_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each optimum that is missing or only a bound, and for missing drops."""
-    lines = [
-        f"C={row.C:.3g}, S={row.S:g}: no minimum of the loss in N_{row.size} inside the sizes "
-        f"measured ({row.method}): {row.note}"
-        for row in frame[frame["note"] != ""].itertuples()
-    ]
-    return lines + [
+    """Returns a line for each budget whose drops are missing."""
+    return [
         f"C={C:.3g}: no drop of the loss at the best N_{size} ({method}): the densest runs "
         f"(S={rows['S'].min():g}) have no optimum"
         for (C, size, method), rows in frame.groupby(["C", "size", "method"])

@@ -64,6 +64,7 @@ def downstream_warnings(frame: pd.DataFrame) -> list[str]:
     *estimated("equivalent", "nats/token", "rise of the loss that does the same"),
     Column("level", "float", "1", "coverage of the intervals"),
     Column("note", "string", "1", "why numbers are missing; or empty"),
+    told={"note != '' and measure == 'bits_per_byte'": "{skill}: {note}"},
 )
 def relation(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each task and group of tasks, and for each of the two scores."""
@@ -108,10 +109,3 @@ def _relation(rows: pd.DataFrame, measure: str) -> Row:
         numbers |= dict.fromkeys(("equivalent", "equivalent_low", "equivalent_high"), np.nan)
     note = "the score is not told to follow the loss" if flat else ""
     return numbers | {"L_middle": (rows["L"].min() + rows["L"].max()) / 2, "note": note}
-
-
-@relation.limits
-def relation_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each score that says nothing of sparsity, with the reason."""
-    noted = frame[(frame["note"] != "") & (frame["measure"] == "bits_per_byte")]
-    return [f"{row['skill']}: {row['note']}" for _, row in noted.iterrows()]

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.contrasts import linear_influence
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
@@ -31,20 +30,13 @@ POINTS = 41  # between which a surface of any degree is a parabola, along a size
 class Surface:
     """The surface fitted at one budget, with the runs that it was fitted to."""
 
-    law: str  # the reference of the law, such as sparsity.isoflop:222
+    form: LinearLaw  # Eq 8 at the degrees of the surface
     C: float  # the budget, FLOPs
     size: str  # the table's column that the fit calls N
     params: Mapping[str, float]
     draws: pd.DataFrame  # a row for each draw of the coefficients
     level: float  # coverage of the intervals
     rows: pd.DataFrame  # the budget's runs
-
-    @cached_property
-    def form(self) -> LinearLaw:
-        """Returns Eq 8 at the degrees of the surface."""
-        law = laws.fittable(self.law)
-        assert isinstance(law, LinearLaw)  # all forms of sparsity.isoflop are
-        return law
 
     @cached_property
     def drawn(self) -> Array:
@@ -116,11 +108,12 @@ def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
             f"fit {fit!r}: split_by is {spec.split_by!r}; an isoFLOP surface holds at one budget, "
             "so the study's entry must say split_by: C"
         )
-    draws = inputs.draws(fit)
+    draws, form = inputs.draws(fit), inputs.law(fit)
+    assert isinstance(form, LinearLaw)  # all forms of sparsity.isoflop are
     for result in report.parts:
         C, size, params = float(result.where["C"]), spec.mapping.get("N", "N"), result.estimates()
         own_draws, own_rows = (at(frame, "C", C) for frame in (draws, rows))
-        yield Surface(report.law, C, size, params, own_draws, report.level, own_rows)
+        yield Surface(form, C, size, params, own_draws, report.level, own_rows)
 
 
 def middle_surface(inputs: FittedInputs, fit: str) -> Surface:

@@ -56,7 +56,7 @@ class Slope(NamedTuple):
     Column("level", "float", "1", "coverage of the intervals"),
     Column("n", "int", "1", "optima that the slope is drawn through; of a mean, its slopes"),
     Column("note", "string", "1", "why the slope or its null is missing; empty where both are"),
-    noted="{trend}, {at}: {note}",
+    told={"note != ''": "{trend}, {at}: {note}"},
 )
 def derive(inputs: FittedInputs) -> Rows:
     """Returns the slopes of the fits ``isoflop_total`` and ``isoflop_active``."""

@@ -19,8 +19,7 @@ PALE = 0.2  # opacity of errors
 
 def draw(inputs: Inputs, by: str) -> Sheet:
     """Draws a column of panels for each task or group of tasks, and a row for each score."""
-    table = inputs.derived("downstream")
-    table = table[table["by"] == by]
+    table = inputs.derived("downstream", by=by)
     skills = list(dict.fromkeys(table["skill"]))
     shown = max(1, min(len(skills), MAX_SKILLS))
     width = style.SINGLE if shown == 1 else style.DOUBLE

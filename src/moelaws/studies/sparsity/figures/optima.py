@@ -42,8 +42,8 @@ def _published(panel: Panel, rows: pd.DataFrame, curve: Callable[[float], Sequen
 def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
     """Draws the optima ``y`` (N_star or L_star) over S, a line for each budget."""
     sheet, panel = one_panel()
-    rows = _optima(inputs, size, method)
-    _draw_optima(panel, colours(inputs, "C"), rows, size, y)
+    rows = inputs.derived("optima", size=size, method=method)
+    _draw_optima(panel, inputs, rows, size, y)
     explain_bounds(panel, rows)
     panel.legend(BUDGET)
     return sheet
@@ -52,7 +52,7 @@ def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
 def drops(inputs: Inputs, size: str, method: str) -> Sheet:
     """Draws how far L* falls from the densest models to those of S, a line for each budget."""
     sheet, panel = one_panel()
-    rows = _optima(inputs, size, method)
+    rows = inputs.derived("optima", size=size, method=method)
     for C in sorted(set(rows["C"]) - set(rows["C"][rows["drop"].notna()])):
         sheet.warn(f"C={C:.3g} is left out: its densest runs have no optimum")
     rows = rows[rows["drop"].notna()]
@@ -75,9 +75,9 @@ def drops(inputs: Inputs, size: str, method: str) -> Sheet:
 def both_sizes_over_sparsity(inputs: Inputs, method: str) -> Sheet:
     """Draws the optimal total (a) and active (b) sizes over S, a line for each budget."""
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
-    both = {size: _optima(inputs, size, method) for size in ("total", "active")}
+    both = {x: inputs.derived("optima", size=x, method=method) for x in ("total", "active")}
     for panel, (size, rows) in zip(sheet.panels, both.items(), strict=True):
-        _draw_optima(panel, colours(inputs, "C"), rows, size, "N_star")
+        _draw_optima(panel, inputs, rows, size, "N_star")
     explain_bounds(sheet.panels[-1], pd.concat(both.values()))
     sheet.panels[-1].legend(BUDGET)
     return sheet
@@ -85,8 +85,7 @@ def both_sizes_over_sparsity(inputs: Inputs, method: str) -> Sheet:
 
 def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     """Draws S* over N, a line for each budget, dashed where no runs are near."""
-    table = inputs.derived("sparsity_optima")
-    table = table[table["size"] == size]
+    table = inputs.derived("sparsity_optima", size=size)
     sheet, panel = one_panel()
     if not len(table):
         return panel.message("no budget was measured\nat two or more sparsities")
@@ -115,18 +114,12 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     return sheet
 
 
-def _optima(inputs: Inputs, size: str, method: str) -> pd.DataFrame:
-    table = inputs.derived("optima")
-    return table[(table["size"] == size) & (table["method"] == method)]
-
-
-def _draw_optima(
-    panel: Panel, palette: style.Palette, rows: pd.DataFrame, size: str, y: str
-) -> None:
+def _draw_optima(panel: Panel, inputs: Inputs, rows: pd.DataFrame, size: str, y: str) -> None:
     """Draws the optima ``y`` over S with the published ones; marks of bounds are hollow.
 
     Bars that would cover each other are drawn side by side; the recorded S is the true one.
     """
+    palette = colours(inputs, "C")
     if rows[y].notna().any():
         style.sparsity_axis(panel.ax, rows["S"].unique())
         for i, (C, colour) in enumerate(palette.items()):

@@ -29,8 +29,7 @@ def contrasts(inputs: Inputs) -> Sheet:
     height = style.HEIGHT * -(-panels // COLUMNS)
     sheet = Sheet(width, height, panels, min(panels, COLUMNS))
     if not budgets:
-        text = "no two completed runs of a budget\ndiffer in sparsity alone"
-        return sheet.panels[0].message(text)
+        return sheet.message("no two completed runs of a budget\ndiffer in sparsity alone")
     if not densest.all():
         sheet.warn(f"{(~densest).sum()} contrasts are left out: their densest run is missing")
     palette = style.palette(table["d_model"])
@@ -74,9 +73,11 @@ def time(inputs: Inputs) -> Sheet:
     The time is the number of tokens over the tokens per second of the median step: it leaves out
     evaluation, starts of processes and interruptions.
     """
-    best = best_runs(inputs.completed)
-    hours = best["seconds"].max() > LONG
-    best["time"] = best["seconds"] / (3600 if hours else 1)
+    runs = inputs.completed[inputs.completed["C"].notna()]
+    best = runs.loc[runs.groupby(["C", "S"])["L"].idxmin()].sort_values(["S", "C"])
+    seconds = best["D"] / best["tokens_per_second"].replace(0, np.nan)
+    hours = seconds.max() > LONG
+    best["time"] = seconds / (3600 if hours else 1)
     time_label = f"training time ({'hours' if hours else 'seconds'})"
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     palette = colours(inputs, "S")
@@ -97,10 +98,3 @@ def time(inputs: Inputs) -> Sheet:
     if best["time"].isna().any():
         sheet.warn("some runs have no tokens_per_second; their training time is not shown")
     return sheet
-
-
-def best_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Returns the run of least loss of each budget and sparsity, with the ``seconds`` it took."""
-    named = runs[runs["C"].notna()]
-    best = named.loc[named.groupby(["C", "S"])["L"].idxmin()].sort_values(["S", "C"])
-    return best.assign(seconds=best["D"] / best["tokens_per_second"].replace(0, np.nan))

@@ -207,8 +207,7 @@ def fitted_surfaces(inputs: FittedInputs) -> Sheet:
     if not budgets:
         return one_panel()[1].message(NOTHING)
     sheet = Sheet(style.DOUBLE, ROW * len(budgets), 2 * len(budgets), 2)
-    table = inputs.derived("subsamples")
-    table = table[table["size"] == "total"]
+    table = inputs.derived("subsamples", size="total")
     palette = colours(inputs, "S")
     for i, surface in enumerate(budgets):
         left, right = sheet.panels[2 * i : 2 * i + 2]
