@@ -1,11 +1,9 @@
 """A prepared corpus on disk: memory-mapped token shards, checked against their hashes."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +33,7 @@ class PreparedCorpus:
     token_bytes: NDArray[np.int64]  # (V,): how many bytes each token stands for
 
     @classmethod
-    def open(cls, folder: Path, training: bool = True) -> PreparedCorpus:
+    def open(cls, folder: Path, training: bool = True) -> Self:
         """Opens a folder that ``prepare`` made.
 
         Raises UserError if a file is not what was written. Without ``training`` the large one with

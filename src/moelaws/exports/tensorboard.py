@@ -1,7 +1,5 @@
 """Runs as event files for TensorBoard: a folder for each study, and in it one for each run."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -7,12 +7,10 @@ both give the same numbers. If they are longer than the model's context, only th
 Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -53,7 +51,7 @@ class TaskScore:
     bits_per_byte_se: float
 
     @classmethod
-    def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> TaskScore:
+    def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> Self:
         """Scores one task; ``answers`` has the model's answer to each choice of each item."""
         right, per_byte, bits = np.empty((3, len(items)))
         for i, (item, said) in enumerate(zip(items, answers, strict=True)):

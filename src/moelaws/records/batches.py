@@ -5,11 +5,10 @@ writes ``<digest>.json`` once each run has a summary. The marker alone decides w
 done. The workflow removes a marker that is no longer true, so it needs no memory of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
@@ -33,7 +32,7 @@ class Orders(Frozen):
     runs: tuple[Order, ...]
 
     @classmethod
-    def read(cls, path: Path) -> Orders:
+    def read(cls, path: Path) -> Self:
         return parse(cls, read_json(path), path)
 
     def write(self, path: Path) -> None:
