@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from moelaws.files.atomic import finite
 from moelaws.fitting import model_selection
 from moelaws.fitting.caveats import caveats, near_optima, unidentified
 from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Subsamples
@@ -47,7 +48,7 @@ def fit_group(
         ends = np.array([(own["low"], own["high"]) for own in exact.values()], float).T
     ends = open_ends(law, theta, ends, rows.columns, float(np.sqrt((residual**2).mean())))
     params = {
-        name: Estimate(estimates[name], _or_none(low), _or_none(high))
+        name: Estimate(estimates[name], finite(low), finite(high))
         for name, low, high in zip(law.names, *ends, strict=True)
     }
     metrics = errors(rows.response, predicted, protocol.delta)
@@ -185,10 +186,6 @@ def _delta_method(
         low, high = (law.natural(end) for end in ends)
     slope = np.where([p.scale == "log" for p in law.parameters], law.natural(theta), 1.0)
     return {
-        name: {"se": _or_none(se[i] * slope[i]), "low": _or_none(low[i]), "high": _or_none(high[i])}
+        name: {"se": finite(se[i] * slope[i]), "low": finite(low[i]), "high": finite(high[i])}
         for i, name in enumerate(law.names)
     }
-
-
-def _or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

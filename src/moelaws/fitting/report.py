@@ -156,9 +156,8 @@ class FitReport(Checked):
             raise UserError(f"{own} is split by {column}: give {column}=VALUE, one of {known}")
         for fitted in self.parts:
             value, given = fitted.where[column], where[column]
-            if isinstance(value, str) != isinstance(given, str):
-                continue
-            if has_value([given], value, 1e-6).all():
+            is_alike = isinstance(value, str) == isinstance(given, str)
+            if is_alike and has_value([given], value, 1e-6).all():
                 return fitted
         raise UserError(f"{own}: {column} is {_shown(where[column])}; it must be one of {known}")
 
