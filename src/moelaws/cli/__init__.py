@@ -141,9 +141,10 @@ def main() -> None:
 
 
 def interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Sends an interrupt anew that came in a finalizer, where Python reports exceptions and goes on."""
+    """Sends an interrupt anew that came in a finalizer, where Python reports it and goes on."""
     if unraisable.exc_type is not KeyboardInterrupt:
-        return sys.__unraisablehook__(unraisable)
+        sys.__unraisablehook__(unraisable)
+        return
     main_thread = threading.main_thread().ident or 0
     again = threading.Timer(0.02, signal.pthread_kill, (main_thread, signal.SIGINT))
     again.daemon = True
