@@ -5,15 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from moelaws.claims.base import (
-    NOMINAL,
-    NULL,
-    PUBLISHED,
-    JudgedClaim,
-    JudgedStudy,
-    Tried,
-    Verdict,
-)
+from moelaws.claims.base import NOMINAL, NULL, PUBLISHED, JudgedClaim, JudgedStudy, Tried, Verdict
 from moelaws.files.atomic import read_json
 from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.base import as_written
@@ -314,10 +306,8 @@ def _equation(law: LawScore) -> str:
 def _excess(law: LawScore) -> str:
     if not law["rmse_excess"]:
         return ""
-    below, above = "+infinite" if law.get("told_apart") else "-infinite", "+infinite"
-    ends = zip(law.get("rmse_excess_interval", ()), (below, above), strict=False)
-    texts = [infinite if end is None else f"{end:+.4f}" for end, infinite in ends]
-    return f"[{', '.join(texts)}]" if texts else ""
+    below = "+infinite" if law.get("told_apart") else "-infinite"
+    return _ends(law.get("rmse_excess_interval"), "+.4f", (below, "+infinite"))
 
 
 def _ends(
