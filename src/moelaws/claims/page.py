@@ -82,9 +82,9 @@ def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
     """Returns a sentence that says how many claims would be supported by chance."""
     claims, tried = study["claims"], power["claims"] if power else {}
     supported = sum(claim["verdict"] == Verdict.SUPPORTED for claim in claims)
-    rates = [_rate(tried.get(claim["name"], {}).get(NULL)) for claim in claims]
-    known = sum(rate is not None for rate in rates)
-    chance = sum(NOMINAL if rate is None else rate for rate in rates)
+    counts = [tried.get(claim["name"], {}).get(NULL) for claim in claims]
+    known = sum(map(bool, counts))
+    chance = sum(c[Verdict.SUPPORTED] / sum(c.values()) if c else NOMINAL for c in counts)
     how = f"by the level of its interval, {NOMINAL:.0%} for each"
     if known:
         how = f"{counted(known, 'rule')} by simulation, the others by {NOMINAL:.0%} for each"
@@ -92,11 +92,6 @@ def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
         f"The runs support {supported} of these {counted(len(claims), 'claim')}. If none of the "
         f"effects were there, some {chance:.1f} would be supported by chance ({how})."
     )
-
-
-def _rate(counts: Mapping[str, int] | None) -> float | None:
-    """Returns the fraction of the tables in which a rule supports its claim."""
-    return counts[Verdict.SUPPORTED] / sum(counts.values()) if counts else None
 
 
 _LACKED = " At these sizes and budgets the published law itself may not have the effect."

@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,16 +128,20 @@ def gathered(
             built = build(**{name: values.pop(name) for name in names})
             return command(*arguments, **values, **{keyword: built})
 
-        return with_options(wrapped, options)
+        return with_options(*options)(wrapped)
 
     return decorate
 
 
-def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    """Returns ``command`` with click's ``options``, which its help shows in this order."""
-    for add in reversed(options):
-        command = add(command)
-    return command
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Returns a decorator that adds click's ``options`` to a command, in the order of its help."""
+
+    def decorate(command: Command) -> Command:
+        for add in reversed(options):
+            command = add(command)
+        return command
+
+    return decorate
 
 
 def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:

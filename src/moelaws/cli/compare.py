@@ -9,14 +9,7 @@ from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import FILE, law_study_option, option, out_option
 from moelaws.cli.eval import given_numbers
-from moelaws.cli.fit import (
-    fit_options,
-    fitting_on,
-    from_options,
-    read_all,
-    seed_option,
-    threads_option,
-)
+from moelaws.cli.fit import fit_options, from_options, read_all, seed_option, threads_option
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_json
 from moelaws.fitting.compare import compare
@@ -41,7 +34,6 @@ def command(
     table: Path,
     refs: str,
     seed: int,
-    threads: int,
     out: Path | None,
     point: str | None,
     as_json: bool,
@@ -68,7 +60,7 @@ def command(
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
     frame, declared, entry, _ = read_all(table, spec)
-    with fitting_on(threads), reporting() as progress, located(table):
+    with reporting() as progress, located(table):
         entries, refused, average = compare(
             candidates, frame, entry, seed=seed, units=declared, progress=progress, at=at
         )

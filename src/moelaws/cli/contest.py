@@ -9,7 +9,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
 from moelaws.cli.common import FILE, out_option, study_option, table_option
-from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
+from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
@@ -35,7 +35,6 @@ def command(
     study_name: str | None,
     table: Path | None,
     seed: int,
-    threads: int,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -60,7 +59,7 @@ def command(
     folder = tier_folder(project)
     table = table or folder.table(study.study)
     frame, declared = read(table)
-    with fitting_on(threads), reporting() as progress, located(table):
+    with reporting() as progress, located(table):
         splits = contest(entry, frame, seed=seed, units=declared, progress=progress)
     judged = ContestScores(
         study=study.study,

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
     )
 
     @command.command(name=name, short_help=short_help, help=help, cls=JsonCommand)
-    @partial(with_options, options=options)
+    @with_options(*options)
     @click.argument("chosen", metavar="[RUN]...", nargs=-1)
     @option(
         "--study studies",
