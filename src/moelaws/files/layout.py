@@ -125,11 +125,28 @@ class Results:
         return self.root / "logs" / below / kind / study / f"{name}.log"
 
 
+class _Page:
+    """A page of a tier, at the top of its folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: TierFolder, owner: object) -> Path:
+        return folder.root / self.name
+
+
 @dataclass(frozen=True)
 class TierFolder:
     """The files of one tier that are made of its runs, or of simulated ones."""
 
     root: Path
+
+    laws = _Page("laws.md")  # which law to use, by the contests of all chosen studies
+    claims = _Page("claims.md")  # the judged claims of all chosen studies
+    outlook = _Page("outlook.md")  # advice beyond the largest budget; with a table and a figure
+    cover = _Page("report.rst")  # the report's first page
+    explore = _Page("explore.html")  # to open first: all runs, curves, laws and figures
+    report = _Page("report.html")  # Snakemake's report, in one file
 
     def table(self, study: str) -> Path:
         return self.root / "tables" / f"{study}.parquet"
@@ -173,11 +190,6 @@ class TierFolder:
         """Returns the file with the result of a contest of laws."""
         return self.root / "contests" / study / f"{contest}.json"
 
-    @property
-    def laws(self) -> Path:
-        """Returns the page that says which law to use, by the contests of all chosen studies."""
-        return self.root / "laws.md"
-
     def verdicts(self, study: str) -> Path:
         """Returns the file with the judged claims of a study."""
         return self.root / "claims" / f"{study}.json"
@@ -185,31 +197,6 @@ class TierFolder:
     def power(self, study: str) -> Path:
         """Returns the file with the verdicts of a study's rules on simulated tables."""
         return self.root / "power" / f"{study}.json"
-
-    @property
-    def claims(self) -> Path:
-        """Returns the page with the judged claims of all chosen studies."""
-        return self.root / "claims.md"
-
-    @property
-    def outlook(self) -> Path:
-        """Returns the page of advice beyond the largest budget; table and figure lie beside it."""
-        return self.root / "outlook.md"
-
-    @property
-    def cover(self) -> Path:
-        """Returns the report's first page."""
-        return self.root / "report.rst"
-
-    @property
-    def explore(self) -> Path:
-        """Returns the page to open first: all runs, curves, laws and figures in one file."""
-        return self.root / "explore.html"
-
-    @property
-    def report(self) -> Path:
-        """Returns Snakemake's report, in one file."""
-        return self.root / "report.html"
 
 
 _FORCE = "snakemake --cores all --force {path} (with the --config of the call that made it)"
