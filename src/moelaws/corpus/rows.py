@@ -113,8 +113,7 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
 
 def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
     """Yields each row's text as UTF-8, b"" if it has none, and keeps ``counts`` up to date."""
-    setting = source.setting
-    column = setting.column
+    column = source.setting.column
     try:
         for table in _stream(source).with_format("arrow").iter(batch_size=ROWS):
             if column not in table.column_names:

@@ -1,6 +1,5 @@
 """A prepared corpus on disk: memory-mapped token shards, checked against their hashes."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -8,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from moelaws.corpus.sources import file_digest
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
@@ -72,6 +72,4 @@ class PreparedCorpus:
 
 def file_record(path: Path) -> dict[str, Any]:
     """Returns the size and SHA-256 of a file, as meta.json holds them."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"bytes": path.stat().st_size, "sha256": digest}
+    return {"bytes": path.stat().st_size, "sha256": file_digest(path)}

@@ -13,12 +13,12 @@ from moelaws.files.atomic import finite
 from moelaws.fitting.average import Average
 from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import batches, core_count, each
-from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import resampled
 from moelaws.fitting.prediction import Prediction, of_draws, predict
 from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport, Score
+from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
 from moelaws.fitting.variables import column_sources, read_variables
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw
@@ -163,8 +163,7 @@ def _point(law: FittableLaw, at: Mapping[str, float]) -> Columns:
 
 
 def _at(prediction: Prediction) -> dict[str, float | None]:
-    at: dict[str, float | None] = finite({k: float(x[0]) for k, x in vars(prediction).items()})
-    return at
+    return {name: finite(ends[0]) for name, ends in vars(prediction).items()}
 
 
 def _inside(prediction: Prediction, observed: Array) -> dict[str, float | None]:

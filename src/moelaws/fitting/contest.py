@@ -8,9 +8,8 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.compare import Fitted, fit_each, rank
-from moelaws.fitting.estimate import Progress
 from moelaws.fitting.report import LawScore, SplitScores, Step
-from moelaws.fitting.rollout import ROWS_PER_PARAMETER, thresholds
+from moelaws.fitting.rollout import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.variables import numbers
 from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable

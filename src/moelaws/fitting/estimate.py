@@ -1,6 +1,6 @@
 """The fit of one law to one group of rows: estimates, their intervals and how good the fit is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from moelaws.fitting.prediction import support_of
 from moelaws.fitting.problem import Problem, Solution, problem, solve
 from moelaws.fitting.quantiles import percentiles, t_interval, widening
 from moelaws.fitting.report import Estimate, GroupFit
-from moelaws.fitting.rollout import calibrate
+from moelaws.fitting.rollout import Progress, calibrate
 from moelaws.fitting.rows import Rows
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -25,8 +25,6 @@ from moelaws.spec.fit import Fit
 
 STUDENT_DRAWS = 1000
 MAX_LOG = 700.0  # largest absolute logarithm of a coefficient, so that a float holds it
-
-Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
 def fit_group(
@@ -101,7 +99,8 @@ def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
 ) -> tuple[Array, str]:
     """Returns working-scale draws (B, P) and how they were made."""
-    if spec.uses_student(task.protocol.objective, rows.blocks):
+    is_squared = task.protocol.objective == "squared"
+    if spec.intervals == "auto" and is_squared and rows.blocks is None:
         drawn = student(task, solution, STUDENT_DRAWS, seed)
         return task.working(drawn), "Student-t distribution of the least-squares estimates"
     blocks = "rows" if rows.blocks is None else f"blocks of rows by {rows.blocks_by}"

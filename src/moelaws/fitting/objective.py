@@ -25,8 +25,7 @@ def huber(residual: Any, delta: float) -> Array:
     It is r^2 / 2 within ``delta``, which may be infinite, and delta (|r| - delta / 2) beyond it.
     """
     inner = np.clip(residual, -delta, delta)
-    loss: Array = inner * (residual - 0.5 * inner)
-    return loss
+    return np.asarray(inner * (residual - 0.5 * inner))
 
 
 def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> tuple[float, float]:

@@ -62,8 +62,7 @@ def write_marker(path: Path, orders: Iterable[Order], results: Results) -> None:
             again.append(run_id)
         if order.keep:
             kept[run_id] = order.steps
-    marker = Marker(runs=runs, again=tuple(again), kept=kept)
-    write_json(path, marker.model_dump(mode="json"))
+    write_json(path, Marker(runs=runs, again=tuple(again), kept=kept).model_dump(mode="json"))
 
 
 def is_done(path: Path, keeps: Mapping[str, tuple[int, ...]], results: Results) -> bool:

@@ -72,10 +72,6 @@ class Fit(Entry):
     def needs(self) -> set[str]:
         return {self.table} - {""}
 
-    def uses_student(self, objective: str, blocks: object) -> bool:
-        """Returns whether the intervals are Student's t, for which no ``blocks`` err together."""
-        return self.intervals == "auto" and objective == "squared" and blocks is None
-
 
 class Split(Frozen):
     """Rows that every law of a contest predicts without having been fitted to them."""

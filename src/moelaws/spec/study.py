@@ -259,8 +259,7 @@ class Study(Frozen):
     @property
     def sweep_names(self) -> set[str]:
         """Returns the sweeps that its grids name at any tier."""
-        named = {sweep.name for grid in self.grids.values() for sweep in grid.sweeps}
-        return named - {""}
+        return {sweep.name for grid in self.grids.values() for sweep in grid.sweeps} - {""}
 
     def lacking(self, tier: Tier) -> set[str]:
         """Returns the sweeps that other tiers have and ``tier`` lacks; none if it has no grid."""
@@ -318,13 +317,12 @@ class Study(Frozen):
         left = timed._without(
             lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
         )
-        if any(fit.holdouts for fit in left.fits):
-            fits = [
-                f.model_copy(update={"holdout": f.holdouts.get(tier, f.holdout), "holdouts": {}})
-                for f in left.fits
-            ]
-            left = left.model_copy(update={"fits": tuple(fits)})
-        return left if keeps else left.model_copy(update={"keep_weights": KeptWeights()})
+        fits = tuple(
+            f.model_copy(update={"holdout": f.holdouts.get(tier, f.holdout), "holdouts": {}})
+            for f in left.fits
+        )
+        kept = keep if keeps else KeptWeights()
+        return left.model_copy(update={"fits": fits, "keep_weights": kept})
 
     def of_simulated(self) -> Self:
         """Returns the study without what simulated losses cannot give and what depends on that."""
@@ -338,15 +336,12 @@ class Study(Frozen):
 
     def without(self, absent: Collection[str]) -> Self:
         """Returns the study without the fits and contests of data sets that are ``absent``."""
-        return self._without(
-            lambda entry: (
-                isinstance(entry, Fit | Contest)
-                and any(
-                    (clause.column, clause.op) == (DATASET, "==") and clause.value in absent
-                    for clause in parse_rows(entry.rows)
-                )
-            )
-        )
+
+        def is_of_absent(entry: Entry) -> bool:
+            clauses = parse_rows(entry.rows) if isinstance(entry, Fit | Contest) else ()
+            return any((c.column, c.op) == (DATASET, "==") and c.value in absent for c in clauses)
+
+        return self._without(is_of_absent)
 
     def _without(self, cannot: Callable[[Entry], bool]) -> Self:
         """Returns the study without the entries that cannot be made and without their readers."""

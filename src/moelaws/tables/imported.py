@@ -75,8 +75,7 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
         check(frame, kept, reader.with_unit(), mapping)
         if mapping.public:
             check_published(frame, mapping.public, mapping_file)
-    columns = columns_of(mapping)
-    return Imported(frame.reset_index(drop=True), columns, about)
+    return Imported(frame.reset_index(drop=True), columns_of(mapping), about)
 
 
 def take(study: Study, path: Path, made_of: Any) -> int:
