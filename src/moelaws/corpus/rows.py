@@ -3,8 +3,6 @@
 The file holds the documents one after another, so that it can be treated like text files.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import sys
@@ -28,7 +26,7 @@ class Spool:
 
     name: str
     path: Path
-    starts: array[int]  # (documents + 1,): where each begins, and the end of the last
+    starts: "array[int]"  # (documents + 1,): where each begins, and the end of the last
     rows: int  # how many rows were read
     empty: int  # how many of them have no text
 
