@@ -1,7 +1,5 @@
 """``moelaws contest`` judges laws; ``moelaws contests`` says on a page which one to use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +80,7 @@ def command(
     click.echo(str(out))
 
 
-def _print(split: SplitScores, level: float) -> None:
+def _print(split: "SplitScores", level: float) -> None:
     if split["laws"]:
         rows = [
             [

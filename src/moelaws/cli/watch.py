@@ -46,7 +46,9 @@ def command(
     watching = Watching(Results(), _planned(project, names))
     snapshots = _snapshots(watching, 0.0 if once else every)
     if as_json:
-        _print_as_json(snapshots, project.tier)
+        for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
+            print_json(as_dict(next(alike), project.tier))
+            sys.stdout.flush()
     elif sys.stdout.isatty() or once:
         _draw(snapshots, project.tier)
     else:
@@ -76,12 +78,6 @@ def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
     while every and not snapshot.finished:
         time.sleep(every)
         yield (snapshot := watching.look())
-
-
-def _print_as_json(snapshots: Iterator[Snapshot], tier: str) -> None:
-    for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
-        print_json(as_dict(next(alike), tier))
-        sys.stdout.flush()
 
 
 def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
