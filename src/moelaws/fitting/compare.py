@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from moelaws.files.atomic import finite
 from moelaws.fitting.average import Average
 from moelaws.fitting.caveats import require_determined
-from moelaws.fitting.cores import batches, core_count, each
+from moelaws.fitting.cores import batches, core_count, each, unseen
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import resampled
 from moelaws.fitting.prediction import Prediction, of_draws, predict
@@ -93,7 +93,7 @@ def compare(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
     at: Mapping[str, float] = {},
 ) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, Any] | None]:
     """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
@@ -181,7 +181,7 @@ def fit_each(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
 ) -> tuple[list[Fitted], dict[str, str]]:
     """Fits each law whose variables the table has, and returns why each other law was refused.
 

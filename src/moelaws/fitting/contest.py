@@ -8,6 +8,7 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.compare import Fitted, fit_each, rank
+from moelaws.fitting.cores import unseen
 from moelaws.fitting.report import LawScore, SplitScores, Step
 from moelaws.fitting.rollout import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.variables import numbers
@@ -37,7 +38,7 @@ def contest(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
 ) -> list[SplitScores]:
     """Ranks the laws of ``entry`` at each of its splits.
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from moelaws import laws
 from moelaws.fitting.caveats import require_identifiable
+from moelaws.fitting.cores import unseen
 from moelaws.fitting.estimate import fit_group
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.report import FitReport, GroupFit, place
@@ -30,7 +31,7 @@ def fit(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
 ) -> FitReport:
     """Fits ``law``, or with ``spec.select`` one of its variants, to ``table`` as ``spec`` asks.
 

@@ -126,11 +126,7 @@ class Objective:
         return Objective(model, self.observed[..., index], self.delta, weights, self.unit)
 
     def at(
-        self,
-        delta: float,
-        unit: float = 1.0,
-        weights: Array | None = None,
-        observed: Array | None = None,
+        self, delta: float, unit: float, weights: Array | None = None, observed: Array | None = None
     ) -> Objective:
         """Returns the objective with another threshold, unit, weights or observations."""
         weights = self.weights if weights is None else weights
