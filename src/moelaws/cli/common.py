@@ -17,6 +17,8 @@ from moelaws.spec.from_json import parse_json
 from moelaws.spec.numbers import number
 
 Command = Callable[..., Any]
+Words = tuple[str, ...]  # of an argument or an option that may be repeated
+Paths = tuple[Path, ...]
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
@@ -144,7 +146,7 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
+def pairs(option: str, texts: Words, form: str) -> dict[str, str]:
     """Returns ``NAME=VALUE`` options as a dictionary."""
     values: dict[str, str] = {}
     for text in texts:

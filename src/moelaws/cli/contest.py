@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
-from moelaws.cli.common import FILE, out_option, study_option, table_option
+from moelaws.cli.common import FILE, Paths, out_option, study_option, table_option
 from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
@@ -100,7 +100,7 @@ def _print(split: "SplitScores", level: float) -> None:
 @click.argument("files", nargs=-1, type=FILE)
 @source_options
 @out_option("The Markdown file to write.", ".md")
-def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_json: bool) -> None:
+def contests(files: Paths, project: Project, out: Path | None, as_json: bool) -> None:
     """Write which law to use for what to results/TIER/laws.md.
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.

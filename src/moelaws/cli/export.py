@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, FOLDER, option, results_option, with_options
+from moelaws.cli.common import FILE, FOLDER, Words, option, results_option, with_options
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
@@ -74,8 +74,8 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
     @selection_options
     def export_to(
         to: str | Path,
-        chosen: tuple[str, ...],
-        studies: tuple[str, ...],
+        chosen: Words,
+        studies: Words,
         results: Path,
         overrides: dict[str, Any],
         selection: Selection,

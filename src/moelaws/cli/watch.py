@@ -8,7 +8,7 @@ from itertools import groupby
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json
-from moelaws.cli.common import between, option
+from moelaws.cli.common import Words, between, option
 from moelaws.cli.project import project_options
 from moelaws.cli.watch_text import as_dict, drawn, idle
 from moelaws.files.layout import Results
@@ -34,9 +34,7 @@ from moelaws.spec.project import Project, chosen_studies
     metavar="SECONDS",
 )
 @option("--once", "Look once, print what there is, and end.", is_flag=True)
-def command(
-    project: Project, names: tuple[str, ...], every: float, once: bool, as_json: bool
-) -> None:
+def command(project: Project, names: Words, every: float, once: bool, as_json: bool) -> None:
     """Watch a sweep: runs done, running and failed, their losses and speed, the time left.
 
     All is read from results/, so that any machine that sees this folder can watch, also while Slurm
@@ -55,7 +53,7 @@ def command(
         _print_lines(snapshots, project.tier)
 
 
-def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
+def _planned(project: Project, names: Words) -> dict[str, Planned]:
     """Returns the runs that the Snakefile would ask for, by id."""
     if names:
         project = project.model_copy(update={"studies": list(names)})
