@@ -24,6 +24,7 @@ from moelaws.spec.errors import located
 @option(
     "--at point",
     "Predict the response there too, by each law and by their average.",
+    default="",
     metavar="'N=1e10 D=2e11'",
 )
 @seed_option
@@ -31,13 +32,7 @@ from moelaws.spec.errors import located
 @out_option("FILE.json for the comparison.", ".json")
 @law_study_option
 def command(
-    table: Path,
-    refs: str,
-    seed: int,
-    out: Path | None,
-    point: str | None,
-    as_json: bool,
-    **options: Any,
+    table: Path, refs: str, seed: int, out: Path | None, point: str, as_json: bool, **options: Any
 ) -> None:
     """Fit several laws to the same rows of TABLE and set them side by side.
 
@@ -53,7 +48,7 @@ def command(
     how many of the held-out rows they hold. Laws with such a calibration are also averaged, by
     weights of their errors there.
     """
-    at = given_numbers((point or "").replace(",", " ").split())
+    at = given_numbers(point.replace(",", " ").split())
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]
@@ -70,7 +65,7 @@ def command(
         write_json(out, data)
     texts = [_table(entries, spec.level, spec.holdout), *_of_average(average)]
     if at:
-        texts.append(_predictions(entries, average, spec.level, point or ""))
+        texts.append(_predictions(entries, average, spec.level, point))
     print_answer(as_json, data, "\n".join(texts))
     for name, reason in refused.items():
         click.echo(f"refused: {name}: {reason}", err=True)

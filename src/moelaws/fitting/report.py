@@ -4,8 +4,6 @@
 A report or a contest is read without the engine and without pandas, so that it is quick.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -161,7 +159,7 @@ class FitReport(Checked):
                 return fitted
         raise UserError(f"{own}: {column} is {_shown(where[column])}; it must be one of {known}")
 
-    def unit(self, variable: Variable) -> str:
+    def unit(self, variable: "Variable") -> str:
         """Returns the unit in which this fit has a variable of its law."""
         from moelaws.laws.vocabulary import in_unit  # figures that only read fits need no NumPy
 
@@ -233,7 +231,7 @@ def read_fit(path: Path) -> FitReport:
     )
 
 
-def estimates_table(report: FitReport) -> pd.DataFrame:
+def estimates_table(report: FitReport) -> "pd.DataFrame":
     """Returns a row for each group, with the split column's value and the estimates.
 
     The second stage of a fit in two stages (``allocation.ratio:stage2_alpha``) reads the first
@@ -253,7 +251,7 @@ def is_report(path: Path) -> bool:
     return False
 
 
-def read_draws(path: Path) -> pd.DataFrame:
+def read_draws(path: Path) -> "pd.DataFrame":
     """Returns the draws of the report at ``path``: the split column, ``draw`` and parameters."""
     from moelaws.files.parquet import read_parquet
 
@@ -261,7 +259,7 @@ def read_draws(path: Path) -> pd.DataFrame:
     return frame
 
 
-def group_draws(path: Path, report: FitReport, group: GroupFit) -> Array:
+def group_draws(path: Path, report: FitReport, group: GroupFit) -> "Array":
     """Returns the draws (B, P) of one ``group`` of the ``report`` at ``path``.
 
     The parameters are in the group's order. There are none without the draws' file. No pandas is

@@ -160,8 +160,7 @@ class _Reader:
         """Returns the rows of an expression; an empty one selects all if ``whole``, else none."""
         if not (whole or expression.strip()):
             return np.zeros(len(self.table), dtype=bool)
-        mask = np.asarray(select(self.named(), expression), dtype=bool)
-        return np.array(np.broadcast_to(mask, len(self.table)))
+        return np.array(np.broadcast_to(select(self.named(), expression), len(self.table)), bool)
 
     def named(self) -> dict[str, Array]:
         """Returns what a row expression may name: the variables and the columns.

@@ -40,10 +40,7 @@ class Imported:
     columns: tuple[Column, ...]  # what each of them holds, with units
     # The source's name, digest, address, licence and attribution, and the mapping's digest
     about: dict[str, str]
-
-    @property
-    def study(self) -> str:
-        return str(self.frame["study"].iloc[0])
+    study: str  # whose table it is
 
     def write(self, path: Path) -> None:
         """Writes Parquet, sealed, with units and with where the rows are from."""
@@ -73,7 +70,7 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
         check(frame, reader.source, reader.with_unit(), mapping)
         if mapping.public:
             check_published(frame, mapping.public, mapping_file)
-    return Imported(frame.reset_index(drop=True), columns_of(mapping), about)
+    return Imported(frame.reset_index(drop=True), columns_of(mapping), about, mapping.study)
 
 
 def take(study: Study, path: Path, made_of: Any) -> int:
