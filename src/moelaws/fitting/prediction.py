@@ -51,7 +51,7 @@ def predict(
     new: Any = (nothing, nothing)
     if (errors := fitted.residuals.quantiles) is not None:
         pooled = (np.add.outer(column, errors).ravel() for column in mean_Bn.T)
-        new = np.array([percentiles(draws, level) for draws in pooled]).T
+        new = np.array([percentiles(pool, level) for pool in pooled]).T
     ends = [*percentiles(mean_Bn, level), *new]
     if fitted.calibration is not None:
         centre = law.on_scale(value)
