@@ -18,7 +18,7 @@ from repository import REPOSITORY
 from study_case import Case, filled
 
 STUDY = load_study("hyperparameters", REPOSITORY)
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 
 
 @dataclass(frozen=True)

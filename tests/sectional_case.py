@@ -28,7 +28,7 @@ from moelaws.training.history import COLUMNS as HISTORY
 from repository import REPOSITORY
 
 STUDY = load_study("sectional", REPOSITORY)
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 TIERS = ("demo", "workstation")
 GRIDS = {tier: expand(STUDY.grids[tier], TEXT, f"sectional.yaml, {tier}") for tier in TIERS}
 RUNS = GRIDS["demo"]

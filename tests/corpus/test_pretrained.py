@@ -195,7 +195,7 @@ GRID = {
 
 def runs(pretrained, **settings):
     grid = {**GRID, "settings": {**GRID["settings"], **settings}}
-    choice = CorpusChoice(Text(digest="0"), 0.1, 0, pretrained)
+    choice = CorpusChoice(Text(digest="0"), 0.1, pretrained)
     return expand(parse(Grid, grid, "g.yaml"), choice, "g.yaml, grids.demo")
 
 

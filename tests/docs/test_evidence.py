@@ -93,7 +93,7 @@ def test_every_published_run_is_one_of_its_grid(study):
     records = list(all_records(results))
     corpus = Corpus(**records[0].config["corpus"])
     pins = (read_pinned("workstation", REPOSITORY, gates) for gates in GATES)
-    choice = CorpusChoice(source=corpus.source, validation=corpus.validation, seed=corpus.seed)
+    choice = CorpusChoice(source=corpus.source, validation=corpus.validation)
     runs = expand(grid_of(name), choice, name, choice=Choice("auto", tuple(filter(None, pins))))
     assert {record.run_id for record in records} <= {run.run_id for run in runs}
     page = (EVIDENCE / "README.md").read_text()

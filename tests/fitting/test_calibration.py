@@ -19,7 +19,6 @@ from moelaws.fitting.compare import compare
 from moelaws.fitting.diagnostics import Calibration
 from moelaws.fitting.prediction import predict, reaches
 from moelaws.fitting.rollout import BUDGETS, budgets
-from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import read_any
 
@@ -117,8 +116,8 @@ def test_the_order_of_rows_and_the_unit_of_compute_change_nothing():
 def test_it_grows_with_the_distance_and_is_nothing_within_the_rows():
     own = Calibration({"C": 1.0}, 20.0, [0.02, 0.03, 0.02], 0.004)
     mean, new = reaches(own, {"C": 10.0 ** np.array([18, 20, 20.5, 21, 22])}, 0.9)
-    assert mean[:2] == pytest.approx([0, 0])
-    assert new[:2] == pytest.approx([0, 0])
+    assert np.isnan(mean[:2]).all()
+    assert np.isnan(new[:2]).all()
     assert mean[3] / mean[2] == pytest.approx(2)
     assert mean[4] / mean[3] == pytest.approx(2)
     assert (new[2:] > mean[2:]).all()
@@ -181,8 +180,6 @@ def test_an_average_prefers_the_law_that_rolls_out_better():
 
 def test_laws_that_are_not_calibrated_have_no_average():
     table = isoflops(0, budgets=BUDGET[:2])
-    with pytest.raises(UserError, match="no law has a roll-out by compute"):
-        average_of(table, ["chinchilla"])
     spec = Fit(name="c", law="a", mapping={}, **QUICK)
     pinned = [LAW, laws.fittable("wang.loss")]
     assert compare(pinned, table.assign(E=8), spec)[2] is None

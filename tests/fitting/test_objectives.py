@@ -103,7 +103,7 @@ def test_weights_of_each_vector_are_its_own():
     assert batch.take(index).value(thetas[index]) == pytest.approx(batch.value(thetas)[index])
     # Weights that count rows are rows that stand so often.
     rows = np.repeat(np.arange(objective.model.n), counts[0].astype(int))
-    repeated = objective.at(objective.delta, weights=np.ones(objective.model.n)).rows(rows)
+    repeated = objective.at(objective.delta, 1.0, np.ones(objective.model.n)).rows(rows)
     assert repeated.value(thetas[:1])[0] == pytest.approx(batch.value(thetas)[0])
 
 

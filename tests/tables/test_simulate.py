@@ -38,7 +38,7 @@ from moelaws.tables.schema import COLUMNS
 from moelaws.tables.simulate import design, simulate, simulation_entry, studys_mapping
 from repository import REPOSITORY
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 LAW = laws.fittable("sparsity.loss")
 
 

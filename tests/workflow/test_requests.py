@@ -13,7 +13,7 @@ from moelaws.spec.project import Project, load_study
 from moelaws.workflow.requests import Requests
 from repository import REPOSITORY
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 
 
 @pytest.fixture(scope="module")

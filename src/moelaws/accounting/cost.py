@@ -94,9 +94,8 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     group = config.smallest_micro_batch
     bytes_per_group = group * model.context * activation_bytes(model, config.precision)
     groups = at_once = math.ceil(config.groups / devices)
-    while (
-        device.own_memory and at_once > 1 and states + at_once * bytes_per_group > device.own_memory
-    ):
+    room = device.own_memory or math.inf
+    while at_once > 1 and states + at_once * bytes_per_group > room:
         at_once = math.ceil(at_once / 2)
     training = states + at_once * bytes_per_group
 

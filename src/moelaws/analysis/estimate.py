@@ -1,7 +1,5 @@
 """A number that runs determine, with its interval, as claims compare and print it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -21,7 +19,7 @@ class Estimate:
         """Returns the value, with the ends of its interval."""
         return self.value, self.low, self.high
 
-    def __mul__(self, factor: float) -> Estimate:
+    def __mul__(self, factor: float) -> "Estimate":
         return Estimate(self.value * factor, self.low * factor, self.high * factor, self.n)
 
     def __str__(self) -> str:

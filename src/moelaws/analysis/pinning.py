@@ -38,14 +38,15 @@ def pinned(
     table = study.derived_table(tables.pop())
     search = inputs.derived(table.name)
     # Where the near-optimal runs agree, the law has no error and its interval no width.
+    laws = {name: _law(report.parts[0]) for name, report in reports.items()}
     flat = [
         f"{name}: one value is best at all budgets, so that the interval of width 0 says nothing"
-        for name, report in reports.items()
-        if len(set(_law(report.parts[0]).exponent_interval)) == 1
+        for name, law in laws.items()
+        if len(set(law.exponent_interval)) == 1
     ]
     return Pinned(
-        lr=_law(reports["lr"].parts[0]),
-        batch_tokens=_law(reports["batch_tokens"].parts[0]),
+        lr=laws["lr"],
+        batch_tokens=laws["batch_tokens"],
         provenance=Provenance(
             study=study.study,
             tier=tier,

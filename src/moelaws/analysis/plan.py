@@ -11,8 +11,8 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.remake import fitted_table, remake, with_starts
 from moelaws.files.layout import TierFolder
-from moelaws.fitting.estimate import Progress
 from moelaws.fitting.report import FitReport, Where
+from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import split_rows
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit

@@ -10,9 +10,9 @@ from moelaws.analysis.derive import derive
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
 from moelaws.files.layout import TierFolder
-from moelaws.fitting.estimate import Progress
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
+from moelaws.fitting.rollout import Progress
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Derived, Reader, Study

@@ -5,15 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from moelaws.claims.base import (
-    NOMINAL,
-    NULL,
-    PUBLISHED,
-    JudgedClaim,
-    JudgedStudy,
-    Tried,
-    Verdict,
-)
+from moelaws.claims.base import NOMINAL, NULL, PUBLISHED, JudgedClaim, JudgedStudy, Tried, Verdict
 from moelaws.files.atomic import read_json
 from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.base import as_written
@@ -90,9 +82,9 @@ def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
     """Returns a sentence that says how many claims would be supported by chance."""
     claims, tried = study["claims"], power["claims"] if power else {}
     supported = sum(claim["verdict"] == Verdict.SUPPORTED for claim in claims)
-    rates = [_rate(tried.get(claim["name"], {}).get(NULL)) for claim in claims]
-    known = sum(rate is not None for rate in rates)
-    chance = sum(NOMINAL if rate is None else rate for rate in rates)
+    counts = [tried.get(claim["name"], {}).get(NULL) for claim in claims]
+    known = sum(map(bool, counts))
+    chance = sum(c[Verdict.SUPPORTED] / sum(c.values()) if c else NOMINAL for c in counts)
     how = f"by the level of its interval, {NOMINAL:.0%} for each"
     if known:
         how = f"{counted(known, 'rule')} by simulation, the others by {NOMINAL:.0%} for each"
@@ -100,11 +92,6 @@ def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
         f"The runs support {supported} of these {counted(len(claims), 'claim')}. If none of the "
         f"effects were there, some {chance:.1f} would be supported by chance ({how})."
     )
-
-
-def _rate(counts: Mapping[str, int] | None) -> float | None:
-    """Returns the fraction of the tables in which a rule supports its claim."""
-    return counts[Verdict.SUPPORTED] / sum(counts.values()) if counts else None
 
 
 _LACKED = " At these sizes and budgets the published law itself may not have the effect."
@@ -314,10 +301,8 @@ def _equation(law: LawScore) -> str:
 def _excess(law: LawScore) -> str:
     if not law["rmse_excess"]:
         return ""
-    below, above = "+infinite" if law.get("told_apart") else "-infinite", "+infinite"
-    ends = zip(law.get("rmse_excess_interval", ()), (below, above), strict=False)
-    texts = [infinite if end is None else f"{end:+.4f}" for end, infinite in ends]
-    return f"[{', '.join(texts)}]" if texts else ""
+    below = "+infinite" if law.get("told_apart") else "-infinite"
+    return _ends(law.get("rmse_excess_interval"), "+.4f", (below, "+infinite"))
 
 
 def _ends(

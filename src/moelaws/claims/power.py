@@ -69,10 +69,8 @@ def tried(
     for i, truth in enumerate(truths):
         for seed in range(tables):
             for name, decision in _verdicts(simulated, tier, truth, noise, seed):
-                own = counts.setdefault(name, {}).setdefault(
-                    truth.key, {str(v): 0 for v in Verdict}
-                )
-                own[decision] += 1
+                none: Counts = dict.fromkeys(map(str, Verdict), 0)
+                counts.setdefault(name, {}).setdefault(truth.key, none)[decision] += 1
             progress(i * tables + seed + 1, total)
     return {
         "study": study.study,

@@ -13,7 +13,7 @@ from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.budget import constraint_options
-from moelaws.cli.common import FILE, NAMES, law_study_option, option
+from moelaws.cli.common import FILE, NAMES, Paths, law_study_option, option
 from moelaws.cli.eval import given_numbers
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_text
@@ -58,7 +58,7 @@ from moelaws.spec.tier import TIERS
 )
 def command(
     chosen: tuple[Constraints, Device],
-    fits: tuple[Path, ...],
+    fits: Paths,
     fits_top_k: int | None,
     shape: str | None,
     only: list[str] | None,

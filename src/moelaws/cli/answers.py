@@ -86,8 +86,5 @@ def format_cell(cell: object) -> str:
     """Returns a cell's text: whole numbers below a million in full, others to four digits."""
     if cell is None:
         return "-"
-    if isinstance(cell, bool) or not isinstance(cell, int | float):
-        return str(cell)
-    if isinstance(cell, int) and abs(cell) < 1_000_000:
-        return str(cell)
-    return f"{cell:.4g}"
+    is_large = isinstance(cell, int) and abs(cell) >= 1_000_000
+    return f"{cell:.4g}" if is_large or isinstance(cell, float) else str(cell)

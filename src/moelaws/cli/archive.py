@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, check_out, option
+from moelaws.cli.common import FILE, Words, check_out, option
 from moelaws.cli.project import override_options
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, or_nearest
@@ -27,7 +27,7 @@ from moelaws.workflow.jobs import Jobs
 @option("--force", "Replace the file of --to where it exists.", is_flag=True)
 @override_options
 def command(
-    studies: tuple[str, ...],
+    studies: Words,
     out: Path | None,
     checked: Path | None,
     force: bool,

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import FILE, option, out_option
+from moelaws.cli.common import FILE, Paths, option, out_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import StudyFiles, file_options
 from moelaws.files.atomic import write_json, write_page
@@ -47,11 +47,7 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
 @source_options
 @out_option("The Markdown file to write.")
 def command(
-    verdicts: tuple[Path, ...],
-    powers: tuple[Path, ...],
-    project: Project,
-    out: Path | None,
-    as_json: bool,
+    verdicts: Paths, powers: Paths, project: Project, out: Path | None, as_json: bool
 ) -> None:
     """Write what the papers claim beside what these runs show to results/TIER/claims.md.
 

@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from moelaws.spec.from_json import parse_json
 from moelaws.spec.numbers import number
 
 Command = Callable[..., Any]
+Words = tuple[str, ...]  # of an argument or an option that may be repeated
+Paths = tuple[Path, ...]
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
@@ -128,19 +130,23 @@ def gathered(
             built = build(**{name: values.pop(name) for name in names})
             return command(*arguments, **values, **{keyword: built})
 
-        return with_options(wrapped, options)
+        return with_options(*options)(wrapped)
 
     return decorate
 
 
-def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    """Returns ``command`` with click's ``options``, which its help shows in this order."""
-    for add in reversed(options):
-        command = add(command)
-    return command
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Returns a decorator that adds click's ``options`` to a command, in the order of its help."""
+
+    def decorate(command: Command) -> Command:
+        for add in reversed(options):
+            command = add(command)
+        return command
+
+    return decorate
 
 
-def pairs(option: str, texts: tuple[str, ...], form: str) -> dict[str, str]:
+def pairs(option: str, texts: Words, form: str) -> dict[str, str]:
     """Returns ``NAME=VALUE`` options as a dictionary."""
     values: dict[str, str] = {}
     for text in texts:

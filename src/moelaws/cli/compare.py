@@ -9,14 +9,7 @@ from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import FILE, law_study_option, option, out_option
 from moelaws.cli.eval import given_numbers
-from moelaws.cli.fit import (
-    fit_options,
-    fitting_on,
-    from_options,
-    read_all,
-    seed_option,
-    threads_option,
-)
+from moelaws.cli.fit import fit_options, from_options, read_all, seed_option, threads_option
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_json
 from moelaws.fitting.compare import compare
@@ -31,6 +24,7 @@ from moelaws.spec.errors import located
 @option(
     "--at point",
     "Predict the response there too, by each law and by their average.",
+    default="",
     metavar="'N=1e10 D=2e11'",
 )
 @seed_option
@@ -38,14 +32,7 @@ from moelaws.spec.errors import located
 @out_option("FILE.json for the comparison.", ".json")
 @law_study_option
 def command(
-    table: Path,
-    refs: str,
-    seed: int,
-    threads: int,
-    out: Path | None,
-    point: str | None,
-    as_json: bool,
-    **options: Any,
+    table: Path, refs: str, seed: int, out: Path | None, point: str, as_json: bool, **options: Any
 ) -> None:
     """Fit several laws to the same rows of TABLE and set them side by side.
 
@@ -61,14 +48,14 @@ def command(
     how many of the held-out rows they hold. Laws with such a calibration are also averaged, by
     weights of their errors there.
     """
-    at = given_numbers((point or "").replace(",", " ").split())
+    at = given_numbers(point.replace(",", " ").split())
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
     frame, declared, entry, _ = read_all(table, spec)
-    with fitting_on(threads), reporting() as progress, located(table):
+    with reporting() as progress, located(table):
         entries, refused, average = compare(
             candidates, frame, entry, seed=seed, units=declared, progress=progress, at=at
         )
@@ -78,7 +65,7 @@ def command(
         write_json(out, data)
     texts = [_table(entries, spec.level, spec.holdout), *_of_average(average)]
     if at:
-        texts.append(_predictions(entries, average, spec.level, point or ""))
+        texts.append(_predictions(entries, average, spec.level, point))
     print_answer(as_json, data, "\n".join(texts))
     for name, reason in refused.items():
         click.echo(f"refused: {name}: {reason}", err=True)

@@ -1,15 +1,13 @@
 """``moelaws contest`` judges laws; ``moelaws contests`` says on a page which one to use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
-from moelaws.cli.common import FILE, out_option, study_option, table_option
-from moelaws.cli.fit import fitting_on, read, seed_option, threads_option
+from moelaws.cli.common import FILE, Paths, out_option, study_option, table_option
+from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
 from moelaws.records.progress import reporting
@@ -35,7 +33,6 @@ def command(
     study_name: str | None,
     table: Path | None,
     seed: int,
-    threads: int,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -60,7 +57,7 @@ def command(
     folder = tier_folder(project)
     table = table or folder.table(study.study)
     frame, declared = read(table)
-    with fitting_on(threads), reporting() as progress, located(table):
+    with reporting() as progress, located(table):
         splits = contest(entry, frame, seed=seed, units=declared, progress=progress)
     judged = ContestScores(
         study=study.study,
@@ -83,7 +80,7 @@ def command(
     click.echo(str(out))
 
 
-def _print(split: SplitScores, level: float) -> None:
+def _print(split: "SplitScores", level: float) -> None:
     if split["laws"]:
         rows = [
             [
@@ -103,7 +100,7 @@ def _print(split: SplitScores, level: float) -> None:
 @click.argument("files", nargs=-1, type=FILE)
 @source_options
 @out_option("The Markdown file to write.", ".md")
-def contests(files: tuple[Path, ...], project: Project, out: Path | None, as_json: bool) -> None:
+def contests(files: Paths, project: Project, out: Path | None, as_json: bool) -> None:
     """Write which law to use for what to results/TIER/laws.md.
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.

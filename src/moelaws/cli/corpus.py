@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import WHOLE, option, out_option
+from moelaws.cli.common import WHOLE, Words, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.corpus.prepare import prepare, shown_by
 from moelaws.corpus.shards import PreparedCorpus
@@ -37,7 +37,7 @@ VOCABULARY = 512
 @out_option("[default: results/corpora/ID]")
 def command(
     project: Project,
-    setting: tuple[str, ...],
+    setting: Words,
     vocab_size: int | None,
     least: int,
     out: Path | None,

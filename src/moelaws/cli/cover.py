@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, option
+from moelaws.cli.common import FILE, Paths, option
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_page
 
@@ -20,7 +20,7 @@ from moelaws.files.atomic import read_json, write_page
     required=True,
 )
 @option("--out", "The page to write (.rst).", FILE, required=True)
-def command(files: tuple[Path, ...], text: Path, out: Path, as_json: bool) -> None:
+def command(files: Paths, text: Path, out: Path, as_json: bool) -> None:
     """Write the report's first page: what it shows, and the digest of the whole.
 
     FILES are the records of its figures and paper tables (.json), the verdicts on its claims and

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json
-from moelaws.cli.common import law_study_option, option
+from moelaws.cli.common import Words, law_study_option, option
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import number
 
@@ -32,7 +32,7 @@ LABELS = {"mean": "the mean", "new": "a new observation"}
     metavar="published|FIT.json",
 )
 @law_study_option
-def command(ref: str, inputs: tuple[str, ...], params: str, as_json: bool) -> None:
+def command(ref: str, inputs: Words, params: str, as_json: bool) -> None:
     """Evaluate a law at one point, such as: moelaws eval sparsity.loss N=1e9 D=2e10 S=14/17.
 
     LAW is a law's id or ID:VARIANT, as `moelaws laws` lists them. Where a variable is not given

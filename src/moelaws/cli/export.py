@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, FOLDER, option, results_option, with_options
+from moelaws.cli.common import FILE, FOLDER, Words, option, results_option, with_options
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
@@ -62,7 +61,7 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
     )
 
     @command.command(name=name, short_help=short_help, help=help, cls=JsonCommand)
-    @partial(with_options, options=options)
+    @with_options(*options)
     @click.argument("chosen", metavar="[RUN]...", nargs=-1)
     @option(
         "--study studies",
@@ -75,8 +74,8 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
     @selection_options
     def export_to(
         to: str | Path,
-        chosen: tuple[str, ...],
-        studies: tuple[str, ...],
+        chosen: Words,
+        studies: Words,
         results: Path,
         overrides: dict[str, Any],
         selection: Selection,

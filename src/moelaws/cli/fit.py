@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +13,7 @@ from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.common import (
     FILE,
     WHOLE,
+    Command,
     law_study_option,
     option,
     out_option,
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from moelaws.fitting.report import FitReport, GroupFit
     from moelaws.spec.fit import Fit
 
-_FIT_OPTIONS = (
+# The options that the fit of one law and the comparison of several share.
+fit_options = with_options(
     option(
         "--map mapping",
         "Column of a variable, such as L=loss; may be repeated.",
@@ -81,16 +81,22 @@ _FIT_OPTIONS = (
 )
 _HELD = "of_the_holdout"  # a column that is 1 in rows of the hold-out's own file, else 0
 seed_option = option("--seed", "Seed of the starts and the bootstrap.", WHOLE, 0)
-threads_option = option(
-    "--threads",
-    "Cores to use; the results are the same to the last digit.",
-    click.IntRange(1, 256),
-    1,
-)
 
 
-# Adds the options that the fit of one law and the comparison of several share.
-fit_options = partial(with_options, options=_FIT_OPTIONS)
+def threads_option(command: Command) -> Command:
+    """Adds ``--threads``: fits within the command use these cores, and keep freed memory."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, threads: int, **values: Any) -> Any:
+        from moelaws.fitting.cores import using_cores
+        from moelaws.records.memory import keep_freed_memory
+
+        keep_freed_memory()
+        with using_cores(threads):
+            return command(*arguments, **values)
+
+    help = "Cores to use; the results are the same to the last digit."
+    return option("--threads", help, click.IntRange(1, 256), 1)(wrapped)
 
 
 @click.command("fit", cls=JsonCommand)
@@ -113,13 +119,7 @@ fit_options = partial(with_options, options=_FIT_OPTIONS)
 @option("--spec", "Take a study's fit entry in place of options.", metavar="JSON|FILE")
 @law_study_option
 def command(
-    table: Path,
-    seed: int,
-    threads: int,
-    out: Path | None,
-    spec: str | None,
-    as_json: bool,
-    **options: Any,
+    table: Path, seed: int, out: Path | None, spec: str | None, as_json: bool, **options: Any
 ) -> None:
     """Fit a law to TABLE (Parquet, CSV, TSV, JSON or Markdown), with intervals and diagnostics.
 
@@ -149,7 +149,7 @@ def command(
     join_own_laws([entry.law])
     law = laws.fittable(entry.law)
     frame, declared, entry, files = read_all(table, entry)
-    with fitting_on(threads), reporting() as progress, located(table):
+    with reporting() as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
         write_fit(report, out, made_of(files, digest(of_fit(entry.law))))
@@ -190,17 +190,6 @@ def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit,
     joined = pd.concat(parts, ignore_index=True)
     joined.attrs = frame.attrs
     return joined, units, entry.model_copy(update={"holdout": f"{_HELD} > 0"}), (path, held)
-
-
-@contextmanager
-def fitting_on(cores: int) -> Iterator[None]:
-    """Lets fits inside the block use ``cores``, and keeps freed memory for the next fit."""
-    from moelaws.fitting.cores import using_cores
-    from moelaws.records.memory import keep_freed_memory
-
-    keep_freed_memory()
-    with using_cores(cores):
-        yield
 
 
 def _entry(spec: str) -> Fit:

@@ -11,7 +11,7 @@ from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.inputs import completed, read_runs, row_mask
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, option, out_option
+from moelaws.cli.common import FILE, Paths, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
 from moelaws.figures.draw import FIGURE, save
@@ -41,13 +41,7 @@ TIMES = (10.0, 100.0)
     required=True,
 )
 @out_option("The Markdown file to write; a table (.parquet) and a figure lie beside it.")
-def command(
-    fits: tuple[Path, ...],
-    project: Project,
-    tables: tuple[Path, ...],
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_json: bool) -> None:
     """Write what FITS and the published laws advise at 10 and 100 times the largest budget.
 
     Plans train on the text of the runs, at most four times over.

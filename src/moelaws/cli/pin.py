@@ -7,7 +7,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, read_runs
 from moelaws.analysis.pinning import best_rates, pinned
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, warn
-from moelaws.cli.common import option
+from moelaws.cli.common import Words, option
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
@@ -30,7 +30,7 @@ from moelaws.spec.project import Project, load_study
     metavar="COLUMN",
 )
 def command(
-    study_name: str, project: Project, lr: str, batch: str, per: tuple[str, ...], as_json: bool
+    study_name: str, project: Project, lr: str, batch: str, per: Words, as_json: bool
 ) -> None:
     """Pin the laws that STUDY fitted at this tier, in config/hyperparameters.
 

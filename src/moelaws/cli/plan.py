@@ -12,7 +12,7 @@ from moelaws.accounting.cost import device_of
 from moelaws.analysis.plan import Coefficient, Planned, fits_of, plan
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.common import COUNT, option
-from moelaws.cli.fit import fitting_on, threads_option
+from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
 from moelaws.files.layout import Results
@@ -46,7 +46,6 @@ def command(
     rows: str,
     sample: int,
     every: bool,
-    threads: int,
     as_json: bool,
 ) -> None:
     """Tell how well STUDY's grid would determine the laws, and what it would cost.
@@ -61,11 +60,7 @@ def command(
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params)
     costs = [*_costs(sweep, options.repeats, rows, project)]
-    with (
-        fitting_on(threads),
-        tempfile.TemporaryDirectory() as root,
-        reporting(lines=False) as show,
-    ):
+    with tempfile.TemporaryDirectory() as root, reporting(lines=False) as show:
         folder = Results(Path(root)).tier(about["tier"], simulated=True)
         write(simulation, folder.table(study.study), about)
 

@@ -6,7 +6,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import REPEATS, option, out_option, table_option
-from moelaws.cli.fit import fitting_on, threads_option
+from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options, tier_folder
 from moelaws.files.atomic import write_json
 from moelaws.files.seal import made_of
@@ -25,13 +25,7 @@ from moelaws.workflow.code import of_power
 @threads_option
 @out_option("The JSON file to write; results/TIER/power/STUDY.json by default.")
 def command(
-    study: str,
-    project: Project,
-    table: Path | None,
-    tables: int,
-    threads: int,
-    out: Path | None,
-    as_json: bool,
+    study: str, project: Project, table: Path | None, tables: int, out: Path | None, as_json: bool
 ) -> None:
     """Try the rules of STUDY's claims on simulated tables of its runs.
 
@@ -48,7 +42,7 @@ def command(
     path = table or folder.table(chosen.study)
     frame = read_runs(path)
     origin = made_of([path], digest(of_power(chosen)))
-    with fitting_on(threads), reporting(lines=False) as show:
+    with reporting(lines=False) as show:
         counts = tried(
             chosen, project.tier, frame, tables, origin, lambda i, n: show("tables", i, n)
         )

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from moelaws.cli.common import FILE, gathered, option
+from moelaws.cli.common import FILE, Words, gathered, option
 from moelaws.files.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import parse_yaml
@@ -22,17 +22,17 @@ def _assignment(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _overrides(tier: str | None, assignments: tuple[str, ...]) -> dict[str, Any]:
+def _overrides(tier: str | None, assignments: Words) -> dict[str, Any]:
     overrides = dict(_assignment(text) for text in assignments)
     return {**overrides, "tier": tier} if tier else overrides
 
 
-def _project(tier: str | None, config: Path, assignments: tuple[str, ...]) -> Project:
+def _project(tier: str | None, config: Path, assignments: Words) -> Project:
     return load_project(overrides=_overrides(tier, assignments), path=config)
 
 
 def _project_of_source(
-    tier: str | None, config: Path, assignments: tuple[str, ...], simulated: bool
+    tier: str | None, config: Path, assignments: Words, simulated: bool
 ) -> Project:
     project = _project(tier, config, assignments)
     return project.model_copy(update={"source": "simulated"}) if simulated else project

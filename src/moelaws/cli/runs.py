@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_text
-from moelaws.cli.common import NAMES, gathered, option
+from moelaws.cli.common import NAMES, Words, gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
 from moelaws.records.listing import COLUMNS, WORDS, Listing
@@ -20,7 +20,7 @@ class Selection:
 
     status: str | None
     stale: bool
-    tags: tuple[str, ...]
+    tags: Words
     where: str
 
     def of(self, results: Results, chosen: Iterable[str]) -> Listing:
@@ -72,7 +72,7 @@ selection_options = gathered(
     is_flag=True,
 )
 def command(
-    chosen: tuple[str, ...],
+    chosen: Words,
     selection: Selection,
     sort: str | None,
     descending: bool,

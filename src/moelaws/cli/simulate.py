@@ -13,7 +13,7 @@ from rich.console import Console
 
 from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import REPEATS, WHOLE, between, gathered, option, out_option, pairs
+from moelaws.cli.common import REPEATS, WHOLE, Words, between, gathered, option, out_option, pairs
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
 from moelaws.files.layout import Results
@@ -84,7 +84,7 @@ def command(
     project: Project,
     options: SimulationOptions,
     rows: str | None,
-    mapping: tuple[str, ...],
+    mapping: Words,
     out: Path | None,
     as_json: bool,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import COUNT, WHOLE, option, out_option, read_named, results_option
+from moelaws.cli.common import COUNT, WHOLE, Words, option, out_option, read_named, results_option
 from moelaws.cli.gpu import gpus_option, holding
 from moelaws.cli.project import override_options
 from moelaws.files.layout import Results
@@ -37,7 +37,7 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
 @gpus_option
 @out_option("A Parquet file for the numbers; without it they are only printed.", ".parquet")
 def command(
-    runs: tuple[str, ...],
+    runs: Words,
     study: str | None,
     overrides: dict[str, Any],
     device: str,

@@ -1,7 +1,5 @@
 """The files behind a study's entries: those of the command line, or else those in results/."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +28,7 @@ class StudyFiles:
 
     def inputs(
         self, study: Study, kind: str, entries: Sequence[Reader], project: Project
-    ) -> Inputs:
+    ) -> "Inputs":
         """Returns what the study's ``entries`` of one kind (figures, claims, ...) read together."""
         from moelaws.analysis.inputs import Inputs, read_runs
 

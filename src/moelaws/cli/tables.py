@@ -1,7 +1,5 @@
 """``moelaws aggregate`` and ``import``: a study's table from its own runs, or somebody else's."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,7 +158,7 @@ def _print_register(as_json: bool) -> None:
     print_answer(as_json, {"register": rows}, "\n".join(lines))
 
 
-def _range(known: pd.Series, kind: str) -> tuple[Any, ...]:
+def _range(known: "pd.Series", kind: str) -> tuple[Any, ...]:
     if kind == "string":
         words = sorted(set(known.astype(str)))
         return known.nunique(), words[0], words[-1]

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import FILE, FOLDER, option, out_option
+from moelaws.cli.common import FILE, FOLDER, Words, option, out_option
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import by_task, write_items
 from moelaws.tasks.olmo import available
@@ -22,11 +22,7 @@ from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
     FOLDER,
 )
 def command(
-    sources: tuple[str, ...],
-    corpus: Path | None,
-    out: Path | None,
-    harness: Path | None,
-    as_json: bool,
+    sources: Words, corpus: Path | None, out: Path | None, harness: Path | None, as_json: bool
 ) -> None:
     """List tasks, or write them to a task file: JSON lines, a question each.
 

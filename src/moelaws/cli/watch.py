@@ -8,7 +8,7 @@ from itertools import groupby
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json
-from moelaws.cli.common import between, option
+from moelaws.cli.common import Words, between, option
 from moelaws.cli.project import project_options
 from moelaws.cli.watch_text import as_dict, drawn, idle
 from moelaws.files.layout import Results
@@ -34,9 +34,7 @@ from moelaws.spec.project import Project, chosen_studies
     metavar="SECONDS",
 )
 @option("--once", "Look once, print what there is, and end.", is_flag=True)
-def command(
-    project: Project, names: tuple[str, ...], every: float, once: bool, as_json: bool
-) -> None:
+def command(project: Project, names: Words, every: float, once: bool, as_json: bool) -> None:
     """Watch a sweep: runs done, running and failed, their losses and speed, the time left.
 
     All is read from results/, so that any machine that sees this folder can watch, also while Slurm
@@ -46,14 +44,16 @@ def command(
     watching = Watching(Results(), _planned(project, names))
     snapshots = _snapshots(watching, 0.0 if once else every)
     if as_json:
-        _print_as_json(snapshots, project.tier)
+        for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
+            print_json(as_dict(next(alike), project.tier))
+            sys.stdout.flush()
     elif sys.stdout.isatty() or once:
         _draw(snapshots, project.tier)
     else:
         _print_lines(snapshots, project.tier)
 
 
-def _planned(project: Project, names: tuple[str, ...]) -> dict[str, Planned]:
+def _planned(project: Project, names: Words) -> dict[str, Planned]:
     """Returns the runs that the Snakefile would ask for, by id."""
     if names:
         project = project.model_copy(update={"studies": list(names)})
@@ -76,12 +76,6 @@ def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
     while every and not snapshot.finished:
         time.sleep(every)
         yield (snapshot := watching.look())
-
-
-def _print_as_json(snapshots: Iterator[Snapshot], tier: str) -> None:
-    for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
-        print_json(as_dict(next(alike), tier))
-        sys.stdout.flush()
 
 
 def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:

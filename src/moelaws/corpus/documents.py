@@ -1,24 +1,21 @@
 """Documents of a corpus and their split, which depends on contents and not on files' order."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moelaws.corpus.rows import Spool
+from moelaws.corpus.sources import Sources
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
-
-if TYPE_CHECKING:
-    from moelaws.corpus.rows import Spool
-    from moelaws.corpus.sources import Sources
 
 LARGEST = 1 << 20  # bytes of a document; the limit keeps memory flat
 SMALLEST_CUT = 1 << 12
@@ -61,24 +58,20 @@ class Documents:
 
         Raises UserError if a file has changed since it was indexed, or is not UTF-8.
         """
-        number = -1
-        with ExitStack() as opened:
-            for place in self.chosen:
-                record = self.records[place]
-                if record["file"] != number:
-                    opened.close()
-                    number = int(record["file"])
-                    file = opened.enter_context(self.paths[number].open("rb"))
-                file.seek(int(record["start"]))
-                data = file.read(int(record["size"]))
-                if hashlib.sha256(data).digest()[:16] != record["digest"].tobytes():
-                    raise UserError(
-                        f"{file.name} changed while it was read; prepare the corpus again"
-                    )
-                try:
-                    yield data.decode("utf-8")
-                except UnicodeDecodeError:
-                    raise UserError(f"{file.name} is not UTF-8 text") from None
+        chosen = (self.records[place] for place in self.chosen)
+        for number, records in groupby(chosen, lambda record: int(record["file"])):
+            with self.paths[number].open("rb") as file:
+                for record in records:
+                    file.seek(int(record["start"]))
+                    data = file.read(int(record["size"]))
+                    if hashlib.sha256(data).digest()[:16] != record["digest"].tobytes():
+                        raise UserError(
+                            f"{file.name} changed while it was read; prepare the corpus again"
+                        )
+                    try:
+                        yield data.decode("utf-8")
+                    except UnicodeDecodeError:
+                        raise UserError(f"{file.name} is not UTF-8 text") from None
 
 
 @dataclass(frozen=True)
@@ -142,22 +135,19 @@ def _records(seed: int, text: Sources | Spool, progress: Progress) -> NDArray[An
     if text.n_spans < MANY_SPANS:
         limit = max(SMALLEST_CUT, min(LARGEST, text.bytes // 1024))
     records = bytearray()
-    last, done = -1, 0
-    with ExitStack() as opened:
-        for number, start, size in text.spans():
-            if number != last:
-                opened.close()
-                last, file = number, opened.enter_context(text.paths[number].open("rb"))
-            file.seek(start)
-            for piece in pieces(file, size, limit):
-                digest = hashlib.sha256(piece)
-                drawn = hashlib.sha256(f"{seed}:{digest.hexdigest()}".encode())
-                records += _pack(
-                    drawn.digest()[:8], digest.digest()[:16], number, start, len(piece)
-                )
-                start += len(piece)
-            done += size
-            progress(done, text.bytes)
+    done = 0
+    for number, spans in groupby(text.spans(), itemgetter(0)):
+        with text.paths[number].open("rb") as file:
+            for _, start, size in spans:
+                file.seek(start)
+                for piece in pieces(file, size, limit):
+                    digest = hashlib.sha256(piece)
+                    drawn = hashlib.sha256(f"{seed}:{digest.hexdigest()}".encode())
+                    key = drawn.digest()[:8]
+                    records += _pack(key, digest.digest()[:16], number, start, len(piece))
+                    start += len(piece)
+                done += size
+                progress(done, text.bytes)
     return np.frombuffer(records, RECORD) if records else np.empty(0, RECORD)
 
 

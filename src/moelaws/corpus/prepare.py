@@ -4,6 +4,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -143,12 +144,7 @@ def _write(
     if isinstance(text, Sources):
         counted: dict[str, Any] = {"files": len(text.files)}
     else:
-        import datasets
-
-        version = datasets.__version__
-        counted = {"rows": text.rows, "empty_rows": text.empty, "datasets": version}
-    import tokenizers
-
+        counted = {"rows": text.rows, "empty_rows": text.empty, "datasets": version("datasets")}
     meta = {
         "corpus": corpus.model_dump(mode="json"),
         "corpus_id": corpus.corpus_id,
@@ -160,7 +156,7 @@ def _write(
             name: file_record(folder / name) for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES)
         },
         "python": platform.python_version(),
-        "tokenizers": tokenizers.__version__,
+        "tokenizers": version("tokenizers"),
     }
     write_json(folder / META, meta)
 

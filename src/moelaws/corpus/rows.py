@@ -3,8 +3,6 @@
 The file holds the documents one after another, so that it can be treated like text files.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import sys
@@ -28,7 +26,7 @@ class Spool:
 
     name: str
     path: Path
-    starts: array[int]  # (documents + 1,): where each begins, and the end of the last
+    starts: "array[int]"  # (documents + 1,): where each begins, and the end of the last
     rows: int  # how many rows were read
     empty: int  # how many of them have no text
 
@@ -113,8 +111,7 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
 
 def _rows(source: DatasetSource, counts: dict[str, int]) -> Iterator[bytes]:
     """Yields each row's text as UTF-8, b"" if it has none, and keeps ``counts`` up to date."""
-    setting = source.setting
-    column = setting.column
+    column = source.setting.column
     try:
         for table in _stream(source).with_format("arrow").iter(batch_size=ROWS):
             if column not in table.column_names:

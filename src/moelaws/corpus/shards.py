@@ -1,15 +1,13 @@
 """A prepared corpus on disk: memory-mapped token shards, checked against their hashes."""
 
-from __future__ import annotations
-
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moelaws.corpus.sources import file_digest
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
@@ -35,7 +33,7 @@ class PreparedCorpus:
     token_bytes: NDArray[np.int64]  # (V,): how many bytes each token stands for
 
     @classmethod
-    def open(cls, folder: Path, training: bool = True) -> PreparedCorpus:
+    def open(cls, folder: Path, training: bool = True) -> Self:
         """Opens a folder that ``prepare`` made.
 
         Raises UserError if a file is not what was written. Without ``training`` the large one with
@@ -74,6 +72,4 @@ class PreparedCorpus:
 
 def file_record(path: Path) -> dict[str, Any]:
     """Returns the size and SHA-256 of a file, as meta.json holds them."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"bytes": path.stat().st_size, "sha256": digest}
+    return {"bytes": path.stat().st_size, "sha256": file_digest(path)}

@@ -107,7 +107,7 @@ class DatasetSource:
             assert self.setting.commit is not None
             name = self.setting.dataset
             return HubDataset(kind="hub", name=name, commit=self.setting.commit, **rows)
-        contents = digest(_files_below(self.folder), cache, _file_digest)
+        contents = digest(_files_below(self.folder), cache, file_digest)
         return FolderDataset(kind="folder", digest=contents, **rows)
 
 
@@ -134,8 +134,11 @@ def digest(
         except OSError as error:
             raise UserError(f"{path}: cannot be read: {error.strerror}") from None
         total.update(os.fsencode(name) + b"\0" + str(entry[3]).encode() + b"\n")
-    if fresh:
-        _save(cache, known | fresh)
+    if fresh and cache is not None:
+        # It drops files that are gone. As it is only a cache, a read-only disk is no error.
+        with suppress(OSError, UserError):
+            entries = sorted((known | fresh).items())
+            write_json(cache, {p: e for p, e in entries if os.path.exists(p)})
     return total.hexdigest()
 
 
@@ -273,7 +276,8 @@ def _package(name: str) -> list[tuple[str, Path]]:
     return sources
 
 
-def _file_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """Returns the SHA-256 (hex) of one file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -301,10 +305,3 @@ def _load(cache: Path | None) -> dict[str, list[int | str]]:
         data = read_json(cache) if cache else {}
         return {k: v for k, v in data.items() if isinstance(v, list) and len(v) == 4}
     return {}
-
-
-def _save(cache: Path | None, entries: dict[str, list[int | str]]) -> None:
-    if cache is not None:
-        # It drops files that are gone. As it is only a cache, a read-only disk is no error.
-        with suppress(OSError, UserError):
-            write_json(cache, {p: e for p, e in sorted(entries.items()) if os.path.exists(p)})

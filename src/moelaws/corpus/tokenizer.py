@@ -5,14 +5,12 @@ no text is ever read as the end of a document. The ``tokenizers`` library is loa
 is tokenised, because each parse of the Snakefile reads the size of a pretrained vocabulary.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +44,7 @@ class Tokenizer:
         self.vocab_size = self.end_of_document + 1
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
         """Learns the merges from ``texts``; their order makes no difference.
 
         Raises UserError for a vocabulary larger than the texts can fill; it has 257 or more.
@@ -72,7 +70,7 @@ class Tokenizer:
         return tokenizer
 
     @classmethod
-    def load(cls, path: Path) -> Tokenizer:
+    def load(cls, path: Path) -> Self:
         return cls(read_page(path))
 
     def save(self, path: Path) -> None:
@@ -161,7 +159,7 @@ class Pretrained:
     vocab_size: int  # its entries and the end of a document, which is an entry of our own
 
     @classmethod
-    def read(cls, path: Path) -> Pretrained:
+    def read(cls, path: Path) -> Self:
         """Reads the tokenizer in ``path``.
 
         Raises UserError if there is none, it is not a byte-level BPE, or it tokenises at random.

@@ -187,27 +187,21 @@ def _encoded(values: pd.Series) -> dict[str, Any]:
     return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
 
 
-def thinned(n: int, points: int = MAX_POINTS) -> NDArray[np.intp]:
-    """Returns the indices of at most ``points`` of ``n`` points, with the first and the last."""
-    if n <= points:
+def thinned(n: int) -> NDArray[np.intp]:
+    """Returns indices of at most ``MAX_POINTS`` of ``n`` points, with the first and the last."""
+    if n <= MAX_POINTS:
         return np.arange(n)
     # They lie closer at the beginning, where a loss falls fast.
-    return np.unique(np.round((n - 1) * np.linspace(0, 1, points) ** 2).astype(np.intp))
+    return np.unique(np.round((n - 1) * np.linspace(0, 1, MAX_POINTS) ** 2).astype(np.intp))
 
 
 def curves(material: Material, runs: Runs) -> dict[str, Any]:
     """Returns the training curves of all runs, one after the other; some may be empty."""
     every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
     known = [curve for curve in every if curve is not None]
-    step, loss, seconds = (
-        _joined(c[name].to_numpy(float) for c in known) for name in COLUMNS_OF_CURVES
-    )
-    return {
-        "offset": _offsets(0 if curve is None else len(curve) for curve in every),
-        "step": floats(step),
-        "loss": floats(loss),
-        "seconds": floats(seconds),
-    }
+    joined = {n: _joined(c[n].to_numpy(float) for c in known) for n in COLUMNS_OF_CURVES}
+    offset = _offsets(0 if curve is None else len(curve) for curve in every)
+    return {"offset": offset, **{name: floats(values) for name, values in joined.items()}}
 
 
 def _curve(material: Material, run: str) -> pd.DataFrame | None:

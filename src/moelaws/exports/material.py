@@ -5,15 +5,13 @@ column of the run's history over its steps, ``load/cv/layer1`` one of its expert
 ``final/L`` a number of its summary.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +90,7 @@ class TrackedRun:
     seconds: float  # of training and evaluation
 
     @classmethod
-    def of(cls, record: Record, results: Results, place: Place) -> TrackedRun:
+    def of(cls, record: Record, results: Results, place: Place) -> Self:
         """Returns a run that completed or diverged.
 
         A configuration that this version does not know is refused, and so is a damaged record.

@@ -5,8 +5,6 @@ The last tag that is written is the digest of what was sent: a run without it is
 replaced.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

@@ -1,7 +1,5 @@
 """Runs as event files for TensorBoard: a folder for each study, and in it one for each run."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -95,8 +93,7 @@ def _hyperparameters(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     start.hparams["kind"].string_value = run.parameters["kind"]
     yield _plugin(metadata.SESSION_START_INFO_TAG, data(session_start_info=start))
 
-    succeeded = run.status == "completed"
-    status = api_pb2.STATUS_SUCCESS if succeeded else api_pb2.STATUS_FAILURE
+    status = api_pb2.STATUS_SUCCESS if run.status == "completed" else api_pb2.STATUS_FAILURE
     end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=run.started + run.seconds)
     yield _plugin(metadata.SESSION_END_INFO_TAG, data(session_end_info=end))
 

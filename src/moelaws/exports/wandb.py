@@ -4,8 +4,6 @@ wandb writes each run in a hidden folder, which is renamed to ``FOLDER/STUDY/off
 is complete. A study is a project of W&B.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -37,10 +37,9 @@ def save(sheet: Sheet, out: Path) -> None:
     """Writes a sheet to ``out`` (.pdf), PNG and the plotted numbers (CSV) beside it."""
     with replacing(out.with_suffix(".csv")) as path:
         sheet.data.to_csv(path, index=False, lineterminator="\n")
-    with replacing(out.with_suffix(".png")) as path, mpl.rc_context(style.RC):
-        sheet.figure.savefig(path, metadata={"Software": None})
-    with replacing(out.with_suffix(".pdf")) as path, mpl.rc_context(style.RC):
-        sheet.figure.savefig(path, metadata={"CreationDate": None})
+    for suffix, changing in ((".png", "Software"), (".pdf", "CreationDate")):
+        with replacing(out.with_suffix(suffix)) as path, mpl.rc_context(style.RC):
+            sheet.figure.savefig(path, metadata={changing: None})
 
 
 def make(study: Study, figure: str, inputs: Inputs) -> Sheet:

@@ -16,11 +16,7 @@ class Sheet:
     """A Matplotlib figure of one or more panels, the numbers plotted on it, and its warnings."""
 
     def __init__(
-        self,
-        width: float,
-        height: float,
-        panels: int | Sequence[str] = 1,
-        columns: int | None = None,
+        self, width: float, height: float, panels: int | Sequence[str] = 1, columns: int = 0
     ) -> None:
         """Makes a page of ``width`` x ``height`` inches with ``panels`` in rows of ``columns``.
 

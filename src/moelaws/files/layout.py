@@ -1,7 +1,5 @@
 """Where everything lies below ``results/``. No other module knows these paths."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +27,80 @@ def check_run(path: Path, run_id: str | None) -> None:
     own = place.stem if place.parent.name in ("hidden", "scores") else place.parent.name
     if run_id not in (None, own) and re.fullmatch("[0-9a-f]{16}", own):
         raise UserError(f"{path} is of run {run_id}, and lies where that of run {own} should")
+
+
+class _Page:
+    """A page of a tier, at the top of its folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: "TierFolder", owner: object) -> Path:
+        return folder.root / self.name
+
+
+@dataclass(frozen=True)
+class TierFolder:
+    """The files of one tier that are made of its runs, or of simulated ones."""
+
+    root: Path
+
+    laws = _Page("laws.md")  # which law to use, by the contests of all chosen studies
+    claims = _Page("claims.md")  # the judged claims of all chosen studies
+    outlook = _Page("outlook.md")  # advice beyond the largest budget; with a table and a figure
+    cover = _Page("report.rst")  # the report's first page
+    explore = _Page("explore.html")  # to open first: all runs, curves, laws and figures
+    report = _Page("report.html")  # Snakemake's report, in one file
+
+    def table(self, study: str) -> Path:
+        return self.root / "tables" / f"{study}.parquet"
+
+    def derived(self, study: str, name: str) -> Path:
+        return self.root / "derived" / study / f"{name}.parquet"
+
+    def speed(self, study: str) -> Path:
+        """Returns the table of how fast the study's configurations train, measured side by side."""
+        return self.root / "speed" / f"{study}.parquet"
+
+    def fit(self, study: str, fit: str) -> Path:
+        """Returns the report of a fit."""
+        return self.root / "fits" / study / f"{fit}.json"
+
+    def draws(self, study: str, fit: str) -> Path:
+        """Returns the draws of a fit's bootstrap."""
+        return self.fit(study, fit).with_suffix(".bootstrap.parquet")
+
+    def figures(self, study: str) -> Path:
+        """Returns the folder of the study's figures and paper tables."""
+        return self.root / "figures" / study
+
+    def figure(self, study: str, figure: str) -> Path:
+        """Returns the PDF; the PNG and the CSV of the plotted numbers lie beside it."""
+        return self.figures(study) / f"{figure}.pdf"
+
+    def paper_table(self, study: str, table: str) -> Path:
+        """Returns the CSV; Markdown and LaTeX lie beside it."""
+        return self.figures(study) / f"{table}.csv"
+
+    def spec(self, kind: str, *names: str) -> Path:
+        """Returns the file with the configuration of an entry or a page, an input of its rule."""
+        return self.root / "specs" / Path(kind, *names).with_suffix(".json")
+
+    def imported(self, study: str) -> Path:
+        """Returns the mark that a user's own study can import its code."""
+        return self.root / "imported" / study
+
+    def contest(self, study: str, contest: str) -> Path:
+        """Returns the file with the result of a contest of laws."""
+        return self.root / "contests" / study / f"{contest}.json"
+
+    def verdicts(self, study: str) -> Path:
+        """Returns the file with the judged claims of a study."""
+        return self.root / "claims" / f"{study}.json"
+
+    def power(self, study: str) -> Path:
+        """Returns the file with the verdicts of a study's rules on simulated tables."""
+        return self.root / "power" / f"{study}.json"
 
 
 @dataclass(frozen=True)
@@ -123,93 +195,6 @@ class Results:
         """Returns the log of the command that makes the file ``name`` of a kind, such as fits."""
         below = folder.root.relative_to(self.root)
         return self.root / "logs" / below / kind / study / f"{name}.log"
-
-
-@dataclass(frozen=True)
-class TierFolder:
-    """The files of one tier that are made of its runs, or of simulated ones."""
-
-    root: Path
-
-    def table(self, study: str) -> Path:
-        return self.root / "tables" / f"{study}.parquet"
-
-    def derived(self, study: str, name: str) -> Path:
-        return self.root / "derived" / study / f"{name}.parquet"
-
-    def speed(self, study: str) -> Path:
-        """Returns the table of how fast the study's configurations train, measured side by side."""
-        return self.root / "speed" / f"{study}.parquet"
-
-    def fit(self, study: str, fit: str) -> Path:
-        """Returns the report of a fit."""
-        return self.root / "fits" / study / f"{fit}.json"
-
-    def draws(self, study: str, fit: str) -> Path:
-        """Returns the draws of a fit's bootstrap."""
-        return self.fit(study, fit).with_suffix(".bootstrap.parquet")
-
-    def figures(self, study: str) -> Path:
-        """Returns the folder of the study's figures and paper tables."""
-        return self.root / "figures" / study
-
-    def figure(self, study: str, figure: str) -> Path:
-        """Returns the PDF; the PNG and the CSV of the plotted numbers lie beside it."""
-        return self.figures(study) / f"{figure}.pdf"
-
-    def paper_table(self, study: str, table: str) -> Path:
-        """Returns the CSV; Markdown and LaTeX lie beside it."""
-        return self.figures(study) / f"{table}.csv"
-
-    def spec(self, kind: str, *names: str) -> Path:
-        """Returns the file with the configuration of an entry or a page, an input of its rule."""
-        return self.root / "specs" / Path(kind, *names).with_suffix(".json")
-
-    def imported(self, study: str) -> Path:
-        """Returns the mark that a user's own study can import its code."""
-        return self.root / "imported" / study
-
-    def contest(self, study: str, contest: str) -> Path:
-        """Returns the file with the result of a contest of laws."""
-        return self.root / "contests" / study / f"{contest}.json"
-
-    @property
-    def laws(self) -> Path:
-        """Returns the page that says which law to use, by the contests of all chosen studies."""
-        return self.root / "laws.md"
-
-    def verdicts(self, study: str) -> Path:
-        """Returns the file with the judged claims of a study."""
-        return self.root / "claims" / f"{study}.json"
-
-    def power(self, study: str) -> Path:
-        """Returns the file with the verdicts of a study's rules on simulated tables."""
-        return self.root / "power" / f"{study}.json"
-
-    @property
-    def claims(self) -> Path:
-        """Returns the page with the judged claims of all chosen studies."""
-        return self.root / "claims.md"
-
-    @property
-    def outlook(self) -> Path:
-        """Returns the page of advice beyond the largest budget; table and figure lie beside it."""
-        return self.root / "outlook.md"
-
-    @property
-    def cover(self) -> Path:
-        """Returns the report's first page."""
-        return self.root / "report.rst"
-
-    @property
-    def explore(self) -> Path:
-        """Returns the page to open first: all runs, curves, laws and figures in one file."""
-        return self.root / "explore.html"
-
-    @property
-    def report(self) -> Path:
-        """Returns Snakemake's report, in one file."""
-        return self.root / "report.html"
 
 
 _FORCE = "snakemake --cores all --force {path} (with the --config of the call that made it)"

@@ -15,7 +15,6 @@ from moelaws.fitting.diagnostics import Calibration
 from moelaws.fitting.prediction import Prediction, reaches
 from moelaws.fitting.report import GroupFit
 from moelaws.laws.base import Columns, FittableLaw
-from moelaws.spec.errors import UserError
 
 LEAST = 1e-6  # error per decade below which a law's weight does not grow
 
@@ -31,12 +30,8 @@ class Average:
 
     @classmethod
     def of(cls, laws: Sequence[FittableLaw], fits: Sequence[GroupFit]) -> "Average":
-        """Returns the average of the laws whose fits are calibrated; a UserError if none is."""
-        known = [(law, fit, fit.calibration) for law, fit in zip(laws, fits, strict=True)]
-        members = [(law, fit, own) for law, fit, own in known if own is not None]
-        if not members:
-            raise UserError("no law has a roll-out by compute, which weights an average")
-        calibrations = [own for _, _, own in members]
+        """Returns the average of ``laws``, whose ``fits`` are all calibrated."""
+        calibrations = [fit.calibration for fit in fits if fit.calibration]
         raw = np.array([max(own.per_decade, LEAST) ** -2 for own in calibrations])
         weights = (raw / raw.sum()).tolist()
         # A law of more parameters has fewer rounds, which are the later ones.
@@ -44,7 +39,7 @@ class Average:
         rates = np.array(weights) @ [own.rates[-rounds:] for own in calibrations]
         scatter = max(own.scatter for own in calibrations)
         own = replace(calibrations[0], rates=rates.tolist(), scatter=scatter)
-        return cls([law for law, _, _ in members], [fit for _, fit, _ in members], weights, own)
+        return cls(laws, fits, weights, own)
 
     def predict(self, columns: Sequence[Columns], level: float) -> Prediction:
         """Returns the average at rows (n,), given as each member's variables.
@@ -58,7 +53,6 @@ class Average:
         centre = np.array(self.weights) @ each
         ends: list[Any] = []
         for reach in reaches(self.calibration, columns[0], level):
-            reach = np.where(reach > 0, reach, np.nan)
             ends += [np.exp(centre - reach), np.exp(centre + reach)]
         return Prediction(np.exp(centre), *ends)
 

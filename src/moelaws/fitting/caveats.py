@@ -181,7 +181,7 @@ def _undetermined(law: FittableLaw, columns: Columns) -> tuple[list[str], int]:
     least: tuple[list[str], int] = ([], 0)
     model = law.model(law.columns(columns))
     free = np.array([p.low < p.high for p in law.parameters])
-    free_names = [name for name, is_free in zip(law.names, free, strict=True) if is_free]
+    free_names = np.array(law.names)[free]
     for _ in range(TRIED):
         start = [rng.choice(grid.get(name, (0.0,))) for name in law.names]
         with np.errstate(all="ignore"):
@@ -193,7 +193,7 @@ def _undetermined(law: FittableLaw, columns: Columns) -> tuple[list[str], int]:
         directions, sizes, _ = np.linalg.svd(J, full_matrices=False)
         lost = sizes < DEPENDENT * sizes[0]
         involved = np.abs(directions[:, lost]).max(axis=1, initial=0) > 1e-3
-        names = [name for name, is_in in zip(free_names, involved, strict=True) if is_in]
+        names = free_names[involved].tolist()
         if not names:
             return [], 0
         least = min(least, (names, int(lost.sum())), key=lambda x: x[1] or len(law.names) + 1)

@@ -12,13 +12,13 @@ from scipy.stats import rankdata
 from moelaws.files.atomic import finite
 from moelaws.fitting.average import Average
 from moelaws.fitting.caveats import require_determined
-from moelaws.fitting.cores import batches, core_count, each
-from moelaws.fitting.estimate import Progress
+from moelaws.fitting.cores import batches, core_count, each, unseen
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import resampled
 from moelaws.fitting.prediction import Prediction, of_draws, predict
 from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport, Score
+from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
 from moelaws.fitting.variables import column_sources, read_variables
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw
@@ -93,7 +93,7 @@ def compare(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
     at: Mapping[str, float] = {},
 ) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, Any] | None]:
     """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
@@ -163,8 +163,7 @@ def _point(law: FittableLaw, at: Mapping[str, float]) -> Columns:
 
 
 def _at(prediction: Prediction) -> dict[str, float | None]:
-    at: dict[str, float | None] = finite({k: float(x[0]) for k, x in vars(prediction).items()})
-    return at
+    return {name: finite(ends[0]) for name, ends in vars(prediction).items()}
 
 
 def _inside(prediction: Prediction, observed: Array) -> dict[str, float | None]:
@@ -182,7 +181,7 @@ def fit_each(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
 ) -> tuple[list[Fitted], dict[str, str]]:
     """Fits each law whose variables the table has, and returns why each other law was refused.
 

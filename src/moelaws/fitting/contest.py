@@ -8,9 +8,9 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.fitting.compare import Fitted, fit_each, rank
-from moelaws.fitting.estimate import Progress
+from moelaws.fitting.cores import unseen
 from moelaws.fitting.report import LawScore, SplitScores, Step
-from moelaws.fitting.rollout import ROWS_PER_PARAMETER, thresholds
+from moelaws.fitting.rollout import ROWS_PER_PARAMETER, Progress, thresholds
 from moelaws.fitting.variables import numbers
 from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable
@@ -38,7 +38,7 @@ def contest(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
 ) -> list[SplitScores]:
     """Ranks the laws of ``entry`` at each of its splits.
 
@@ -70,24 +70,19 @@ def contest(
                 )  # fmt: skip
             return known[key]
 
-        try:
-            kept = rows.kept(split)
-        except KeepsNothingError as error:  # the other splits may still be scored
-            scores.append(_without_laws(split, dict.fromkeys(entry.laws, str(error))))
-        else:
-            seen[split.name] = np.any([one.fitted | one.held for one in kept], axis=0)
-            chosen_on = seen.get(split.chosen_by, np.zeros(len(table), dtype=bool))
-            if any((chosen_on & one.held).any() for one in kept):
-                raise UserError(
-                    f"contest {entry.name}: the split {split.chosen_by} has rows that "
-                    f"{split.name} judges, so that it cannot choose a law for them"
-                )
-            scores.append(_scores(entry, split, kept, fitted, seed))
+        kept = rows.kept(split)
+        if isinstance(kept, str):  # the other splits may still be scored
+            scores.append(_without_laws(split, dict.fromkeys(entry.laws, kept)))
+            continue
+        seen[split.name] = np.any([one.fitted | one.held for one in kept], axis=0)
+        chosen_on = seen.get(split.chosen_by, np.zeros(len(table), dtype=bool))
+        if any((chosen_on & one.held).any() for one in kept):
+            raise UserError(
+                f"contest {entry.name}: the split {split.chosen_by} has rows that "
+                f"{split.name} judges, so that it cannot choose a law for them"
+            )
+        scores.append(_scores(entry, split, kept, fitted, seed))
     return scores
-
-
-class KeepsNothingError(UserError):
-    """A split that leaves no row to fit, or holds none out."""
 
 
 class _Rows:
@@ -101,21 +96,23 @@ class _Rows:
             self.used = self.used & in_sweep(table, entry.sweep)
         self.used = best_trials(table, entry.best_per, self.used, entry.mapping.get("L", "L"))
 
-    def kept(self, split: Split) -> list[Kept]:
-        """Returns the rounds of a split; the first one fits the most rows."""
+    def kept(self, split: Split) -> list[Kept] | str:
+        """Returns the rounds of a split, first the one that fits the most rows, or why none can be.
+
+        A round has rows to fit and rows that are held out.
+        """
         used = self.used & select(self.columns, split.rows)
         if not split.column:
             held = used & select(self.columns, split.holdout)
             for mask, what in ((held, "selects none"), (used & ~held, "selects all")):
                 if not mask.any():
-                    total = int(used.sum())
-                    raise KeepsNothingError(f"holdout {split.holdout!r} {what} of the {total} rows")
+                    return f"holdout {split.holdout!r} {what} of the {used.sum()} rows"
             return [Kept(split.holdout, used & ~held, held)]
         values = numbers(self.table, split.column, "the split")
         finite = values[used & np.isfinite(values)]
         cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
         if not len(cuts):
-            raise KeepsNothingError(f"all of its {used.sum()} rows have one {split.column}")
+            return f"all of its {used.sum()} rows have one {split.column}"
         largest = f"the largest {split.column}, {_number(finite.max(), 3)}"
         return [
             Kept(

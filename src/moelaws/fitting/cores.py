@@ -24,6 +24,7 @@ from moelaws.spec.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Done = Callable[[int], None]  # takes how many of the first items have ended
 
 _LOOK = 0.2  # seconds between two looks at whether Ctrl-C was pressed
 # A batch has at most BATCH parameter vectors, and rows times vectors up to CACHED stay in the cache
@@ -56,11 +57,12 @@ def core_count() -> int:
     return _count.get() if sys.platform == "linux" else 1
 
 
+def unseen(*_: object) -> None:
+    """Takes progress that nobody watches."""
+
+
 def each(
-    work: Callable[[Item], Result],
-    items: Iterable[Item],
-    number: int,
-    done: Callable[[int], None] = lambda count: None,
+    work: Callable[[Item], Result], items: Iterable[Item], number: int, done: Done = unseen
 ) -> list[Result]:
     """Returns what ``work`` returns for each of the ``number`` ``items``, in their order.
 

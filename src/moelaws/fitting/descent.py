@@ -81,10 +81,9 @@ def _renewed(
 
 def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
     """Returns which parameters are at a bound that the descent pushes against."""
-    at_bound: Mask = ((theta <= bounds[..., 0]) & (gradient > 0)) | (
-        (theta >= bounds[..., 1]) & (gradient < 0)
-    )
-    return at_bound
+    at_low = (theta <= bounds[..., 0]) & (gradient > 0)
+    at_high = (theta >= bounds[..., 1]) & (gradient < 0)
+    return np.asarray(at_low | at_high)
 
 
 def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric: Array) -> Array:
@@ -101,8 +100,7 @@ def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric:
     except np.linalg.LinAlgError:  # two columns are equal, and the rows have hardly any noise
         step = (np.linalg.pinv(A, hermitian=True) @ downhill)[..., 0]
     longest = np.abs(step).max(axis=1, keepdims=True)
-    shortened: Array = step * (MAX_STEP / np.maximum(longest, MAX_STEP))
-    return shortened
+    return np.asarray(step * (MAX_STEP / np.maximum(longest, MAX_STEP)))
 
 
 EXACT = np.array([True])

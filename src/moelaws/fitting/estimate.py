@@ -1,11 +1,12 @@
 """The fit of one law to one group of rows: estimates, their intervals and how good the fit is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from moelaws.files.atomic import finite
 from moelaws.fitting import model_selection
 from moelaws.fitting.caveats import caveats, near_optima, unidentified
 from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Subsamples
@@ -15,7 +16,7 @@ from moelaws.fitting.prediction import support_of
 from moelaws.fitting.problem import Problem, Solution, problem, solve
 from moelaws.fitting.quantiles import percentiles, t_interval, widening
 from moelaws.fitting.report import Estimate, GroupFit
-from moelaws.fitting.rollout import calibrate
+from moelaws.fitting.rollout import Progress, calibrate
 from moelaws.fitting.rows import Rows
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -24,8 +25,6 @@ from moelaws.spec.fit import Fit
 
 STUDENT_DRAWS = 1000
 MAX_LOG = 700.0  # largest absolute logarithm of a coefficient, so that a float holds it
-
-Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
 def fit_group(
@@ -47,7 +46,7 @@ def fit_group(
         ends = np.array([(own["low"], own["high"]) for own in exact.values()], float).T
     ends = open_ends(law, theta, ends, rows.columns, float(np.sqrt((residual**2).mean())))
     params = {
-        name: Estimate(estimates[name], _or_none(low), _or_none(high))
+        name: Estimate(estimates[name], finite(low), finite(high))
         for name, low, high in zip(law.names, *ends, strict=True)
     }
     metrics = errors(rows.response, predicted, protocol.delta)
@@ -101,7 +100,8 @@ def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
 ) -> tuple[Array, str]:
     """Returns working-scale draws (B, P) and how they were made."""
-    if spec.uses_student(task.protocol.objective, rows.blocks):
+    is_squared = task.protocol.objective == "squared"
+    if spec.intervals == "auto" and is_squared and rows.blocks is None:
         drawn = student(task, solution, STUDENT_DRAWS, seed)
         return task.working(drawn), "Student-t distribution of the least-squares estimates"
     blocks = "rows" if rows.blocks is None else f"blocks of rows by {rows.blocks_by}"
@@ -186,10 +186,6 @@ def _delta_method(
         low, high = (law.natural(end) for end in ends)
     slope = np.where([p.scale == "log" for p in law.parameters], law.natural(theta), 1.0)
     return {
-        name: {"se": _or_none(se[i] * slope[i]), "low": _or_none(low[i]), "high": _or_none(high[i])}
+        name: {"se": finite(se[i] * slope[i]), "low": finite(low[i]), "high": finite(high[i])}
         for i, name in enumerate(law.names)
     }
-
-
-def _or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -11,10 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from moelaws import laws
 from moelaws.fitting.caveats import require_identifiable
-from moelaws.fitting.estimate import Progress, fit_group
+from moelaws.fitting.cores import unseen
+from moelaws.fitting.estimate import fit_group
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.report import FitReport, GroupFit, place
-from moelaws.fitting.rollout import roll_out
+from moelaws.fitting.rollout import Progress, roll_out
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -30,7 +31,7 @@ def fit(
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = unseen,
 ) -> FitReport:
     """Fits ``law``, or with ``spec.select`` one of its variants, to ``table`` as ``spec`` asks.
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from moelaws.fitting.cores import batches, each
+from moelaws.fitting.cores import Done, batches, each, unseen
 from moelaws.fitting.descent import descend
 from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.objective import Objective, sigma_huber
@@ -54,7 +54,7 @@ def bootstrap(
     blocks: NDArray[np.intp] | None,
     draws: int,
     seed: int,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Done = unseen,
 ) -> Array:
     """Returns coordinates (draws, P) refitted to resampled rows, or blocks (n,) of rows.
 

@@ -25,8 +25,7 @@ def huber(residual: Any, delta: float) -> Array:
     It is r^2 / 2 within ``delta``, which may be infinite, and delta (|r| - delta / 2) beyond it.
     """
     inner = np.clip(residual, -delta, delta)
-    loss: Array = inner * (residual - 0.5 * inner)
-    return loss
+    return np.asarray(inner * (residual - 0.5 * inner))
 
 
 def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> tuple[float, float]:
@@ -127,11 +126,7 @@ class Objective:
         return Objective(model, self.observed[..., index], self.delta, weights, self.unit)
 
     def at(
-        self,
-        delta: float,
-        unit: float = 1.0,
-        weights: Array | None = None,
-        observed: Array | None = None,
+        self, delta: float, unit: float, weights: Array | None = None, observed: Array | None = None
     ) -> Objective:
         """Returns the objective with another threshold, unit, weights or observations."""
         weights = self.weights if weights is None else weights

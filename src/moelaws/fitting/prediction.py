@@ -48,19 +48,16 @@ def predict(
     if not len(draws):
         return Prediction(value, nothing, nothing, nothing, nothing)
     mean_Bn = law.on_scale(of_draws(law, fitted, draws, flat))
-    new_Bn = None
-    if fitted.residuals.quantiles is not None:
-        errors = np.asarray(fitted.residuals.quantiles)
-        new = [percentiles((column[:, None] + errors).ravel(), level) for column in mean_Bn.T]
-        new_Bn = np.array(new).T
-    ends = [*percentiles(mean_Bn, level), *(new_Bn if new_Bn is not None else (nothing, nothing))]
+    new: Any = (nothing, nothing)
+    if (errors := fitted.residuals.quantiles) is not None:
+        pooled = (np.add.outer(column, errors).ravel() for column in mean_Bn.T)
+        new = np.array([percentiles(pool, level) for pool in pooled]).T
+    ends = [*percentiles(mean_Bn, level), *new]
     if fitted.calibration is not None:
         centre = law.on_scale(value)
         for k, reach in enumerate(reaches(fitted.calibration, flat, level)):
-            ends[2 * k] = np.where(reach > 0, np.fmin(ends[2 * k], centre - reach), ends[2 * k])
-            ends[2 * k + 1] = np.where(
-                reach > 0, np.fmax(ends[2 * k + 1], centre + reach), ends[2 * k + 1]
-            )
+            ends[2 * k] = np.fmin(ends[2 * k], centre - reach)
+            ends[2 * k + 1] = np.fmax(ends[2 * k + 1], centre + reach)
     return Prediction(value, *(_natural(law, end) for end in ends))
 
 
@@ -76,14 +73,14 @@ def log_compute(powers: Mapping[str, float], columns: Columns) -> Array:
 def reaches(own: Calibration, columns: Columns, level: float) -> tuple[Array, Array]:
     """Returns how far the mean and a new observation may lie from the law, on its scale, (n,) each.
 
-    Both are 0 up to the fitted compute.
+    Both are NaN up to the fitted compute.
     """
-    decades = np.maximum(log_compute(own.powers, columns) - own.largest, 0.0)
+    beyond = log_compute(own.powers, columns) - own.largest
+    decades = np.where(beyond > 0, beyond, np.nan)
     _, quantile = t_interval(0.0, 1.0, own.freedom, level)
     _, normal = t_interval(0.0, 1.0, 1e9, level)
     mean = quantile * own.per_decade * decades
-    new = np.hypot(mean, normal * own.scatter)
-    return mean, np.where(decades > 0, new, 0.0)
+    return mean, np.hypot(mean, normal * own.scatter)
 
 
 def of_draws(law: FittableLaw, fitted: GroupFit, draws: Array, columns: Columns) -> Array:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.fitting.cores import batches, each
+from moelaws.fitting.cores import Done, batches, each, unseen
 from moelaws.fitting.descent import Certificate, certify, descend, polish
 from moelaws.fitting.diagnostics import Starts
 from moelaws.fitting.objective import Objective, sigma_huber
@@ -163,11 +163,7 @@ class Optimum:
 
 
 def multistart(
-    objective: Objective,
-    starts: Array,
-    bounds: Array,
-    seed: int = 0,
-    progress: Progress = lambda done, total: None,
+    objective: Objective, starts: Array, bounds: Array, seed: int = 0, progress: Progress = unseen
 ) -> Optimum:
     """Returns the best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
 
@@ -187,8 +183,9 @@ def multistart(
         sample = starts[rng.choice(total, _sample_size(total), replace=False)]
         survivors = _pruned(objective, starts, bounds, rng, shown)
     last = np.concatenate([survivors, sample])
-    ended = descend_all(objective, last, bounds, progress=lambda done: shown(pruned + done))
-    theta_BP, value_B = ended
+    theta_BP, value_B = descend_all(
+        objective, last, bounds, done=lambda count: shown(pruned + count)
+    )
     value_B = np.where(np.isfinite(value_B), value_B, np.nan)
     if np.isnan(value_B).all():
         raise UserError(
@@ -214,11 +211,7 @@ def multistart(
 
 
 def descend_all(
-    objective: Objective,
-    starts: Array,
-    bounds: Array,
-    iterations: int = 500,
-    progress: Callable[[int], None] = lambda done: None,
+    objective: Objective, starts: Array, bounds: Array, iterations: int = 500, done: Done = unseen
 ) -> tuple[Array, Array]:
     """Runs :func:`descend` from each of ``starts`` (B, P), a batch at a time."""
 
@@ -226,24 +219,20 @@ def descend_all(
         return descend(objective, starts[batch], bounds, iterations)
 
     slices = batches(len(starts), objective.model.n)
-    ended = each(work, slices, len(slices), lambda count: progress(slices[count - 1].stop))
+    ended = each(work, slices, len(slices), lambda count: done(slices[count - 1].stop))
     ends, values = zip(*ended, strict=True)
     return np.concatenate(ends), np.concatenate(values)
 
 
 def _pruned(
-    objective: Objective,
-    starts: Array,
-    bounds: Array,
-    rng: np.random.Generator,
-    progress: Callable[[int], None],
+    objective: Objective, starts: Array, bounds: Array, rng: np.random.Generator, done: Done
 ) -> Array:
     """Returns where the starts that survive both prunings have come to."""
     (B, P), n = starts.shape, objective.model.n
     some = objective.rows(np.sort(rng.choice(n, min(n, max(40, 4 * P)), replace=False)))
-    theta, value = descend_all(some, starts, bounds, FIRST[0], progress)
+    theta, value = descend_all(some, starts, bounds, FIRST[0], done)
     theta = theta[_best(value, _survivors(FIRST, B))]
-    theta, value = descend_all(objective, theta, bounds, SECOND[0], lambda done: progress(B + done))
+    theta, value = descend_all(objective, theta, bounds, SECOND[0], lambda count: done(B + count))
     return theta[_best(value, _survivors(SECOND, len(theta)))]
 
 
@@ -295,7 +284,7 @@ class Solution(Optimum):
     sigma: float | None  # scale of the residuals, for ``huber_scale``
 
 
-def solve(problem: Problem, seed: int, progress: Progress = lambda done, total: None) -> Solution:
+def solve(problem: Problem, seed: int, progress: Progress = unseen) -> Solution:
     """Minimises the problem's objective from all of its starts."""
     path, delta, sigma = problem.path(), problem.protocol.delta, None
     first = multistart(path[0], problem.starts, problem.bounds, seed, progress)

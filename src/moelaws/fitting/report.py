@@ -4,8 +4,6 @@
 A report or a contest is read without the engine and without pandas, so that it is quick.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from contextlib import suppress
@@ -157,13 +155,12 @@ class FitReport(Checked):
             raise UserError(f"{own} is split by {column}: give {column}=VALUE, one of {known}")
         for fitted in self.parts:
             value, given = fitted.where[column], where[column]
-            if isinstance(value, str) != isinstance(given, str):
-                continue
-            if has_value([given], value, 1e-6).all():
+            is_alike = isinstance(value, str) == isinstance(given, str)
+            if is_alike and has_value([given], value, 1e-6).all():
                 return fitted
         raise UserError(f"{own}: {column} is {_shown(where[column])}; it must be one of {known}")
 
-    def unit(self, variable: Variable) -> str:
+    def unit(self, variable: "Variable") -> str:
         """Returns the unit in which this fit has a variable of its law."""
         from moelaws.laws.vocabulary import in_unit  # figures that only read fits need no NumPy
 
@@ -236,7 +233,7 @@ def read_fit(path: Path) -> FitReport:
     )
 
 
-def estimates_table(report: FitReport) -> pd.DataFrame:
+def estimates_table(report: FitReport) -> "pd.DataFrame":
     """Returns a row for each group, with the split column's value and the estimates.
 
     The second stage of a fit in two stages (``allocation.ratio:stage2_alpha``) reads the first
@@ -256,7 +253,7 @@ def is_report(path: Path) -> bool:
     return False
 
 
-def read_draws(path: Path) -> pd.DataFrame:
+def read_draws(path: Path) -> "pd.DataFrame":
     """Returns the draws of the report at ``path``: the split column, ``draw`` and parameters."""
     from moelaws.files.parquet import read_parquet
 
@@ -264,7 +261,7 @@ def read_draws(path: Path) -> pd.DataFrame:
     return frame
 
 
-def group_draws(path: Path, report: FitReport, group: GroupFit) -> Array:
+def group_draws(path: Path, report: FitReport, group: GroupFit) -> "Array":
     """Returns the draws (B, P) of one ``group`` of the ``report`` at ``path``.
 
     The parameters are in the group's order. There are none without the draws' file. No pandas is

@@ -57,10 +57,8 @@ def roll_out(
         task = problem(law, fitted, protocol, seed)
         theta = task.working(solve(task, seed).phi)
         params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
-        predicted = law.predict(params, above.columns)
-        own_errors = errors(above.response, predicted, protocol.delta)
-        n = len(fitted.response)
-        rollouts.append(Rollout(below, n=n, params=params, errors=own_errors))
+        erred = errors(above.response, law.predict(params, above.columns), protocol.delta)
+        rollouts.append(Rollout(below, None, len(fitted.response), params, erred))
     progress("roll-out", len(cuts), len(cuts))
     if all(rollout.reason for rollout in rollouts):
         reason = rollouts[-1].reason if rollouts else f"{name} has one value"

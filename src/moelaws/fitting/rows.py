@@ -161,8 +161,7 @@ class _Reader:
         """Returns the rows of an expression; an empty one selects all if ``whole``, else none."""
         if not (whole or expression.strip()):
             return np.zeros(len(self.table), dtype=bool)
-        mask = np.asarray(select(self.named(), expression), dtype=bool)
-        return np.array(np.broadcast_to(mask, len(self.table)))
+        return np.array(np.broadcast_to(select(self.named(), expression), len(self.table)), bool)
 
     def named(self) -> dict[str, Array]:
         """Returns what a row expression may name: the variables and the columns.
@@ -259,12 +258,16 @@ class _Reader:
         response = values[self.law.response.name]
         se, (by, count) = self.standard_errors(fitted), self.shared(fitted)
         notes, warnings = list(self.given.notes), []
+        weights: Array | None = None
         if se is not None:
             relative = np.abs((se if self.law.log_response else se / response)[fitted])
             ratio = float(np.median(relative)) * self.given.factors.get(self.law.response.name, 1.0)
             if not SMALLEST_ERROR <= ratio <= 1:
                 doubt = f"is {ratio:.2g} of the value: is it one of its logarithm or another unit?"
                 warnings.append(f"the median error in column {self.spec.weights} {doubt}")
+            # (s / se)^2 of mean 1, to the last digit in any order of rows
+            weights = (se[fitted].min() / se[fitted]) ** 2
+            weights = np.asarray(weights / np.sort(weights).mean())
         # As texts, for a cell may hold a list.
         if copies := int(self.table[fitted | held].astype(str).duplicated().sum()):
             warnings.append(
@@ -282,11 +285,7 @@ class _Reader:
         by = self.spec.resample_by or by
         names_of_blocks = self.blocks(fitted, by)
         rollout = self.rollout()
-        weights: Array | None = None
         blocks: NDArray[np.intp] | None = None
-        if se is not None:  # weights (s / se)^2 of mean 1, to the last digit in any order of rows
-            weights = (se[fitted].min() / se[fitted]) ** 2
-            weights = np.asarray(weights / np.sort(weights).mean())
         if names_of_blocks is not None:
             blocks = np.unique(names_of_blocks[fitted], return_inverse=True)[1]
         if blocks is not None and not blocks.any():

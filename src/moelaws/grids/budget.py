@@ -7,7 +7,6 @@ uses it at each call.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from moelaws.accounting.cost import CPU, Device, PerRun, device_of, placed
 from moelaws.accounting.parameters import count_parameters
@@ -56,7 +55,7 @@ class Budget:
 def budget(
     runs: Sequence[Run],
     device: Device,
-    kept: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    kept: Mapping[str, Sequence[int]] = {},
     probed: Collection[str] = (),
     per_run: PerRun = "auto",
 ) -> Budget:
@@ -95,7 +94,7 @@ def over_limit(
     sweeps: Iterable[Sweep],
     project: Project,
     results: Results,
-    kept: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    kept: Mapping[str, Sequence[int]] = {},
     probed: Collection[str] = (),
 ) -> str:
     """Returns how the runs still to train exceed the project's limits; empty if they do not.

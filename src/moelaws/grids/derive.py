@@ -7,14 +7,7 @@ from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.hyperparameters import Point, batch_size, learning_rate, needed, settled
 from moelaws.grids.model import base_flops, widths_at_ratio
 from moelaws.spec.errors import UserError
-from moelaws.spec.grid import (
-    Derivations,
-    ExpertsFromSparsity,
-    HeadsFromWidth,
-    StepsFromCompute,
-    StepsFromTokens,
-    WidthFromGranularity,
-)
+from moelaws.spec.grid import Derivations, HeadsFromWidth, StepsFromCompute, StepsFromTokens
 from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
 
@@ -27,12 +20,12 @@ def derive_architecture(point: Point, rules: Derivations) -> Point:
     point = dict(point)
     _refuse_contradictions(point, rules)
     if rules.n_experts and "n_experts" not in point and point.get("ffn") != "dense":
-        point["n_experts"] = experts_from_sparsity(point, rules.n_experts)
+        point["n_experts"] = experts_from_sparsity(point)
     if rules.widths and "d_model" not in point:
         widths = widths_at_ratio(point, base_flops(point, rules.widths), rules.widths)
         point |= {"d_model": widths.d_model, "d_expert": widths.d_expert}
     if rules.d_expert and "d_expert" not in point and point.get("ffn") != "dense":
-        point["d_expert"] = width_from_granularity(point, rules.d_expert)
+        point["d_expert"] = width_from_granularity(point)
     if rules.n_heads and "n_heads" not in point:
         point["n_heads"] = heads_from_width(point, rules.n_heads)
     if "n_heads" in point:
@@ -85,10 +78,10 @@ def _refuse_contradictions(point: Point, rules: Derivations) -> None:
             )
 
 
-def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
+def experts_from_sparsity(point: Point) -> int:
     """Returns E = k / (1 - S) (sparsity, Eq 7 solved for E)."""
-    k: int = needed(point, "top_k", rule.rule)
-    sparsity: float = needed(point, "S", rule.rule)
+    k: int = needed(point, "top_k", "sparsity")
+    sparsity: float = needed(point, "S", "sparsity")
     if sparsity >= 1:
         raise UserError(f"S is {sparsity!r}; sparsity must be below 1, for k experts are active")
     experts = k / (1 - sparsity)
@@ -100,9 +93,9 @@ def experts_from_sparsity(point: Point, rule: ExpertsFromSparsity) -> int:
     return round(experts)
 
 
-def width_from_granularity(point: Point, rule: WidthFromGranularity) -> int:
+def width_from_granularity(point: Point) -> int:
     """Returns d_expert = 2 * d_model / G, rounded down (leverage, Table 9)."""
-    width = 2 * needed(point, "d_model", rule.rule) / needed(point, "G", rule.rule)
+    width = 2 * needed(point, "d_model", "granularity") / needed(point, "G", "granularity")
     if width < 1:
         raise UserError(f"G is {point['G']!r}, which makes experts of width {width:.3g}; lower G")
     return int(width + 1e-9)

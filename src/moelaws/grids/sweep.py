@@ -1,7 +1,5 @@
 """Expands a study's grid at the project's tier, on its own texts or the project's."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -108,7 +106,7 @@ def sweep_of(name: str, project: Project) -> Sweep:
     return sweep
 
 
-def planned(sweeps: Iterable[Sweep]) -> dict[str, Planned]:
+def planned(sweeps: Iterable[Sweep]) -> dict[str, "Planned"]:
     """Returns the runs of ``sweeps`` by id, as ``records.watching`` takes them."""
     from moelaws.records.watching import Planned  # loads pyarrow
 

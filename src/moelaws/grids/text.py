@@ -20,7 +20,6 @@ class CorpusChoice:
 
     source: Text | HubDataset | FolderDataset
     validation: float
-    seed: int
     pretrained: Pretrained | None = None
     name: str = ""  # what tables call the text
 
@@ -35,7 +34,6 @@ def choose_corpus(
     return CorpusChoice(
         source=sources.identity(Results(root / "results").corpus("digests.json")),
         validation=project.validation,
-        seed=0,
         pretrained=Pretrained.read(root / project.tokenizer) if project.tokenizer else None,
         name=name or sources.name,
     )
@@ -57,6 +55,5 @@ def corpus_of(choice: CorpusChoice, vocab_size: int) -> Corpus:
         "vocab_size": vocab_size,
         "tokenizer": choice.pretrained and choice.pretrained.digest,
         "validation": choice.validation,
-        "seed": choice.seed,
     }
     return parse(Corpus, data, "corpus")

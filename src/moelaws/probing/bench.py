@@ -39,11 +39,9 @@ def bench(
 ) -> list[dict[str, Any]]:
     """Scores a run's kept weights in ``folder`` on ``items``; returns a row a task and kept step.
 
-    ``corpus`` is the folder of its prepared corpus; ``device`` is auto, cpu or cuda.
-
-    Raises:
-        UserError: where there are no weights, no such device, or no task has choices that fit into
-            the model's context.
+    ``corpus`` is the folder of its prepared corpus; ``device`` is auto, cpu or cuda. Raises
+    UserError where there are no weights, no such device, or no task has choices that fit into the
+    model's context.
     """
     torch.set_num_threads(threads())
     device = choose_device(device)

@@ -46,10 +46,8 @@ def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) ->
     """Writes the states of ``tokens`` held-out tokens, after each layer of a kept run, to ``out``.
 
     The same weights, text, number and seed give the same tokens. Returns the number of rows,
-    (L + 1) T. ``weights`` and ``corpus`` are folders of the run's.
-
-    Raises:
-        UserError: where there are no weights, the corpus is another or its held-out text is short.
+    (L + 1) T. ``weights`` and ``corpus`` are folders of the run's. Raises UserError where there are
+    no weights, the corpus is another or its held-out text is short.
     """
     config, model = load(weights)
     data = PreparedCorpus.open(corpus)

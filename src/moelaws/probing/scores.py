@@ -7,12 +7,10 @@ both give the same numbers. If they are longer than the model's context, only th
 Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -53,7 +51,7 @@ class TaskScore:
     bits_per_byte_se: float
 
     @classmethod
-    def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> TaskScore:
+    def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> Self:
         """Scores one task; ``answers`` has the model's answer to each choice of each item."""
         right, per_byte, bits = np.empty((3, len(items)))
         for i, (item, said) in enumerate(zip(items, answers, strict=True)):
@@ -94,13 +92,11 @@ def score(
     """
     scores, longest = [], 0
     for questions in by_task(items).values():
-        sequences = [
-            _sequence(tokenizer, item, i) for item in questions for i in range(len(item.choices))
-        ]
-        longest = max(sequence.scored for sequence in sequences)
+        places = [(item, i) for item in questions for i in range(len(item.choices))]
+        tokens, scored = zip(*(_sequence(tokenizer, *place) for place in places), strict=True)
+        longest = max(scored)
         if longest <= context:
-            cut = [sequence.tokens[-(context + 1) :] for sequence in sequences]
-            scored = [sequence.scored for sequence in sequences]
+            cut = [whole[-(context + 1) :] for whole in tokens]
             said = iter(_answers(model, cut, scored, tokenizer.end_of_document))
             answers = [[next(said) for _ in item.choices] for item in questions]
             scores.append(TaskScore.of(questions, answers))
@@ -112,19 +108,17 @@ def score(
     return scores
 
 
-class _Sequence(NamedTuple):
-    tokens: list[int]
-    scored: int  # of these, at the end
+def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> tuple[list[int], int]:
+    """Returns the tokens of context and choice, and how many at their end are scored.
 
-
-def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> _Sequence:
-    """Returns the tokens of context and choice; an end of document stands for an empty context."""
+    An end of document stands for an empty context.
+    """
     whole = tokenizer.encode(item.contexts[choice] + item.choices[choice])
     # Spaces at a context's end and the next word are one token, which counts with the choice.
     before = tokenizer.encode(item.contexts[choice].rstrip())
     scored = max(1, len(whole) - len(before))  # 1 if the choice only lengthens the last token
     alone = scored == len(whole)
-    return _Sequence([tokenizer.end_of_document, *whole] if alone else whole, scored)
+    return [tokenizer.end_of_document, *whole] if alone else whole, scored
 
 
 def _answers(

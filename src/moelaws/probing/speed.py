@@ -177,12 +177,8 @@ def measure(
     and their optimizers are in memory at the same time. Unlike a run, this waits for the GPU before
     and after each step.
 
-    Args:
-        device: auto, cpu or cuda.
-        seed: of the orders of the turns and of the bootstrap.
-
-    Raises:
-        UserError: where there is no such device, or not enough memory for all.
+    The ``device`` is auto, cpu or cuda; the ``seed`` is that of the turns' orders and of the
+    bootstrap. Raises UserError where there is no such device, or not enough memory for all.
     """
     torch.set_num_threads(threads())
     keep_freed_memory()

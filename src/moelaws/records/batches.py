@@ -5,11 +5,10 @@ writes ``<digest>.json`` once each run has a summary. The marker alone decides w
 done. The workflow removes a marker that is no longer true, so it needs no memory of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
@@ -33,7 +32,7 @@ class Orders(Frozen):
     runs: tuple[Order, ...]
 
     @classmethod
-    def read(cls, path: Path) -> Orders:
+    def read(cls, path: Path) -> Self:
         return parse(cls, read_json(path), path)
 
     def write(self, path: Path) -> None:
@@ -63,8 +62,7 @@ def write_marker(path: Path, orders: Iterable[Order], results: Results) -> None:
             again.append(run_id)
         if order.keep:
             kept[run_id] = order.steps
-    marker = Marker(runs=runs, again=tuple(again), kept=kept)
-    write_json(path, marker.model_dump(mode="json"))
+    write_json(path, Marker(runs=runs, again=tuple(again), kept=kept).model_dump(mode="json"))
 
 
 def is_done(path: Path, keeps: Mapping[str, tuple[int, ...]], results: Results) -> bool:

@@ -5,8 +5,6 @@ and derived tables; a fit that of its table; a table those of its runs' summarie
 document. ``link`` follows these records.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ class Link:
     runs: Mapping[str, str]  # for a study's table: run -> digest of the summary that it holds
     documents: Mapping[str, str]  # run -> digest of the losses by document behind its paired errors
     imported: Mapping[str, str]  # for an imported table: the source's name, digest, licence, ...
-    inputs: tuple[Link, ...]  # the files that it was made of
+    inputs: tuple["Link", ...]  # the files that it was made of
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the chain below this file as JSON data."""

@@ -1,11 +1,9 @@
 """The list of runs: its columns, and the selection and order of runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.errors import UserError, listed, or_nearest
@@ -41,7 +39,7 @@ class Listing:
     records: Sequence[Record]
     code: str  # the digest of today's training code; a run of other code is stale
 
-    def where(self, expression: str) -> Listing:
+    def where(self, expression: str) -> Self:
         """Returns the runs in which ``expression`` holds, ``COLUMN OP VALUE [and ...]``."""
         columns = {clause.column for clause in parse_rows(expression)}
         compared = names_in(expression) & HEADINGS.keys()
@@ -51,16 +49,16 @@ class Listing:
             for record in self.records
             if select({name: get(record) for name, get in getters.items()}, expression)
         ]
-        return Listing(records, self.code)
+        return replace(self, records=records)
 
-    def sort(self, name: str, descending: bool = False) -> Listing:
+    def sort(self, name: str, descending: bool = False) -> Self:
         """Returns the runs sorted by a column; those without a value come last."""
         pairs = list(zip(self.column(name), self.records, strict=True))
         have = [pair for pair in pairs if pair[0] is not None]
         texts = any(not isinstance(value, int | float) for value, _ in have)
         have.sort(key=lambda pair: str(pair[0]) if texts else pair[0], reverse=descending)
         last = [record for value, record in pairs if value is None]
-        return Listing([*(record for _, record in have), *last], self.code)
+        return replace(self, records=[*(record for _, record in have), *last])
 
     def column(self, name: str) -> list[Any]:
         """Returns the value of a column in each run, or None if a run has none."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 LINES = 5.0  # seconds between the lines of a stage
 DRAWINGS = 0.1  # seconds between the drawings of a bar
+Show = Callable[[str, float, float | None, str], None]  # takes stage, done, total and a text
 
 
 class Report(Protocol):
@@ -50,12 +51,7 @@ def reporting(lines: bool = True) -> Iterator[Report]:
 class _Stages:
     """A report that shows a stage at intervals, and also the end of a stage that was shown."""
 
-    def __init__(
-        self,
-        show: Callable[[str, float, float | None, str], None],
-        interval: float,
-        at_once: bool = False,
-    ) -> None:
+    def __init__(self, show: Show, interval: float, at_once: bool = False) -> None:
         self.show, self.interval, self.at_once = show, interval, at_once
         self.first: dict[str, tuple[float, float, dict[str, float]]] = {}
         self.last: dict[str, float] = {}

@@ -1,7 +1,5 @@
 """Files of tensors (safetensors), written atomically, and which weights of a run are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +25,7 @@ class Kept(Frozen):
     steps: tuple[Whole, ...] = ()
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, "Tensor"], about: Mapping[str, str]) -> None:
     """Writes contiguous ``tensors`` with ``about`` in the header, whose blank seal it fills."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file  # loads torch

@@ -1,8 +1,6 @@
 """Entries of a study that fit laws: one law to one table, and several laws side by side."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -74,10 +72,6 @@ class Fit(Entry):
     def needs(self) -> set[str]:
         return {self.table} - {""}
 
-    def uses_student(self, objective: str, blocks: object) -> bool:
-        """Returns whether the intervals are Student's t, for which no ``blocks`` err together."""
-        return self.intervals == "auto" and objective == "squared" and blocks is None
-
 
 class Split(Frozen):
     """Rows that every law of a contest predicts without having been fitted to them."""
@@ -98,7 +92,7 @@ class Split(Frozen):
         return self.largest or self.rollout
 
     @model_validator(mode="after")
-    def _keeps_rows(self) -> Split:
+    def _keeps_rows(self) -> Self:
         if sum(map(bool, (self.holdout.strip(), self.largest, self.rollout))) != 1:
             raise ValueError("it must have one of holdout, largest and rollout")
         return self
@@ -121,7 +115,7 @@ class Contest(Entry):
     beforehand: str = ""  # the law that was fixed before any law was judged
 
     @model_validator(mode="after")
-    def _knows_its_laws(self) -> Contest:
+    def _knows_its_laws(self) -> Self:
         if self.beforehand not in ("", *self.laws):
             raise ValueError(f"beforehand is {self.beforehand!r}, which is none of its laws")
         for i, split in enumerate(self.splits):

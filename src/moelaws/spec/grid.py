@@ -3,12 +3,10 @@
 No expression in a grid file is ever evaluated. ``moelaws.grids`` expands it to runs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
@@ -184,7 +182,7 @@ class PowerOf(Frozen):
     exponent: dict[str, Real]
 
     @model_validator(mode="after")
-    def _same_settings(self) -> PowerOf:
+    def _same_settings(self) -> Self:
         if set(self.at) != set(self.exponent):
             raise ValueError("at and exponent must name the same settings")
         _refuse_unknown(self.at)
@@ -208,7 +206,7 @@ class TableOf(Frozen):
     rows: Annotated[tuple[tuple[NonNegative, ...], ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _well_formed(self) -> TableOf:
+    def _well_formed(self) -> Self:
         _refuse_unknown(set(self.by) - {"S"})  # a sparsity may be 0
         keys = [row[:-1] for row in self.rows]
         for row, key in zip(self.rows, keys, strict=True):
@@ -237,7 +235,7 @@ class Chosen(Frozen):
     rows: tuple[tuple[NonNegative, ...], ...] = ()
 
     @model_validator(mode="after")
-    def _table_is_whole(self) -> Chosen:
+    def _table_is_whole(self) -> Self:
         if bool(self.by) != bool(self.rows):
             raise ValueError("by and rows make a table together; give both or none")
         if self.rows:
@@ -291,7 +289,7 @@ class Sweep(Frozen):
     corpora: Literal["all", "first"] = "all"  # of a study that names several
 
     @model_validator(mode="after")
-    def _well_formed(self) -> Sweep:
+    def _well_formed(self) -> Self:
         names = [*self.axes, *(name for group in self.zip for name in group)]
         for name in names:
             if name not in Settings.model_fields:
@@ -340,7 +338,7 @@ class Grid(Frozen):
     sweeps: tuple[Sweep, ...] = Field(min_length=1)
 
     @property
-    def on_each_corpus(self) -> Grid:
+    def on_each_corpus(self) -> Self:
         """Returns the grid without the sweeps that are on the study's first corpus alone."""
         every = tuple(sweep for sweep in self.sweeps if sweep.corpora == "all")
         return self.model_copy(update={"sweeps": every})

@@ -1,11 +1,9 @@
 """Laws of learning rate and batch, or best rates, of a search, pinned for the other studies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import model_validator
 
@@ -32,7 +30,7 @@ class PinnedLaw(Frozen):
     exponent_interval: tuple[Real, Real]
 
     @model_validator(mode="after")
-    def _ordered(self) -> PinnedLaw:
+    def _ordered(self) -> Self:
         for name in ("coefficient", "exponent"):
             low, high = getattr(self, f"{name}_interval")
             if not low <= high:

@@ -1,9 +1,7 @@
 """A mapping file, which says how a table of others' runs becomes a study's table."""
 
-from __future__ import annotations
-
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import FiniteFloat, model_validator
 
@@ -33,9 +31,8 @@ class OtherFile(SourceFile):
 class Origin(SourceFile):
     """Where the source is from and what may be done with it."""
 
-    others: tuple[
-        OtherFile, ...
-    ] = ()  # where rows follow, a new column ``file`` says whose they are
+    # Where their rows follow, a new column ``file`` says whose they are
+    others: tuple[OtherFile, ...] = ()
     licence: str
     attribution: str
 
@@ -67,7 +64,7 @@ class _Source(Frozen):
     note: str = ""  # what the reader must know of the values; it joins the column's description
 
     @model_validator(mode="after")
-    def _one_source(self) -> _Source:
+    def _one_source(self) -> Self:
         given = (self.column, self.columns, self.value is not None, self.expression)
         if sum(map(bool, given)) != 1:
             raise ValueError("it must have exactly one of column, columns, value and expression")

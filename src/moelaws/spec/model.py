@@ -1,12 +1,10 @@
 """The model of a run: a decoder-only transformer with dense feed-forward layers or experts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -54,7 +52,7 @@ class Model(Frozen):
     slices: Slices | None = None
 
     @model_validator(mode="after")
-    def _shapes_fit(self) -> Model:
+    def _shapes_fit(self) -> Self:
         if self.head_width is None and self.d_model % (2 * self.n_heads):
             raise ValueError(
                 f"d_model = {self.d_model} with n_heads = {self.n_heads}: the head width must be "
@@ -78,7 +76,7 @@ class Model(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _slices_fit(self) -> Model:
+    def _slices_fit(self) -> Self:
         slices = self.slices
         if slices is None:
             return self

@@ -4,9 +4,7 @@ It holds no device, back end, path or name. A new field must have a default, and
 never change, so that every run that was ever trained keeps its ``run_id`` (golden ids are tested).
 """
 
-from __future__ import annotations
-
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import model_validator
 
@@ -40,7 +38,7 @@ class Schedule(Frozen):
     final: Fraction = 0.1  # the last learning rate as a fraction of the peak
 
     @model_validator(mode="after")
-    def _final_reachable(self) -> Schedule:
+    def _final_reachable(self) -> Self:
         if self.kind == "wsd" and self.final == 0:
             raise ValueError("final = 0 cannot be reached by wsd's exponential decay")
         return self
@@ -70,7 +68,7 @@ class RunConfig(Frozen):
     seed: Seed = 0  # of the initial weights and the order of the data
 
     @model_validator(mode="after")
-    def _consistent(self) -> RunConfig:
+    def _consistent(self) -> Self:
         if self.batch % self.balance_group:
             raise ValueError(
                 f"balance_group = {self.balance_group} must divide batch = {self.batch}"

@@ -1,12 +1,10 @@
 """A study as data: the grids of its tiers, its fits, derived tables, figures and claims."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
@@ -93,7 +91,7 @@ class Expected(Frozen):
     below: Real | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Expected:
+    def _says_something(self) -> Self:
         if self.above is None and self.below is None:
             raise ValueError("it must have above or below, or both")
         return self
@@ -143,7 +141,7 @@ class ImportedTable(Frozen):
     called: str = "imported runs"  # what figures and verdicts call the runs, as "published runs"
 
     @model_validator(mode="after")
-    def _one_origin(self) -> ImportedTable:
+    def _one_origin(self) -> Self:
         if bool(self.names) == bool(self.table or self.mapping) or bool(self.table) != bool(
             self.mapping
         ):
@@ -186,7 +184,7 @@ class Study(Frozen):
     _file: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
-    def _names_resolve(self) -> Study:
+    def _names_resolve(self) -> Self:
         fits, derived = [f.name for f in self.fits], [d.name for d in self.derived]
         pictures = [e.name for e in self.pictures]
         for kind, names in (
@@ -215,7 +213,7 @@ class Study(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _runs_are_of_one_kind(self) -> Study:
+    def _runs_are_of_one_kind(self) -> Self:
         if self.imported and (self.grids or self.simulation):
             raise ValueError("imported: a study of imported runs has neither grids nor simulation")
         if not self.grids and (timed := next((d.name for d in self.derived if d.speed), "")):
@@ -223,7 +221,7 @@ class Study(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _fits_keep_texts_apart(self) -> Study:
+    def _fits_keep_texts_apart(self) -> Self:
         on_all = {s.name for g in self.grids.values() for s in g.on_each_corpus.sweeps}
         entries: tuple[Fit | Contest, ...] = (*self.fits, *self.contests)
         for fit in entries:
@@ -236,7 +234,7 @@ class Study(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _no_circles(self) -> Study:
+    def _no_circles(self) -> Self:
         try:
             TopologicalSorter({e.name: e.needs for e in (*self.fits, *self.derived)}).prepare()
         except CycleError as error:
@@ -261,8 +259,7 @@ class Study(Frozen):
     @property
     def sweep_names(self) -> set[str]:
         """Returns the sweeps that its grids name at any tier."""
-        named = {sweep.name for grid in self.grids.values() for sweep in grid.sweeps}
-        return named - {""}
+        return {sweep.name for grid in self.grids.values() for sweep in grid.sweeps} - {""}
 
     def lacking(self, tier: Tier) -> set[str]:
         """Returns the sweeps that other tiers have and ``tier`` lacks; none if it has no grid."""
@@ -309,7 +306,7 @@ class Study(Frozen):
         entry: Derived = self.entry("derived", name)
         return entry
 
-    def at_tier(self, tier: Tier) -> Study:
+    def at_tier(self, tier: Tier) -> Self:
         """Returns the study without entries for which ``tier`` lacks sweeps, weights or speeds.
 
         Its fits hold out the tier's own rows.
@@ -320,15 +317,14 @@ class Study(Frozen):
         left = timed._without(
             lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
         )
-        if any(fit.holdouts for fit in left.fits):
-            fits = [
-                f.model_copy(update={"holdout": f.holdouts.get(tier, f.holdout), "holdouts": {}})
-                for f in left.fits
-            ]
-            left = left.model_copy(update={"fits": tuple(fits)})
-        return left if keeps else left.model_copy(update={"keep_weights": KeptWeights()})
+        fits = tuple(
+            f.model_copy(update={"holdout": f.holdouts.get(tier, f.holdout), "holdouts": {}})
+            for f in left.fits
+        )
+        kept = keep if keeps else KeptWeights()
+        return left.model_copy(update={"fits": fits, "keep_weights": kept})
 
-    def of_simulated(self) -> Study:
+    def of_simulated(self) -> Self:
         """Returns the study without what simulated losses cannot give and what depends on that."""
         left = self._without(lambda entry: not entry.simulated or reads_speed(entry))
         overrides = self.simulation.protocol if self.simulation else {}
@@ -338,19 +334,16 @@ class Study(Frozen):
         )
         return left.model_copy(update={"fits": fits, "keep_weights": KeptWeights()})
 
-    def without(self, absent: Collection[str]) -> Study:
+    def without(self, absent: Collection[str]) -> Self:
         """Returns the study without the fits and contests of data sets that are ``absent``."""
-        return self._without(
-            lambda entry: (
-                isinstance(entry, Fit | Contest)
-                and any(
-                    (clause.column, clause.op) == (DATASET, "==") and clause.value in absent
-                    for clause in parse_rows(entry.rows)
-                )
-            )
-        )
 
-    def _without(self, cannot: Callable[[Entry], bool]) -> Study:
+        def is_of_absent(entry: Entry) -> bool:
+            clauses = parse_rows(entry.rows) if isinstance(entry, Fit | Contest) else ()
+            return any((c.column, c.op) == (DATASET, "==") and c.value in absent for c in clauses)
+
+        return self._without(is_of_absent)
+
+    def _without(self, cannot: Callable[[Entry], bool]) -> Self:
         """Returns the study without the entries that cannot be made and without their readers."""
         sources = {entry.name for entry in (*self.fits, *self.derived)}
         pictures = {entry.name for entry in self.pictures}

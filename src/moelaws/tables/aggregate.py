@@ -16,6 +16,8 @@ from moelaws.spec.errors import UserError
 from moelaws.tables.describe import describe
 from moelaws.tables.schema import TRAINED_COLUMNS
 
+Warn = Callable[[str], None]  # takes a line for the user
+
 # The columns by which configurations differ; runs of one differ in learning rate or seed.
 CONFIGURATION = [
     "corpus", "C", "kind", "E", "k", "E_s", "n_layers", "d_model", "n_heads", "n_kv", "d_expert",
@@ -24,11 +26,7 @@ CONFIGURATION = [
 
 
 def aggregate(
-    study: str,
-    tier: str,
-    runs: Iterable[Run],
-    results: Results,
-    warn: Callable[[str], None] = lambda line: None,
+    study: str, tier: str, runs: Iterable[Run], results: Results, warn: Warn = lambda line: None
 ) -> pd.DataFrame:
     """Returns one row a run, in the grid's order, with the ``TRAINED_COLUMNS``.
 
@@ -90,9 +88,7 @@ def rates_at_the_edge(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _paired_errors(
-    runs: list[Run], results: Results, warn: Callable[[str], None]
-) -> dict[str, float]:
+def _paired_errors(runs: list[Run], results: Results, warn: Warn) -> dict[str, float]:
     """Returns run -> the error of its loss among the runs of its budget, if they can be paired.
 
     Only runs that were measured on the same tokens are paired: those of one text, context and

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -40,10 +40,7 @@ class Imported:
     columns: tuple[Column, ...]  # what each of them holds, with units
     # The source's name, digest, address, licence and attribution, and the mapping's digest
     about: dict[str, str]
-
-    @property
-    def study(self) -> str:
-        return str(self.frame["study"].iloc[0])
+    study: str  # whose table it is
 
     def write(self, path: Path) -> None:
         """Writes Parquet, sealed, with units and with where the rows are from."""
@@ -65,18 +62,15 @@ def import_table(path: Path, mapping_file: Path) -> Imported:
         about |= {"losses": mapping.public.losses, "assumed": " ".join(mapping.public.assumed)}
     reader = _Reader(mapping, mapping_file, source, units)
     with located(mapping_file):
-        reader = replace(reader, source=reader.long())
-        reader = replace(reader, source=reader.computed())
-        kept = reader.kept()
-        if not len(kept):
+        reader = reader.long().computed().kept()
+        if not len(reader.source):
             raise UserError(f"rows and only keep none of the {len(source)} rows of {path}")
-    frame = replace(reader, source=kept).table()
+    frame = reader.table()
     with located(path):
-        check(frame, kept, reader.with_unit(), mapping)
+        check(frame, reader.source, reader.with_unit(), mapping)
         if mapping.public:
             check_published(frame, mapping.public, mapping_file)
-    columns = columns_of(mapping)
-    return Imported(frame.reset_index(drop=True), columns, about)
+    return Imported(frame.reset_index(drop=True), columns_of(mapping), about, mapping.study)
 
 
 def take(study: Study, path: Path, made_of: Any) -> int:
@@ -124,10 +118,10 @@ class _Reader:
     source: pd.DataFrame
     units: dict[str, str]
 
-    def long(self) -> pd.DataFrame:
-        """Returns the source with a row for each cell of the columns that ``long`` names."""
+    def long(self) -> Self:
+        """Returns the reader of a row for each cell of the columns that ``long`` names."""
         if (long := self.mapping.long) is None:
-            return self.source
+            return self
         tables = []
         for column, value in long.columns.items():
             self._require(column)
@@ -137,20 +131,20 @@ class _Reader:
             filled = others.assign(**{long.name: value, long.value: self.source[column]})
             tables.append(filled.set_axis([f"{row} ({column})" for row in filled.index]))
         whole = pd.concat(tables)
-        return whole[whole[long.value].notna()]
+        return replace(self, source=whole[whole[long.value].notna()])
 
-    def computed(self) -> pd.DataFrame:
-        """Returns the source with the columns that ``computed`` adds to it."""
+    def computed(self) -> Self:
+        """Returns the reader of a source with the columns that ``computed`` adds to it."""
         source = self.source.copy()
         for name, expression in self.mapping.computed.items():
             with located("", "computed", name):
                 if name in source:
                     raise UserError("the table has a column of this name already")
                 source[name] = evaluate(expression, numbers(source), len(source))
-        return source
+        return replace(self, source=source)
 
-    def kept(self) -> pd.DataFrame:
-        """Returns the rows that the mapping keeps, in the source's order."""
+    def kept(self) -> Self:
+        """Returns the reader of the rows that the mapping keeps, in the source's order."""
         mask = pd.Series(select(columns(self.source), self.mapping.rows), self.source.index)
         for column, words in self.mapping.only.items():
             self._require(column)
@@ -159,12 +153,12 @@ class _Reader:
         if self.mapping.last:
             reader = replace(reader, source=reader._last())
         if self.mapping.duplicates in ("refuse", "all"):
-            return reader.source
+            return reader
         same = reader._runs() if "run_id" in self.mapping.columns else as_lines(reader.source)
         if self.mapping.duplicates == "best":
             same = same[reader.table()[self.mapping.loss].sort_values(kind="stable").index]
         again = same.duplicated("last" if self.mapping.duplicates == "last" else "first")
-        return reader.source[~again[reader.source.index]]
+        return replace(reader, source=reader.source[~again[reader.source.index]])
 
     def _runs(self) -> pd.Series:
         return self._column("run_id", self.mapping.columns["run_id"], "string")

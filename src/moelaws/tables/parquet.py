@@ -10,12 +10,7 @@ import pyarrow as pa
 from moelaws.files.parquet import read_parquet, read_schema, write_parquet
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
-from moelaws.tables.schema import (
-    COLUMNS,
-    IMPORTED_COLUMNS,
-    SIMULATED_COLUMNS,
-    TRAINED_COLUMNS,
-)
+from moelaws.tables.schema import COLUMNS, IMPORTED_COLUMNS, SIMULATED_COLUMNS, TRAINED_COLUMNS
 
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
 

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
-from moelaws.files.download import Progress, download
+from moelaws.files.download import download
 from moelaws.files.layout import Results
 from moelaws.records.progress import Report, reporting
 from moelaws.spec.errors import UserError, or_nearest
-from moelaws.spec.importing import Mapping, SourceFile
+from moelaws.spec.importing import Mapping
 from moelaws.tables.at_hand import FOLDER
 from moelaws.tables.mapping import read_mapping
 from moelaws.tables.sources import sha256_of
@@ -45,30 +45,22 @@ def source_of(name: str, mapping: Mapping, given: str) -> Path:
             raise UserError(f"--from is {given!r}; there is no such file or folder")
         return Path(given)
     folder = Results().fetched(name)
+    is_folder = bool(given) and (len(mapping.origin.files) > 1 or given.endswith("/"))
     with reporting() as report:
         for file in mapping.origin.files:
-            url = _address(file, given, len(mapping.origin.files) > 1)
-            _fetch(name, file, url, folder / file.file, partial(_show, report, file.file))
+            path = folder / file.file
+            if path.is_file() and file.sha256 in ("", sha256_of(path)):
+                continue
+            url = (f"{given.rstrip('/')}/{file.file}" if is_folder else given) or file.url
+            try:
+                download(url, path, file.sha256, partial(_show, report, file.file))
+            except UserError as error:
+                raise UserError(
+                    f"{error}. Get {file.file} from {file.url} and put it at {path}, or say where "
+                    f"it is: moelaws import {name} --from PATH"
+                ) from None
     return folder
 
 
 def _show(report: Report, name: str, done: int, size: int | None) -> None:
     report(name, done, size, f"{done / 1e6:.1f} MB")
-
-
-def _address(file: SourceFile, mirror: str, is_folder: bool) -> str:
-    if mirror and (is_folder or mirror.endswith("/")):
-        return f"{mirror.rstrip('/')}/{file.file}"
-    return mirror or file.url
-
-
-def _fetch(name: str, file: SourceFile, url: str, path: Path, progress: Progress) -> None:
-    if path.is_file() and file.sha256 in ("", sha256_of(path)):
-        return
-    try:
-        download(url, path, file.sha256, progress)
-    except UserError as error:
-        raise UserError(
-            f"{error}. Get {file.file} from {file.url} and put it at {path}, or say where it is: "
-            f"moelaws import {name} --from PATH"
-        ) from None

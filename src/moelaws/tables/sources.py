@@ -1,7 +1,6 @@
 """The files of a source as one table, by the origin that a mapping names."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -47,15 +46,13 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
-def _places(path: Path, origin: Origin) -> Iterator[tuple[SourceFile, Path]]:
-    if not path.is_dir():
-        if origin.others:
-            names = ", ".join(file.file for file in origin.files)
-            raise UserError(f"{path} is one file, and the mapping is of {names}: name their folder")
-        yield origin, path
-        return
-    for file in origin.files:
-        yield file, path / file.file
+def _places(path: Path, origin: Origin) -> list[tuple[SourceFile, Path]]:
+    if path.is_dir():
+        return [(file, path / file.file) for file in origin.files]
+    if origin.others:
+        names = ", ".join(file.file for file in origin.files)
+        raise UserError(f"{path} is one file, and the mapping is of {names}: name their folder")
+    return [(origin, path)]
 
 
 def _about(place: Path, file: SourceFile, mapping_file: Path) -> dict[str, str]:

@@ -6,11 +6,9 @@
 the other. Where a question has one choice, a model must produce it (a cloze).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -37,7 +35,7 @@ class Item(Frozen):
     document: str = ""  # items of one document are not independent: standard errors count documents
 
     @model_validator(mode="after")
-    def _consistent(self) -> Item:
+    def _consistent(self) -> Self:
         n = len(self.choices)
         if self.answer >= n:
             raise ValueError(f"answer is {self.answer}; the {n} choices count from 0")

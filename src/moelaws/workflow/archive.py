@@ -209,8 +209,7 @@ def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
     derived = [tier.derived(k, e.name) for k, study in jobs.studies.items() for e in study.derived]
     weights = [results.kept(run) for run in jobs.all_kept]
     runs = [*map(results.summary, jobs.runs), *weights, *Trainings(jobs).markers()]
-    made = [*descriptions, *runs, *jobs.tables(), *derived]
-    made += [*jobs.fits(), *jobs.shown()]
+    made = [*descriptions, *runs, *jobs.tables(), *derived, *jobs.fits(), *jobs.shown()]
     if is_whole:
         made += [*jobs.reported(), *jobs.reports(), tier.explore, *_files(tier.root, "*.*")]
     if missing := [path for path in made if not path.is_file()]:

@@ -3,8 +3,6 @@
 The Snakefile builds one ``Jobs`` each time it is parsed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -12,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from moelaws import laws
 from moelaws.files.atomic import write_text
@@ -54,7 +52,7 @@ class Jobs:
     results: Results = field(default_factory=Results)
 
     @classmethod
-    def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Jobs:
+    def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Self:
         """Returns the project of config/config.yaml with ``overrides`` of its keys."""
         jobs = cls.of(load_project(root, overrides), root)
         own = [folder(study.home) for study in jobs.studies.values() if study.package]
@@ -68,7 +66,7 @@ class Jobs:
         return jobs
 
     @classmethod
-    def of(cls, project: Project, root: Path = Path()) -> Jobs:
+    def of(cls, project: Project, root: Path = Path()) -> Self:
         """Returns the jobs of a project like ``load``, but accepts a text that is too short."""
         advice = load_advice(root) if (root / ADVICE).exists() else None
         asked = chosen_studies(project, root)

@@ -50,14 +50,12 @@ class Trainings:
     @cached_property
     def pending(self) -> dict[str, list[str]]:
         """Returns digest of a batch that is not done -> its runs that have no summary yet."""
-        results = self.jobs.results
-        kept = self.jobs.all_kept
+        results, kept = self.jobs.results, self.jobs.all_kept
         pending = {}
         for digest, batch in self.batches.items():
             keeps = {run: tuple(kept[run]) for run in batch if run in kept}
             if not is_done(results.batch(digest), keeps, results):
-                waiting = [run for run in batch if not results.summary(run).exists()]
-                pending[digest] = waiting
+                pending[digest] = [run for run in batch if not results.summary(run).exists()]
         return pending
 
     def prepare(self) -> None:

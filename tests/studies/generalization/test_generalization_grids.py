@@ -12,7 +12,7 @@ from moelaws.spec.grid import Grid
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 MODEL = {
     "context": 64, "vocab_size": 512, "n_layers": 2, "d_model": 16, "n_heads": 2, "n_experts": 8,
     "top_k": 2, "d_expert": 16, "lr": 1e-2, "batch": 4,

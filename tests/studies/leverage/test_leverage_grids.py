@@ -18,7 +18,7 @@ from moelaws.studies.leverage.laws import joint
 from moelaws.tables.describe import describe
 from repository import REPOSITORY
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.1, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.1)
 SIZES = {2e18: 384, 6e18: 512, 2e19: 640, 6e19: 768, 2e20: 1024, 6e20: 1280}
 
 

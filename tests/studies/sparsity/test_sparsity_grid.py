@@ -25,7 +25,7 @@ from repository import REPOSITORY
 
 STUDY = load_study("sparsity", REPOSITORY)
 SEARCH = load_study("sparsity_search", REPOSITORY)
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05, seed=0)
+TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 
 
 def expanded(study, choice=None, tier="paper"):

@@ -66,13 +66,10 @@ def _layer(
     q, k, v = torch.split_with_sizes(layer["attention.w_qkv"], rows)
     turned = {"q_proj": q, "k_proj": k}
     if model.qk_norm:
-        turned |= {
-            "q_norm": layer["attention.q_norm.gain"],
-            "k_norm": layer["attention.k_norm.gain"],
-        }
+        turned |= {name: layer[f"attention.{name}.gain"] for name in ("q_norm", "k_norm")}
     for name, tensor in turned.items():
-        ordered = tensor if architecture.turns_neighbours else to_halves(tensor, width)
-        yield f"self_attn.{name}", ordered
+        turns_halves = not architecture.turns_neighbours
+        yield f"self_attn.{name}", to_halves(tensor, width) if turns_halves else tensor
     yield "self_attn.v_proj", v
     yield "self_attn.o_proj", layer["attention.w_out"]
     yield "post_attention_layernorm", layer["ffn_norm.gain"]
