@@ -36,7 +36,7 @@ def items(setting: Setting) -> dict[str, Item]:
 def runs_by_model(tier: str) -> dict[Model, list[RunConfig]]:
     """Returns the runs of the study sparsity at ``tier`` by model; their text plays no part."""
     grid = load_study("sparsity", REPOSITORY).grids[tier]
-    text = CorpusChoice(source=Text(digest="0" * 64), validation=0.01, seed=0)
+    text = CorpusChoice(source=Text(digest="0" * 64), validation=0.01)
     models: dict[Model, list[RunConfig]] = defaultdict(list)
     for run in expand(grid, text, f"sparsity, {tier}"):
         models[run.config.model].append(run.config)
