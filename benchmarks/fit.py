@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from moelaws.cli.common import print_table
+from moelaws.cli.answers import print_table
 from moelaws.files.atomic import write_json
 from moelaws.records.memory import keep_freed_memory
 from moelaws.records.provenance import collect
