@@ -29,8 +29,7 @@ from moelaws.corpus.sources import resolve
 from moelaws.corpus.tokenizer import Pretrained
 from moelaws.files.atomic import read_json
 from moelaws.records.memory import peak_memory
-from moelaws.spec.corpus import Corpus
-from moelaws.spec.corpus import Dataset
+from moelaws.spec.corpus import Corpus, Dataset
 
 FILES = 10
 SHORT = 600  # bytes of a short document, about

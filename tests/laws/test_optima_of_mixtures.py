@@ -24,7 +24,7 @@ BEST = {
 def test_scale_times_data_is_the_compute(C):
     best = HOLISTIC.evaluate({}, {"C": C})
     assert best["M"] * best["D"] / C == pytest.approx(1.0003, abs=5e-5)
-    best = laws.get("deepseek.allocation").evaluate({}, {"C": C})
+    best = laws.get("deepseek:allocation").evaluate({}, {"C": C})
     assert best["M"] * best["D"] / C == pytest.approx(1.0001, abs=5e-5)
     best = MARIN.evaluate({}, {"C": C})
     assert 6 * best["N_active"] * best["D"] / C == pytest.approx(1.0464 * C**-0.001, rel=1e-6)
@@ -80,6 +80,6 @@ def test_the_joint_rate_falls_with_size_and_experts():
 )
 def test_deepseeks_models_have_the_rate_and_batch_of_their_law(N, lr, B):
     """Its 7B and 67B were trained on 2e12 tokens, as the paper's table of models says."""
-    values = laws.get("deepseek.hyperparameters").evaluate({}, {"C": 6 * N * 2e12})
+    values = laws.get("deepseek").evaluate({}, {"C": 6 * N * 2e12})
     assert values["lr"] == pytest.approx(lr, rel=0.02)
     assert values["B"] == pytest.approx(B, rel=0.05)

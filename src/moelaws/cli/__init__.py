@@ -144,9 +144,7 @@ def interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
     """Sends an interrupt anew that came in a finalizer, whose exceptions Python only reports."""
     if unraisable.exc_type is KeyboardInterrupt:
         main_thread = threading.main_thread().ident or 0
-        again = threading.Timer(0.02, signal.pthread_kill, (main_thread, signal.SIGINT))
-        again.daemon = True
-        again.start()
+        threading.Timer(0.02, signal.pthread_kill, (main_thread, signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -11,9 +11,8 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, parabola_minima, with_ends
 from moelaws.analysis.regression import LEVEL
 from moelaws.fitting.quantiles import least_squares
-from moelaws.laws import marin, step_law
+from moelaws.laws import deepseek, marin, step_law
 from moelaws.laws.base import Law
-from moelaws.laws.deepseek import hyperparameters as deepseek
 from moelaws.laws.joint import hyperparameters as joint
 from moelaws.laws.leverage import hyperparameters as leverage_paper
 from moelaws.tables.column import Column, estimated
@@ -22,10 +21,7 @@ from moelaws.tables.column import Column, estimated
 RECIPE = ("kind", "variant", "router", "E", "k", "unique_tokens")
 SIZE = "{:.2e}".format  # sizes of the same three digits are one size
 SAME = 0.01  # decades of compute, up to which runs are of one budget
-NEAR, FEWEST = (
-    math.log(4.0),
-    5,
-)  # a parabola's runs: to a factor of 4 in size, or five
+NEAR, FEWEST = math.log(4.0), 5  # a parabola's runs: to a factor of 4 in size, or five
 # Name in columns -> a published law of the peak learning rate
 RATES: dict[str, Law] = {
     "step_law": step_law.LAW,
@@ -35,9 +31,7 @@ RATES: dict[str, Law] = {
     "deepseek": deepseek.LAW,
 }
 BATCHES = ("step_law", "leverage", "deepseek")  # those that give a batch as well
-SIZE_COLUMN = Column(
-    "N", "float", "parameters", "active parameters, without embeddings where these are known"
-)
+SIZE_COLUMN = Column("N", "float", "parameters", "active ones, without embeddings where known")
 GROUP = (
     Column("dataset", "string", "1", "table of the register that the run is of"),
     Column("group", "string", "1", "the data set and, where it has several, the recipe"),
@@ -74,12 +68,8 @@ def published(inputs: Inputs) -> pd.DataFrame:
         varies = rows.groupby("dataset")[name].transform("nunique") > 1
         words = [x if isinstance(x, str) else f"{name}={x:g}" for x in rows[name].fillna(math.nan)]
         group = group.where(~varies, group + " " + np.array(words))
-    return rows.assign(
-        N=N,
-        loss=rows["L"].where(in_nats, rows["bpb"]),
-        unit=np.where(in_nats, "nats/token", "bits/byte"),
-        group=group,
-    ).reset_index(drop=True)
+    loss, unit = rows["L"].where(in_nats, rows["bpb"]), np.where(in_nats, "nats/token", "bits/byte")
+    return rows.assign(N=N, loss=loss, unit=unit, group=group).reset_index(drop=True)
 
 
 @table(

@@ -10,9 +10,8 @@ from moelaws.figures import style
 from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.fitting.prediction import predict
 from moelaws.fitting.report import group_draws
-from moelaws.laws import holistic, marin
+from moelaws.laws import deepseek, holistic, marin
 from moelaws.laws.base import Law
-from moelaws.laws.deepseek import allocation as deepseek
 from moelaws.laws.leverage import allocation
 from moelaws.studies.public.figures import COMPUTE, DOT, STAR
 
@@ -28,7 +27,7 @@ RECIPES: dict[str, tuple[Law, Any]] = {
     "marin": (marin.LAW, style.DASHES),
     "leverage": (allocation.LAW, "-."),
     "holistic": (holistic.LAW, ":"),
-    "deepseek (dense)": (deepseek.LAW, (0, (1, 3))),
+    "deepseek (dense)": (deepseek.VARIANTS["allocation"], (0, (1, 3))),
 }
 
 

@@ -17,9 +17,7 @@ from moelaws.tables.column import Column, estimated
     Column("N", "float", "parameters", "active parameters without embeddings"),
     *of_runs("D"),
     Column("fit", "string", "1", "fit to the cheaper runs that predicts"),
-    *estimated(
-        "value", "nats/token", "predicted loss; the interval is that of the law alone", "alone"
-    ),
+    *estimated("value", "nats/token", "predicted loss, with the interval of the law", "alone"),
     Column("low", "float", "nats/token", "lower end of the calibrated interval", True),
     Column("high", "float", "nats/token", "its upper end", True),
     Column("level", "float", "1", "coverage of both intervals, which are of a new run's loss"),
