@@ -152,7 +152,7 @@ def test_a_back_end_of_matplotlib_that_is_unknown_hinders_no_command():
     assert ended.returncode == 0, ended.stderr
 
 
-def test_an_interrupt_that_comes_in_a_finalizer_ends_the_command():
+def test_an_interrupt_that_comes_in_a_finalizer_ends_the_command(heard):
     """Python reports it, ignores it and goes on."""
     code = """
 import signal, time
