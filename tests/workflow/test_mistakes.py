@@ -93,7 +93,10 @@ def test_braces_of_a_setting_are_no_wildcards(fresh):
     planned = fresh.snakemake("-n", "-p", "--quiet", "host", "--config", setting).stdout
     assert """--set 'corpus="{téxt}/*.py"'""" in planned
     (report,) = re.findall("--report .* --configfile (.*) --", planned)
-    assert json.loads((fresh.root / report).read_text()) == {"corpus": "{téxt}/*.py"}
+    assert json.loads((fresh.root / report).read_text()) == {
+        "corpus": "{téxt}/*.py",
+        "studies": ["sparsity"],
+    }
 
 
 def test_braces_in_the_path_of_code_are_refused(fresh):

@@ -9,35 +9,16 @@ import shlex
 import shutil
 
 import pytest
-import yaml
 
-from page_blocks import blocks
-from repository import REPOSITORY
+from own_study import STEPS, write_study
 from sweep_copy import Copy
 
 pytestmark = pytest.mark.slow
-
-STEPS = [20, 30, 40, 50]
 
 
 @pytest.fixture
 def copy(tmp_path):
     return Copy.of_repository(tmp_path / "copy")
-
-
-def write_study(folder, *kinds):
-    """Writes the page's files to ``folder``, a small grid, and its entries of ``kinds``."""
-    for _, text in blocks(REPOSITORY / "docs/adding-a-study.md"):
-        first, _, rest = text.partition("\n")
-        place = first.removeprefix("# ../ours/")
-        if place != first:
-            (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            (folder / place).write_text(rest)
-    study = yaml.safe_load((folder / "study.yaml").read_text())
-    study["grids"]["demo"]["sweeps"] = [{"axes": {"steps": STEPS, "d_model": 8, "d_ffn": 32}}]
-    for kind in {"package", "derived", "fits", "figures", "claims", "contests"} - set(kinds):
-        study.pop(kind, None)
-    (folder / "study.yaml").write_text(yaml.safe_dump(study, allow_unicode=True))
 
 
 def test_a_study_of_a_grid_alone_is_trained_and_has_a_table(copy, tmp_path):

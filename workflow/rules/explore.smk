@@ -4,7 +4,7 @@
 rule explore:
     input:
         shown=JOBS.explored(),
-        code=relative(of_explore(JOBS.studies.values(), JOBS.advice)),
+        code=relative(of_explore(JOBS.shown_studies.values(), JOBS.advice)),
         spec=lambda w: JOBS.texts_spec(),
     output:
         FOLDER.explore,

@@ -37,7 +37,7 @@ rule report:
     params:
         # The file holds this call's configuration, for no word of --config can hold every path.
         # Its name is the same for every configuration, so another one makes no new report.
-        config=lambda w: str(JOBS.spec(json.dumps(config), "pages", "config")),
+        config=lambda w: str(JOBS.report_config(config)),
     # A job that ended after its Snakemake was killed stays marked as incomplete, and a report
     # without --rerun-incomplete would be refused for ever. It runs no job. Snakemake neither writes
     # it beside its place nor seals it, as our commands do.

@@ -1,5 +1,6 @@
 """``moelaws archive``: a finished sweep as one file, and the verification of such a file."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def command(
                     f"{or_nearest(name, jobs.studies, 'they are')}; --set studies=... takes others"
                 )
             chosen = list(dict.fromkeys(known[name].reference for name in studies))
-            jobs = Jobs.load({**overrides, "studies": chosen})
+            jobs = replace(Jobs.load({**overrides, "studies": chosen}), others={})
         is_whole = set(jobs.studies) == set(project.studies)
         with reporting() as report:
             manifest = archive.write(out, jobs, overrides, is_whole, report)

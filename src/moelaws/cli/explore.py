@@ -15,7 +15,7 @@ from moelaws.spec.words import counted
 
 @click.command(name="explore", cls=JsonCommand)
 @source_options
-@out_option("The page to write (.html); results/TIER/explore.html by default.", ".html")
+@out_option("The page to write (.html); explore.html in this folder by default.", ".html")
 def command(project: Project, out: Path | None, as_json: bool) -> None:
     """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.
 
@@ -26,9 +26,10 @@ def command(project: Project, out: Path | None, as_json: bool) -> None:
     from moelaws.explore.page import gather, render
     from moelaws.workflow.jobs import Jobs
 
-    jobs = Jobs.of(project)
-    studies, declared = tuple(jobs.studies.values()), frozenset(jobs.explored())
-    material = Material(project, studies, jobs.sweeps, declared, jobs.simulated, jobs.results)
+    jobs = Jobs.of(project).with_others()
+    studies, declared = tuple(jobs.shown_studies.values()), frozenset(jobs.explored())
+    out = out or Path(jobs.folder.explore.name)
+    material = Material(project, studies, jobs.sweeps, declared, jobs.simulated, jobs.results, out)
     data = gather(material)
     if not (data["runs"]["count"] or data["studies"]):
         raise UserError(
@@ -36,7 +37,6 @@ def command(project: Project, out: Path | None, as_json: bool) -> None:
             f"no run of the tier {project.tier}. Run `snakemake --cores all --config "
             f"tier={project.tier} source={project.source}` first, or name another tier with --tier"
         )
-    out = out or material.folder.explore
     write_page(out, render(data))
     size = out.stat().st_size / 1e6
     if as_json:

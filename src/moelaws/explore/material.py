@@ -1,5 +1,6 @@
 """The material of a page: the project's studies at a tier, and the files that they declare."""
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ class Material:
     declared: Collection[Path]
     simulated: bool = False  # whether the losses come from laws instead of trainings
     results: Results = field(default_factory=Results)  # the folder of all files
+    page: Path = Path("explore.html")  # where the page will be, for its links
     notes: list[str] = field(default_factory=list)  # on unreadable files, for the page to show
 
     @property
@@ -36,6 +38,10 @@ class Material:
         """Tells whether a file exists and, if it lies in the tier, is declared."""
         declared = path in self.declared or not path.is_relative_to(self.folder.root)
         return declared and path.is_file()
+
+    def link(self, path: Path) -> str:
+        """Returns the path of a file relative to the page."""
+        return Path(os.path.relpath(path, self.page.parent)).as_posix()
 
     def read(self, reader: Callable[[Path], Content], path: Path) -> Content | None:
         """Returns what ``reader`` reads at ``path``; None where it is missing or unreadable.

@@ -66,6 +66,6 @@ def gather(material: Material) -> dict[str, Any]:
         "isoflop": isoflops(material, fits),
         "laws": fitted_laws(material, fits),
         "studies": studies(material),
-        "report": material.folder.report.name,
+        "report": material.link(material.folder.report),
         "notes": material.notes,
     }

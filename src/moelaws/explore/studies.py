@@ -60,7 +60,7 @@ def _figures(material: Material, study: Study) -> Iterator[dict[str, Any]]:
     for figure in study.figures:
         path = material.folder.figure(study.study, figure.name)
         if image := material.read(embedded, path.with_suffix(".png")):
-            files = {"csv": _link(material, path.with_suffix(".csv")), "pdf": _link(material, path)}
+            files = {"csv": material.link(path.with_suffix(".csv")), "pdf": material.link(path)}
             caption = " ".join(figure.caption.split())
             yield {"name": figure.name, "caption": caption, "image": image, **files}
 
@@ -72,7 +72,7 @@ def _tables(material: Material, study: Study) -> Iterator[dict[str, Any]]:
         if rows := material.read(_cells, path):
             caption = " ".join(table.caption.split())
             shown = {"columns": rows[0], "rows": rows[1 : MAX_ROWS + 1]}
-            yield {"name": table.name, "caption": caption, "csv": _link(material, path), **shown}
+            yield {"name": table.name, "caption": caption, "csv": material.link(path), **shown}
     for derived in study.derived:
         path = material.folder.derived(study.study, derived.name)
         if read := material.read(_derived, path):
@@ -138,11 +138,6 @@ def _short(cell: str) -> str:
     return f"{number:.4g}" if len(cell) > 6 else cell
 
 
-def _link(material: Material, path: Path) -> str:
-    """Returns the path relative to the page, which lies in the tier's folder."""
-    return path.relative_to(material.folder.root).as_posix()
-
-
 def trained(material: Material, runs: Runs) -> dict[str, Any]:
     """Returns a table of the runs, with a row for each study that has any."""
     rows = []
@@ -161,14 +156,15 @@ def pages(material: Material) -> Iterator[dict[str, str]]:
     """Yields the pages of claims, laws and outlook as HTML, the first two up to their summary."""
     folder = material.folder
     for path, whole in ((folder.claims, False), (folder.laws, False), (folder.outlook, True)):
-        if html := material.read(partial(_html, whole=whole), path):
-            yield {"html": html, "href": path.name}
+        href = material.link(path)
+        if html := material.read(partial(_html, whole=whole, href=href), path):
+            yield {"html": html, "href": href}
 
 
-def _html(path: Path, whole: bool) -> str:
+def _html(path: Path, whole: bool, href: str) -> str:
     """Returns a page of Markdown as HTML: the ``whole``, or what precedes its first section.
 
-    Markup in the text stays text. Links within the page lead to its file.
+    Markup in the text stays text. Links within the page lead to its file, at ``href``.
     """
     text = read_page(path)
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
@@ -178,7 +174,7 @@ def _html(path: Path, whole: bool) -> str:
             token.tag = f"h{int(token.tag[1:]) + 2}"
         for child in token.children or ():
             if str(child.attrs.get("href", "")).startswith("#"):
-                child.attrs["href"] = path.name
+                child.attrs["href"] = href
     return str(parser.renderer.render(tokens, parser.options, {}))
 
 

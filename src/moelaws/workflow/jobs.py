@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -50,6 +50,7 @@ class Jobs:
     advice: AdviceConfig | None  # the laws for the outlook; None for a project without that file
     left_out: tuple[str, ...] = ()  # for the user, a sentence on each study that is not made whole
     results: Results = field(default_factory=Results)
+    others: Mapping[str, Study] = field(default_factory=dict)  # not chosen, but on the pages
 
     @classmethod
     def load(cls, overrides: Mapping[str, Any], root: Path = Path()) -> Self:
@@ -60,10 +61,8 @@ class Jobs:
             if {"{", "}"} & set(str(path)):
                 reason = "Snakemake takes braces in a path for wildcards"
                 raise UserError(f"{path}: {reason}; rename that file or folder")
-        for key, sweep in jobs.sweeps.items():
-            if problem := too_long_for(sweep):
-                raise UserError(f"{jobs.studies[key].file}: {problem}")
-        return jobs
+        jobs.check_texts()
+        return jobs.with_others(root)
 
     @classmethod
     def of(cls, project: Project, root: Path = Path()) -> Self:
@@ -86,6 +85,42 @@ class Jobs:
             return cls(project, studies, {}, advice, left_out)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
         return cls(project, studies, sweeps, advice, left_out)
+
+    def check_texts(self) -> None:
+        """Raises UserError if a run needs more text than there is."""
+        for key, sweep in self.sweeps.items():
+            if problem := too_long_for(sweep):
+                raise UserError(f"{self.studies[key].file}: {problem}")
+
+    def with_others(self, root: Path = Path()) -> Self:
+        """Returns the jobs with the other studies that have a table in the tier's folder.
+
+        The tier's pages show what was made of them, and no job makes it again. So a call for some
+        studies takes nothing off a page.
+        """
+        others: dict[str, Study] = {}
+        lines = []
+        for table in sorted(self.folder.table("x").parent.glob("[!.]*.parquet")):
+            if (key := table.stem) in self.studies:
+                continue
+            try:
+                project = self.project.model_copy(update={"studies": (self._reference(key),)})
+                other = self.of(project, root)
+                other.check_texts()
+                others[key] = other.studies[key]
+            except (UserError, KeyError) as error:
+                lines.append(f"the pages leave out {key}, which has a table in {table}: {error}")
+        return replace(self, others=others, left_out=(*self.left_out, *lines))
+
+    @property
+    def shown_studies(self) -> dict[str, Study]:
+        """Returns the studies that the tier's pages show, the chosen ones first."""
+        return {**self.studies, **self.others}
+
+    def _reference(self, study: str) -> str:
+        """Returns what names a study of this folder: its key, or the file of a user's own."""
+        spec = self.folder.spec("runs", study)
+        return spec.read_text(encoding="utf-8").partition("\n")[0] if spec.is_file() else study
 
     @property
     def simulated(self) -> bool:
@@ -144,38 +179,46 @@ class Jobs:
         }
         return over_limit(self.sweeps.values(), self.project, self.results, self.all_kept, probed)
 
-    # ---- files to make
+    # ---- files to make; those of the other studies that exist come with them
+
+    def _files(self, made: Callable[[str, Study], Iterable[Path]]) -> list[Path]:
+        chosen = [path for key, study in self.studies.items() for path in made(key, study)]
+        others = [path for key, study in self.others.items() for path in made(key, study)]
+        return chosen + [path for path in others if path.is_file()]
 
     def _each(self, kind: str, path: Callable[[str, str], Path]) -> list[Path]:
-        return [path(key, e.name) for key, s in self.studies.items() for e in getattr(s, kind)]
+        return self._files(lambda key, study: [path(key, e.name) for e in getattr(study, kind)])
 
     def tables(self) -> list[Path]:
-        return [path for key in self.studies for path in self.own_table(key)]
+        return self._files(lambda key, study: self.own_table(key))
 
     def fits(self) -> list[Path]:
         return self._each("fits", self.folder.fit)
 
     def figures(self) -> list[Path]:
         """Returns the PNGs of all figures."""
-        return [path.with_suffix(".png") for path in self._each("figures", self.folder.figure)]
+        return self._each("figures", lambda *names: self.folder.figure(*names).with_suffix(".png"))
 
     def paper_tables(self) -> list[Path]:
         """Returns the CSVs of all paper tables."""
         return self._each("tables", self.folder.paper_table)
 
     def verdicts(self) -> list[Path]:
-        return [self.folder.verdicts(key) for key, study in self.studies.items() if study.claims]
+        return self._files(lambda key, study: [self.folder.verdicts(key)] if study.claims else [])
 
     def powers(self) -> list[Path]:
         """Returns the trials of rules on simulated tables, for studies of runs trained here."""
         if self.simulated or not self.project.power:
             return []
-        return [
-            self.folder.power(key)
-            for key, study in self.studies.items()
-            if study.grids and study.of_simulated().claims
-            if study.simulation or any(null.law for null in study.nulls)
-        ]
+        return self._files(
+            lambda key, study: (
+                [self.folder.power(key)]
+                if study.grids
+                and study.of_simulated().claims
+                and (study.simulation or any(null.law for null in study.nulls))
+                else []
+            )
+        )
 
     def contests(self) -> list[Path]:
         return self._each("contests", self.folder.contest)
@@ -183,13 +226,15 @@ class Jobs:
     def advising_fits(self) -> list[Path]:
         """Returns the fits of this tier's runs that its outlook takes as candidate laws."""
         known = {entry.law for entry in self.advice.candidate_laws} if self.advice else set()
-        return [
-            self.folder.fit(key, fit.name)
-            for key, study in self.studies.items()
-            for fit in study.fits
-            if not self.simulated and study.grids and fit.law in known
-            if not (fit.split_by or fit.table)
-        ]
+        return self._files(
+            lambda key, study: [
+                self.folder.fit(key, fit.name)
+                for fit in study.fits
+                if not self.simulated and study.grids and fit.law in known
+                if not (fit.split_by or fit.table)
+                if key in self.studies or self.folder.draws(key, fit.name).is_file()
+            ]
+        )
 
     def advising_tables(self) -> list[Path]:
         studies = {path.parent.name for path in self.advising_fits()}
@@ -197,16 +242,23 @@ class Jobs:
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
-        records = [path.with_suffix(".json") for path in (*self.figures(), *self.paper_tables())]
-        return [*records, *self.verdicts(), *self.contests()]
+        figures, tables = (
+            self._each(kind, lambda key, name: self.folder.figures(key) / f"{name}.json")
+            for kind in ("figures", "tables")
+        )
+        return [*figures, *tables, *self.verdicts(), *self.contests()]
 
     def explored(self) -> list[Path]:
         """Returns the files that the page of the tier shows; it reads no others of the tier."""
-        data = {*self.tables(), *self.fits()}
-        data |= {path.with_suffix(".bootstrap.parquet") for path in self.fits()}
-        for key, s in self.studies.items():
-            data |= {self.fitted_table(key, fit.name) for fit in s.fits}
-            data.update(self.derived_read(key, [*s.figures, *s.tables, *s.claims]))
+        data = {*self.tables(), *self.fits(), *self._each("fits", self.folder.draws)}
+        data |= set(
+            self._files(
+                lambda key, study: [
+                    *(self.fitted_table(key, fit.name) for fit in study.fits),
+                    *self.derived_read(key, [*study.figures, *study.tables, *study.claims]),
+                ]
+            )
+        )
         return [*sorted(data), *self.verdicts(), *self.reported()]
 
     def reported(self) -> list[Path]:
@@ -219,6 +271,11 @@ class Jobs:
     def reports(self) -> list[Path]:
         return [self.folder.report] if self.reported() else []
 
+    def report_config(self, config: Mapping[str, Any]) -> Path:
+        """Returns the file with the configuration of a call that reports all that is shown."""
+        studies = [study.reference for study in self.shown_studies.values()]
+        return self.spec(json.dumps({**config, "studies": studies}), "pages", "config")
+
     def own_code(self) -> list[Path]:
         """Returns the marks that say that users' own studies can be imported."""
         own = [key for key, study in self.studies.items() if study.package and study.readers]
@@ -228,7 +285,7 @@ class Jobs:
 
     def own_table(self, study: str) -> list[Path]:
         """Returns the study's table, and none for a study that only computes."""
-        return [self.folder.table(study)] if self.studies[study].has_runs else []
+        return [self.folder.table(study)] if self.shown_studies[study].has_runs else []
 
     def entry(self, kind: str, study: str, name: str) -> Any:
         """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study."""
@@ -241,10 +298,10 @@ class Jobs:
 
     def fitted_table(self, study: str, name: str) -> Path:
         """Returns the table of a fit: the study's, a derived one or another fit's estimates."""
-        table = self.studies[study].fit(name).table
-        if not table:
+        fits = {fit.name: fit for fit in self.shown_studies[study].fits}
+        if not (table := fits[name].table):
             return self.folder.table(study)
-        if table in {fit.name for fit in self.studies[study].fits}:
+        if table in fits:
             return self.folder.fit(study, table)
         return self.folder.derived(study, table)
 
@@ -326,22 +383,24 @@ class Jobs:
     def runs_spec(self, study: str) -> Path:
         """Returns the file with the runs of the study's table, or with what is simulated instead.
 
-        The runs are in order, with their budgets and sweeps.
+        Its first line names the study (``_reference``). The runs are in order, with their budgets
+        and sweeps.
         """
         spec = self.studies[study]
         if self.simulated and spec.simulation:
             grid = spec.grids[self.project.tier].canonical_json()
-            return self.spec(f"{spec.simulation.canonical_json()}\n{grid}\n", "runs", study)
+            text = f"{spec.reference}\n{spec.simulation.canonical_json()}\n{grid}\n"
+            return self.spec(text, "runs", study)
         runs = self.sweeps[study].runs
         lines = [json.dumps([run.run_id, run.C, list(run.sweeps)]) for run in runs]
-        return self.spec("\n".join([study, *lines]) + "\n", "runs", study)
+        return self.spec("\n".join([spec.reference, *lines]) + "\n", "runs", study)
 
     def page_spec(self, page: str, shown: Iterable[Path]) -> Path:
         return self.spec("\n".join(map(str, shown)) + "\n", "pages", page)
 
     def texts_spec(self) -> Path:
         """Returns the file with titles, captions, claims and entries, for the page of the tier."""
-        texts = [study.model_copy(update={"grids": {}}) for study in self.studies.values()]
+        texts = [study.model_copy(update={"grids": {}}) for study in self.shown_studies.values()]
         shown = [study.canonical_json() for study in texts]
         return self.spec("\n".join([*shown, *map(str, self.explored())]), "pages", "explore")
 

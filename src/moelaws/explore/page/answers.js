@@ -51,7 +51,7 @@ function answersSection(data) {
   return section("answers", "What the runs show",
     h("div", { class: "answers" },
       h("article", {}, h("h3", {}, "What was run"), rows.length ? plainTable(columns, rows, columns.map((_, i) => i > 3), "What was run") : h("p", {}, "No run of this tier is on record yet.")),
-      data.pages.map((page) => pageArticle(page, page.href === "claims.md" ? claimsTable(data) : []))),
+      data.pages.map((page) => pageArticle(page, page.href.endsWith("claims.md") ? claimsTable(data) : []))),
     notes.length ? h("aside", { class: "notes" }, h("h3", {}, "Notes"), h("ul", {}, notes)) : null,
     h("p", {}, h("a", { href: data.report }, "Snakemake's report: every figure, and how it was made"), " (snakemake writes it last)."));
 }
