@@ -41,13 +41,18 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copy(source, target)
 
 
-def test_derive_then_figure_with_default_paths(project: Case) -> None:
+def _made() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in Path("results").rglob("*") if path.is_file()}
+
+
+def test_without_out_files_are_read_from_results_and_written_here(project: Case) -> None:
+    before = _made()
     derived = json.loads(_run(derive, "optima", "--study", "sparsity", "--json"))
-    assert derived["files"] == ["results/demo/derived/sparsity/optima.parquet"]
-    drawn = json.loads(_run(figure, "F3a", "--json"))
-    stem = "results/demo/figures/sparsity/F3a"
-    assert drawn["files"] == [f"{stem}.{suffix}" for suffix in ("pdf", "png", "csv", "json")]
+    assert derived["files"] == ["optima.parquet"]
+    drawn = json.loads(_run(figure, "F3a", "--derived", "optima=optima.parquet", "--json"))
+    assert drawn["files"] == [f"F3a.{suffix}" for suffix in ("pdf", "png", "csv", "json")]
     assert all(Path(file).stat().st_size > 100 for file in drawn["files"])
+    assert _made() == before
 
 
 def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None:

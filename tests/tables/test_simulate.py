@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -152,7 +153,7 @@ def test_rows_that_select_nothing_are_refused(sweep, rows, message):
 def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     """In a folder with nothing but the configuration: no text is prepared."""
     words = ["simulate", "sparsity.loss", "--study", "sparsity", "--noise", "0.01", "--seed", "3"]
-    path = project_folder / "results/demo/simulated/tables/sparsity.parquet"
+    path = project_folder / "sparsity.parquet"
     assert "72 simulated runs of sparsity, demo" in printed(*words)
     frame = read_table(path)
     sweep = expand_study(load_study("sparsity"), load_project())
@@ -261,9 +262,9 @@ def test_the_command_without_a_law_follows_the_study(project_folder):
     entry = load_study("allocation").simulation
     assert (data["law"], data["noise"], data["seed"]) == (entry.law, entry.noise, entry.seed)
     assert data["assumed"] == entry.assumed
-    path = Results().tier("demo", simulated=True).table("allocation")
-    assert data["table"] == str(path)
-    assert is_study(path)
+    assert data["table"] == "allocation.parquet"
+    assert is_study(Path("allocation.parquet"))
+    assert not Results().tier("demo").root.exists()
     with pytest.raises(UserError, match=r"sectional.yaml has no simulation"):
         call("simulate", "--study", "sectional")
 

@@ -17,7 +17,7 @@ from moelaws.tables.at_hand import at_hand
 @click.argument("study")
 @source_options
 @file_options
-@out_option("The JSON file to write.")
+@out_option("A JSON file for the verdicts; without it they are only printed.")
 def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_json: bool) -> None:
     """Judge the claims of STUDY: verdicts by rule, with the numbers behind them.
 
@@ -29,11 +29,11 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
     if project.source == "simulated":
         judged = judged.of_simulated()
     verdicts = decide(judged, files.inputs(judged, "claims", judged.claims, project))
-    out = out or tier_folder(project).verdicts(judged.study)
-    write_json(out, verdicts)
+    if out:
+        write_json(out, verdicts)
     rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]
     columns = ("claim", "verdict", "figure", "these runs")
-    print_answer(as_json, verdicts, table_text(columns, rows, str(out)))
+    print_answer(as_json, verdicts, table_text(columns, rows, str(out or "")))
 
 
 @click.command(name="claims", cls=JsonCommand)
@@ -45,11 +45,11 @@ def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_
     multiple=True,
 )
 @source_options
-@out_option("The Markdown file to write.")
+@out_option("The Markdown file to write; without it the page is printed.")
 def command(
     verdicts: Paths, powers: Paths, project: Project, out: Path | None, as_json: bool
 ) -> None:
-    """Write what the papers claim beside what these runs show to results/TIER/claims.md.
+    """Write what the papers claim beside what these runs show, as one page.
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies, with what
     `moelaws power` wrote for them.
@@ -57,12 +57,13 @@ def command(
     from moelaws.claims.page import page, read_power, read_verdicts
 
     folder = tier_folder(project)
-    out = out or folder.claims
     if not verdicts:
         names = [s.study for s in chosen_studies(project) if at_hand(s, project.tier).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
         powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
     judged = [read_verdicts(path) for path in verdicts]
     tried = {power["study"]: power for power in map(read_power, powers)}
-    write_page(out, page(judged, project.tier, tried))
-    print_answer(as_json, {"page": str(out), "studies": judged}, out)
+    text = page(judged, project.tier, tried)
+    if out:
+        write_page(out, text)
+    print_answer(as_json, {"page": str(out) if out else None, "studies": judged}, out or text)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @table_option
 @seed_option
 @threads_option
-@out_option("The JSON file to write.", ".json")
+@out_option("A JSON file for the scores; without it they are only printed.", ".json")
 def command(
     name: str,
     project: Project,
@@ -54,8 +54,7 @@ def command(
     from moelaws.workflow.code import of_contest
 
     check_contest(study, entry)
-    folder = tier_folder(project)
-    table = table or folder.table(study.study)
+    table = table or tier_folder(project).table(study.study)
     frame, declared = read(table)
     with reporting() as progress, located(table):
         splits = contest(entry, frame, seed=seed, units=declared, progress=progress)
@@ -70,14 +69,15 @@ def command(
         splits=splits,
         made_of=made_of([table], digest(of_contest(entry))),
     )
-    out = out or folder.contest(study.study, name)
-    write_json(out, judged)
+    if out:
+        write_json(out, judged)
     if as_json:
         print_json(judged)
         return
     for split in splits:
         _print(split, entry.level)
-    click.echo(str(out))
+    if out:
+        click.echo(str(out))
 
 
 def _print(split: "SplitScores", level: float) -> None:
@@ -99,9 +99,9 @@ def _print(split: "SplitScores", level: float) -> None:
 @click.command("contests", cls=JsonCommand)
 @click.argument("files", nargs=-1, type=FILE)
 @source_options
-@out_option("The Markdown file to write.", ".md")
+@out_option("The Markdown file to write; without it the page is printed.", ".md")
 def contests(files: Paths, project: Project, out: Path | None, as_json: bool) -> None:
-    """Write which law to use for what to results/TIER/laws.md.
+    """Write which law to use for what, as one page.
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
@@ -109,12 +109,13 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
     from moelaws.files.atomic import write_page
 
     folder = tier_folder(project)
-    out = out or folder.laws
     files = files or tuple(
         folder.contest(study.study, contest.name)
         for study in chosen_studies(project)
         for contest in at_hand(study, project.tier).contests
     )
     judged = [read_contest(path) for path in files]
-    write_page(out, contests_page(judged, project.tier))
-    print_answer(as_json, {"page": str(out), "contests": judged}, out)
+    text = contests_page(judged, project.tier)
+    if out:
+        write_page(out, text)
+    print_answer(as_json, {"page": str(out) if out else None, "contests": judged}, out or text)

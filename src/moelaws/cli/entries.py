@@ -3,16 +3,14 @@
 ``moelaws check`` imports the code of all entries.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, warn
 from moelaws.cli.common import out_option, study_option
-from moelaws.cli.project import source_options, tier_folder
+from moelaws.cli.project import source_options
 from moelaws.cli.study_files import StudyFiles, file_options, study_with
-from moelaws.files.layout import TierFolder
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve
@@ -22,13 +20,12 @@ def _command(
     verb: str,
     key: str,
     code: str,
-    path: Callable[[TierFolder, str, str], Path],
     suffixes: tuple[str, ...],
     purpose: str,
 ) -> click.Command:
     """Returns the command ``verb`` of the entries below a study's ``key``.
 
-    The function at ``code`` takes study, name, inputs and ``path``, and writes a file a suffix.
+    The function at ``code`` takes study, name, inputs and a path, and writes a file a suffix.
     """
 
     @click.command(name=verb, help=purpose, cls=JsonCommand)
@@ -36,7 +33,7 @@ def _command(
     @study_option
     @source_options
     @file_options
-    @out_option(f"The {suffixes[0]} file to write; results/... by default.")
+    @out_option(f"The file to write; NAME{suffixes[0]} in this folder by default.")
     def command(
         name: str,
         study_name: str | None,
@@ -47,7 +44,7 @@ def _command(
     ) -> None:
         study = study_with(key, name, study_name)
         inputs = files.inputs(study, key, [study.entry(key, name)], project)
-        out = out or path(tier_folder(project), study.study, name)
+        out = out or Path(name + suffixes[0])
         warnings: list[str] = resolve("moelaws", code)(study, name, inputs, out)
         warn(*warnings)
         written = [str(out.with_suffix(suffix)) for suffix in suffixes]
@@ -61,7 +58,6 @@ derive = _command(
     "derive",
     "derived",
     "analysis.derive:derive",
-    TierFolder.derived,
     (".parquet",),
     "Make a study's derived table NAME, with what limits it as warnings.",
 )
@@ -69,7 +65,6 @@ figure = _command(
     "figure",
     "figures",
     "figures.draw:draw",
-    TierFolder.figure,
     (".pdf", ".png", ".csv", ".json"),
     "Draw the figure NAME, as in its paper (F1a): PDF, PNG and the plotted numbers as CSV.",
 )
@@ -77,7 +72,6 @@ table = _command(
     "table",
     "tables",
     "figures.draw:tabulate",
-    TierFolder.paper_table,
     (".csv", ".md", ".tex", ".json"),
     "Write the paper table NAME (such as T3): CSV in full precision, Markdown and LaTeX.",
 )

@@ -16,7 +16,6 @@ from moelaws.cli.project import project_options
 from moelaws.figures.advice import draw
 from moelaws.figures.draw import FIGURE, save
 from moelaws.files.atomic import write_json, write_text
-from moelaws.files.layout import Results
 from moelaws.files.seal import digests, made_of
 from moelaws.fitting.report import FitReport
 from moelaws.records.code import digest
@@ -40,7 +39,10 @@ TIMES = (10.0, 100.0)
     multiple=True,
     required=True,
 )
-@out_option("The Markdown file to write; a table (.parquet) and a figure lie beside it.")
+@out_option(
+    "The Markdown file to write, with a table (.parquet) and a figure beside it; without it the "
+    "page is printed."
+)
 def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_json: bool) -> None:
     """Write what FITS and the published laws advise at 10 and 100 times the largest budget.
 
@@ -50,7 +52,6 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     or of simulated losses, take no part and are named. `moelaws advise` answers for any other
     budget.
     """
-    out = out or Results().tier(project.tier).outlook
     config = load_advice()
     by_study = {}
     for table in tables:
@@ -78,12 +79,16 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
         )
         for factor in TIMES
     }
+    left_out = {path.stem: reason for path, reason in unusable.items()}
+    advice = page(answers, project.tier, left_out)
+    if out is None:
+        print_answer(as_json, {"text": advice}, advice)
+        return
     frame = pd.DataFrame(rows(list(answers.values())))
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
     write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
     save(draw(answers), out.with_suffix(".pdf"))
-    left_out = {path.stem: reason for path, reason in unusable.items()}
-    write_text(out, page(answers, project.tier, left_out))
+    write_text(out, advice)
     files = [out, *(out.with_suffix(suffix) for suffix in FIGURE)]
     write_json(out.with_suffix(".json"), {"files": digests(files)})
     print_answer(as_json, {"page": str(out)}, out)

@@ -23,7 +23,7 @@ from moelaws.workflow.code import of_power
 @table_option
 @option("--tables", "How many tables to simulate for each law.", REPEATS, 10)
 @threads_option
-@out_option("The JSON file to write; results/TIER/power/STUDY.json by default.")
+@out_option("A JSON file for the counts; without it they are only printed.")
 def command(
     study: str, project: Project, table: Path | None, tables: int, out: Path | None, as_json: bool
 ) -> None:
@@ -38,8 +38,7 @@ def command(
     from moelaws.claims.power import tried
 
     chosen = load_study(study).at_tier(project.tier)
-    folder = tier_folder(project)
-    path = table or folder.table(chosen.study)
+    path = table or tier_folder(project).table(chosen.study)
     frame = read_runs(path)
     origin = made_of([path], digest(of_power(chosen)))
     with reporting(lines=False) as show:
@@ -48,13 +47,13 @@ def command(
         )
     if not counts["claims"]:
         raise UserError(f"{chosen.study}: no law gives what the rules of its claims read")
-    out = out or folder.power(chosen.study)
-    write_json(out, counts)
+    if out:
+        write_json(out, counts)
     rows = [
         (name, law, *own.values())
         for name, laws in counts["claims"].items()
         for law, own in laws.items()
     ]
     columns = ("claim", "losses of the law", *Verdict)
-    title = f"{out}: {tables} tables for each law, noise {counts['noise']:.2g}"
+    title = f"{f'{out}: ' if out else ''}{tables} tables for each law, noise {counts['noise']:.2g}"
     print_answer(as_json, counts, table_text(columns, rows, title))

@@ -57,7 +57,7 @@ override_options = gathered("overrides", _overrides, tier_option, _set_option)
 _config_option = option("--config", "The project's configuration.", FILE, CONFIG)
 simulated_option = option(
     "--simulated",
-    "Read and write below results/TIER/simulated, as with source: simulated.",
+    "Read below results/TIER/simulated, as with source: simulated.",
     is_flag=True,
 )
 

@@ -16,7 +16,6 @@ from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import REPEATS, WHOLE, Words, between, gathered, option, out_option, pairs
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
-from moelaws.files.layout import Results
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import Sweep, expand_study
 from moelaws.laws.base import FittableLaw
@@ -74,7 +73,7 @@ simulation_options = gathered(
     metavar="VAR=COLUMN",
 )
 @out_option(
-    "FILE.parquet or FILE.csv; results/TIER/simulated/tables/STUDY.parquet by default.",
+    "FILE.parquet or FILE.csv to write; STUDY.parquet in this folder by default.",
     ".parquet",
     ".csv",
 )
@@ -101,7 +100,7 @@ def command(
     with console.status(f"simulating {entry.law} on {study.study}, {project.tier}"):
         sweep = expand_study(study, project)
         simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
-        path = out or Results().tier(project.tier, simulated=True).table(study.study)
+        path = out or Path(f"{study.study}.parquet")
         write(simulation, path, about)
     runs, ranges = len(simulation.frame), _ranges(laws.fittable(about["law"]), simulation)
     keys = ("from", "values", "lowest", "highest", "unit", "meaning")

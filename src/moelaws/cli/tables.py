@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(name="aggregate", cls=JsonCommand)
 @click.argument("study")
 @project_options
-@out_option("The Parquet file; results/<tier>/tables/<study>.parquet by default.")
+@out_option("The Parquet file to write; STUDY.parquet in this folder by default.")
 def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> None:
     """Collect the summaries of STUDY's runs in one Parquet table.
 
@@ -33,7 +33,7 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
     here, and take it.
     """
     results, spec = Results(), load_study(study)
-    path = out or results.tier(project.tier).table(spec.study)
+    path = out or Path(f"{spec.study}.parquet")
     code = digest(of_table(spec))
     if spec.imported:
         from moelaws.tables.at_hand import imported_files

@@ -27,7 +27,7 @@ class Material:
     declared: Collection[Path]
     simulated: bool = False  # whether the losses come from laws instead of trainings
     results: Results = field(default_factory=Results)  # the folder of all files
-    page: Path = Path("explore.html")  # where the page will be, for its links
+    page: Path | None = None  # its place, for its links; None for that in the tier's folder
     notes: list[str] = field(default_factory=list)  # on unreadable files, for the page to show
 
     @property
@@ -41,7 +41,7 @@ class Material:
 
     def link(self, path: Path) -> str:
         """Returns the path of a file relative to the page."""
-        return Path(os.path.relpath(path, self.page.parent)).as_posix()
+        return Path(os.path.relpath(path, (self.page or self.folder.explore).parent)).as_posix()
 
     def read(self, reader: Callable[[Path], Content], path: Path) -> Content | None:
         """Returns what ``reader`` reads at ``path``; None where it is missing or unreadable.
