@@ -20,11 +20,13 @@ onstart:
         # waiting jobs each second, once more for each job that has ended: a whole core in the end.
         workflow.scheduler.job_rate_limiter = None
     try:
+        check_slurm()
         hold_results()
         for line in (*JOBS.left_out, *TRAININGS.lines()):
             logger.info(f"moelaws: {line}")
     except UserError as error:
-        raise WorkflowError(str(error))
+        print(f"moelaws: {error}", file=sys.stderr)
+        sys.exit(2)
     CALL.begin()
 
 

@@ -2,6 +2,7 @@
 import atexit
 import json
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -70,6 +71,16 @@ def hold_results():
     held = acquire(FOLDER.root, on_wait=refuse)
     held.__enter__()
     atexit.register(held.__exit__, None, None, None)
+
+
+def check_slurm():
+    """Refuses a call for Slurm where its commands are missing: the first job would wait for ever."""
+    missing = [name for name in ("sbatch", "squeue", "sacct") if not shutil.which(name)]
+    if missing and workflow.executor_plugin.name == "slurm":
+        raise UserError(
+            f"{' and '.join(missing)} of Slurm cannot be found here; call Snakemake on a node that "
+            "submits jobs, or leave out --profile slurm to run on this machine"
+        )
 
 
 def words(*texts):
