@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from moelaws.files.layout import Results
-from moelaws.spec.study import KINDS, Study
+from moelaws.spec.study import KINDS, Study, reads_speed, reads_weights, sweep_of
 from moelaws.spec.tier import Tier
 
 FOLDER = Path("config/imports")  # of the register's mappings
@@ -36,3 +36,22 @@ def at_hand(study: Study, tier: Tier) -> Study:
 def absent(study: Study) -> list[str]:
     """Returns the names of the register that a study reads and that are not imported here."""
     return [path.stem for path in imported_files(study) if not path.is_file()]
+
+
+def left_out(whole: Study, tier: Tier) -> list[str]:
+    """Returns a sentence on the entries that the tier cannot make, or none if it can make all."""
+    left = at_hand(whole, tier)
+    entries = {e.name: e for e in (*whole.fits, *whole.contests, *whole.readers)}
+    lost = entries.keys() - {e.name for e in (*left.fits, *left.contests, *left.readers)}
+    if not lost:
+        return []
+    sweeps = sorted({sweep_of(entries[name]) for name in lost} & whole.lacking(tier))
+    lacks = [f"has no sweep {', '.join(sweeps)}"] if sweeps else []
+    if any(map(reads_weights, whole.derived)) and not left.keep_weights.keeps_any(tier):
+        lacks.append("keeps no weights (keep_weights)")
+    if any(map(reads_speed, whole.derived)) and not any(map(reads_speed, left.derived)):
+        lacks.append("measures no speeds (speed)")
+    why = f"the tier {tier} {' and '.join(lacks)}"
+    if not lacks:
+        why = f"of the register {', '.join(absent(whole))} are not here (moelaws import NAME)"
+    return [f"{whole.study}: {why}, so these are left out: {', '.join(sorted(lost))}"]

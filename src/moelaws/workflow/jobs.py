@@ -25,9 +25,8 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.references import folder
-from moelaws.spec.study import Reader, Study, reads_speed, reads_weights, sweep_of
-from moelaws.spec.tier import Tier
-from moelaws.tables.at_hand import absent, at_hand, lacks_first
+from moelaws.spec.study import Reader, Study, reads_speed
+from moelaws.tables.at_hand import at_hand, lacks_first, left_out
 from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_source, is_file
 from moelaws.workflow import code
@@ -76,15 +75,15 @@ class Jobs:
         for study in chosen:
             check_study(study)
         studies = {study.study: at_hand(study, project.tier) for study in chosen}
-        left_out = lacking + tuple(x for study in chosen for x in _left_out(study, project.tier))
+        missing = lacking + tuple(x for study in chosen for x in left_out(study, project.tier))
         if any(derived.scores for study in chosen for derived in study.derived):
             with located(CONFIG, "tasks"):
                 for source in project.tasks:
                     check_source(source)
         if project.source == "simulated":
-            return cls(project, studies, {}, advice, left_out)
+            return cls(project, studies, {}, advice, missing)
         sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
-        return cls(project, studies, sweeps, advice, left_out)
+        return cls(project, studies, sweeps, advice, missing)
 
     def check_texts(self) -> None:
         """Raises UserError if a run needs more text than there is."""
@@ -98,14 +97,14 @@ class Jobs:
         The tier's pages show what was made of them, and no job makes it again. So a call for some
         studies takes nothing off a page.
         """
-        others: dict[str, Study] = {}
-        lines = []
+        others, lines = {}, []
         for table in sorted(self.folder.table("x").parent.glob("[!.]*.parquet")):
             if (key := table.stem) in self.studies:
                 continue
+            spec = self.folder.spec("runs", key)
+            name = spec.read_text(encoding="utf-8").partition("\n")[0] if spec.is_file() else key
             try:
-                project = self.project.model_copy(update={"studies": (self._reference(key),)})
-                other = self.of(project, root)
+                other = self.of(self.project.model_copy(update={"studies": (name,)}), root)
                 other.check_texts()
                 others[key] = other.studies[key]
             except (UserError, KeyError) as error:
@@ -116,11 +115,6 @@ class Jobs:
     def shown_studies(self) -> dict[str, Study]:
         """Returns the studies that the tier's pages show, the chosen ones first."""
         return {**self.studies, **self.others}
-
-    def _reference(self, study: str) -> str:
-        """Returns what names a study of this folder: its key, or the file of a user's own."""
-        spec = self.folder.spec("runs", study)
-        return spec.read_text(encoding="utf-8").partition("\n")[0] if spec.is_file() else study
 
     @property
     def simulated(self) -> bool:
@@ -181,16 +175,15 @@ class Jobs:
 
     # ---- files to make; those of the other studies that exist come with them
 
-    def _files(self, made: Callable[[str, Study], Iterable[Path]]) -> list[Path]:
-        chosen = [path for key, study in self.studies.items() for path in made(key, study)]
-        others = [path for key, study in self.others.items() for path in made(key, study)]
-        return chosen + [path for path in others if path.is_file()]
+    def _has(self, study: str, path: Path) -> bool:
+        return study in self.studies or path.is_file()
 
     def _each(self, kind: str, path: Callable[[str, str], Path]) -> list[Path]:
-        return self._files(lambda key, study: [path(key, e.name) for e in getattr(study, kind)])
+        entries = [(k, e.name) for k, s in self.shown_studies.items() for e in getattr(s, kind)]
+        return [path(k, name) for k, name in entries if self._has(k, path(k, name))]
 
     def tables(self) -> list[Path]:
-        return self._files(lambda key, study: self.own_table(key))
+        return [path for key in self.shown_studies for path in self.own_table(key)]
 
     def fits(self) -> list[Path]:
         return self._each("fits", self.folder.fit)
@@ -204,21 +197,22 @@ class Jobs:
         return self._each("tables", self.folder.paper_table)
 
     def verdicts(self) -> list[Path]:
-        return self._files(lambda key, study: [self.folder.verdicts(key)] if study.claims else [])
+        every = {
+            key: self.folder.verdicts(key) for key, s in self.shown_studies.items() if s.claims
+        }
+        return [path for key, path in every.items() if self._has(key, path)]
 
     def powers(self) -> list[Path]:
         """Returns the trials of rules on simulated tables, for studies of runs trained here."""
         if self.simulated or not self.project.power:
             return []
-        return self._files(
-            lambda key, study: (
-                [self.folder.power(key)]
-                if study.grids
-                and study.of_simulated().claims
-                and (study.simulation or any(null.law for null in study.nulls))
-                else []
-            )
-        )
+        return [
+            self.folder.power(key)
+            for key, study in self.shown_studies.items()
+            if study.grids and study.of_simulated().claims
+            if study.simulation or any(null.law for null in study.nulls)
+            if self._has(key, self.folder.power(key))
+        ]
 
     def contests(self) -> list[Path]:
         return self._each("contests", self.folder.contest)
@@ -226,15 +220,14 @@ class Jobs:
     def advising_fits(self) -> list[Path]:
         """Returns the fits of this tier's runs that its outlook takes as candidate laws."""
         known = {entry.law for entry in self.advice.candidate_laws} if self.advice else set()
-        return self._files(
-            lambda key, study: [
-                self.folder.fit(key, fit.name)
-                for fit in study.fits
-                if not self.simulated and study.grids and fit.law in known
-                if not (fit.split_by or fit.table)
-                if key in self.studies or self.folder.draws(key, fit.name).is_file()
-            ]
-        )
+        return [
+            self.folder.fit(key, fit.name)
+            for key, study in self.shown_studies.items()
+            for fit in study.fits
+            if not self.simulated and study.grids and fit.law in known
+            if not (fit.split_by or fit.table)
+            if self._has(key, self.folder.draws(key, fit.name))
+        ]
 
     def advising_tables(self) -> list[Path]:
         studies = {path.parent.name for path in self.advising_fits()}
@@ -242,23 +235,16 @@ class Jobs:
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
-        figures, tables = (
-            self._each(kind, lambda key, name: self.folder.figures(key) / f"{name}.json")
-            for kind in ("figures", "tables")
-        )
-        return [*figures, *tables, *self.verdicts(), *self.contests()]
+        drawn = [path.with_suffix(".json") for path in (*self.figures(), *self.paper_tables())]
+        return [*drawn, *self.verdicts(), *self.contests()]
 
     def explored(self) -> list[Path]:
         """Returns the files that the page of the tier shows; it reads no others of the tier."""
         data = {*self.tables(), *self.fits(), *self._each("fits", self.folder.draws)}
-        data |= set(
-            self._files(
-                lambda key, study: [
-                    *(self.fitted_table(key, fit.name) for fit in study.fits),
-                    *self.derived_read(key, [*study.figures, *study.tables, *study.claims]),
-                ]
-            )
-        )
+        for key, s in self.shown_studies.items():
+            read = [self.fitted_table(key, fit.name) for fit in s.fits]
+            read += self.derived_read(key, [*s.figures, *s.tables, *s.claims])
+            data.update(path for path in read if self._has(key, path))
         return [*sorted(data), *self.verdicts(), *self.reported()]
 
     def reported(self) -> list[Path]:
@@ -383,8 +369,7 @@ class Jobs:
     def runs_spec(self, study: str) -> Path:
         """Returns the file with the runs of the study's table, or with what is simulated instead.
 
-        Its first line names the study (``_reference``). The runs are in order, with their budgets
-        and sweeps.
+        Its first line names the study. The runs are in order, with their budgets and sweeps.
         """
         spec = self.studies[study]
         if self.simulated and spec.simulation:
@@ -403,25 +388,6 @@ class Jobs:
         texts = [study.model_copy(update={"grids": {}}) for study in self.shown_studies.values()]
         shown = [study.canonical_json() for study in texts]
         return self.spec("\n".join([*shown, *map(str, self.explored())]), "pages", "explore")
-
-
-def _left_out(whole: Study, tier: Tier) -> list[str]:
-    """Returns a sentence on the entries that the tier cannot make, or none if it can make all."""
-    left = at_hand(whole, tier)
-    entries = {e.name: e for e in (*whole.fits, *whole.contests, *whole.readers)}
-    lost = entries.keys() - {e.name for e in (*left.fits, *left.contests, *left.readers)}
-    if not lost:
-        return []
-    sweeps = sorted({sweep_of(entries[name]) for name in lost} & whole.lacking(tier))
-    lacks = [f"has no sweep {', '.join(sweeps)}"] if sweeps else []
-    if any(map(reads_weights, whole.derived)) and not left.keep_weights.keeps_any(tier):
-        lacks.append("keeps no weights (keep_weights)")
-    if any(map(reads_speed, whole.derived)) and not any(map(reads_speed, left.derived)):
-        lacks.append("measures no speeds (speed)")
-    why = f"the tier {tier} {' and '.join(lacks)}"
-    if not lacks:
-        why = f"of the register {', '.join(absent(whole))} are not here (moelaws import NAME)"
-    return [f"{whole.study}: {why}, so these are left out: {', '.join(sorted(lost))}"]
 
 
 def relative(files: Iterable[Path]) -> list[str]:
