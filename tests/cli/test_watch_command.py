@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,14 +12,17 @@ from functools import partial
 
 import numpy as np
 import pytest
+import yaml
 from rich.console import Console
 
 from command_line import call, printed
 from moelaws.cli.watch_text import BARS, drawn
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
+from moelaws.grids.sweep import expand_study, planned
 from moelaws.records import watching
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project, load_project, load_study
 from moelaws.training.columns import write_columns
 from moelaws.training.history import COLUMNS
 from repository import copy_repository
@@ -89,7 +93,7 @@ def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
         end(results, run, steps)
     everything = f"{len(sweep)} of {len(sweep)} runs done, 100% of the FLOPs"
     assert everything in watch()  # it ends by itself
-    planned = {run: watching.Planned(("sparsity",), 1.0, n, 1, 1) for run, n in sweep.items()}
+    planned = {run: watching.Planned(("sparsity",), 1.0, n, 1, 1, 1.0) for run, n in sweep.items()}
     watcher = watching.Watching(results, planned)
     assert watcher.look().finished
 
@@ -109,8 +113,38 @@ def test_a_run_that_ends_during_the_look_was_not_interrupted(sweep, monkeypatch)
         return {}
 
     monkeypatch.setattr(watching, "holder", ended)
-    planned = {run: watching.Planned(("sparsity",), 1.0, 1, 1, 1)}
+    planned = {run: watching.Planned(("sparsity",), 1.0, 1, 1, 1, 1.0)}
     assert watching.Watching(results, planned).look().courses[run].state == "done"
+
+
+@pytest.mark.usefixtures("sweep")
+def test_the_call_that_goes_on_has_the_same_settings():
+    shown = watch("--once", "--set", "seed=7", "--set", "corpus=[config/*.yaml]")
+    call = shlex.split(" ".join(shown.split()).partition("what is left: ")[2])
+    overrides = dict(word.split("=", 1) for word in call[call.index("--config") + 1 :])
+    overrides = {key: yaml.safe_load(value) for key, value in overrides.items()}
+    asked = {"studies": ["sparsity"], "seed": 7, "corpus": ["config/*.yaml"]}
+    assert load_project(overrides=overrides) == load_project(overrides=asked)
+
+
+@pytest.mark.usefixtures("sweep")
+def test_the_time_left_is_that_of_the_grid_until_a_run_has_ended():
+    """The smallest run gives few FLOPs a second, for most of its time is overhead."""
+    project = load_project(overrides={"tier": "workstation", "studies": "sparsity"})
+    sweep = expand_study(load_study("sparsity"), project)
+    runs = planned([sweep], project)
+    total = sum(run.estimated_seconds for run in runs.values())
+    first = min(runs, key=lambda run: runs[run].flops)
+    steps, seconds = runs[first].steps // 2, runs[first].estimated_seconds / 2
+    courses = dict.fromkeys(runs, watching.Course("waiting"))
+    courses[first] = watching.Course("running", step=steps, seconds=seconds)
+    left = watching.Snapshot(runs, courses).seconds_left
+    assert left == pytest.approx(total - seconds, rel=0.01)
+    done = watching.Course("done", step=2 * steps, seconds=4 * seconds)  # twice the estimate
+    second = max(runs, key=lambda run: runs[run].flops)
+    slower = courses | {first: done, second: watching.Course("running")}
+    left = watching.Snapshot(runs, slower).seconds_left
+    assert left == pytest.approx(2 * (total - 2 * seconds), rel=0.01)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -119,11 +153,11 @@ def test_what_a_run_measures_fits_the_terminal(width):
         "running", step=12345, loss=3.14159, losses=tuple(map(float, range(watching.POINTS))),
         tokens_per_second=123456.0, seconds_left=7000.0, device="NVIDIA H100", host="node" * 9,
     )  # fmt: skip
-    planned = {"1f" * 8: watching.Planned(("sparsity",), 1e18, 20000, 10**9, 10**8)}
+    planned = {"1f" * 8: watching.Planned(("sparsity",), 1e18, 20000, 10**9, 10**8, 1e4)}
     snapshot = watching.Snapshot(planned, dict.fromkeys(planned, course))
     assert "0 of 1 run done" in snapshot.words()
     console = Console(width=width, file=io.StringIO())
-    console.print(drawn(snapshot, "gpu", width))
+    console.print(drawn(snapshot, Project(tier="gpu"), width))
     (row,) = [line for line in console.file.getvalue().splitlines() if line.startswith("1f1f1f1f")]
     for cell in ("12345/20000", "3.1416", "123,456", "1.9 h", "NVIDIA", BARS[0], BARS[-1]):
         assert cell in row

@@ -136,7 +136,7 @@ def test_nothing_to_show_says_what_to_do(tmp_path):
     (tmp_path / "config").symlink_to(REPOSITORY / "config")
     done = moelaws("explore", "--tier", "demo", "--set", "studies=sparsity", cwd=tmp_path)
     assert done.returncode == 2
-    assert "snakemake --cores all --config tier=demo source=trained" in done.stderr
+    assert "snakemake --cores all --config tier=demo 'studies=[\"sparsity\"]'" in done.stderr
     assert not list(tmp_path.rglob("*.html"))
 
 

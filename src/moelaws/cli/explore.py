@@ -6,7 +6,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, warn
 from moelaws.cli.common import out_option
-from moelaws.cli.project import source_options
+from moelaws.cli.project import snakemake_call, source_options
 from moelaws.files.atomic import write_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -34,8 +34,8 @@ def command(project: Project, out: Path | None, as_json: bool) -> None:
     if not (data["runs"]["count"] or data["studies"]):
         raise UserError(
             f"{material.folder.root} has no table, figure or verdict, and {material.results.runs} "
-            f"no run of the tier {project.tier}. Run `snakemake --cores all --config "
-            f"tier={project.tier} source={project.source}` first, or name another tier with --tier"
+            f"no run of the tier {project.tier}. Run `{snakemake_call(project)}` first, or name "
+            "another tier with --tier"
         )
     write_page(out, render(data))
     size = out.stat().st_size / 1e6

@@ -1,5 +1,7 @@
 """Options that commands share: the project's configuration and what overrides it."""
 
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,14 @@ def _project_of_source(
 def tier_folder(project: Project) -> TierFolder:
     """Returns the folder in which the workflow puts what it makes at the project's tier."""
     return Results().tier(project.tier, project.source == "simulated")
+
+
+def snakemake_call(project: Project) -> str:
+    """Returns the call of Snakemake that makes what ``project`` asks for."""
+    asked, own = (each.model_dump(mode="json") for each in (project, load_project()))
+    changed = {key: x for key, x in asked.items() if key == "tier" or x != own[key]}
+    words = [f"{k}={x if isinstance(x, str) else json.dumps(x)}" for k, x in changed.items()]
+    return f"snakemake --cores all --config {shlex.join(words)}"
 
 
 tier_option = option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")

@@ -41,29 +41,28 @@ def command(project: Project, names: Words, every: float, once: bool, as_json: b
     runs the jobs elsewhere. Ends when the sweep is finished, or with Ctrl-C, which stops no run.
     Where the output is no terminal, a line is printed at each change; with --json, an object.
     """
-    watching = Watching(Results(), _planned(project, names))
+    project = project.model_copy(update={"studies": names}) if names else project
+    watching = Watching(Results(), _planned(project))
     snapshots = _snapshots(watching, 0.0 if once else every)
     if as_json:
         for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
             print_json(as_dict(next(alike), project.tier))
             sys.stdout.flush()
     elif sys.stdout.isatty() or once:
-        _draw(snapshots, project.tier)
+        _draw(snapshots, project)
     else:
-        _print_lines(snapshots, project.tier)
+        _print_lines(snapshots, project)
 
 
-def _planned(project: Project, names: Words) -> dict[str, Planned]:
+def _planned(project: Project) -> dict[str, Planned]:
     """Returns the runs that the Snakefile would ask for, by id."""
-    if names:
-        project = project.model_copy(update={"studies": list(names)})
     if project.source == "simulated":
         raise UserError(
             "nothing is trained here, for the configuration says source: simulated; "
             "add --set source=trained to watch the trainings"
         )
     sweeps = [expand_study(study, project) for study in chosen_studies(project)]
-    runs = planned(sweeps)
+    runs = planned(sweeps, project)
     if not runs:
         chosen = ", ".join(sweep.study.study for sweep in sweeps)
         raise UserError(f"no run is trained for {chosen}; name another study with --study")
@@ -78,25 +77,25 @@ def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
         yield (snapshot := watching.look())
 
 
-def _draw(snapshots: Iterator[Snapshot], tier: str) -> None:
+def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
     """Draws the sweep again and again at the same place of the terminal."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(highlight=False)
     if not console.is_terminal:  # of --once
-        console.print(drawn(next(snapshots), tier, console.width))
+        console.print(drawn(next(snapshots), project, console.width))
         return
     with Live(console=console, auto_refresh=False) as live:
         for snapshot in snapshots:
-            live.update(drawn(snapshot, tier, console.width), refresh=True)
+            live.update(drawn(snapshot, project, console.width), refresh=True)
 
 
-def _print_lines(snapshots: Iterator[Snapshot], tier: str) -> None:
+def _print_lines(snapshots: Iterator[Snapshot], project: Project) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
     for _, alike in groupby(snapshots, key=lambda s: (s.counts, f"{s.fraction_done:.0%}")):
         snapshot = next(alike)
         click.echo(", ".join(snapshot.words()))
         if not (snapshot.counts["running"] or snapshot.finished):
-            click.echo(idle(tier))
+            click.echo(idle(project))
         sys.stdout.flush()

@@ -7,8 +7,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from moelaws.cli.project import snakemake_call
 from moelaws.records.progress import duration
 from moelaws.records.watching import Course, Snapshot
+from moelaws.spec.project import Project
 from moelaws.spec.words import short, visible
 
 SHOWN = 16  # rows of a table
@@ -17,22 +19,22 @@ BAR_WIDTH = 30  # of the FLOPs
 WIDE = 120  # columns that a terminal needs for the whole table of the runs at work
 
 
-def idle(tier: str) -> str:
+def idle(project: Project) -> str:
     """Returns what to do when runs are left and no trainer is at work."""
     return (
         "No trainer is at work now. Unless a call of snakemake is about to start one, this trains "
-        f"what is left: snakemake --cores all --config tier={tier}"
+        f"what is left: {snakemake_call(project)}"
     )
 
 
-def drawn(snapshot: Snapshot, tier: str, width: int) -> RenderableType:
+def drawn(snapshot: Snapshot, project: Project, width: int) -> RenderableType:
     """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed.
 
     ``width`` is the terminal's, in columns: a narrow one shows less of the runs at work.
     """
     full = round(BAR_WIDTH * snapshot.fraction_done)
     blocks: list[RenderableType] = [
-        Text(f"Sweep of tier {tier}", style="bold"),
+        Text(f"Sweep of tier {project.tier}", style="bold"),
         Text("█" * full + "░" * (BAR_WIDTH - full)),
         Text(", ".join(snapshot.words())),
     ]
@@ -47,7 +49,7 @@ def drawn(snapshot: Snapshot, tier: str, width: int) -> RenderableType:
     if snapshot.finished:
         blocks += ["", Text("All runs are over. `moelaws runs` lists them.")]
     elif not running:
-        blocks += ["", Text(idle(tier))]
+        blocks += ["", Text(idle(project))]
     return Group(*blocks)
 
 

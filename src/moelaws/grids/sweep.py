@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moelaws.accounting.cost import device_of, placed
 from moelaws.accounting.parameters import count_parameters
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.files.atomic import read_json
@@ -106,15 +107,17 @@ def sweep_of(name: str, project: Project) -> Sweep:
     return sweep
 
 
-def planned(sweeps: Iterable[Sweep]) -> dict[str, "Planned"]:
+def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
     """Returns the runs of ``sweeps`` by id, as ``records.watching`` takes them."""
     from moelaws.records.watching import Planned  # loads pyarrow
 
+    device = device_of(project.device, project.gpu_memory)
     runs: dict[str, Planned] = {}
     for sweep in sweeps:
         for run in sweep.runs:
             before = runs[run.run_id].studies if run.run_id in runs else ()
             studies, size = (*before, sweep.study.study), count_parameters(run.config.model)
-            own = run.flops, run.config.steps, size.total, size.active
+            seconds = placed(run.config, device, project.devices_per_run).seconds
+            own = run.flops, run.config.steps, size.total, size.active, seconds
             runs[run.run_id] = Planned(studies, *own)
     return runs

@@ -38,6 +38,7 @@ class Planned:
     steps: int
     parameters: int
     active_parameters: int
+    estimated_seconds: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Snapshot:
     def flops_left(self) -> float:
         """Returns the training FLOPs of the remaining steps."""
         return sum(
-            self.planned[run].flops - self._spent(run)
+            self.planned[run].flops * (1 - self._fraction(run))
             for run in self.of("running", "interrupted", "waiting")
         )
 
@@ -100,20 +101,25 @@ class Snapshot:
     def seconds_left(self) -> float | None:
         """Returns the time that the sweep still takes with the present number of trainers.
 
-        It goes by FLOPs at the mean speed of all steps; None without trainers or a known speed.
+        It goes by the estimates of all runs, corrected by the runs that are done; None without
+        trainers. Small runs train at fewer FLOPs a second, so that a mean speed would mislead.
         """
-        spent = [(self._spent(run), c.seconds) for run, c in self.courses.items() if c.seconds > 0]
-        flops, seconds = (sum(column) for column in zip(*spent, strict=True)) if spent else (0, 0)
         trainers = len(self.of("running"))
-        if not (flops and trainers):
+        if not trainers:
             return None
+        estimates = {run: planned.estimated_seconds for run, planned in self.planned.items()}
+        done = self.of("done")
+        took, expected = sum(c.seconds for c in done.values()), sum(estimates[run] for run in done)
+        ratio = took / expected if done else 1.0
+        todo = self.of("running", "interrupted", "waiting")
+        left = sum(estimates[run] * (1 - self._fraction(run)) for run in todo)
         # The sweep takes at least as long as any run still takes at its own pace.
         longest = max((c.seconds_left or 0.0) for c in self.of("running").values())
-        return max(self.flops_left / (flops / seconds) / trainers, longest)
+        return max(left * ratio / trainers, longest)
 
-    def _spent(self, run: str) -> float:
-        planned = self.planned[run]
-        return planned.flops * min(1.0, self.courses[run].step / planned.steps)
+    def _fraction(self, run: str) -> float:
+        """Returns the fraction of the run's steps that are done."""
+        return min(1.0, self.courses[run].step / self.planned[run].steps)
 
     def words(self) -> list[str]:
         """Returns the sweep in words: runs by state, fraction of the FLOPs, time left."""

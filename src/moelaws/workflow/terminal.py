@@ -139,7 +139,7 @@ class CallReport(logging.Handler):
             from moelaws.records.watching import Watching  # loads pyarrow
 
             jobs = self.trainings.jobs
-            self.watching = Watching(jobs.results, planned(jobs.sweeps.values()))
+            self.watching = Watching(jobs.results, planned(jobs.sweeps.values(), jobs.project))
             self._look()
         self.follower.start()
 
