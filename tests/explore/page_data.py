@@ -56,7 +56,7 @@ def page_data(count=60, points=20):
     trained = ~lost
     steps = np.where(trained, points, 0)
     return {
-        "tier": "demo", "title": f"Page of {NASTY[1]}", "source": "mixed",
+        "tier": "demo", "title": f"Page of {NASTY[1]}", "source": "simulated+trained",
         "made": "2026-01-01 00:00 UTC", "version": "0", "notes": NASTY,
         "trained": {"columns": ["study", IMAGE], "rows": [[NASTY[1], "1e13"]]},
         "pages": [{"href": "claims.md", "html": "<h3>C</h3><h4>One</h4><table><tr><td>1</table>"}],

@@ -50,11 +50,10 @@ def gather(material: Material) -> dict[str, Any]:
     """
     runs = read_runs(material)
     fits = list(loss_fits(material, runs))
-    sources = sorted(set(runs.frame.get("source", [])))
     return {
         "tier": material.project.tier,
         "title": f"Scaling laws of mixtures of experts: the tier {material.project.tier}",
-        "source": sources[0] if len(sources) == 1 else "mixed" if sources else "none",
+        "source": "+".join(sorted(set(runs.frame.get("source", [])))) or "none",
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "version": __version__,
         "trained": trained(material, runs),

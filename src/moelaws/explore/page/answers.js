@@ -3,7 +3,6 @@
 const SOURCES = {
   simulated: "Simulated data: the losses on this page were drawn from a law with noise, and no model was trained for them.",
   imported: "Imported data: the losses on this page come from a published or given table, and were not trained here.",
-  mixed: "Mixed data: some losses on this page were simulated or imported; the column source says which, and each plot and figure names its own.",
 };
 
 /** "trained", or a badge in words for data that nobody trained here. */
@@ -15,7 +14,8 @@ function showHeader(data) {
   document.getElementById("made").textContent =
     `Tier ${data.tier}, ${plural(data.count, "run")}. Made ${data.made} by moelaws ${data.version}.`;
   const banner = document.getElementById("source");
-  banner.textContent = SOURCES[data.source] ?? "";
+  const others = data.source.split("+").filter((source) => source !== "trained" && source !== "none");
+  banner.textContent = SOURCES[data.source] ?? (others.length ? `Mixed data: some losses on this page were ${others.join(", others were ")}; the column source says which, and each plot and figure names its own.` : "");
   banner.hidden = !banner.textContent;
 }
 
