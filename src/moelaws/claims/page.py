@@ -11,7 +11,7 @@ from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.base import as_written
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
-from moelaws.spec.words import counted, joined, sentence, without_tags
+from moelaws.spec.words import counted, joined, without_tags
 
 
 def read_verdicts(path: Path) -> JudgedStudy:
@@ -139,11 +139,11 @@ def _section(claim: JudgedClaim, figures: Path) -> list[str]:
         f"### {claim['name'].replace('_', ' ')}: {claim['verdict']}",
         "",
         f"- *Claim* ({claim['source']}): {claim['statement']}",
-        f"- *These runs*: {sentence(claim['measured'])}",
+        f"- *These runs*: {claim['measured'].rstrip('.')}.",
         f"- *Rule*: {claim['rule']}",
     ]
     if claim["needed"]:
-        lines.append(f"- *What would decide*: {sentence(claim['needed'])}")
+        lines.append(f"- *What would decide*: {claim['needed'].rstrip('.')}.")
     return [*lines, f"- *Look at*: [{claim['figure']}]({picture.as_posix()})"]
 
 

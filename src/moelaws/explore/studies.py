@@ -21,7 +21,6 @@ from moelaws.files import seal
 from moelaws.files.atomic import read_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
-from moelaws.spec.words import sentence
 from moelaws.tables.parquet import column_metadata, read_table
 
 MAX_ROWS = 200  # of a table
@@ -83,13 +82,13 @@ def _tables(material: Material, study: Study) -> Iterator[dict[str, Any]]:
 
 def _claim(claim: JudgedClaim) -> dict[str, Any]:
     decided = claim["verdict"] != Verdict.CANNOT_TELL
-    needed = f" What would decide: {sentence(claim['needed'])}" if claim["needed"] else ""
+    needed = f" What would decide: {claim['needed'].rstrip('.')}." if claim["needed"] else ""
     return {
         "title": claim["name"].replace("_", " ").capitalize(),
         "paper": claim["source"],
         "claim": claim["statement"],
         "verdict": claim["verdict"] if decided else "cannot tell",
-        "numbers": sentence(claim["measured"]) + needed,
+        "numbers": claim["measured"].rstrip(".") + "." + needed,
         "rule": claim["rule"],
         "figure": claim["figure"] or None,
     }

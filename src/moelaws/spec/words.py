@@ -22,11 +22,6 @@ def without_tags(text: str) -> str:
     return re.sub("<(?=[A-Za-z/!?])", "< ", text)
 
 
-def sentence(text: str) -> str:
-    """Returns text with one full stop at its end, unless it ends with another mark."""
-    return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
 def visible(text: str) -> str:
     """Returns text with escapes such as \\x1b for all by which it could command a terminal."""
     return text.translate(_CONTROLS)
