@@ -45,8 +45,8 @@ class TierFolder:
 
     root: Path
 
-    laws = _Page("laws.md")  # which law to use, by the contests of all chosen studies
-    claims = _Page("claims.md")  # the judged claims of all chosen studies
+    laws = _Page("laws.md")  # which law to use, by the contests of all shown studies
+    claims = _Page("claims.md")  # the judged claims of all shown studies
     outlook = _Page("outlook.md")  # advice beyond the largest budget; with a table and a figure
     cover = _Page("report.rst")  # the report's first page
     explore = _Page("explore.html")  # to open first: all runs, curves, laws and figures
