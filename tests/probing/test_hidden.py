@@ -114,16 +114,21 @@ def test_another_corpus_is_refused(tree, tmp_path):
         hidden.probe(tmp_path / "weights", folder, tmp_path / "x.parquet", 10)
 
 
-def test_a_run_without_weights_leaves_an_empty_table(tree):
+def test_a_run_without_weights_leaves_an_empty_table(tree, tmp_path, monkeypatch):
     results, _ = tree
+    monkeypatch.chdir(tmp_path)
     weights.finish(results.weights("0123456789abcdef"), "diverged")
     output = printed("probe", "0123456789abcdef", "--results", results.root)
     assert "0 states (run diverged)" in output
-    assert len(pd.read_parquet(results.hidden("0123456789abcdef"))) == 0
+    assert len(pd.read_parquet("0123456789abcdef.parquet")) == 0
 
 
-def test_the_command_writes_where_the_records_are(tree):
+def test_states_of_one_run_by_hand_are_not_among_the_records(tree, tmp_path, monkeypatch):
     results, config = tree
+    monkeypatch.chdir(tmp_path)
     write_json(results.kept(config.run_id), {"status": "completed"})
+    results.hidden(config.run_id).parent.mkdir(exist_ok=True)
+    results.hidden(config.run_id).write_text("of the workflow")
     printed("probe", config.run_id, "--results", results.root, "--tokens", "20")
-    assert len(pd.read_parquet(results.hidden(config.run_id))) == 20 * (LAYERS + 1)
+    assert len(pd.read_parquet(f"{config.run_id}.parquet")) == 20 * (LAYERS + 1)
+    assert results.hidden(config.run_id).read_text() == "of the workflow"

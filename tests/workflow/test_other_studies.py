@@ -99,3 +99,23 @@ def test_a_study_that_is_gone_is_left_out_and_named(copy):
     done = copy.snakemake("--config", "studies=../ours/later.yaml")
     file.with_suffix(".old").rename(file)
     assert re.search("moelaws: the pages leave out dense, .*study.yaml", done.stderr)
+
+
+def test_a_study_whose_grid_and_entries_changed_is_shown_as_it_was_made(copy):
+    file, later = (copy.root.parent / f"ours/{name}.yaml" for name in ("study", "later"))
+    study = yaml.safe_load(file.read_text())
+    study["grids"]["demo"]["sweeps"][0]["axes"]["steps"].append(60)
+    study["figures"].append(study["figures"][0] | {"name": "never_drawn"})
+    file.write_text(yaml.safe_dump(study))
+    later.write_text(later.read_text().replace("Loss of fewer models", "Loss of some models"))
+    call = ("--config", "studies=../ours/later.yaml")
+    assert not {"train", "fit", "draw"} & copy.planned(*call).keys()
+    before = copy.summaries()
+    copy.snakemake(*call, "--force", "results/demo/report.html")
+    copy.snakemake(*call)
+    assert copy.summaries() == before
+    report = (copy.root / "results/demo/report.html").read_text()
+    assert "figures/dense/curves.png" in report
+    assert "figures/dense/never_drawn" not in report
+    assert [study["key"] for study in shown(copy)["studies"]] == ["later", "dense"]
+    assert copy.planned(*call) == {}

@@ -24,7 +24,7 @@ from moelaws.spec.run import RunConfig
 @results_option
 @option("--tokens", "Number of held-out tokens to sample.", COUNT, 2048)
 @option("--seed", "Seed of the sample.", WHOLE, 0)
-@out_option("Of a single run; RESULTS/hidden/RUN_ID.parquet by default.")
+@out_option("Of a single run; RUN_ID.parquet in this folder by default.")
 @marker_option
 def probe(
     word: str,
@@ -47,7 +47,7 @@ def probe(
     tree = Results(results)
     written = []
     for run_id in _runs(word, tree, out):
-        path = out or tree.hidden(run_id)
+        path = out or (tree.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
         status, config = _kept(tree, run_id)
         rows = 0
         if config:
