@@ -1,4 +1,4 @@
-"""Advice against closed forms, a brute search, the papers' printed optima and its own promises."""
+"""Advice against counts of models, a brute search, the papers' numbers and its own promises."""
 
 from dataclasses import replace
 
@@ -8,122 +8,160 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moelaws import laws
+from moelaws.accounting.cost import GPUS, H100, activation_bytes
+from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
+from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice import CandidateLaw, Constraints, advise, ideal
 from moelaws.analysis.advice.advise import advised, value_set
 from moelaws.analysis.advice.page import notes
-from moelaws.analysis.advice.plans import Space
+from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
+from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, as_plans, buildable
 from moelaws.analysis.advice.sources import published_laws
 from moelaws.analysis.advice.sweeps import small_sweeps
-from moelaws.laws.joint.loss import at_experts, compute_optimal
+from moelaws.laws.clark import routing as clark
 from moelaws.spec.advice import load_advice
 from moelaws.spec.errors import UserError
-from moelaws.studies.sparsity.laws.loss import optimal_size, optimal_sparsity
 
 ADVICE = load_advice()
-LAWS = CHINCHILLA, SPARSITY, JOINT = published_laws(ADVICE)
-*_, COMPREHENSIVE = published_laws(ADVICE, ["comprehensive"])
-COMPUTES = st.floats(18, 25).map(lambda x: 10.0**x)
-SPARSITIES = st.sampled_from([0.0, 0.5, 0.9, 0.98])
+LAWS = CHINCHILLA, CLARK, SPARSITY, JOINT, COMPREHENSIVE = published_laws(ADVICE)
+COMPUTES = st.floats(18, 23).map(lambda x: 10.0**x)
+SHAPES = [ADVICE.shape, *ADVICE.shapes.values()]
 
 
-@given(COMPUTES)
-@settings(max_examples=10)
-def test_chinchilla_splits_a_budget_as_its_closed_form(C):
+def space(limits, shape=ADVICE.shape):
+    return Space(limits, shape, 8.0, 1.0)
+
+
+def everywhere(law):
+    """The law as if its runs had been everywhere."""
+    return replace(law, fitted_on={})
+
+
+@given(
+    st.sampled_from(SHAPES),
+    st.builds(
+        Constraints, COMPUTES, k=st.sampled_from([None, 1, 8]), G=st.sampled_from([None, 2.0])
+    ),
+    st.floats(0, 1),
+)
+@settings(max_examples=40)
+def test_counts_are_those_of_the_model(shape, limits, at):
+    """Parameters, FLOPs and bytes of thousands at once, against those of one model."""
+    shapes = buildable(limits, shape, 8.0, 1.0)
+    i = int(at * (len(shapes.E) - 1))
+    model = shapes.model(i)
+    parameters, (attention, ffn) = count_parameters(model), attention_and_ffn(model, "allocation")
+    assert (shapes.total[i], shapes.active[i]) == (parameters.total, parameters.active)
+    assert shapes.embeddings[i] == parameters.embeddings
+    assert shapes.flops[i] == pytest.approx(TRAINING * sum(forward_terms(model).values()))
+    assert shapes.activation_bytes[i] == pytest.approx(activation_bytes(model, "bf16"))
+    if shapes.E[i]:
+        assert shapes.ratio[i] == pytest.approx(ffn / attention)
+        assert (model.ffn.n_experts, model.ffn.top_k) == (shapes.E[i], shapes.k[i])
+        assert model.ffn.n_experts in EXPERTS
+        assert model.ffn.top_k in (limits.k, *ACTIVE)
+    own, plan = (
+        as_plans([model], [1e9]),
+        shapes.plans(np.full(len(shapes.E), 1e9)).at(slice(i, i + 1)),
+    )
+    for name, values in vars(own).items():
+        assert getattr(plan, name) == pytest.approx(values), name
+
+
+@pytest.mark.parametrize("C", [1e21, 1e23])
+def test_chinchillas_best_dense_model_is_near_its_closed_form(C):
+    """Up to the steps between models, and to the FLOPs that 6 N D does not count."""
     p = CHINCHILLA.params
     a, b = p["alpha"], p["beta"]
     G = (a * p["A"] / (b * p["B"])) ** (1 / (a + b))
-    plan = CHINCHILLA.best(Constraints(C))
-    assert plan.N == pytest.approx(G * (C / 6) ** (b / (a + b)), rel=1e-4)
+    models = space(Constraints(C))
+    plan = models.plans.at(CHINCHILLA.best(models))
+    assert plan.N == pytest.approx(G * (C / 6) ** (b / (a + b)), rel=0.15)
     assert plan.S == 0
-
-
-@given(COMPUTES, st.sampled_from([0.5, 0.9, 0.98]))
-@settings(max_examples=10)
-def test_the_sparsity_law_has_its_best_size_at_the_ceiling_of_sparsity(C, ceiling):
-    best = optimal_size(SPARSITY.params, ceiling, C)
-    plan = SPARSITY.best(Constraints(C, max_sparsity=ceiling))
-    assert plan.S == pytest.approx(ceiling)
-    assert plan.N == pytest.approx(float(best.N), rel=1e-4)
-    assert SPARSITY.loss(plan) == pytest.approx(float(best.L), abs=1e-9)
 
 
 @pytest.mark.parametrize(("N", "C", "S"), [(1e9, 1e20, 0.87238), (1e9, 1e21, 0.62330)])
 def test_memory_brings_out_the_papers_best_sparsity_of_a_size(N, C, S):
-    """sparsity, sec 3: with the total size held to N, S* is inside, and falls with the budget."""
-    plan = SPARSITY.best(Constraints(C, max_parameters={"memory": N}))
-    assert plan.N == pytest.approx(N, rel=1e-6)
-    assert plan.S == pytest.approx(S, abs=1e-4)
-    assert plan.S == pytest.approx(float(optimal_sparsity(SPARSITY.params, N, C)), abs=1e-4)
+    """sparsity, sec 3: with the total size held to N, S* is inside, and falls with the budget.
 
-
-@given(COMPUTES, SPARSITIES)
-@settings(max_examples=10)
-def test_joint_loss_has_its_closed_form_at_each_sparsity(C, S):
-    law = replace(JOINT, S=S)
-    closed = compute_optimal(at_experts(JOINT.params, 1 / (1 - S)), C)
-    assert law.loss(law.best(Constraints(C))) == pytest.approx(float(closed.L), abs=1e-8)
+    Sparsities of models are those of a few numbers of experts, and tied embeddings spend little.
+    """
+    shape = ADVICE.shape.model_copy(update={"vocab_size": 256, "tied_embeddings": True})
+    models = space(Constraints(C, max_parameters={"memory": N}), shape)
+    plan = models.plans.at(everywhere(SPARSITY).best(models))
+    assert 0.85 * N <= plan.N <= N
+    assert np.log(1 - plan.S) == pytest.approx(np.log(1 - S), abs=0.45)
 
 
 LIMITS = st.builds(
     Constraints,
     COMPUTES,
-    served_tokens=st.sampled_from([0.0, 1e11, 1e13]),
-    max_parameters=st.sampled_from([{}, {"memory": 1e9}, {"memory": 1e11}]),
+    served_tokens=st.sampled_from([0.0, 1e9]),
+    max_parameters=st.sampled_from([{}, {"memory": 3e9}, {"memory": 1e11}]),
     max_tokens=st.sampled_from([np.inf, 1e10, 1e12]),
-    max_sparsity=SPARSITIES,
+    max_sparsity=st.sampled_from([0.0, 0.5, 0.9, 0.98]),
+    device=st.sampled_from([None, H100, GPUS["a100"]]),
 )
 
 
-@pytest.mark.parametrize("law", [*LAWS, COMPREHENSIVE], ids=lambda law: law.name)
 @given(limits=LIMITS)
-@settings(max_examples=10)
-def test_no_plan_of_a_fine_grid_is_better_than_the_best(law, limits):
-    """Plans by brute force, from the constraints alone."""
-    N_active, S = np.meshgrid(np.geomspace(1e4, 1e13, 901), [0.0, *np.linspace(0, 1, 31)[1:-1]])
-    S = np.minimum(S if law.S is None else law.S, limits.max_sparsity)
-    D = np.minimum(limits.compute / (6 * N_active) - limits.served_tokens / 3, limits.max_tokens)
-    allowed = (D > 0) & (N_active / (1 - S) <= limits.largest)
-    losses = law.loss(ideal(N_active, S, D, limits))[allowed]
-    best = law.best(limits)
-    assert law.loss(best) <= losses.min() + 1e-9
-    assert best.N <= limits.largest * (1 + 1e-9)
-    assert best.D <= limits.max_tokens
-    assert limits.cost(best) <= limits.compute * (1 + 1e-9)
+@settings(max_examples=15)
+def test_all_models_keep_to_the_limits_and_spend_the_budget(limits):
+    models = space(limits)
+    plans = models.plans
+    trained = plans.D > 0
+    assert (plans.N <= limits.largest).all()
+    assert (plans.D <= limits.max_tokens).all()
+    assert (plans.S <= limits.max_sparsity + 1e-9).all()
+    spent = models.cost * plans.D + 2 * plans.N_active * limits.served_tokens
+    assert (spent[trained] <= limits.compute * (1 + 1e-9)).all()
+    whole = trained & (plans.D < limits.max_tokens)
+    assert spent[whole] == pytest.approx(limits.compute)
+    assert (models.cost >= models.shapes.flops).all()
 
 
-@given(limits=LIMITS)
-@settings(max_examples=4)
-def test_regret_is_none_under_the_own_law_and_negative_nowhere(limits):
-    minimax = Minimax(LAWS, limits)
-    for truth in minimax.truths:
-        plan, regrets = truth.best, minimax.regrets(truth.best)
-        assert regrets[truth.law.name].nats == 0
-        assert regrets[truth.law.name].compute_factor == pytest.approx(1)
-        for law, regret in zip(LAWS, regrets.values(), strict=True):
-            raw = float(law.loss(plan)) - float(law.loss(law.best(limits)))
-            assert regret.nats == pytest.approx(raw, abs=1e-7)
-            assert raw >= -1e-7
-            assert regret.compute_factor >= 1 - 1e-9 or np.isnan(regret.compute_factor)
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_no_model_that_was_left_out_is_better(law):
+    """Of models that are alike, one stands for all: by brute force over all of them."""
+    limits = Constraints(1e21, device=H100)
+    every = buildable(limits, ADVICE.shape, 8.0, 1.0)
+    cost = limits.cost_of(every.flops, every.total, every.exchanged)
+    plans = every.plans(limits.tokens(every.active, cost))
+    own = np.isclose(plans.S, law.S) if law.S is not None else np.full(len(cost), True)
+    least = np.nanmin(np.where(own, everywhere(law).loss(plans), np.nan))
+    models = space(limits)
+    best = float(everywhere(law).loss(models.plans.at(everywhere(law).best(models))))
+    assert least <= best <= least + 0.002
 
 
 @given(limits=LIMITS)
 @settings(max_examples=5)
-def test_no_plan_of_the_space_is_more_robust_than_the_robust_one(limits):
-    minimax = Minimax(LAWS, limits)
-    worst = float(minimax.worst(minimax.robust()))
-    space = Space(limits)
-    assert worst <= np.nanmin(minimax.worst(space.plans(*space.grid(301)))) + 1e-6
-    assert worst <= min(float(minimax.worst(t.best)) for t in minimax.truths) + 1e-9
+def test_regret_is_none_under_the_own_law_and_negative_nowhere(limits):
+    every = [everywhere(law) for law in LAWS]
+    minimax = Minimax(every, space(limits))
+    for truth in minimax.truths:
+        regrets = minimax.regrets(truth.best, limits.compute)
+        assert regrets[truth.law.name].nats == 0
+        for law, regret in zip(every, regrets.values(), strict=True):
+            raw = float(law.loss(truth.best)) - float(
+                law.loss(minimax.space.plans.at(law.best(minimax.space)))
+            )
+            assert regret.nats == pytest.approx(max(raw, 0), abs=1e-12)
+            assert regret.compute_factor >= 1 or np.isnan(regret.compute_factor)
+    worst = float(minimax.worst(minimax.space.plans.at(minimax.robust())))
+    assert worst <= min(float(minimax.worst(t.best)) for t in minimax.truths)
 
 
 def test_the_factor_of_compute_buys_the_same_loss():
     limits = Constraints(1e21)
-    minimax = Minimax(LAWS, limits)
+    minimax = Minimax(LAWS, space(limits))
     plan = minimax.truths[0].best
-    for law, regret in zip(LAWS, minimax.regrets(plan).values(), strict=True):
-        less = law.best(replace(limits, compute=limits.compute / regret.compute_factor))
-        assert law.loss(less) == pytest.approx(float(law.loss(plan)), abs=5e-4)
+    for law, regret in zip(LAWS, minimax.regrets(plan, 1e21).values(), strict=True):
+        less = space(replace(limits, compute=limits.compute / regret.compute_factor))
+        assert law.loss(less.plans.at(law.best(less))) == pytest.approx(
+            float(law.loss(plan)), abs=2e-3
+        )
 
 
 def drawn(law, spread, n):
@@ -134,16 +172,14 @@ def drawn(law, spread, n):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-@pytest.mark.parametrize("limits", [{}, {"max_parameters": {"memory": 3e9}}], ids=["free", "held"])
-def test_each_draws_best_plan_is_that_of_a_law_with_its_coefficients(law, limits):
-    ours, limits = drawn(law, 0.005, 4), Constraints(1e20, **limits)
-    plans, losses = drawn_optima(ours, limits)
+def test_each_draws_best_plan_is_that_of_a_law_with_its_coefficients(law):
+    ours, models = drawn(law, 0.005, 4), space(Constraints(1e20, max_parameters={"memory": 3e9}))
+    plans, losses = drawn_optima(ours, models)
     for i, row in enumerate(ours.draws):
         alone = replace(law, params=dict(zip(law.law.names, row, strict=True)))
-        best = alone.best(limits)
-        assert losses[i] == pytest.approx(float(alone.loss(best)), abs=2e-5)
-        assert plans.N_active[i] == pytest.approx(float(best.N_active), rel=0.02)
-        assert plans.S[i] == pytest.approx(float(best.S), abs=0.005)
+        best = models.plans.at(alone.best(models))
+        assert losses[i] == pytest.approx(float(alone.loss(best)), abs=1e-12)
+        assert plans.N_active[i] == best.N_active
 
 
 def test_draws_count_among_the_worst_cases():
@@ -153,75 +189,140 @@ def test_draws_count_among_the_worst_cases():
     own = answer.recommendations[0]
     assert own.regret["ours"].nats == 0 < own.regret["ours"].high
     assert answer.robust.worst <= own.worst
-    space = Space(limits)
-    least = ours.losses_of_draws(space.plans(*space.grid(241))).reshape(200, -1).min(axis=1)
+    losses = ours.losses_of_draws(answer.minimax.space.plans)
+    least = np.nanmin(losses, axis=1)
     high = np.quantile(np.maximum(ours.losses_of_draws(own.plan) - least, 0), 0.95)
-    assert own.regret["ours"].high == pytest.approx(high, abs=2e-4)
+    assert own.regret["ours"].high == pytest.approx(high)
 
 
 def test_a_fit_that_its_runs_do_not_determine_does_not_count():
-    odd = replace(SPARSITY, name="odd", params={**SPARSITY.params, "e": 3.0, "alpha": 0.2})
+    odd = replace(SPARSITY, name="odd", params={**SPARSITY.params, "alpha": 0.5})
     with_it = advise([*LAWS, replace(odd, determined=False)], Constraints(1e20), ADVICE.shape)
     without = advise(LAWS, Constraints(1e20), ADVICE.shape)
     assert with_it.robust.worst == pytest.approx(without.robust.worst)
-    assert len(with_it.robust.regret) == 4
-    assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > 0.01
+    assert len(with_it.robust.regret) == len(LAWS) + 1
+    assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > without.robust.worst
 
 
 def test_a_fit_that_does_not_count_counts_for_no_small_sweep_either():
-    minimax = Minimax([CHINCHILLA, replace(JOINT, determined=False)], Constraints(1e23))
+    minimax = Minimax([CHINCHILLA, replace(JOINT, determined=False)], space(Constraints(3e22)))
     sweep = small_sweeps(minimax, ADVICE.sweep)[0]
     assert sweep.worst == sweep.regret["chinchilla"] < sweep.regret["joint.loss"]
-    assert small_sweeps(Minimax(LAWS, Constraints(1e3)), ADVICE.sweep) == []  # pays for no model
 
 
 def test_a_plan_that_spends_less_is_held_to_what_it_spends():
-    limits = Constraints(1e21)
-    tenth = CHINCHILLA.best(Constraints(1e20))
-    regret = Minimax(LAWS, limits).regrets(tenth)[CHINCHILLA.name]
+    models = space(Constraints(1e21))
+    less = space(Constraints(1e20))
+    tenth = less.plans.at(CHINCHILLA.best(less))
+    regret = Minimax(LAWS, models).regrets(tenth, 1e20)[CHINCHILLA.name]
     assert regret.nats > 0.05
-    assert regret.compute_factor == pytest.approx(1, rel=0.02)
+    assert regret.compute_factor == pytest.approx(1, rel=0.05)
 
 
-def test_a_law_without_sparsity_does_not_decide_alone_where_others_are_too_far():
-    answer = advise(LAWS, Constraints(1e25), ADVICE.shape, farthest=3.0)
-    assert len(answer.laws) == 3
-    near = advise(LAWS, Constraints(2e17), ADVICE.shape, farthest=2.0)
-    assert [law.name for law in near.laws] == ["chinchilla", "joint.loss"]
-    assert "decades of C" in near.left_out["sparsity.loss"]
+@given(st.lists(st.floats(20, 25), min_size=2, max_size=6).map(sorted))
+@settings(max_examples=10)
+def test_a_law_that_no_longer_judges_never_comes_back_at_larger_budgets(powers):
+    """joint.loss once dropped out at 5e23 FLOPs and came back at 2e24."""
+    before = None
+    for power in powers:
+        judging = {law.name for law in judging_at(10.0**power)}
+        assert before is None or judging <= before
+        before = judging
+
+
+def judging_at(compute):
+    try:
+        return advise(LAWS, Constraints(compute, max_sparsity=0.9), ADVICE.shape).laws
+    except UserError:
+        return ()
+
+
+def test_beyond_two_decades_a_law_judges_nothing():
+    plans = ideal([1e9, 1e9, 1e13], [0.9, 0.9, 0.9], [1e10, 1e14, 1e10], Constraints(1e21))
+    law = replace(CHINCHILLA, fitted_on={"D": (1e9, 1e11), "N_active": (1e8, 1e10)})
+    assert np.isfinite(law.loss(plans)).tolist() == [True, False, False]
+
+
+def test_where_no_law_of_mixtures_judges_the_sparsity_is_that_of_the_nearest_budget():
+    at_edge = advise(LAWS, Constraints(0.999e23), ADVICE.shape)
+    beyond = advise(LAWS, Constraints(1e24), ADVICE.shape)
+    assert beyond.held == pytest.approx(1e23, rel=1e-3)
+    assert [law.name for law in beyond.laws] == ["chinchilla"]
+    expansion = (1 - at_edge.robust.plan.S) / (1 - beyond.robust.plan.S)
+    assert 1 / 1.5 - 1e-9 <= expansion <= 1.5 + 1e-9
+    assert not beyond.dense
+    text = "\n".join(notes(beyond))
+    assert "the sparsity is the one that they advise at 1e+23 FLOPs" in text
+    assert "chinchilla alone judges this budget" in text
+    with pytest.raises(UserError, match=r"no law judges a budget of 1e\+27 FLOPs; of chinchilla"):
+        advise(LAWS, Constraints(1e27), ADVICE.shape)
+
+
+def test_more_parameters_cost_time():
+    """Optimizer states pass through memory at each step, and tokens travel to the experts."""
+    limits = Constraints(1e22, device=H100)
+    models = space(limits)
+    waiting = 1 - models.shapes.flops / models.cost
+    assert (waiting >= 0).all()
+    mixtures, held = models.shapes.E > 0, NODE * USED * 8e10 / TRAINING_BYTES
+    near = mixtures & (models.shapes.active > 3e9) & (models.shapes.active < 5e9)
+    on_a_node = models.shapes.total <= held
+    assert np.median(waiting[near & on_a_node]) < 0.5 * np.median(waiting[near & ~on_a_node])
+    dense = ~mixtures
+    assert waiting[dense].max() < 0.02
+    # By hand: 1e9 parameters, 30 bytes each a step of 6.6e6 tokens at 3.35e12 bytes a second
+    step_tokens = 0.0694 * 1e22**0.3644
+    alone = limits.cost_of(np.array(0.0), np.array(1e9), np.array(0.0))
+    assert alone == pytest.approx(30e9 / 3.35e12 / step_tokens * H100.flops_per_second)
+    # DeepSeek-V3's report (3.2.1) says that its exchange would take about as long as its products.
+    exchange = 4 * 8 * 7168 * 58 * 2 / H100.network_bandwidth
+    assert 0.5 < exchange / (6 * 3.7e10 / H100.flops_per_second) < 1.5
+    sent = limits.cost_of(np.array(0.0), np.array(1e12), np.array(1e6))
+    far = 30e12 / 3.35e12 / step_tokens + 0.5 * 2 * 1e6 / 5e10
+    assert sent == pytest.approx(far * H100.flops_per_second)
+
+
+@pytest.mark.parametrize("C", [1e20, 1e21, 1e22, 1e23])
+def test_the_ceiling_on_sparsity_does_not_decide(C):
+    """With a ceiling of .999 the laws once asked for 32,000 experts on few tokens a parameter."""
+    limits = Constraints(C, device=H100, max_sparsity=0.999)
+    answer = advise(LAWS, limits, ADVICE.shape, setters=ADVICE.setters)
+    plan = answer.robust.plan
+    assert "the ceiling on sparsity" not in answer.robust.at_limits
+    assert plan.N / plan.N_active < 60
+    assert plan.D / plan.N_active > 5
 
 
 A_NODE = {"max_parameters": {"memory": 1024 * 64e9 / 18}, "gpus": 1024, "gpu_memory": 80e9}
+FIVE = {
+    "free": {},
+    "served": {"max_parameters": {"the memory to serve from": 2.4e10}},
+    "stack": {"experts": (64, 128, 256), "k": 8, "max_tokens": 2e12},
+    "many tokens": {"served_tokens": 1e12},
+    "cluster": A_NODE,
+}
 
 
-@pytest.mark.parametrize(
-    ("C", "limits", "min_sparsity", "max_regret"),
-    [
-        (3e21, {"max_sparsity": 0.03}, 0.0, 0.02),
-        (3e21, {"max_parameters": {"memory": 1e9}}, 0.0, 0.02),
-        (1e24, A_NODE, 0.9, 0.1),  # its GPUs share a sequence, so that it holds a mixture
-    ],
-)
-def test_there_is_a_configuration_near_the_robust_plan(C, limits, min_sparsity, max_regret):
-    answer = advise(LAWS, Constraints(C, **limits), ADVICE.shape)
-    assert answer.configuration.gpu_bytes <= answer.limits.gpu_memory
-    assert answer.as_configured.plan.S >= min_sparsity
-    assert answer.as_configured.worst < max_regret
-
-
-def test_the_configuration_is_whole_keeps_to_the_limits_and_has_its_own_regret():
-    memory = {"serving memory": 2.4e10}
-    limits = Constraints(1e21, max_parameters=memory, max_tokens=2e11, experts=(64, 128, 256), k=8)
-    answer = advise(LAWS, limits, ADVICE.shape)
-    model, own = answer.configuration.model, answer.as_configured
-    assert (model.ffn.top_k, model.ffn.n_experts in (64, 128, 256)) == (8, True)
-    assert model.d_model % ADVICE.shape.width_multiple == 0
-    assert model.d_model == model.n_heads * ADVICE.shape.head_width
-    assert own.plan.N == answer.configuration.parameters.total <= 2.4e10
-    assert own.plan.N_active == answer.configuration.parameters.active
-    assert answer.configuration.flops["all"] == pytest.approx(1e21)
-    assert own.worst >= answer.robust.worst
-    assert own.worst < 0.1  # nats: near the robust plan, by every law
+@pytest.mark.parametrize("name", FIVE)
+@pytest.mark.parametrize("C", [1e20, 1e21, 1e22, 1e23, 1e24])
+def test_the_answer_is_a_model_within_the_limits(C, name):
+    """What it wastes by the worst law is below twice, or a limit that the user set binds."""
+    limits = Constraints(C, device=H100, **FIVE[name])
+    if C == 1e20 and name == "many tokens":
+        limits = replace(limits, served_tokens=1e10)
+    answer = advise(LAWS, limits, ADVICE.shape, setters=ADVICE.setters)
+    c, own = answer.configuration, answer.robust
+    assert own.plan.N == c.parameters.total <= limits.largest
+    assert own.plan.N_active == c.parameters.active
+    assert c.gpu_bytes <= limits.gpu_memory
+    assert c.model.d_model % ADVICE.shape.width_multiple == 0
+    assert c.model.d_model == c.model.n_heads * ADVICE.shape.head_width
+    served = 2 * c.parameters.active * limits.served_tokens
+    paid = c.flops["all"] / (1 - c.waiting) + served
+    assert paid == pytest.approx(C) or c.tokens == limits.max_tokens
+    waste = max(own.regret[law].compute_factor for law in answer.minimax.counting)
+    set_limits = {*limits.max_parameters, "the numbers of experts", "the tokens at hand"}
+    assert waste < 2 or set_limits & set(own.at_limits)
 
 
 def test_laws_of_one_variable_set_it():
@@ -237,18 +338,15 @@ def test_laws_of_one_variable_set_it():
     assert np.isnan(value_set(ADVICE.setters[0], dense))
 
 
-def test_the_leverage_papers_seven_times_lies_between_the_laws_that_know_experts():
+def test_the_leverage_papers_seven_times_is_near_the_law_of_sparsity():
     """leverage, sec 5: a mixture of A = 3.1 % saves over 7 times a dense model's compute at 1e22.
 
     sparsity.loss and joint.loss, which were fitted to other models, say more and less.
     """
     limits = Constraints(1e22, max_sparsity=1 - 12 / 384)
-    factors = {}
-    for law in (SPARSITY, JOINT):
-        dense = law.best(replace(limits, max_sparsity=0.0))
-        factors[law.name] = Minimax([law], limits).regrets(dense)[law.name].compute_factor
-    assert factors["joint.loss"] < 7 < factors["sparsity.loss"]
-    assert factors["joint.loss"] > 2
+    answer = advise([SPARSITY, JOINT], limits, ADVICE.shape)
+    factors = {name: regret.compute_factor for name, regret in answer.dense.items()}
+    assert 2 < factors["joint.loss"] < 4 < factors["sparsity.loss"] < 8
 
 
 def test_a_mixture_of_the_leverage_paper_and_its_dense_model_come_out_level_by_one_law():
@@ -272,35 +370,39 @@ def test_what_no_law_says_is_named_with_its_default():
     answer = advise(LAWS, Constraints(1e22), ADVICE.shape, **entries)
     text = "\n".join(notes(answer))
     assert "S = 0 for chinchilla, S = 0.969 for leverage.allocation" in text
-    assert answer.far["leverage.hyperparameters"] == {"C": pytest.approx(np.log10(1e22 / 3e20))}
+    C = 6 * answer.robust.plan.N_active * answer.robust.plan.D
+    assert answer.far["leverage.hyperparameters"] == {"C": pytest.approx(np.log10(C / 3e20))}
     assert "leverage.hyperparameters (C by 1.5 decades)" in text
     free = advise(LAWS, Constraints(1e22), ADVICE.shape)
     assert "granularity 8" in "\n".join(notes(free))
 
 
-def test_a_law_whose_runs_are_not_known_is_asked_by_name_alone_and_keeps_its_defaults():
-    assert COMPREHENSIVE.name == "comprehensive"
-    assert "comprehensive" not in [law.name for law in LAWS]
-    with_it = advise([*LAWS, COMPREHENSIVE], Constraints(1e21), ADVICE.shape)
-    text = "\n".join(notes(with_it))
+def test_comprehensive_keeps_its_defaults_for_what_no_plan_has():
+    text = "\n".join(notes(advise([COMPREHENSIVE], Constraints(1e21), ADVICE.shape)))
     assert "k = 5 for comprehensive, E_s = 2 for comprehensive" in text
-    assert "The range of the runs behind comprehensive is not known" in text
-    # The plan that is robust without it is nearly so with it: its worst regret is .01 nats.
-    without = advise(LAWS, Constraints(1e21), ADVICE.shape)
-    own = float(
-        COMPREHENSIVE.loss(without.robust.plan)
-        - COMPREHENSIVE.loss(with_it.laws[3].best(Constraints(1e21)))
-    )
-    assert with_it.robust.worst < own < 0.012
+
+
+def test_clarks_effective_size_saturates():
+    """More experts than the law's E_max count as that many."""
+    N = np.full(3, 1e9)
+    E = np.array([1.0, 64.0, 1e6])
+    columns = ideal(N, 1 - 1 / E, 1e10, Constraints(1e21)).columns()
+    law = clark.LAW
+    losses = law.predict(law.published, {"N_active": N, "E": E})
+    alike = law.predict(law.published, {"N_active": columns["N_effective"], "E": 1.0})
+    assert alike == pytest.approx(losses)
+    assert columns["N_effective"][0] == pytest.approx(1e9)
+    assert 1 < columns["N_effective"][2] / columns["N_effective"][1] < 2.5
 
 
 def test_three_advisers_name_nearly_the_same_tokens():
     limits = Constraints(1e20)
-    plans = [advised(entry, limits) for entry in ADVICE.advisers]
+    models = space(limits)
+    plans = [models.plans.at(advised(entry, models)) for entry in ADVICE.advisers]
     tokens = [float(plan.D) for plan in plans]
     assert len(plans) == 3
-    assert max(tokens) < 1.15 * min(tokens)
-    assert [float(plan.N / plan.N_active) for plan in plans] == pytest.approx([32, 20, 16])
+    assert max(tokens) < 1.4 * min(tokens)
+    assert [float(1 / (1 - plan.S)) for plan in plans] == pytest.approx([32, 20, 16], rel=0.07)
 
 
 @pytest.mark.parametrize(("compute", "mostly"), [(3e18, True), (1e22, False)])
@@ -312,16 +414,15 @@ def test_a_configuration_that_is_mostly_embeddings_is_named(compute, mostly):
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ({"max_parameters": {"serving memory": 0.5}}, "serving memory holds less than one param"),
-        ({"compute": 0.01}, r"a budget of 0\.01 FLOPs pays for no model"),
-        ({"served_tokens": 1e30}, r"and 1e\+30 served tokens pays for no model"),
+        ({"max_parameters": {"serving memory": 0.5}}, "no model of whole layers and experts"),
+        ({"served_tokens": 1e30}, "no model of whole layers and experts keeps to the limits"),
         ({"max_sparsity": 0.5, "experts": (512,), "k": 8}, r"sparser than the ceiling of 0\.5"),
         ({"experts": (64,)}, "64 experts needs the number of active ones"),
     ],
 )
 def test_limits_that_no_plan_keeps_are_refused(constraints, message):
     with pytest.raises(UserError, match=message):
-        Space(Constraints(**{"compute": 1e20} | constraints))
+        space(Constraints(**{"compute": 1e20} | constraints))
 
 
 def test_what_does_not_go_together_is_refused_in_one_line():
@@ -330,10 +431,11 @@ def test_what_does_not_go_together_is_refused_in_one_line():
         CandidateLaw("a", laws.fittable("allocation.loss"), {})
     with pytest.raises(UserError, match="no candidate law has coefficients"):
         advise([], limits, ADVICE.shape)
-    with pytest.raises(UserError, match=r"costs 6e\+21 FLOPs, more than the budget of 1e\+20"):
+    with pytest.raises(UserError, match=r"costs 6.7e\+21 FLOPs, more than the budget of 1e\+20"):
         advise(LAWS, limits, ADVICE.shape, compare=ideal(1e9, 0.9, 1e12, limits))
-    assert "no model of whole layers" in advise(LAWS, Constraints(1e12), ADVICE.shape).not_built
-    limits = Constraints(1e21, max_parameters={"serving memory": 1e10})
+    with pytest.raises(UserError, match=r"of joint.loss the budget is 5 decades from"):
+        advise(LAWS, Constraints(1e12), ADVICE.shape)
+    limits = Constraints(1e21, max_parameters={"serving memory": 3e9})
     left_out = advise(LAWS, limits, ADVICE.shape, advisers=ADVICE.advisers).left_out
     assert list(left_out) == ["leverage.allocation", "holistic", "marin"]
     assert all("which the limits do not allow" in reason for reason in left_out.values())

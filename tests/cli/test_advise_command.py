@@ -30,6 +30,7 @@ from moelaws.workflow.verify import Verification
 from repository import REPOSITORY
 
 advise = partial(printed, "advise")
+SMALL = ("--shape", "demo")  # for the budgets of small models
 
 
 def answer(*words):
@@ -40,13 +41,17 @@ def test_gpu_hours_are_flops_at_an_assumed_speed(project_folder):
     hours = answer("--gpu-hours", 1000, "--gpu", "a100")
     assert hours["compute"] == pytest.approx(1000 * 3600 * 0.35 * 3.12e14)
     assert hours["gpu_hours"] == {"A100": pytest.approx(1000)}
-    assert hours["configuration"]["gpu_hours"]["A100"] == pytest.approx(1000)
+    spent = hours["configuration"]["flops"]["all"] / (1 - hours["configuration"]["waiting"])
+    assert spent == pytest.approx(hours["compute"])
+    slower = answer("--gpu-hours", 1000, "--gpu", "a100", "--mfu", 0.15)
+    assert slower["compute"] == pytest.approx(hours["compute"] * 0.15 / 0.35)
 
 
 def test_memory_and_tokens_at_hand_limit_every_plan(project_folder):
     words = ["--compute", 1e21, "--serve-memory", "48GB", "--gpus", 8, "--memory", "80GiB"]
     given = answer(*words, "--max-tokens", 1e10, "--epochs", 4)
     assert given["limits"]["max_tokens"] == 4e10
+    assert answer(*words, "--max-tokens", "10B", "--epochs", 4)["limits"] == given["limits"]
     assert given["limits"]["max_parameters"] == {
         "the memory to serve from": pytest.approx(24e9),
         "the memory to train in": pytest.approx(0.8 * 8 * 80 * 2**30 / 18),
@@ -58,26 +63,73 @@ def test_memory_and_tokens_at_hand_limit_every_plan(project_folder):
 
 
 def test_served_tokens_take_their_part_of_the_budget(project_folder):
-    plans = answer("--compute", 1e22, "--inference-tokens", 1e12)["plans"]
-    for plan in plans[:-1]:  # the configuration counts every matrix product
-        assert 6 * plan["N_active"] * plan["D"] + 2 * plan["N_active"] * 1e12 == pytest.approx(1e22)
+    served = answer("--compute", 1e22, "--inference-tokens", 1e12)
+    c, robust = served["configuration"], served["plans"][-1]
+    trained = c["flops"]["all"] / (1 - c["waiting"])
+    assert trained + 2 * robust["N_active"] * 1e12 == pytest.approx(1e22)
+    without = answer("--compute", 1e22)["plans"][-1]
+    assert robust["N_active"] <= without["N_active"]
 
 
 def test_a_users_own_plan_is_judged_beside_the_others(project_folder):
     *_, own = answer("--compute", 1e20, "--compare", "N=8e9 S=0.9")["plans"]
     assert own["name"] == "your plan"
     assert own["N_active"] == pytest.approx(8e8)
-    assert own["D"] == pytest.approx(1e20 / 6 / 8e8)
+    assert 0.5 * 1e20 / 6 / 8e8 < own["D"] < 1e20 / 6 / 8e8  # a token costs more than its products
     *_, alike = answer("--compute", 1e20, "--compare", "N_active=8e8,N=8e9")["plans"]
     assert alike["worst"] == pytest.approx(own["worst"])
 
 
+def test_a_model_that_practice_chose_stands_beside_the_answer(project_folder):
+    """OLMoE trains many tokens for its compute, as pays for a model that is served much."""
+    (*_, own) = answer("--compute", 6e22, "--compare", "OLMoE")["plans"]
+    assert (own["N"], own["N_active"], own["D"]) == (6.9e9, 1.3e9, 5.1e12)
+    assert own["S"] == 1 - 8 / 64
+    said = advise("--compute", 6e22, "--compare", "OLMoE")
+    assert "Your plan trains 3.92K tokens an active parameter, and the model above " in said
+    tokens = re.search(r"where the budget also serves about (\d+)T tokens", said)[1]
+    served = answer("--compute", 4e22 + 2.6e9 * float(tokens) * 1e12,
+                    "--inference-tokens", float(tokens) * 1e12)["plans"][-1]  # fmt: skip
+    assert served["N_active"] < 1.4e9
+    with pytest.raises(UserError, match="'OLMO' is no known model; did you mean OLMoE"):
+        advise("--compute", 6e22, "--compare", "OLMO")
+
+
 def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(project_folder):
     output = advise("--compute", 1e21)
-    assert "about 802 H100 hours at an assumed 3.46e+14 FLOP/s" in output
-    assert "A configuration that can be built, near the robust plan:" in output
-    assert "note: Published coefficients have no intervals" in output
-    assert "note: joint.loss extrapolates to the robust plan: N_total by 1.3 decades" in output
+    build, loss, cost, empty, *table = output.splitlines()[:15]
+    assert re.fullmatch(r"Build: \d+ layers of width \d+, .* and trains on [\d.]+B tokens\.", build)
+    assert re.fullmatch(r"Loss: .* below the best dense model of this budget, which needs .*", loss)
+    assert cost.startswith("Cost: 802 H100 hours, $2,006 at 2.5 an hour: ")
+    assert not empty
+    assert max(map(len, table)) <= 80
+    assert "S at most 0.98 (--max-sparsity)" in output
+    details = advise("--compute", 1e21, "--details", "--price", "$4/h")
+    assert "$3,210 at 4 an hour" in details
+    assert "802 H100 hours at an assumed 3.46e+14 FLOP/s" in details
+    assert "note: Published coefficients have no intervals" in details
+    assert "note: joint.loss extrapolates to the robust plan: N_total by 0.7" in details
+    assert re.search(r"^S at most .*\n0.9 .*\n0.95 .*\n0.98 .*\n0.99 .*\n0.995 ", details, re.M)
+
+
+def test_the_answer_is_written_on_one_page_with_a_picture(project_folder):
+    for name in ("answer.html", "answer.pdf"):
+        output = advise("--compute", 1e21, "--out", name)
+    page = (project_folder / "answer.html").read_text()
+    build = output.splitlines()[0]
+    assert build[:60] in page
+    assert "worst regret over size and sparsity" in page
+    assert not re.search(r"(href|src)=\"https?://", page)
+    assert (project_folder / "answer.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(UserError, match=r"its name must end in \.pdf or \.html"):
+        advise("--compute", 1e21, "--out", "answer.png")
+
+
+@pytest.mark.parametrize(("gpus", "days"), [(("--gpus", 8), 4.18), (("--days", 1), 0.836)])
+def test_days_follow_from_the_gpus_and_gpus_from_the_days(project_folder, gpus, days):
+    cost = advise("--compute", 1e21, *gpus).splitlines()[2]
+    number = 8 if gpus[0] == "--gpus" else 40  # whole nodes
+    assert cost.endswith(f": {days:g} days on {number} GPUs.")
 
 
 @pytest.mark.parametrize(
@@ -90,15 +142,16 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(project_
         (["--compute", 1e20, "--compare", "size=3"], "size = 3 is no value of N, N_active, S or D"),
         (["--compute", 1e20, "--compare", "N=1e9 N_active=2e9"], "N_active is above N"),
         (["--compute", 1e20, "--compare", "N=8e9 S=0.99"], "a sparsity of 0.99, and the ceiling"),
-        (["--compute", 1e20, "--serve-memory", 0.1], "holds less than one parameter"),
+        (["--compute", 1e20, "--serve-memory", "2MB"], "no model of whole layers and experts"),
         (["--compute", 1e20, "--experts", "4,8", "--top-k", 8], "is above the 8 active ones"),
         (["--compute", 1e20, "--fits", "nowhere"], "--fits: nowhere: no such file or folder"),
         (["--compute", 1e20, "--fits", "config/studies"], "studies holds no report of a fit"),
         (["--compute", 1e20, "--epochs", 4], "--epochs 4 limits nothing without --max-tokens"),
         (["--compute", 1e20, "--bytes-per-parameter", 1], "limits nothing without --serve-memory"),
-        (["--compute", 1e20, "--write-study", ""], "must be a name of letters"),
+        (["--compute", 1e21, "--write-study", ""], "must be a name of letters"),
         (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
-        (["--compute", 1e10, "--write-study", "small"], "no three models"),
+        (["--compute", 2e16, "--write-study", "small"], "no three models"),
+        (["--compute", 1e10], "decades from those of its runs, and beyond 2 a law judges nothing"),
     ],
 )
 def test_mistakes_are_told_in_one_line(project_folder, words, message):
@@ -112,7 +165,12 @@ def test_mistakes_are_told_in_one_line(project_folder, words, message):
     [
         (["--compute", "1e21 FLOPs"], "is no number above 0 and below 1e30"),
         (["--compute", "nan"], "is no number above 0"),
-        (["--compute", 1e20, "--serve-memory", "48Gb"], "is no amount of memory, such as 80GB"),
+        (
+            ["--compute", 1e20, "--serve-memory", "48Gb"],
+            "is no amount of memory with its unit, such as 80GB",
+        ),
+        (["--compute", 1e20, "--serve-memory", "48"], "is no amount of memory with its unit"),
+        (["--compute", 1e20, "--serve-memory", "1KB"], "is no amount of memory with its unit"),
         (["--compute", 1e20, "--experts", "8,x"], "is no list of counts, such as 8,16,32"),
         (["--compute", 1e20, "--max-sparsity", 1], "is no number from 0 to 0.9999"),
     ],
@@ -153,7 +211,7 @@ def test_fits_are_sought_in_a_folder_and_its_folders_but_no_deeper(project_folde
     path = project_folder / "results/demo/fits/sparsity/own.json"
     path.parent.mkdir(parents=True)
     simulated_fit(simulated, path, "trained")
-    given = answer("--compute", 1e13, "--fits", path.parents[1])
+    given = answer("--compute", 1e13, "--fits", path.parents[1], *SMALL)
     assert given["judges"][-1]["name"].endswith("own")
     with pytest.raises(UserError, match="results holds no report of a fit"):
         advise("--compute", 1e13, "--fits", project_folder / "results")
@@ -161,7 +219,7 @@ def test_fits_are_sought_in_a_folder_and_its_folders_but_no_deeper(project_folde
 
 def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simulated):
     path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
-    given = answer("--compute", 1e13, "--fits", path.parent)
+    given = answer("--compute", 1e13, "--fits", path.parent, *SMALL)
     own_law = given["judges"][-1]
     assert (own_law["name"], own_law["source"]) == ("fits/own", "trained")
     frame, _ = read_any(path.with_suffix(".parquet"))
@@ -171,7 +229,7 @@ def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simula
     own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
     assert own["regret"]["fits/own"]["nats"] == 0
     assert own["regret"]["fits/own"]["high"] >= 0
-    without = answer("--compute", 1e13, "--fits", path.parent, "--laws", "joint.loss")["left_out"]
+    without = answer("--compute", 1e21, "--fits", path.parent, "--laws", "joint.loss")["left_out"]
     assert without == {"fits/own": "--laws leaves out its law"}
     low, high = own["intervals"]["N_active"]
     assert low <= high
@@ -184,17 +242,17 @@ def test_a_dense_law_that_was_fitted_to_total_parameters_finds_no_plan_better_th
     frame, units = read_any(path.with_suffix(".parquet"))
     mapping = {"N": "N_total", "D": "D", "L": "L"}
     write_fit(fitted(frame.assign(source="trained"), mapping, units=units), path)
-    given = answer("--compute", 1e14, "--fits", path)
+    given = answer("--compute", 1e14, "--fits", path, *SMALL)
     own, robust = ((p for p in given["plans"] if p["name"] == n) for n in ("fits/own", "robust"))
-    assert next(own)["S"] == pytest.approx(0.98)
-    assert next(robust)["regret"]["fits/own"]["nats"] > 0
+    assert next(own)["S"] > 0.9
+    assert next(robust)["regret"]["fits/own"]["nats"] >= 0
 
 
 def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
     runs = pd.read_csv(REPOSITORY / "docs/losses.csv").drop(columns="source")
     mapping = {"N": "params", "D": "tokens", "L": "loss"}
     write_fit(fitted(runs, mapping, bootstrap=20), project_folder / "own.json")
-    output = advise("--compute", 1e21, "--fits", project_folder / "own.json")
+    output = advise("--compute", 1e21, "--fits", project_folder / "own.json", "--details")
     assert "takes columns of its fitted table by their variables: params as N_active" in output
     # A column N, which needs no mapping, is that of dense models as well.
     plain = runs.rename(columns={"params": "N", "tokens": "D", "loss": "L"})
@@ -202,15 +260,16 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
     given = answer("--compute", 1e21, "--fits", project_folder / "plain.json")
     (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
     regrets = [regret["nats"] for regret in robust["regret"].values()]
-    assert regrets[3] == pytest.approx(regrets[0], abs=1e-3)  # as the published law's
-    assert regrets[3] > 1e-3
+    assert regrets[-1] == pytest.approx(regrets[0], abs=5e-3)  # as the published law's
+    assert regrets[-1] > 1e-3
     # wang.loss counts experts, and how many of them were active is not in any fit.
     frame = runs.assign(n_experts=np.tile([2, 4, 8], 14), loss=lambda t: t["loss"] - 0.01)
     mapping |= {"E": "n_experts"}
     write_fit(fitted(frame, mapping, "wang.loss", bootstrap=20), project_folder / "own.json")
     with pytest.raises(UserError, match="the experts of runs with k active ones"):
         advise("--compute", 1e21, "--fits", project_folder / "own.json")
-    output = advise("--compute", 1e21, "--fits", project_folder / "own.json", "--fits-top-k", 2)
+    words = ["--fits", project_folder / "own.json", "--fits-top-k", 2, "--details"]
+    output = advise("--compute", 1e21, *words)
     assert "n_experts as expansion" in output
 
 
@@ -264,7 +323,7 @@ def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(
     path = simulated_fit(simulated, project_folder / "fits" / "own.json", "simulated")
     with pytest.raises(UserError, match="of simulated losses, which tell nothing of real models"):
         advise("--compute", 1e13, "--fits", path)
-    left_out = answer("--compute", 1e13, "--fits", path.parent)["left_out"]
+    left_out = answer("--compute", 1e21, "--fits", path.parent)["left_out"]
     assert "simulated losses" in left_out[str(path)]
 
 
@@ -286,10 +345,10 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
     assert (rows["regret"] >= 0).all()
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
     page = (project_folder / "o/outlook.md").read_text()
-    assert re.search(r"\n- \d+ layers of width \d+, .* experts of width", page)
+    assert re.search(r"\nBuild: \d+ layers of width \d+, .* experts of width", page)
     assert "Laws of one variable say: " in page
     assert "# What these runs advise (demo tier)" in page
-    assert "sparsity.loss takes no part: it would extrapolate by" in page
+    assert "sparsity.loss takes no part: the budget is" in page
     assert "| sparsity/own | sparsity/wang | worst |" in page
     drawn = read_any(project_folder / "o/outlook.csv")[0]
     regrets = drawn[drawn["series"] == "worst-case regret"]
@@ -363,7 +422,7 @@ def test_each_data_set_of_a_split_fit_is_a_law_and_says_which_loss_to_expect(pro
         low, high = said["intervals"]["new"]
         assert low <= own["low"] * (1 + 1e-9)
         assert own["high"] * (1 - 1e-9) <= high
-    output = " ".join(advise("--compute", 1e20, "--fits", fit_file).split())
+    output = " ".join(advise("--compute", 1e20, "--fits", fit_file, "--details").split())
     assert "(pile) a run of the robust plan ends at" in output
     assert "the interval is calibrated on its fits to the cheaper runs" in output
 

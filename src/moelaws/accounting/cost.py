@@ -30,6 +30,9 @@ class Device:
     base_memory: float  # bytes of the host that the process takes before the model
     own_memory: float  # bytes of the device's own memory; 0 if it uses the host's
     runs: int = 0  # how many runs of this machine the times were learned from
+    memory_bandwidth: float = math.inf  # bytes a second of its own memory
+    node_bandwidth: float = math.inf  # bytes a second that it sends to others of its node
+    network_bandwidth: float = math.inf  # and to other nodes
 
     @property
     def basis(self) -> str:
@@ -46,12 +49,14 @@ class Device:
 # of relative errors to the median step times of 109 workstation runs and 72 demo runs.
 CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
 # 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet; assumed: 35 % model FLOPs utilisation.
-H100 = Device("H100", 0.35 * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10)
+MFU = 0.35
+# Bytes a second: of memory and NVLink (one way) by the data sheets, and one port of 400 Gb/s a GPU.
+H100 = Device("H100", MFU * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10, 0, 3.35e12, 4.5e11, 5e10)
 # By their data sheets at the same utilisation: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
 GPUS = {
     "h100": H100,
-    "h200": replace(H100, name="H200", own_memory=1.41e11),
-    "a100": replace(H100, name="A100", flops_per_second=0.35 * 3.12e14),
+    "h200": replace(H100, name="H200", own_memory=1.41e11, memory_bandwidth=4.8e12),
+    "a100": Device("A100", MFU * 3.12e14, 3e-3, 0.0, 30.0, 4e9, 8e10, 0, 2.04e12, 3e11, 2.5e10),
 }
 PRIOR_WEIGHT = 0.1  # in runs, in ``fitted_to``
 

@@ -1,27 +1,48 @@
 """``moelaws advise``: how to spend a budget, by all laws at once."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from moelaws.accounting.cost import Device
-from moelaws.analysis.advice import Constraints, Plans, advise, ideal, page
+from moelaws.analysis.advice import Constraints, Plans, advise, ideal, page, served_for
+from moelaws.analysis.advice.plans import USUAL_CEILING
+from moelaws.analysis.advice.short import cost, in_short, of_compared
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.budget import constraint_options
-from moelaws.cli.common import FILE, NAMES, Paths, law_study_option, option
+from moelaws.cli.common import (
+    FILE,
+    NAMES,
+    Paths,
+    Value,
+    between,
+    law_study_option,
+    option,
+    out_option,
+)
 from moelaws.cli.eval import given_numbers
 from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.spec.advice import AdviceConfig, load_advice
-from moelaws.spec.errors import UserError, located
+from moelaws.spec.errors import UserError, located, or_nearest
+from moelaws.spec.numbers import number
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
+
+CEILINGS = (0.9, 0.95, USUAL_CEILING, 0.99, 0.995)
+DAYS = between(0.1, 3650.0)
+# 2.5, or as bills have it: $2.5/h
+DOLLARS = Value("DOLLARS", lambda text: number(text.removeprefix("$").removesuffix("/h")),
+                lambda x: 0 <= x < 1e6, "no price of an hour, such as 2.5 or 2.5/h")  # fmt: skip
 
 
 @click.command(name="advise", cls=JsonCommand)
@@ -44,11 +65,15 @@ from moelaws.spec.tier import TIERS
     click.Choice(TIERS),
 )
 @law_study_option
+@option("--price", "Dollars for an hour of one GPU, to print what it costs.", DOLLARS, 2.5)
+@option("--days", "Days that it may take, unless --gpus says on how many GPUs.", DAYS, 30.0)
+@out_option("Write the answer on one page with a picture, as .pdf or .html.", ".pdf", ".html")
+@option("--details", "Print all regrets, the limits of each law, and other ceilings.", is_flag=True)
 @option("--laws only", "Ask these laws of config/advice.yaml alone.", NAMES)
 @option(
     "--compare",
     "A plan of your own, to compare with the others: two of N, N_active, S, and D if not "
-    "all of the budget is spent.",
+    "all of the budget is spent; or a model that config/advice.yaml knows, such as OLMoE.",
     metavar="'N=8e9 S=0.9 D=2e11'",
 )
 @option(
@@ -61,17 +86,21 @@ def command(
     fits: Paths,
     fits_top_k: int | None,
     shape: str | None,
+    price: float,
+    days: float,
+    out: Path | None,
+    details: bool,
     only: list[str] | None,
     compare: str | None,
     write_study: str | None,
     as_json: bool,
 ) -> None:
-    """Tell how to spend a budget: what each law recommends, and what it costs if another is right.
+    """Tell how to spend a budget: the model to build, and what it costs if another law is right.
 
     Each law of the loss is taken as the truth in turn. The regret of a plan under it is its loss
-    less that of the best plan by the same law; beside it stands the factor of compute that the best
-    plan would save. The robust plan is the one of the least worst-case regret. docs/advice.md has
-    worked examples.
+    less that of the best model by the same law; beside it stands the factor of compute that the
+    best one would save. The robust plan is the model of the least worst-case regret, among all that
+    can be built. docs/advice.md has worked examples.
     """
     limits, device = chosen
     config = load_advice()
@@ -81,7 +110,7 @@ def command(
     for path in fits:
         if reason := unusable.get(path.resolve()):
             raise UserError(f"--fits: {path}: {reason}")
-    candidates = [*published_laws(config, only or ()), *own]
+    candidates = [*published_laws(config), *own]
     left_out = {str(path): reason for path, reason in unusable.items()}
     if only is not None:
         known = [entry.law for entry in config.candidate_laws]
@@ -92,25 +121,41 @@ def command(
             )
         left_out |= {c.name: "--laws leaves out its law" for c in own if c.law.id not in only}
         candidates = [c for c in candidates if c.law.id in only]
-    answer = advise(
+    ask = partial(
+        advise,
         candidates,
-        limits,
-        config.shape_of(shape),
+        shape=config.shape_of(shape),
         advisers=config.advisers if only is None else (),
         setters=config.setters,
-        compare=None if compare is None else _plan(compare, limits),
-        farthest=config.farthest,
     )
+    answer = ask(limits, compare=None if compare is None else _plan(compare, limits, config))
     answer = replace(answer, left_out={**left_out, **answer.left_out})
-    shown = answer.all_extrapolate or write_study is not None
+    serves = served_for(ask, answer) if answer.compared else None
+    far = answer.all_extrapolate and (details or as_json)
+    shown = far or write_study is not None
     sweeps = small_sweeps(answer.minimax, config.sweep) if shown else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
     if as_json:
         speeds = {"speedups": speedups, "written": written}
         print_json(page.as_json(answer, sweeps, device) | speeds)
         return
-    _print([*page.heading(answer, device), *map(_in_words, speedups), ""])
-    _print(page.blocks(answer, device))
+    short = [*in_short(answer), cost(answer, device, price, days)]
+    short += map(_in_words, speedups)
+    if out:
+        from moelaws.figures.answer import one_page, write_page  # most answers draw nothing
+
+        said = [*page.heading(answer, device), *short, *page.agreement(answer)]
+        write_page(one_page(answer, ask, said, price), out)
+    _print([*short, ""])
+    if answer.compared:
+        _print([of_compared(answer, answer.compared, serves), ""])
+    if not details:
+        _print(page.summary(answer))
+    else:
+        _print([*page.heading(answer, device), "", *page.details(answer)])
+        if limits.max_sparsity == USUAL_CEILING:
+            moved = {S: ask(replace(limits, max_sparsity=S)) for S in CEILINGS}
+            _print(["", "The answer by other ceilings on sparsity:", page.of_ceilings(moved)])
     if sweeps:
         _print(["", *page.of_sweeps(answer, sweeps, device)])
     if written:
@@ -188,9 +233,16 @@ def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) 
     return str(path)
 
 
-def _plan(text: str, limits: Constraints) -> Plans:
-    """Returns the plan of ``N=8e9 S=0.9 D=2e11``."""
+def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
+    """Returns the plan of ``N=8e9 S=0.9 D=2e11``, or of a known model; without D it is NaN."""
+    if own := config.known.get(text):
+        plan = ideal(own.N_active, 1 - own.k / own.E, own.D or math.nan, limits)
+        return replace(plan, N=np.asarray(own.N))
     with located("--compare"):
+        if "=" not in text:
+            raise UserError(
+                f"{text!r} is no known model{or_nearest(text, config.known, 'there are')}"
+            )
         given = given_numbers(text.replace(",", " ").split())
         for name, value in given.items():
             if name not in ("N", "N_active", "S", "D") or not 0 <= value < 1e40:
@@ -205,8 +257,6 @@ def _plan(text: str, limits: Constraints) -> Plans:
         if S < 0:
             raise UserError("N_active is above N")
         N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
-        D = given.get("D", float(limits.tokens(N_active)))
-        if D <= 0:
-            why = "D is 0" if "D" in given else "serving it takes the whole budget"
-            raise UserError(f"{why}, so this plan trains no token")
-    return ideal(N_active, S, D, limits)
+        if given.get("D") == 0:
+            raise UserError("D is 0, so this plan trains no token")
+    return ideal(N_active, S, given.get("D", math.nan), limits)

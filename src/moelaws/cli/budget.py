@@ -2,20 +2,20 @@
 
 import math
 import re
+from dataclasses import replace
 
 import click
 
-from moelaws.accounting.cost import GPUS, Device
+from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice import Constraints
-from moelaws.analysis.advice.build import TRAINING_BYTES
+from moelaws.analysis.advice.plans import TRAINING_BYTES, USED, USUAL_CEILING
 from moelaws.cli.common import COUNTS, Value, between, gathered, option
 from moelaws.spec.errors import UserError
-from moelaws.spec.numbers import number
+from moelaws.spec.numbers import amount
 
-_BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+_BYTES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _EPOCHS, _SERVED_BYTES = 1.0, 2.0  # defaults: passes over the text, bytes of a served parameter
-_TRAINING_FRACTION = 0.8  # of the memory, for weights and optimizer states beside activations
 
 
 def _bytes(text: str) -> float:
@@ -23,16 +23,17 @@ def _bytes(text: str) -> float:
     return float(size) * _BYTES[unit]
 
 
-_AMOUNT = Value("NUMBER", number, lambda x: 0 < x < 1e30,
-                 "no number above 0 and below 1e30, such as 1e21")  # fmt: skip
-_MEMORY = Value("BYTES", _bytes, lambda x: 0 < x < math.inf,
-                 "no amount of memory, such as 80GB or 80GiB")  # fmt: skip
+_AMOUNT = Value("NUMBER", amount, lambda x: 0 < x < 1e30,
+                 "no number above 0 and below 1e30, such as 1e21 or 2T")  # fmt: skip
+_MEMORY = Value("BYTES", _bytes, lambda x: 1e6 < x < math.inf,
+                 "no amount of memory with its unit, such as 80GB or 80GiB")  # fmt: skip
 
 
 def _constraints(
     compute: float | None,
     gpu_hours: float | None,
     gpu: str | None,
+    mfu: float,
     gpus: int | None,
     memory: float | None,
     serve_memory: float | None,
@@ -55,13 +56,14 @@ def _constraints(
             f"--bytes-per-parameter {bytes_per_parameter:g} limits nothing without --serve-memory; "
             "give both"
         )
-    device = GPUS[gpu or "h100"]
+    own = GPUS[gpu or "h100"]
+    device = replace(own, flops_per_second=own.flops_per_second * mfu / MFU)
     limits = {}
     if serve_memory:
         limits["the memory to serve from"] = serve_memory / bytes_per_parameter
     own_memory = (memory or device.own_memory) if gpus or memory else math.inf
     if own_memory < math.inf:
-        held = (gpus or 1) * own_memory * _TRAINING_FRACTION
+        held = (gpus or 1) * own_memory * USED
         limits["the memory to train in"] = held / TRAINING_BYTES
     constraints = Constraints(
         compute=compute or gpu_hours * 3600 * device.flops_per_second,  # type: ignore[operator]
@@ -70,6 +72,7 @@ def _constraints(
         max_tokens=max_tokens * epochs if max_tokens else math.inf,
         max_sparsity=max_sparsity,
         experts=experts,
+        device=device,
         gpus=gpus or 1,
         gpu_memory=own_memory,
         k=top_k,
@@ -82,12 +85,18 @@ def _constraints(
 constraint_options = gathered(
     "chosen",
     _constraints,
-    option("--compute", "Training FLOPs, counted as 6 N_active D.", _AMOUNT),
+    option("--compute", "FLOPs of all training.", _AMOUNT),
     option("--gpu-hours", "The budget as hours of one GPU, all together.", _AMOUNT),
     option(
         "--gpu",
-        "Which GPU; its speed is an assumed 35 % of its data sheet's.  [default: h100]",
-        click.Choice(["h100", "h200", "a100"]),
+        "Which GPU.  [default: h100]",
+        click.Choice(list(GPUS)),
+    ),
+    option(
+        "--mfu",
+        "Assumed speed of large products, as a fraction of its data sheet's.",
+        between(0.01, 1.0),
+        MFU,
     ),
     option("--gpus", "GPUs that share one training.", click.IntRange(1, 10**6)),
     option("--memory", "Memory of each of them, such as 80GB.", _MEMORY),
@@ -109,7 +118,7 @@ constraint_options = gathered(
         "--max-sparsity",
         "The sparsest mixture to look at; 0 for dense models alone.",
         between(0.0, 0.9999),
-        0.98,
+        USUAL_CEILING,
     ),
     option("--experts", "Numbers of experts, with --top-k.", COUNTS, ()),
     option("--top-k", "Active experts a token; by r* if left out.", click.IntRange(1, 64)),

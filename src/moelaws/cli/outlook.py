@@ -75,7 +75,6 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
             config.shape_of(project.tier),
             advisers=config.advisers,
             setters=config.setters,
-            farthest=config.farthest,
         )
         for factor in TIMES
     }

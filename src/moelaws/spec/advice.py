@@ -23,9 +23,9 @@ class LawEntry(Frozen):
 class CandidateEntry(LawEntry):
     """A law of the loss. Advice takes each candidate as the truth in turn."""
 
+    name: str = ""  # of the candidate, if it is not the law's
     mapping: dict[str, str] = {}  # variable -> the column of a plan that it reads
     S: BelowOne | None = None  # the sparsity of plans by a law without that variable
-    by_name: bool = False  # whether published values take part only where --laws names the law
 
 
 class SetterEntry(LawEntry):
@@ -47,6 +47,17 @@ class AdviserEntry(LawEntry):
     S: BelowOne  # at which the law is used
 
 
+class KnownModel(Frozen):
+    """A published mixture, as its report describes it."""
+
+    N: Positive
+    N_active: Positive
+    E: Count
+    k: Count
+    D: Positive | None = None  # tokens, if they are published
+    source: str
+
+
 class Shape(Frozen):
     """What all advised configurations share: the rules of the grids, or those of a user's stack."""
 
@@ -56,6 +67,7 @@ class Shape(Frozen):
     width_per_layer: tuple[Positive, Positive] = (48.0, 128.0)  # d_model / n_layers
     query_groups: Size = 4  # query heads of a key-value head
     n_shared: Annotated[Whole, Field(le=64)] = 1
+    dense_layers: tuple[Whole, ...] = (0, 1)  # of a mixture, before those with experts
     context: Count = 4096
     vocab_size: Size = 128_256
     tied_embeddings: bool = False
@@ -82,9 +94,8 @@ class AdviceConfig(Frozen):
     advisers: tuple[AdviserEntry, ...] = ()
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
+    known: dict[str, KnownModel] = {}
     sweep: SweepEntry
-    # A candidate is left out if its best plan lies more decades (C, N or D) beyond its runs
-    farthest: Positive = 3.0
     shapes: dict[Tier, Shape] = {}
 
     @property

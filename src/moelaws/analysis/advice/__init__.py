@@ -1,18 +1,20 @@
 """Advice: how should a budget be spent, by all laws at once?
 
-plans.py       what a plan is, the constraints, and the minimum of a function over plans
+plans.py       what a plan is, and the constraints
+shapes.py      the models that can be built, their counts, and what a budget trains of each
 regret.py      candidate laws, and the regret of a plan if a law that did not choose it is the truth
-build.py       a configuration of whole experts and layers
 sources.py     the laws and fits of config/advice.yaml and of --fits
 advise.py      the whole answer
 sweeps.py      the small sweep that would narrow the regret most
+short.py       what to build, what loss to expect, and what it costs, in three lines
 page.py        the answer as tables, sentences and JSON; outlook.py the page of a tier
 """
 
-from moelaws.analysis.advice.advise import Advice, Recommendation, advise
+from moelaws.analysis.advice.advise import Advice, Recommendation, advise, served_for
 from moelaws.analysis.advice.plans import Constraints, Plans, ideal
 from moelaws.analysis.advice.regret import CandidateLaw, Regret
 
 __all__ = [
     "Advice", "CandidateLaw", "Constraints", "Plans", "Recommendation", "Regret", "advise", "ideal",
+    "served_for",
 ]  # fmt: skip

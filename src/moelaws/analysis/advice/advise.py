@@ -1,21 +1,26 @@
-"""What to train with a budget: what each law recommends, and what each choice may cost."""
+"""What to train with a budget: the model to build, what laws recommend, and what that costs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from moelaws import laws
-from moelaws.analysis.advice.build import Configuration, built
+from moelaws.accounting.flops import CONVENTIONS, TRAINING, forward_terms, train_flops_per_token
+from moelaws.accounting.parameters import Parameters, count_parameters
 from moelaws.analysis.advice.plans import USUAL_G, Constraints, Plans, ideal
-from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Regret
+from moelaws.analysis.advice.regret import FARTHEST, LEVEL, ROUNDED, CandidateLaw, Minimax, Regret
+from moelaws.analysis.advice.shapes import Space
 from moelaws.fitting.quantiles import percentiles
 from moelaws.spec.advice import AdviserEntry, SetterEntry, Shape
 from moelaws.spec.errors import UserError
+from moelaws.spec.model import Model
 
 USUAL_R = 1.0  # where no law sets r
-ROBUST, CONFIGURATION, YOURS = "robust", "configuration", "your plan"
+ROBUST, YOURS = "robust", "your plan"
+_USUAL_S, _USUAL_RATIO = 0.95, 20.0  # of the plan at which laws set G and r before there is one
+_TOO_FAR = 0.5  # of an adviser's size and sparsity, in ln, from the nearest model
 
 
 @dataclass(frozen=True)
@@ -25,26 +30,46 @@ class Recommendation:
     name: str  # of the law that recommends the plan, or what the plan is
     plan: Plans
     regret: dict[str, Regret]  # candidate law -> regret under it
-    worst: float  # regret over the laws that count, nats/token; with draws the interval's upper end
+    # Regret over the laws that count, nats/token, with draws the upper end of its interval
+    worst: float  # NaN where one of them judges nothing
     beyond: dict[str, dict[str, float]]  # candidate law -> column -> decades beyond its runs
-    at_limits: list[str]  # constraints that the plan reaches, in words
+    at_limits: list[str]  # constraints that the plan nearly reaches, in words
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)  # over a fit's draws
 
 
 @dataclass(frozen=True)
+class Configuration:
+    """A model that can be built, with what it costs."""
+
+    model: Model
+    parameters: Parameters
+    tokens: float  # that the budget trains
+    ratio: float  # FLOPs of feed-forward layers over attention's (allocation, App C corrected)
+    waiting: float  # fraction of the time in which GPUs move data and compute nothing
+    gpu_bytes: float  # of each GPU: its part of the optimizer states, and of a sequence
+
+    @property
+    def flops(self) -> dict[str, float]:
+        """Returns convention -> training FLOPs; ``all`` counts every matrix product."""
+        flops = {"all": TRAINING * sum(forward_terms(self.model).values()) * self.tokens}
+        by_convention = {n: train_flops_per_token(self.model, n) * self.tokens for n in CONVENTIONS}
+        return flops | by_convention
+
+
+@dataclass(frozen=True)
 class Advice:
-    """The answer: the best plans of the candidate laws, and what follows from them."""
+    """The answer: the model to build, the best ones by each law, and what follows from them."""
 
     minimax: Minimax
     recommendations: list[Recommendation]  # of the candidate laws and the advisers, in their order
-    robust: Recommendation  # the plan of the least worst-case regret
-    configuration: Configuration | None  # the model to build near it; None if there is none
-    as_configured: Recommendation | None  # the configuration as a plan
-    not_built: str  # why there is no configuration
+    robust: Recommendation  # the model of the least worst-case regret
+    configuration: Configuration  # the same in whole layers and experts
+    dense: dict[str, Regret]  # candidate law -> regret of its best dense model; {} if it is all
     compared: Recommendation | None  # the user's own plan
     set: dict[str, float]  # variable -> the value that its law sets at the robust plan
     far: dict[str, dict[str, float]]  # law that is no candidate -> column -> decades beyond it
     left_out: dict[str, str]  # law -> why it takes no part
+    held: float | None = None  # budget whose sparsity is taken, where no law judges this one's
 
     @property
     def laws(self) -> tuple[CandidateLaw, ...]:
@@ -52,13 +77,12 @@ class Advice:
 
     @property
     def limits(self) -> Constraints:
-        return self.minimax.limits
+        return self.minimax.space.limits
 
     @property
     def rows(self) -> list[Recommendation]:
-        """Returns all plans: those of the laws, robust, the configuration, the user's own."""
-        last = (self.robust, self.as_configured, self.compared)
-        return [*self.recommendations, *(row for row in last if row)]
+        """Returns all plans: those of the laws, robust, the user's own."""
+        return [*self.recommendations, self.robust, *([self.compared] if self.compared else [])]
 
     @property
     def all_extrapolate(self) -> bool:
@@ -74,59 +98,80 @@ def advise(
     advisers: Sequence[AdviserEntry] = (),
     setters: Sequence[SetterEntry] = (),
     compare: Plans | None = None,
-    farthest: float = math.inf,
 ) -> Advice:
-    """Returns the plans that the laws recommend within the limits, and the regret of each.
+    """Returns the models that the laws recommend within the limits, and the regret of each.
+
+    A law judges no budget more than two decades beyond those of its runs. Where no law that knows
+    of sparsity judges a budget, the sparsity is that of the nearest one which such a law judges.
 
     Args:
         candidates: laws of the loss, each taken as the truth in turn.
         limits: the budget and the other constraints of a plan.
-        shape: what all configurations have in common.
+        shape: what all models that can be built have in common.
         advisers: laws that say only how many tokens to train.
-        setters: laws that set one variable at the robust plan; those of ``G`` and ``r_star`` set
-            granularity and active experts of the configuration where the limits leave them free.
-        compare: a plan of the user's own, which must keep to the limits.
-        farthest: decades by which a candidate may extrapolate to its own best plan. One that would
-            go farther takes no part, if two are left and one of them knows of sparsity.
+        setters: laws that set one variable; those of ``G`` and ``r_star`` set granularity and
+            active experts of all models where the limits leave them free.
+        compare: a plan of the user's own, which must keep to the limits; its ``D`` may be NaN.
     """
-    near, left_out = _near(candidates, limits, farthest)
-    minimax = Minimax(near, limits)
+    size = math.sqrt(limits.compute / 6 / _USUAL_RATIO)
+    usual = ideal(size, min(_USUAL_S, limits.max_sparsity), _USUAL_RATIO * size, limits)
+    values = _set(setters, usual)
+    space = Space(limits, shape, values.get("G", USUAL_G), values.get("r_star", USUAL_R))
+    near, left_out = _judging(candidates, space)
+    held = None
+    if limits.max_sparsity and not any(law.knows_sparsity for law in near):
+        held = _nearest_judged(candidates, limits.compute)
+    if held:
+        at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
+        space = space.held_to(float(at_held.robust.plan.S))
+        near, left_out = _judging([replace(law, S=None) for law in candidates], space)
+    minimax = Minimax(near, space)
     recommendations = [_of_candidate(minimax, i) for i in range(len(near))]
     far = {}
     for adviser in advisers:
         try:
-            row = _row(minimax, adviser.law, advised(adviser, limits))
+            row = _row(minimax, adviser.law, advised(adviser, space))
             recommendations.append(row)
             far[adviser.law] = row.plan.beyond(adviser.fitted_on)
         except UserError as error:
             left_out[adviser.law] = str(error)
-    robust = _row(minimax, ROBUST, minimax.robust())
-    values = {entry.variable: value_set(entry, robust.plan) for entry in setters}
-    values = {name: x for name, x in values.items() if not np.isnan(x)}
-    G, r = limits.G or values.get("G", USUAL_G), values.get("r_star", USUAL_R)
-    configuration, as_configured, not_built = None, None, ""
-    try:
-        configuration, own = built(minimax, robust.plan, shape, G, r)
-        served = 1 + limits.served_tokens / 3 / configuration.tokens
-        spent = configuration.flops["all"] * served
-        as_configured = _row(minimax, CONFIGURATION, own, spent)
-    except UserError as error:
-        not_built = str(error)
-    if as_configured and as_configured.plan.S == 0:  # a dense model has neither G nor r*
-        values = {name: x for name, x in values.items() if name not in ("G", "r_star")}
+    at = minimax.robust()
+    robust = _row(minimax, ROBUST, at)
+    values = _set(setters, robust.plan)
     far |= {e.law: robust.plan.beyond(e.fitted_on) for e in setters if e.variable in values}
     return Advice(
         minimax,
         recommendations,
         robust,
-        configuration,
-        as_configured,
-        not_built,
-        None if compare is None else _row(minimax, YOURS, _affordable(compare, limits)),
+        configured(space, at),
+        _dense(minimax),
+        None if compare is None else _compared(minimax, compare),
         values,
         {name: distances for name, distances in far.items() if distances},
         left_out,
+        held,
     )
+
+
+def configured(space: Space, at: int) -> Configuration:
+    """Returns a model of the space with its costs."""
+    model, own = space.shapes.model(at), space.shapes.at(slice(at, at + 1))
+    activations = own.activation_bytes * model.context
+    return Configuration(
+        model,
+        count_parameters(model),
+        float(space.plans.D[at]),
+        float(own.ratio[0]),
+        1 - float(own.flops[0] / space.cost[at]),
+        float(space.limits.gpu_bytes(own.total, activations)[0]),
+    )
+
+
+def _set(setters: Sequence[SetterEntry], plan: Plans) -> dict[str, float]:
+    """Returns variable -> the value that its law sets; a dense model has neither G nor r*."""
+    values = {entry.variable: value_set(entry, plan) for entry in setters}
+    of_mixtures = ("G", "r_star") if plan.S == 0 else ()
+    return {n: x for n, x in values.items() if not np.isnan(x) and n not in of_mixtures}
 
 
 def value_set(entry: SetterEntry, plan: Plans) -> float:
@@ -142,43 +187,81 @@ def value_set(entry: SetterEntry, plan: Plans) -> float:
     return float(values[np.argmax(results)])
 
 
-def advised(entry: AdviserEntry, limits: Constraints) -> Plans:
-    """Returns the plan of a law that says how many tokens to train, if the limits allow it."""
-    law, S = laws.get(entry.law), limits.nearest(entry.S)
+def advised(entry: AdviserEntry, space: Space) -> int:
+    """Returns the index of the model nearest to what a law of tokens wants, if there is one."""
+    law, limits = laws.get(entry.law), space.limits
     if limits.served_tokens:
         raise UserError("it knows no tokens that are served")
+    S = min(entry.S, limits.max_sparsity)
     D = float(law.evaluate(law.published or {}, {"C": limits.compute})["D"])
     plan = ideal(limits.compute / (6 * D), S, D, limits)
-    if plan.N > limits.largest or D > limits.max_tokens:
+    at = space.nearest(float(plan.N_active), S)
+    found = space.plans.at(at)
+    distances = np.log(found.N_active / plan.N_active), np.log((1 - found.S) / (1 - S))
+    if D > limits.max_tokens or np.hypot(*distances) > _TOO_FAR:
         raise UserError(
             f"it wants {float(plan.N):.3g} parameters and {D:.3g} tokens, which the limits do "
             "not allow"
         )
-    return plan
+    return at
 
 
-def _near(
-    candidates: Sequence[CandidateLaw], limits: Constraints, farthest: float
+def _judging(
+    candidates: Sequence[CandidateLaw], space: Space
 ) -> tuple[list[CandidateLaw], dict[str, str]]:
-    """Returns the laws that extrapolate no farther, and why the others take no part.
+    """Returns the laws that judge the budget and each other's best models, and why others do not.
 
-    All take part if fewer than two would be left, or none that knows of sparsity: laws that say
-    nothing of it must not decide on it alone.
+    Fits of the user's own are asked first, and then those with runs nearer to the budget. A
+    UserError says that none is left.
     """
-    near, left_out = [], {}
-    for law in candidates:
-        distances = law.best(limits).beyond(law.fitted_on)
-        name = max(distances, key=distances.__getitem__, default="")
-        if distances.get(name, 0.0) <= farthest:
-            near.append(law)
-        else:
+    compute, left_out = space.limits.compute, {}
+    best: dict[str, Plans] = {}  # of the laws that take part
+    for law in sorted(
+        candidates, key=lambda x: (x.coefficients == "published", _decades(x, compute))
+    ):
+        distance = _decades(law, compute)
+        near = [other for other in candidates if other.name in best and other.determined]
+        if distance >= FARTHEST + ROUNDED:
             left_out[law.name] = (
-                f"it would extrapolate by {distances[name]:.2g} decades of {name}, and more than "
-                f"{farthest:g} are too far"
+                f"the budget is {distance:.2g} decades from those of its runs, and beyond "
+                f"{FARTHEST:g} a law judges nothing"
             )
-    if len(near) < 2 or not any(law.knows_sparsity for law in near):
-        return list(candidates), {}
-    return near, left_out
+        elif not law.judges(space.plans).any():
+            left_out[law.name] = (
+                f"no model of the shape is within {FARTHEST:g} decades of its runs; --shape has "
+                "those of smaller models"
+            )
+        else:
+            own = space.plans.at(law.best(space))
+            apart = [o for o in near if not (o.judges(own) and law.judges(best[o.name]))]
+            if apart and law.determined:
+                left_out[law.name] = (
+                    f"its runs and those of {apart[0].name} are too far apart to judge one model"
+                )
+            else:
+                best[law.name] = own
+    if candidates and not best:
+        name, reason = next(iter(left_out.items()))
+        raise UserError(
+            f"no law judges a budget of {compute:.3g} FLOPs; of {name} {reason}. --fits takes fits "
+            "to runs of your own"
+        )
+    return [law for law in candidates if law.name in best], left_out
+
+
+def _decades(law: CandidateLaw, compute: float) -> float:
+    """Returns how far a budget lies beyond those of a law's runs; 0 within or where unknown."""
+    low, high = law.fitted_on.get("C", (compute, compute))
+    below = math.log10(low / compute) if low else -math.inf
+    return max(math.log10(compute / high), below, 0.0)
+
+
+def _nearest_judged(candidates: Sequence[CandidateLaw], compute: float) -> float | None:
+    """Returns the budget nearest to ``compute`` that a law which knows of sparsity judges."""
+    reach = 10**FARTHEST * (1 - 1e-9)
+    known = [law.fitted_on["C"] for law in candidates if law.knows_sparsity and law.determined]
+    ends = [high * reach if compute > high else low / reach for low, high in known]
+    return min(ends, key=lambda end: abs(math.log(end / compute)), default=None)
 
 
 def _of_candidate(minimax: Minimax, i: int) -> Recommendation:
@@ -187,28 +270,57 @@ def _of_candidate(minimax: Minimax, i: int) -> Recommendation:
         for name in ("N", "N_active", "S", "D"):
             low, high = percentiles(getattr(truth.drawn[0], name), LEVEL)
             intervals[name] = float(low), float(high)
-    return replace(_row(minimax, truth.law.name, truth.best), intervals=intervals)
+    return replace(_row(minimax, truth.law.name, truth.at), intervals=intervals)
 
 
-def _row(minimax: Minimax, name: str, plan: Plans, spent: float | None = None) -> Recommendation:
+def _row(minimax: Minimax, name: str, at: int) -> Recommendation:
+    space = minimax.space
+    plan = space.plans.at(at)
+    served = 2 * plan.N_active * space.limits.served_tokens
+    return _judged(minimax, name, plan, float(space.cost[at] * plan.D + served))
+
+
+def _judged(minimax: Minimax, name: str, plan: Plans, spent: float) -> Recommendation:
     regret = minimax.regrets(plan, spent)
     beyond = {law.name: plan.beyond(law.fitted_on) for law in minimax.laws}
     return Recommendation(
         name,
         plan,
         regret,
-        max(regret[law].worst for law in minimax.counting),
+        float(np.max([regret[law].worst for law in minimax.counting])),
         {law: distances for law, distances in beyond.items() if distances},
-        minimax.limits.binding(plan),
+        minimax.space.limits.binding(plan),
     )
 
 
-def _affordable(plan: Plans, limits: Constraints) -> Plans:
-    """Returns the user's own plan, which must keep to the limits."""
-    cost = float(limits.cost(plan))
-    if cost > limits.compute * (1 + 1e-3):
+def _dense(minimax: Minimax) -> dict[str, Regret]:
+    """Returns the regret of each law's best dense model, of laws that know of sparsity."""
+    space, regrets = minimax.space, {}
+    dense = (space.shapes.E == 0) & (space.plans.D > 0)
+    for truth in minimax.truths:
+        losses = np.where(dense, truth.law.loss(space.plans), np.nan)
+        if truth.law.knows_sparsity and not np.isnan(losses).all():
+            at = int(np.nanargmin(losses))
+            regrets[truth.law.name] = _row(minimax, "dense", at).regret[truth.law.name]
+    return regrets
+
+
+def _compared(minimax: Minimax, plan: Plans) -> Recommendation:
+    """Returns the user's own plan, which must keep to the limits.
+
+    A token of it costs as many FLOPs for each active parameter as of the model nearest to it.
+    """
+    space, limits = minimax.space, minimax.space.limits
+    like = space.nearest(float(plan.N_active), float(plan.S))
+    cost = float(plan.N_active) * float(space.cost[like] / space.shapes.active[like])
+    if np.isnan(plan.D):
+        plan = replace(plan, D=limits.tokens(plan.N_active, cost))
+    if plan.D <= 0:
+        raise UserError("--compare: serving it takes the whole budget, so it trains no token")
+    spent = cost * float(plan.D) + 2 * float(plan.N_active) * limits.served_tokens
+    if spent > limits.compute * (1 + 1e-3):
         raise UserError(
-            f"--compare: this plan costs {cost:.3g} FLOPs, more than the budget of "
+            f"--compare: this plan costs {spent:.3g} FLOPs, more than the budget of "
             f"{limits.compute:.3g}; lower its N or D, or raise the budget"
         )
     held = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
@@ -218,4 +330,26 @@ def _affordable(plan: Plans, limits: Constraints) -> Plans:
         if float(value) > limit * (1 + 1e-9):
             own = what.format(f"{float(value):.10g}")
             raise UserError(f"--compare: this plan has {own}, and {name} allows {limit:.10g}")
-    return plan
+    return _judged(minimax, YOURS, plan, spent)
+
+
+def served_for(ask: Callable[[Constraints], Advice], answer: Advice) -> float | None:
+    """Returns how many tokens served beside its training make the user's own size the best one.
+
+    It is the least power of the root of ten at which the robust model, of the plan's compute and
+    that of serving, has no more active parameters. None if it is not smaller without any, or if no
+    number up to 1e18 brings that about.
+    """
+    plan = answer.compared.plan if answer.compared else None
+    if plan is None or answer.robust.plan.N_active <= plan.N_active:
+        return None
+    limits, spent = answer.limits, float(6 * plan.N_active * plan.D)
+    for T in 10 ** np.arange(9, 18.1, 0.5):
+        compute = spent + 2 * float(plan.N_active) * T
+        try:
+            served = ask(replace(limits, compute=compute, served_tokens=float(T)))
+        except UserError:  # beyond the reach of all laws
+            return None
+        if served.robust.plan.N_active <= plan.N_active:
+            return float(T)
+    return None

@@ -5,21 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moelaws.analysis.advice.advise import Advice
-from moelaws.analysis.advice.page import Block, blocks, markdown
+from moelaws.analysis.advice.page import Block, details, markdown
 from moelaws.analysis.advice.regret import LEVEL
+from moelaws.analysis.advice.short import in_short
 from moelaws.tables.column import Column
 
 EPOCHS = 4  # the largest number of passes over the text of the runs
 
 COLUMNS = (
-    Column("budget", "float", "FLOP", "compute of the plans: 6 N_active D"),
-    Column("plan", "string", "1", "the law that recommends it; robust, or configuration"),
+    Column("budget", "float", "FLOP", "budget of the plans"),
+    Column("plan", "string", "1", "the law that recommends it, or robust"),
     Column("judge", "string", "1", "the law that is taken as the truth"),
     Column("N", "float", "parameters", "total parameters of the plan"),
     Column("N_active", "float", "parameters", "parameters of the plan that a token passes"),
     Column("S", "float", "1", "sparsity of the plan"),
     Column("D", "float", "tokens", "training tokens of the plan"),
-    Column("regret", "float", "nats/token", "loss above that of the best plan by this law"),
+    Column("regret", "float", "nats/token", "loss above that of the best plan by this law", True),
     Column("regret_low", "float", "nats/token", f"{LEVEL:.0%} interval over draws", nullable=True),
     Column("regret_high", "float", "nats/token", "its upper end", nullable=True),
     Column("compute_factor", "float", "1", "compute that the best plan would save", nullable=True),
@@ -49,7 +50,8 @@ def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]
     text: list[Block] = [
         f"# What these runs advise ({tier} tier)",
         "Each law of the loss is taken as the truth in turn: the published ones, and those that "
-        "were fitted to the runs of this tier. The robust plan has the least worst-case regret. "
+        "were fitted to the runs of this tier. The robust plan is the model of the least "
+        "worst-case regret, among all that can be built. "
         "`moelaws advise` answers for any other budget and for constraints.",
     ]
     limits = next(iter(answers.values())).limits
@@ -60,6 +62,7 @@ def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]
         )
     text += [f"`{name}` takes no part: {reason}." for name, reason in left_out.items()]
     for factor, answer in answers.items():
-        budget = f"{answer.limits.compute:.3g} FLOPs (6 N_active D)"
-        text += [f"## {factor:g} times the largest budget: {budget}", *blocks(answer)]
+        budget = f"{answer.limits.compute:.3g} FLOPs"
+        text += [f"## {factor:g} times the largest budget: {budget}", *in_short(answer)]
+        text += details(answer)
     return markdown(text)

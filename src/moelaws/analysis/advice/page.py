@@ -7,14 +7,14 @@ from typing import Any
 
 from moelaws.accounting.cost import Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
-from moelaws.analysis.advice.build import Configuration
-from moelaws.analysis.advice.plans import USUAL_G
+from moelaws.analysis.advice.plans import USUAL_CEILING, USUAL_G
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
+from moelaws.analysis.advice.short import in_figures, in_units
 from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.files.atomic import finite
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
-from moelaws.spec.model import Model, MoE
-from moelaws.spec.words import short, without_tags
+from moelaws.spec.model import MoE
+from moelaws.spec.words import joined, without_tags
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
 
@@ -37,30 +37,31 @@ Block = str | Table | Items
 
 
 def heading(answer: Advice, device: Device) -> Iterator[str]:
+    """Yields the budget and the limits, as they were understood."""
     limits = answer.limits
     yield (
-        f"budget: {limits.compute:.3g} FLOPs (6 N_active D), about "
-        f"{_hours(limits.compute, device)} at an assumed {device.flops_per_second:.3g} FLOP/s"
+        f"Budget: {limits.compute:.3g} FLOPs, the products of "
+        f"{_hours(limits.compute, device)} at an assumed {device.flops_per_second:.3g} FLOP/s."
     )
     for name, ceiling in limits.max_parameters.items():
-        yield f"{name} holds {_count(ceiling)} parameters"
+        yield f"Limit: {name} holds {in_units(ceiling)} parameters."
     if limits.served_tokens:
         served = 2 * float(answer.robust.plan.N_active) * limits.served_tokens / limits.compute
         yield (
-            f"the budget also serves {_count(limits.served_tokens)} tokens (2 N_active FLOPs "
-            f"each), which takes {100 * served:.0f} % of it in the robust plan"
+            f"The budget also serves {in_units(limits.served_tokens)} tokens (2 N_active FLOPs "
+            f"each), which takes {100 * served:.0f} % of it."
         )
     if limits.max_tokens < math.inf:
-        yield f"at most {_count(limits.max_tokens)} training tokens"
+        yield f"Limit: at most {in_units(limits.max_tokens)} training tokens."
 
 
-def blocks(answer: Advice, device: Device | None = None) -> Iterator[Block]:
-    """Yields plans, regrets, the configuration with hours on ``device``, and limits of trust."""
-    yield _plans(answer)
+def details(answer: Advice) -> Iterator[Block]:
+    """Yields plans and regrets, what the model takes, and what limits the trust in all that."""
+    yield _plans(answer, with_draws=True)
     yield ""
     yield (
-        "What each plan costs if the law above a column is right: nats above the best plan by\n"
-        "that law, and how many times the compute that the best plan needs for the same loss."
+        "What each plan costs if the law above a column is right: nats above the best model by\n"
+        "that law, and how many times the compute that the best one needs for the same loss."
     )
     if any(len(law.draws) for law in answer.laws):
         yield "In brackets: the 90 % interval over a fit's draws, whose upper end counts."
@@ -68,66 +69,94 @@ def blocks(answer: Advice, device: Device | None = None) -> Iterator[Block]:
         law.name + ("" if law.name in answer.minimax.counting else " (does not count)")
         for law in answer.laws
     ]
-    rows = [(row.name, *map(str, row.regret.values()), f"{row.worst:.3f}") for row in answer.rows]
+    rows = [(row.name, *map(str, row.regret.values()), _nats(row)) for row in answer.rows]
     yield Table(("plan", *names, "worst"), rows)
     yield ""
-    if answer.configuration:
-        yield "A configuration that can be built, near the robust plan:"
-        yield Items("  ", [*_configuration(answer.configuration, answer.limits.gpus, device)])
+    yield "The model takes:"
+    yield Items("  ", [*_configuration(answer)])
     if settings := _settings(answer):
         yield f"Laws of one variable say: {settings}."
     yield Items("note: ", [*notes(answer)])
 
 
-def _plans(answer: Advice) -> Table:
-    columns = ["plan", "N", "N_active", "S", "E / k", "D", "D / N_active", "extrapolated", "limit"]
-    rows = []
+def summary(answer: Advice) -> Iterator[Block]:
+    """Yields the plans in 80 columns, and the notes that matter most."""
+    yield _plans(answer)
+    yield ""
+    yield Items("note: ", [*agreement(answer), f"Defaults: {', '.join(_defaults(answer))}."])
+
+
+def _plans(answer: Advice, with_draws: bool = False) -> Table:
+    columns = ("plan", "N", "N_active", "E / k", "D", "D / N_active", "worst", "waste")
+    rows: list[Sequence[str]] = []
     for row in answer.rows:
         plan = row.plan.values()
-        N, N_active, D = (_count(plan[name]) for name in ("N", "N_active", "D"))
-        sparsity, ratio = f"{plan['S']:.3g}", _count(plan["D"] / plan["N_active"])
-        sizes = (N, N_active, sparsity, f"{plan['expansion']:.3g}", D, ratio)
-        limits = ", ".join(row.at_limits)
-        rows.append([row.name, *sizes, _extrapolated(answer, row), limits])
-        if row.intervals:
-            ends = {name: " to ".join(map(_count, pair)) for name, pair in row.intervals.items()}
-            ends["S"] = " to ".join(f"{x:.3g}" for x in row.intervals["S"])
-            within = (ends["N"], ends["N_active"], ends["S"], "", ends["D"])
-            rows.append(["  90 % by its draws", *within, "", "", ""])
+        N, N_active, D = (in_units(plan[name]) for name in ("N", "N_active", "D"))
+        sizes = (N, N_active, f"{plan['expansion']:.3g}", D, in_units(plan["D"] / plan["N_active"]))
+        factors = [row.regret[name].compute_factor for name in answer.minimax.counting]
+        waste = "> 1e4x" if any(map(math.isnan, factors)) else f"{max(factors):.3g}x"
+        rows.append((row.name, *sizes, _nats(row), "-" if math.isnan(row.worst) else waste))
+        if with_draws and row.intervals:
+            ends = {name: " to ".join(map(in_units, pair)) for name, pair in row.intervals.items()}
+            expansion = " to ".join(f"{1 / (1 - S):.3g}" for S in row.intervals["S"])
+            within = (ends["N"], ends["N_active"], expansion, ends["D"])
+            rows.append(("  90 % by its draws", *within, "", "", ""))
     return Table(columns, rows)
 
 
-def _extrapolated(answer: Advice, row: Recommendation) -> str:
-    """Returns how far a law's own plan lies beyond the law's runs, in the farthest column."""
-    distances = row.beyond.get(row.name) or answer.far.get(row.name) or {}
-    name = max(distances, key=distances.__getitem__, default="")
-    return f"{_decades(distances[name])} of {name}" if name else ""
+def _nats(row: Recommendation) -> str:
+    return "-" if math.isnan(row.worst) else f"{row.worst:.3f}"
 
 
-def _configuration(c: Configuration, gpus: int, device: Device | None) -> Iterator[str]:
-    total, active = _count(c.parameters.total), _count(c.parameters.active)
-    yield shape_in_words(c.model)
-    yield f"{total} parameters, {active} active; {_count(c.tokens)} tokens"
+def of_ceilings(answers: Mapping[float, Advice]) -> Table:
+    """Returns how the answer moves with the ceiling on sparsity."""
+    rows = []
+    for ceiling, answer in answers.items():
+        plan = answer.robust.plan.values()
+        sizes = [in_units(plan[name]) for name in ("N", "N_active", "D")]
+        regret = f"{answer.robust.worst:.3f}"
+        rows.append((f"{ceiling:g}", *sizes, f"{plan['expansion']:.3g}", regret))
+    return Table(("S at most", "N", "N_active", "D", "E / k", "worst"), rows)
+
+
+def agreement(answer: Advice) -> Iterator[str]:
+    """Yields what the worst regret says, and which laws did not judge."""
+    robust, names = answer.robust, answer.minimax.counting
+    if answer.held:
+        yield (
+            "No law that knows of sparsity judges this budget, so the sparsity is the one that "
+            f"they advise at {answer.held:.2g} FLOPs."
+        )
+    if len(names) == 1:
+        yield f"{names[0]} alone judges this budget: nothing says what it costs if it is wrong."
+    else:
+        yield (
+            f"By none of {joined(names)} does this model lose more than {robust.worst:.3f} nats "
+            "against the best one. So far they agree; that does not make one of them right."
+        )
+    if far := [name for name in names if robust.beyond.get(name)]:
+        most = max(max(robust.beyond[name].values()) for name in far)
+        yield f"The model lies beyond the runs of {joined(far)}, by up to {_decades(most)}."
+    if robust.at_limits:
+        yield f"The model is near these limits: {joined(robust.at_limits)}."
+    if answer.left_out:
+        yield f"These take no part: {joined(answer.left_out)} (--details says why)."
+
+
+def _configuration(answer: Advice) -> Iterator[str]:
+    c, gpus = answer.configuration, answer.limits.gpus
     flops = ", ".join(f"{name} {value:.3g}" for name, value in c.flops.items())
     yield f"training FLOPs by convention: {flops}"
-    hours = f"about {_hours(c.flops['all'], device)}; " if device else ""
-    where = f"on each of {gpus} GPUs" if gpus > 1 else "in all"
+    routed = (c.parameters.routed_experts - c.parameters.inactive_experts) / c.parameters.active
     yield (
-        f"{hours}{_number(c.gpu_bytes / 1e9)} GB {where} to train in, "
-        f"{2 * c.parameters.total / 1e9:,.4g} GB to serve from in bf16"
+        f"{100 * routed:.0f} % of the active parameters are routed experts; a token costs "
+        f"{c.flops['all'] / (6 * c.parameters.active * c.tokens):.2f} times 6 N_active FLOPs"
     )
-
-
-def shape_in_words(model: Model) -> str:
-    ffn = model.ffn
-    if isinstance(ffn, MoE):
-        experts = f"{ffn.n_experts} experts of width {ffn.d_expert}, {ffn.top_k} active"
-        experts += f" and {ffn.n_shared} shared" if ffn.n_shared else ""
-    else:
-        experts = f"dense feed-forward layers of width {ffn.d_ffn}"
-    return (
-        f"{model.n_layers} layers of width {model.d_model}, {model.n_heads} heads "
-        f"({model.n_kv} key-value), {experts}; vocabulary {model.vocab_size}"
+    where = f"on each of {gpus} GPUs" if gpus > 1 else "in all"
+    waiting = f"GPUs wait for memory and network {100 * c.waiting:.0f} % of the time; "
+    yield (
+        f"{waiting * bool(answer.limits.device)}{in_figures(c.gpu_bytes / 1e9)} GB {where} to "
+        f"train in, {2 * c.parameters.total / 1e9:,.4g} GB to serve from in bf16"
     )
 
 
@@ -138,7 +167,7 @@ def _settings(answer: Advice) -> str:
         "lr": "peak learning rate {:.3g}",
         "B": "{:.3g} tokens a step",
         "G": "the largest leverage at granularity {:.3g}",
-        "r_star": "r* = {:.3g}" + (f" (here {c.r:.3g})" if c else ""),
+        "r_star": f"r* = {{:.3g}} (here {c.ratio:.3g})",
     }
     each = answer.set.items()
     return "; ".join(words.get(name, f"{name} {{:.3g}}").format(value) for name, value in each)
@@ -146,26 +175,15 @@ def _settings(answer: Advice) -> str:
 
 def notes(answer: Advice) -> Iterator[str]:
     """Yields what limits the trust in configuration, laws and plans, and what was left out."""
-    robust, own = answer.robust, answer.as_configured
-    if not (answer.configuration and own):
-        yield f"There is no configuration: {answer.not_built}."
-    else:
-        if own.worst > robust.worst + 0.01:
-            c, p = answer.configuration, answer.configuration.parameters
-            routed = (p.routed_experts - p.inactive_experts) / p.active
-            yield (
-                "The configuration costs more than the robust plan. A plan takes all parameters to "
-                "be experts, N to be N_active / (1 - S), and 6 N_active FLOPs a token; in the "
-                f"configuration {100 * routed:.0f} % of the active parameters are routed experts, "
-                f"and a token costs {c.flops['all'] / (6 * p.active * c.tokens):.2f} times that."
-            )
-        embedded = float(own.plan.embeddings / own.plan.N_active)
-        if embedded > _EMBEDDED:
-            yield (
-                f"Embeddings are {100 * embedded:.0f} % of the configuration's active parameters, "
-                "more than the laws' models have; set vocab_size and tied_embeddings of shape in "
-                "config/advice.yaml as your tokenizer and models have them."
-            )
+    robust, plan = answer.robust, answer.robust.plan
+    yield from agreement(answer)
+    embedded = float(plan.embeddings / plan.N_active)
+    if embedded > _EMBEDDED:
+        yield (
+            f"Embeddings are {100 * embedded:.0f} % of the model's active parameters, more than "
+            "the laws' models have; set vocab_size and tied_embeddings of shape in "
+            "config/advice.yaml as your tokenizer and models have them."
+        )
     for law in answer.laws:
         yield from _of_law(law)
         if distances := robust.beyond.get(law.name):
@@ -183,12 +201,6 @@ def notes(answer: Advice) -> Iterator[str]:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
         yield f"Of the laws that are no candidates, these extrapolate: {each}."
     yield f"Defaults, which no law here sets: {', '.join(_defaults(answer))}."
-    for row in answer.recommendations:
-        if any(limit.startswith("the search") for limit in row.at_limits):
-            yield f"{row.name} has no best size at this budget: its plan is where the search ends."
-    if len(answer.minimax.counting) == 1:
-        (name,) = answer.minimax.counting
-        yield f"Only {name} counts for the worst case, so the robust plan is its own."
     if any(law.coefficients == "published" for law in answer.laws):
         yield "Published coefficients have no intervals, so neither have their regrets."
     for name, reason in answer.left_out.items():
@@ -225,9 +237,8 @@ def _defaults(answer: Advice) -> Iterator[str]:
             yield f"S = {float(row.plan.S):.3g} for {row.name}"
     for law in answer.laws:
         yield from (f"{name} = {value:g} for {law.name}" for name, value in law.held.items())
-    if not answer.configuration:
-        yield "the shape in config/advice.yaml"
-        return
+    if answer.limits.max_sparsity == USUAL_CEILING:
+        yield f"S at most {USUAL_CEILING:g} (--max-sparsity)"
     model = answer.configuration.model
     if isinstance(model.ffn, MoE):
         if answer.limits.G is None and "G" not in answer.set:
@@ -285,7 +296,11 @@ def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dic
     return {
         "compute": limits.compute,
         "gpu_hours": {device.name: limits.compute / per_hour},
-        "limits": {name: value for name, value in asdict(limits).items() if name != "compute"},
+        "limits": {
+            name: value
+            for name, value in asdict(limits).items()
+            if name not in ("compute", "device")
+        },
         "level": LEVEL,
         "judges": [
             {
@@ -306,17 +321,17 @@ def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dic
             }
             for row in answer.rows
         ],
-        "configuration": c
-        and {
+        "configuration": {
             "model": c.model.model_dump(mode="json"),
             "parameters": {"total": c.parameters.total, "active": c.parameters.active},
             "tokens": c.tokens,
             "flops": c.flops,
-            "r": c.r,
-            "gpu_hours": {device.name: c.flops["all"] / per_hour},
+            "r": c.ratio,
+            "waiting": c.waiting,
             "gpu_bytes": c.gpu_bytes,
         },
-        "not_built": answer.not_built or None,
+        "held": answer.held,
+        "dense": {name: asdict(regret) for name, regret in answer.dense.items()},
         "set": answer.set,
         "left_out": answer.left_out,
         "all_extrapolate": answer.all_extrapolate,
@@ -333,13 +348,4 @@ def _decades(distance: float) -> str:
 
 
 def _hours(flops: float, device: Device) -> str:
-    return f"{_number(flops / device.flops_per_second / 3600)} {device.name} hours"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _count(value: float) -> str:
-    """Returns a number as people write it: 8.33B, 179K; small ones as they are."""
-    return short(value).replace("k", "K")
+    return f"{in_figures(flops / device.flops_per_second / 3600)} {device.name} hours"

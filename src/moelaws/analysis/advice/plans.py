@@ -1,27 +1,34 @@
 """Plans: how a budget may be spent, as laws see it, and which plans the constraints allow.
 
-A plan here is a size, a sparsity and a number of tokens, all continuous. ``build`` makes a model of
-whole experts and layers of it.
+A plan is a size, a sparsity and a number of tokens. ``shapes`` has those of models that can be
+built.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from moelaws.accounting.cost import Device
 from moelaws.laws.base import Array
+from moelaws.laws.clark import routing as clark
+from moelaws.laws.clark.routing import effective_parameters
+from moelaws.laws.leverage.hyperparameters import BATCH
 from moelaws.spec.errors import UserError
 
-# Least and most tokens for each active parameter of a plan, far beyond any that were trained.
-_MIN_RATIO, _MAX_RATIO = 0.1, 1e5
-_SIZES, _SPARSITIES = 121, 33  # of the first grid
-_ZOOMS, _FINE = 16, 9  # finer grids, each around the best point of the one before, and their points
+USUAL_CEILING = 0.98  # of sparsity, where the user sets none
 USUAL_G = 8.0  # granularity, where no law sets it
+TRAINING_BYTES = 18.0  # for each parameter: fp32 weight, gradient and two moments, and a bf16 copy
+USED = 0.8  # of a GPU's memory, for these beside activations
+NODE = 8  # GPUs of a node, which can share a sequence and exchange tokens fast
+# A step reads and writes fp32 weights and two moments, reads the gradient and writes a bf16 copy.
+STEP_BYTES = 30.0
+NOT_HIDDEN = 0.5  # assumed: of the time in which tokens travel to experts, not hidden by products
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,9 @@ class Plans:
         """Returns the columns that laws may read, with the names that tables give them.
 
         ``expansion`` is E / k = 1 / (1 - S), the number of experts in laws that activate one.
+        ``N_effective`` is the size of the dense model that Clark et al. hold equal to so many.
         """
-        C = 6 * self.N_active * self.D
+        C, E = 6 * self.N_active * self.D, 1 / (1 - self.S)
         return {
             **dict.fromkeys(("N", "N_total"), self.N),
             "N_active": self.N_active,
@@ -50,8 +58,9 @@ class Plans:
             **dict.fromkeys(("S", "S_shared"), self.S),
             "A": 1 - self.S,
             "D": self.D,
-            "expansion": 1 / (1 - self.S),
+            "expansion": E,
             "G": self.G,
+            "N_effective": effective_parameters(clark.LAW.published or {}, self.N_active, E),
         }
 
     def values(self) -> dict[str, float]:
@@ -61,14 +70,18 @@ class Plans:
             name: float(columns[name]) for name in ("N", "N_active", "S", "expansion", "D", "C")
         }
 
-    def beyond(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-        """Returns column -> decades beyond the fitted runs of a plan; of S, those of 1/(1 - S)."""
+    def distances(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, Array]:
+        """Returns column -> decades beyond the fitted runs; of S, those of 1/(1 - S)."""
         columns, distances = self.columns(), {}
         for name, ends in fitted_on.items():
-            x, low, high = (_log10(name, value) for value in (float(columns[name]), *ends))
-            if (distance := max(low - x, x - high)) > 1e-3:
-                distances[name] = distance
+            x, low, high = (_log10(name, value) for value in (columns[name], *ends))
+            distances[name] = np.maximum(low - x, x - high)
         return distances
+
+    def beyond(self, fitted_on: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+        """Returns the same of one plan, without the columns in which it is not beyond the runs."""
+        distances = self.distances(fitted_on)
+        return {name: float(x) for name, x in distances.items() if x > 1e-3}
 
     def at(self, index: Any) -> Plans:
         return Plans(**{name: np.asarray(values[index]) for name, values in vars(self).items()})
@@ -78,12 +91,13 @@ class Plans:
 class Constraints:
     """The limits of a plan; a UserError refuses experts without k or all above the ceiling on S."""
 
-    compute: float  # FLOPs: 6 N_active D and, if T tokens are served, also 2 N_active T
+    compute: float  # FLOPs of training, in GPU time, and if T tokens are served of 2 N_active T
     served_tokens: float = 0.0  # T, over the model's life
     max_parameters: Mapping[str, float] = field(default_factory=dict)  # by the limit's name
     max_tokens: float = math.inf  # available training tokens times the epochs that are allowed
-    max_sparsity: float = 0.98  # of mixtures; 0 for dense models only
+    max_sparsity: float = USUAL_CEILING  # of mixtures; 0 for dense models only
     experts: tuple[int, ...] = ()  # numbers of routed experts that the stack supports; () for all
+    device: Device | None = None  # of the GPUs; None counts products alone, and nothing that waits
     gpus: int = 1  # that share the weights and optimizer states of one training
     gpu_memory: float = math.inf  # bytes of each, which also hold the activations of a sequence
     k: int | None = None  # active routed experts of a mixture; None if other choices set it
@@ -99,131 +113,61 @@ class Constraints:
             )
         if max(self.experts) <= self.k:
             raise UserError(f"no number of experts ({counts}) is above the {self.k} active ones")
-        if len(self.sparsities) == 1:
+        if all(1 - self.k / E > self.max_sparsity + 1e-9 for E in self.experts if self.k < E):
             raise UserError(
                 f"{self.k} of {counts} experts are sparser than the ceiling of "
                 f"{self.max_sparsity:g}; raise it, or give fewer experts"
             )
 
     @property
-    def sparsities(self) -> tuple[float, ...]:
-        """Returns the allowed sparsities, 0 among them; empty if all up to the ceiling are."""
-        if not self.experts or self.k is None:
-            return ()
-        every = {1 - self.k / E for E in self.experts if self.k < E}
-        return (0.0, *sorted(S for S in every if self.max_sparsity + 1e-9 >= S))
-
-    def nearest(self, S: float) -> float:
-        """Returns the largest sparsity up to ``S`` that is allowed."""
-        return max((x for x in self.sparsities if x <= S), default=min(S, self.max_sparsity))
-
-    @property
     def largest(self) -> float:
         """Returns the largest number of total parameters that all limits allow."""
         return min(self.max_parameters.values(), default=math.inf)
 
-    def tokens(self, N_active: ArrayLike) -> Array:
-        """Returns the tokens that the budget trains at a size; 0 or less if it trains none."""
-        paid = self.compute / (6 * np.asarray(N_active, float))
-        return np.minimum(paid - self.served_tokens / 3, self.max_tokens)
+    def cost_of(self, flops: Array, parameters: Array, exchanged: Array) -> Array:
+        """Returns what a training token costs in FLOPs, the time in which GPUs wait among them.
 
-    def cost(self, plans: Plans) -> Array:
-        """Returns the FLOPs of training and of serving."""
-        return np.asarray(plans.N_active * (6 * plans.D + 2 * self.served_tokens))
+        Args:
+            flops: of all matrix products of the token.
+            parameters: total ones; each step reads and writes them and their optimizer states.
+            exchanged: values that the token sends to experts and receives.
+        """
+        if self.device is None:
+            return flops
+        own = self.device
+        step_tokens = BATCH["coefficient"] * self.compute ** BATCH["exponent"]
+        waiting = STEP_BYTES * parameters / own.memory_bandwidth / step_tokens
+        on_a_node = TRAINING_BYTES * parameters <= NODE * USED * own.own_memory
+        link = np.where(on_a_node, own.node_bandwidth, own.network_bandwidth)
+        waiting = waiting + NOT_HIDDEN * 2 * exchanged / link  # bf16
+        return np.asarray(flops + own.flops_per_second * waiting)
+
+    def gpu_bytes(self, parameters: ArrayLike, activations: ArrayLike) -> Array:
+        """Returns the bytes on each GPU: its part of the states, and of a sequence's activations.
+
+        The GPUs of a node share the activations of a sequence.
+        """
+        states = TRAINING_BYTES * np.asarray(parameters) / self.gpus
+        return np.asarray(states + np.asarray(activations) / min(self.gpus, NODE))
+
+    def tokens(self, N_active: ArrayLike, cost: ArrayLike, compute: float | None = None) -> Array:
+        """Returns the tokens that the budget trains; 0 or less if it trains none.
+
+        ``cost`` is that of a token (``cost_of``), and ``compute`` another budget than its own.
+        """
+        paid = (compute or self.compute) - 2 * np.asarray(N_active, float) * self.served_tokens
+        return np.asarray(np.minimum(paid / np.asarray(cost, float), self.max_tokens))
 
     def binding(self, plan: Plans) -> list[str]:
-        """Returns the limits that one plan reaches, in words."""
+        """Returns the limits that one plan nearly reaches, in words."""
+        near = 1.3  # the next larger model, or the next number of experts, would not keep to it
         limits = {name: (plan.N, ceiling) for name, ceiling in self.max_parameters.items()}
-        limits["the tokens at hand"] = (plan.D, self.max_tokens)
-        if self.sparsities:
-            limits["the numbers of experts"] = (1 / (1 - plan.S), 1 / (1 - self.sparsities[-1]))
-        elif self.max_sparsity:
+        if self.experts and self.k:
+            limits["the numbers of experts"] = (1 / (1 - plan.S), max(self.experts) / self.k)
+        if self.max_sparsity:
             limits["the ceiling on sparsity"] = (1 / (1 - plan.S), 1 / (1 - self.max_sparsity))
-        binding = [name for name, (value, end) in limits.items() if value >= end * (1 - 1e-4)]
-        # At the ends of the search the law has no best size for this budget.
-        ratio = float(plan.D / plan.N_active)
-        if any(math.isclose(ratio, end, rel_tol=1e-4) for end in (_MIN_RATIO, _MAX_RATIO)):
-            binding.append(f"the search: {ratio:.2g} tokens a parameter")
-        return binding
-
-
-class Space:
-    """The plans that keep to the constraints, by positions of size and sparsity in [0, 1].
-
-    The tokens follow from the size, since a plan spends the whole budget, up to a limit of tokens.
-    """
-
-    def __init__(self, limits: Constraints, sparsities: tuple[float, ...] = ()) -> None:
-        """Takes the limits, which some plan must keep to, and ``sparsities`` if not all count."""
-        self.limits = limits
-        self._sparsest = -math.log1p(-limits.max_sparsity)
-        sparsities = sparsities or limits.sparsities
-        self._steps = np.array([-math.log1p(-S) for S in sparsities]) if sparsities else None
-        self.continuous = not sparsities  # whether sparsities between those of a grid are plans
-        self.n_sparsities = len(sparsities) or _SPARSITIES
-        C = limits.compute / 6
-        widest = max(math.sqrt(C / _MIN_RATIO), 3 * C / limits.max_tokens)
-        if limits.served_tokens:  # beyond this size serving takes the whole budget
-            widest = min(widest, (1 - 1e-9) * 3 * C / limits.served_tokens)
-        if widest < 1:
-            serving = f" and {limits.served_tokens:.3g} served tokens" * bool(limits.served_tokens)
-            raise UserError(
-                f"a budget of {limits.compute:.3g} FLOPs{serving} pays for no model of even one "
-                "parameter"
-            )
-        if limits.largest < 1:
-            raise UserError(f"{' and '.join(limits.max_parameters)} holds less than one parameter")
-        self._ln_low, self._ln_high = math.log(math.sqrt(C / _MAX_RATIO)), math.log(widest)
-
-    def plans(self, size: ArrayLike, sparsity: ArrayLike) -> Plans:
-        """Returns the plans at positions in [0, 1], which broadcast.
-
-        The position of one of several given sparsities is its index over their number less one.
-        """
-        u, v = np.broadcast_arrays(np.asarray(size, float), np.asarray(sparsity, float))
-        if self._steps is None:
-            ln_expansion = self._sparsest * v
-        else:
-            ln_expansion = self._steps[np.rint(v * (len(self._steps) - 1)).astype(int)]
-        ln_largest = np.log(self.limits.largest) if self.limits.largest < np.inf else np.inf
-        high = np.minimum(self._ln_high, ln_largest - ln_expansion)
-        low = np.minimum(self._ln_low, high - math.log(100.0))
-        N_active = np.exp(low + (high - low) * u)
-        return ideal(N_active, -np.expm1(-ln_expansion), self.limits.tokens(N_active), self.limits)
-
-    def grid(self, n_sizes: int = _SIZES) -> tuple[Array, Array]:
-        """Returns positions of all sizes and sparsities, (n_sizes, n_sparsities) each."""
-        positions = np.linspace(0, 1, n_sizes), np.linspace(0, 1, self.n_sparsities)
-        size, sparsity = np.meshgrid(*positions, indexing="ij")
-        return size, sparsity
-
-    def least(self, objective: Callable[[Plans], Array]) -> Plans:
-        """Returns the plan of the least ``objective``, by a grid and finer ones around its best.
-
-        Each finer grid spans two steps of the one before in either direction. A UserError says that
-        the objective has no value at any plan.
-        """
-        size, sparsity = self._best(objective, *self.grid())
-        step_u, step_v = 1 / (_SIZES - 1), 1 / max(self.n_sparsities - 1, 1)
-        span = np.linspace(-2, 2, _FINE)
-        for _ in range(_ZOOMS):
-            u, v = np.meshgrid(
-                np.clip(size + step_u * span, 0, 1),
-                np.clip(sparsity + step_v * (span if self.continuous else np.zeros(1)), 0, 1),
-                indexing="ij",
-            )
-            size, sparsity = self._best(objective, u, v)
-            step_u, step_v = step_u * 0.4, step_v * 0.4
-        return self.plans(size, sparsity)
-
-    def _best(
-        self, objective: Callable[[Plans], Array], size: Array, sparsity: Array
-    ) -> tuple[float, float]:
-        values = objective(self.plans(size, sparsity))
-        if not np.isfinite(values).any():
-            raise UserError("the laws give no loss for any plan of this budget")
-        at = np.unravel_index(np.argmin(np.where(np.isnan(values), np.inf, values)), values.shape)
-        return float(size[at]), float(sparsity[at])
+        binding = [name for name, (value, end) in limits.items() if value * near >= end]
+        return binding + ["the tokens at hand"] * bool(plan.D >= self.max_tokens)
 
 
 def ideal(N_active: ArrayLike, S: ArrayLike, D: ArrayLike, limits: Constraints) -> Plans:
@@ -233,10 +177,10 @@ def ideal(N_active: ArrayLike, S: ArrayLike, D: ArrayLike, limits: Constraints) 
     return Plans(np.asarray(N_active / (1 - S)), N_active, D, S, G, none)
 
 
-def _log10(column: str, value: float) -> float:
-    if column == "S":
-        return -math.log10(1 - value)
-    return math.log10(value) if value > 0 else -math.inf
+def _log10(column: str, value: ArrayLike) -> Array:
+    value = np.asarray(value, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(-np.log10(1 - value) if column == "S" else np.log10(value))
 
 
 # The columns that laws may read of a plan

@@ -7,23 +7,25 @@ best plan needs less compute for the same loss.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from moelaws.analysis.advice.plans import COLUMNS, Constraints, Plans, Space
+from moelaws.analysis.advice.plans import COLUMNS, Plans
+from moelaws.analysis.advice.shapes import Space
 from moelaws.fitting.diagnostics import Calibration
 from moelaws.fitting.prediction import reaches
 from moelaws.fitting.quantiles import percentiles
-from moelaws.laws.base import Array, FittableLaw, Variable
+from moelaws.laws.base import Array, FittableLaw, Mask, Variable
 from moelaws.spec.errors import UserError
 
 LEVEL = 0.9  # of the intervals over a fit's draws
-_STEPS, _DECADES = 8, 6  # computes in a decade, and decades below the budget, of the least losses
+FARTHEST = 2.0  # decades beyond its runs, in any variable, from which on a law judges nothing
+ROUNDED = 0.05  # decades up to which two of them are two
+_STEPS, _DECADES = 8, 4  # computes in a decade, and decades below the budget, of the least losses
 _AT_ONCE = 2_000_000  # losses of draws that are held in memory at once
-_SIZES = 61  # of the grid on which each draw's best plan is sought
-_OF_SPARSITY = {"S", "S_shared", "A", "expansion", "N", "N_total", "N_total_nonemb"}
+_OF_SPARSITY = {"S", "S_shared", "A", "expansion", "N", "N_total", "N_total_nonemb", "N_effective"}
 
 
 def is_read(variable: Variable, column: str) -> bool:
@@ -93,8 +95,13 @@ class CandidateLaw:
             for variable, column in self._reads.items()
         }
 
+    def judges(self, plans: Plans) -> Mask:
+        """Tells which plans are trained and not too far beyond the law's runs in any variable."""
+        far = [x > FARTHEST + ROUNDED for x in plans.distances(self.fitted_on).values()]
+        return np.asarray((plans.D > 0) & ~np.any(far, axis=0) if far else plans.D > 0)
+
     def loss(self, plans: Plans) -> Array:
-        """Returns the loss of plans at the estimates, nats/token; NaN where no token is trained."""
+        """Returns the loss of plans at the estimates, nats/token; NaN where it judges nothing."""
         return np.asarray(self._losses(self.law.vector(self.params)[None], plans)[0])
 
     def expected(self, plan: Plans) -> dict[str, float]:
@@ -119,61 +126,40 @@ class CandidateLaw:
             self.law.predict_batch(theta_BP[at : at + together], values)
             for at in range(0, len(theta_BP), together)
         ]
-        return np.where(plans.D > 0, np.concatenate(losses), np.nan)
+        return np.where(self.judges(plans), np.concatenate(losses), np.nan)
 
-    def space(self, limits: Constraints) -> Space:
-        """Returns the plans among which the law recommends one."""
-        return Space(limits, () if self.S is None else (limits.nearest(self.S),))
+    def best(self, space: Space) -> int:
+        """Returns the index of the model of least loss among those of the law's own sparsity.
 
-    def best(self, limits: Constraints) -> Plans:
-        return self.space(limits).least(self.loss)
+        A UserError says that the law judges none of them.
+        """
+        losses = np.where(space.of_sparsity(self.S), self.loss(space.plans), np.nan)
+        if np.isnan(losses).all():
+            raise UserError(f"{self.name} gives no loss for any model of this budget")
+        return int(np.nanargmin(losses))
 
 
-def drawn_optima(law: CandidateLaw, limits: Constraints) -> tuple[Plans, Array]:
-    """Returns each draw's best plan and its loss (B,) in nats/token, within about 1e-5.
+def drawn_optima(law: CandidateLaw, space: Space) -> tuple[Plans, Array]:
+    """Returns each draw's best model, trained, and its loss (B,) in nats/token.
 
-    It is the best plan of a grid, moved to the vertex of parabolas through it. A UserError names
-    the law if one of its draws gives no loss for any plan.
+    A UserError names the law if one of its draws gives no loss for any model.
     """
-    space = law.space(limits)
-    losses = law.losses_of_draws(space.plans(*space.grid(_SIZES)))
-    losses = np.where(np.isnan(losses), np.inf, losses)
-    B, n_u, n_v = losses.shape
-    i, j = np.divmod(losses.reshape(B, -1).argmin(axis=1), n_v)
-    draw = np.arange(B)
-    least = losses[draw, i, j]
+    losses = law.losses_of_draws(space.plans)
+    losses = np.where(np.isnan(losses) | ~space.of_sparsity(law.S), np.inf, losses)
+    best = losses.argmin(axis=1)
+    least = losses[np.arange(len(best)), best]
     if not np.isfinite(least).all():
-        raise UserError(f"{law.name}: a draw of its coefficients gives no loss for any plan")
-    before, after = np.maximum(i - 1, 0), np.minimum(i + 1, n_u - 1)
-    shift_u, gain_u = _vertex(losses[draw, before, j], least, losses[draw, after, j])
-    shift_v, gain_v = np.zeros(B), np.zeros(B)
-    if space.continuous and n_v > 1:
-        before, after = np.maximum(j - 1, 0), np.minimum(j + 1, n_v - 1)
-        shift_v, gain_v = _vertex(losses[draw, i, before], least, losses[draw, i, after])
-    inside_u, inside_v = (i > 0) & (i < n_u - 1), (j > 0) & (j < n_v - 1)
-    size = (i + np.where(inside_u, shift_u, 0.0)) / (n_u - 1)
-    sparsity = (j + np.where(inside_v, shift_v, 0.0)) / max(n_v - 1, 1)
-    gain = np.where(inside_u, gain_u, 0.0) + np.where(inside_v, gain_v, 0.0)
-    return space.plans(size, sparsity), least - gain
-
-
-def _vertex(before: Array, here: Array, after: Array) -> tuple[Array, Array]:
-    """Returns the vertex, in steps, of parabolas through three values, and how much lower it is."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        bend = before - 2 * here + after
-        shift = 0.5 * (before - after) / bend
-        gain = 0.125 * (before - after) ** 2 / bend
-    usable = np.isfinite(shift) & (bend > 0) & (np.abs(shift) <= 1)
-    return np.where(usable, shift, 0.0), np.where(usable, gain, 0.0)
+        raise UserError(f"{law.name}: a draw of its coefficients gives no loss for any model")
+    return space.plans.at(best), least
 
 
 @dataclass(frozen=True)
 class Regret:
     """The regret of one plan under one law."""
 
-    nats: float  # loss of the plan less the least loss within the constraints
+    nats: float  # loss of the plan less the least loss within the constraints; NaN if not judged
     # The plan's compute over the least compute at which the best plan has the same loss; NaN if
-    # above the six decades that are searched
+    # above the four decades that are searched
     compute_factor: float
     low: float = math.nan  # of ``nats``, over the fit's draws; NaN without draws
     high: float = math.nan
@@ -181,37 +167,42 @@ class Regret:
     @property
     def worst(self) -> float:
         """Returns the nats that count as the worst case: the interval's end, if there is one."""
-        return self.nats if np.isnan(self.high) else max(self.nats, self.high)
+        return self.nats if np.isnan(self.high) else float(np.maximum(self.nats, self.high))
 
     def __str__(self) -> str:
         """Returns nats, the factor of compute and, where there are draws, the interval."""
-        factor = "> 1e6" if np.isnan(self.compute_factor) else f"{self.compute_factor:.3g}"
+        if np.isnan(self.nats):
+            return "judges nothing"
+        factor = "> 1e4" if np.isnan(self.compute_factor) else f"{self.compute_factor:.3g}"
         interval = "" if np.isnan(self.high) else f" [{self.low:.3f}, {self.high:.3f}]"
         return f"{self.nats:.3f} ({factor}x){interval}"
 
 
 class Truth:
-    """A candidate law that is taken as the truth: its best plan, and the regret of others."""
+    """A candidate law that is taken as the truth: its best model, and the regret of others."""
 
-    def __init__(self, law: CandidateLaw, limits: Constraints) -> None:
-        self.law, self.limits, self.best = law, limits, law.best(limits)
+    def __init__(self, law: CandidateLaw, space: Space) -> None:
+        self.law, self.space, self.at = law, space, law.best(space)
+        self.best = space.plans.at(self.at)
         self.least = float(law.loss(self.best))
-        if not np.isfinite(self.least):
-            raise UserError(f"{law.name} gives no loss for any plan of this budget")
-        self.drawn = drawn_optima(law, limits) if len(law.draws) else None
+        self.drawn = drawn_optima(law, space) if len(law.draws) else None
 
     def regret(self, plan: Plans, spent: float) -> Regret:
         """Returns the regret of one plan that costs ``spent`` FLOPs."""
         excess, drawn = self._excess(plan)
-        least = self._least_compute(self.least + float(excess))
+        nats = float(np.maximum(excess, 0))
+        least = self._least_compute(self.least + nats)
         factor = math.nan if math.isnan(least) else max(1.0, spent / least)
         if drawn is None:
-            return Regret(float(excess), factor)
-        low, high = percentiles(drawn, LEVEL)
-        return Regret(float(excess), factor, float(low), float(high))
+            return Regret(nats, factor)
+        low, high = percentiles(np.maximum(drawn, 0), LEVEL)
+        return Regret(nats, factor, float(low), float(high))
 
     def worst(self, plans: Plans) -> Array:
-        """Returns the regret of plans in nats; with draws, the upper end of its interval."""
+        """Returns the regret of plans in nats; with draws, the upper end of its interval.
+
+        It is below 0 where a model of another sparsity than the law's own has a lower loss.
+        """
         excess, drawn = self._excess(plans)
         if drawn is None:
             return excess
@@ -219,27 +210,25 @@ class Truth:
 
     def _excess(self, plans: Plans) -> tuple[Array, Array | None]:
         """Returns the regret at the estimates and, if there are draws, at each draw (B, ...)."""
-        excess = np.maximum(self.law.loss(plans) - self.least, 0.0)
+        excess = self.law.loss(plans) - self.least
         if self.drawn is None:
             return excess, None
         losses, (_, least) = self.law.losses_of_draws(plans), self.drawn
-        return excess, np.maximum(losses - least.reshape((-1,) + (1,) * (losses.ndim - 1)), 0.0)
+        return excess, losses - least.reshape((-1,) + (1,) * (losses.ndim - 1))
 
     @cached_property
     def _ladder(self) -> tuple[Array, Array]:
         """Returns log10 of computes over the budget, up to 0, and the least loss at each."""
-        steps, losses = np.arange(-_STEPS * _DECADES, 1) / _STEPS, []
-        for step in steps:
-            limits = replace(self.limits, compute=self.limits.compute * 10.0**step)
-            try:
-                space = self.law.space(limits)
-                losses.append(float(np.nanmin(self.law.loss(space.plans(*space.grid())))))
-            except UserError:  # serving takes the whole of so small a budget
-                losses.append(math.inf)
-        return steps, np.append(np.minimum.accumulate(losses)[:-1], self.least)
+        steps, own = np.arange(-_STEPS * _DECADES, 1) / _STEPS, self.space.of_sparsity(self.law.S)
+        losses = []
+        for step in steps[:-1]:
+            plans = self.space.at(self.space.limits.compute * 10.0**step)
+            judged = own & self.law.judges(plans)  # none, maybe, of so small a budget
+            losses.append(float(self.law.loss(plans.at(judged)).min()) if judged.any() else np.inf)
+        return steps, np.append(np.minimum.accumulate(losses), self.least)
 
     def _least_compute(self, loss: float) -> float:
-        """Returns the least compute (FLOPs) at which the best plan has ``loss`` or less, or NaN."""
+        """Returns the least compute (FLOPs) at which the best model has ``loss``, or NaN."""
         steps, least = self._ladder
         first = int(np.argmax(least <= loss))  # on a plateau more compute gives nothing
         if first == 0:
@@ -247,16 +236,16 @@ class Truth:
         above, below = least[first - 1], least[first]
         weight = (above - loss) / (above - below) if np.isfinite(above) else 1.0
         step = steps[first - 1] + weight * (steps[first] - steps[first - 1])
-        return float(self.limits.compute * 10.0**step)
+        return float(self.space.limits.compute * 10.0**step)
 
 
 class Minimax:
-    """The candidate laws, each as the truth, and the plan of the least worst-case regret."""
+    """The candidate laws, each as the truth, and the model of the least worst-case regret."""
 
-    def __init__(self, laws: Sequence[CandidateLaw], limits: Constraints) -> None:
+    def __init__(self, laws: Sequence[CandidateLaw], space: Space) -> None:
         if not laws:
             raise UserError("no candidate law has coefficients; name a law or a fit")
-        self.limits, self.truths = limits, tuple(Truth(law, limits) for law in laws)
+        self.space, self.truths = space, tuple(Truth(law, space) for law in laws)
 
     @property
     def laws(self) -> tuple[CandidateLaw, ...]:
@@ -268,9 +257,8 @@ class Minimax:
         determined = [law.name for law in self.laws if law.determined]
         return determined or [law.name for law in self.laws]
 
-    def regrets(self, plan: Plans, spent: float | None = None) -> dict[str, Regret]:
-        """Returns one plan's regret by law; ``spent`` is its cost, by default by sizes."""
-        spent = float(self.limits.cost(plan)) if spent is None else spent
+    def regrets(self, plan: Plans, spent: float) -> dict[str, Regret]:
+        """Returns the regret by law of one plan, which costs ``spent`` FLOPs."""
         return {truth.law.name: truth.regret(plan, spent) for truth in self.truths}
 
     def worst(self, plans: Plans) -> Array:
@@ -278,5 +266,9 @@ class Minimax:
         worst = [truth.worst(plans) for truth in self.truths if truth.law.name in self.counting]
         return np.asarray(np.max(worst, axis=0))
 
-    def robust(self) -> Plans:
-        return Space(self.limits).least(self.worst)
+    def robust(self) -> int:
+        """Returns the index of the model whose worst regret is least, which all laws judge."""
+        worst = self.worst(self.space.plans)
+        if np.isnan(worst).all():
+            raise UserError("no model of this budget is near enough to the runs of all laws")
+        return int(np.nanargmin(worst))

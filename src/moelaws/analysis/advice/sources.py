@@ -1,6 +1,6 @@
 """The candidate laws: those of config/advice.yaml, and fits to a user's own runs."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +21,13 @@ EXPERTS = "E"  # a table's column; a plan has only E / k
 KNOWN = {EXPERTS, *COLUMNS} - {"N"}
 
 
-def published_laws(config: AdviceConfig, named: Collection[str] = ()) -> list[CandidateLaw]:
-    """Returns the file's candidate laws with published values; some only if they are ``named``."""
-    entries = (e for e in config.candidate_laws if not e.by_name or e.law in named)
-    each = ((entry, laws.fittable(entry.law)) for entry in entries)
+def published_laws(config: AdviceConfig) -> list[CandidateLaw]:
+    """Returns the file's candidate laws with published values."""
+    each = ((entry, laws.fittable(entry.law)) for entry in config.candidate_laws)
     return [
-        CandidateLaw(e.law, law, law.published, mapping=e.mapping, S=e.S, fitted_on=e.fitted_on)
+        CandidateLaw(
+            e.name or e.law, law, law.published, mapping=e.mapping, S=e.S, fitted_on=e.fitted_on
+        )
         for e, law in each
         if law.published and set(law.published) >= set(law.names)
     ]

@@ -15,9 +15,9 @@ import yaml
 from moelaws import laws
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
-from moelaws.analysis.advice.build import as_plans, model_of
 from moelaws.analysis.advice.plans import Plans
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, drawn_optima
+from moelaws.analysis.advice.shapes import as_plans, expert_width, model_of
 from moelaws.fitting.descent import descend
 from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array
@@ -60,7 +60,7 @@ def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
     active = np.array([count_parameters(_model(entry, *size, 0.0)).active for size in shapes])
     budgets = {}
     for fraction in {fraction for fractions in entry.candidates for fraction in fractions}:
-        C = fraction * minimax.limits.compute
+        C = fraction * minimax.space.limits.compute
         sizes = tuple(shapes[i] for i in _trainable(minimax, entry, active, C))
         if len(sizes) >= 3:
             budgets[fraction] = (C, sizes)
@@ -74,11 +74,13 @@ def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
 
 def _trainable(minimax: Minimax, entry: SweepEntry, active: Array, C: float) -> list[int]:
     """Returns the sizes around the laws' best at a budget that the budget can train."""
-    limits = replace(minimax.limits, compute=C, served_tokens=0.0)
-    try:
-        best = [math.log(law.best(limits).N_active) for law in minimax.laws]
-    except UserError:  # so small a budget pays for no model at all
-        return []
+    space = minimax.space
+    plans, best = space.shapes.plans(C / space.cost), []  # these runs serve nobody
+    for law in minimax.laws:
+        losses = np.where(space.of_sparsity(law.S), law.loss(plans), np.nan)
+        if np.isnan(losses).all():  # so small a budget pays for no model that the law judges
+            return []
+        best.append(math.log(plans.N_active[np.nanargmin(losses)]))
     target = math.exp(sum(best) / len(best))
     nearest = [int(np.argmin(np.abs(np.log(active / (target * x))))) for x in _SPREAD]
     steps = C / (6 * active * entry.step_tokens)
@@ -119,14 +121,15 @@ def _model(entry: SweepEntry, n_layers: int, d: int, S: float) -> Model:
         vocab_size=own.vocab_size or 16384,
         tied_embeddings=bool(own.tied_embeddings),
     )
-    return model_of(d, n_layers, (round(k / (1 - S)), k), own.G or 1.0, shape)
+    width = int(expert_width(d, own.G or 1.0, shape))
+    return model_of(d, n_layers, (round(k / (1 - S)), k), width, shape)
 
 
 def _regret(truth: Truth, runs: Plans, noise: float) -> float:
     """Returns the regret under the truth that 95 of 100 refits' plans do not exceed."""
     refitted = replace(truth.law, draws=_refits(truth.law, runs, noise))
     try:
-        plans, _ = drawn_optima(refitted, truth.limits)
+        plans, _ = drawn_optima(refitted, truth.space)
     except UserError:  # a refit ended where its law gives no loss, so the sweep tells nothing
         return math.inf
     excess = truth.law.loss(plans) - truth.least
@@ -153,7 +156,7 @@ def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
     """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table allows."""
     entry = config.sweep
     fits, simulation = [], None
-    for candidate in (entry for entry in config.candidate_laws if not entry.by_name):
+    for candidate in config.candidate_laws:
         law = laws.fittable(candidate.law)
         mapping = {v.name: candidate.mapping.get(v.name, v.name) for v in law.variables}
         mapping["L"] = "L"

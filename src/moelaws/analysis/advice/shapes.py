@@ -1,0 +1,284 @@
+"""Models that can be built, as arrays: the shapes of config/advice.yaml within limits, with counts.
+
+All counts are those of ``accounting``, for thousands of models at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from moelaws.accounting.flops import TRAINING
+from moelaws.accounting.parameters import count_parameters
+from moelaws.analysis.advice.plans import Constraints, Plans
+from moelaws.laws.base import Array, Mask
+from moelaws.spec.advice import Shape
+from moelaws.spec.errors import UserError
+from moelaws.spec.model import DenseFFN, Model, MoE
+
+# Numbers of experts and of active ones that people build
+EXPERTS = (4, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512)
+ACTIVE = (1, 2, 4, 6, 8, 10, 12, 16, 24, 32)
+_WIDEST = 2**16  # wider than any model that was trained
+_APART = 1.06  # ratio of a width to the next smaller one, at least
+_NEAR = 1.5  # ratio of FLOPs of experts over attention's to that of the mixture nearest to r
+_NONE = (
+    "no model of whole layers and experts keeps to the limits; change shape in config/advice.yaml, "
+    "such as a smaller vocab_size, context or width_multiple"
+)
+_ALIKE = 0.05  # of ln N_active: of models of one sparsity closer than this the better counts
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Models of one ``shape``, an entry of the arrays (n,) each; a dense one has no experts."""
+
+    shape: Shape
+    n_layers: Array
+    d_model: Array
+    E: Array
+    k: Array
+    d_expert: Array
+    n_dense: Array  # layers without experts, before the others
+
+    def at(self, index: Any) -> Shapes:
+        names = ("n_layers", "d_model", "E", "k", "d_expert", "n_dense")
+        return Shapes(self.shape, *(getattr(self, name)[index] for name in names))
+
+    def model(self, i: int) -> Model:
+        sizes = (int(self.d_model[i]), int(self.n_layers[i]), (int(self.E[i]), int(self.k[i])))
+        return model_of(*sizes, int(self.d_expert[i]), self.shape, int(self.n_dense[i]))
+
+    @cached_property
+    def sparsity(self) -> Array:
+        return np.asarray(np.where(self.E > 0, 1 - self.k / np.maximum(self.E, 1), 0.0))
+
+    @cached_property
+    def _key_values(self) -> Array:
+        """Returns key-value heads over query heads."""
+        heads = np.maximum(1, self.d_model // self.shape.head_width)
+        groups = range(1, self.shape.query_groups + 1)
+        return np.asarray(1 / np.max([np.where(heads % n == 0, n, 1) for n in groups], axis=0))
+
+    @cached_property
+    def _of_mlps(self) -> tuple[Array, Array, Array]:
+        """Returns the weights of an expert's MLP, and of all dense layers; layers with experts."""
+        d = self.d_model
+        with_experts = np.where(self.E > 0, self.n_layers - self.n_dense, 0)
+        dense = 3 * d * dense_width(d, self.shape) * (self.n_layers - with_experts)
+        return 3 * d * self.d_expert, dense, with_experts
+
+    @cached_property
+    def embeddings(self) -> Array:
+        return self.shape.vocab_size * self.d_model * (1 if self.shape.tied_embeddings else 2)
+
+    @cached_property
+    def active(self) -> Array:
+        """Returns the parameters that a token passes, embeddings included."""
+        d, (expert, dense, layers) = self.d_model, self._of_mlps
+        attention = self.n_layers * 2 * d * d * (1 + self._key_values)
+        norms = self.n_layers * 2 * d + d
+        moe = layers * (d * self.E + expert * (self.k + self.shape.n_shared))
+        return self.embeddings + attention + norms + dense + moe
+
+    @cached_property
+    def total(self) -> Array:
+        expert, _, layers = self._of_mlps
+        return self.active + layers * expert * np.maximum(self.E - self.k, 0)
+
+    @cached_property
+    def ratio(self) -> Array:
+        """Returns FLOPs of feed-forward layers over attention's (allocation, App C corrected)."""
+        d, (expert, dense, layers) = self.d_model, self._of_mlps
+        # That convention counts columns of the router for shared experts too.
+        router = 2 * d * (self.E + self.shape.n_shared)
+        ffn = layers * (router + 2 * expert * (self.k + self.shape.n_shared)) + 2 * dense
+        return ffn / self._attention_flops
+
+    @cached_property
+    def _attention_flops(self) -> Array:
+        d = self.d_model
+        return self.n_layers * 4 * d * (d * (1 + self._key_values) + self.shape.context)
+
+    @cached_property
+    def flops(self) -> Array:
+        """Returns the training FLOPs of a token: all matrix products."""
+        d, (expert, dense, layers) = self.d_model, self._of_mlps
+        moe = layers * (2 * d * self.E + 2 * expert * (self.k + self.shape.n_shared))
+        logits = 2 * d * self.shape.vocab_size
+        return TRAINING * (self._attention_flops + moe + 2 * dense + logits)
+
+    @cached_property
+    def activation_bytes(self) -> Array:
+        """Returns the bytes a token keeps for the backward pass, as ``accounting.cost`` counts."""
+        d, (_, _, layers) = self.d_model, self._of_mlps
+        rows = 2 * self.k * (d + self.d_expert) + 4 * self.shape.n_shared * self.d_expert
+        dense = 4 * dense_width(d, self.shape) * (self.n_layers - layers)
+        values = 16 * d * self.n_layers + layers * (rows + 2 * self.E) + dense
+        return 2.8 * values + 12 * self.shape.vocab_size
+
+    @cached_property
+    def exchanged(self) -> Array:
+        """Returns the values that a token sends to experts and receives, both passes together."""
+        return 4 * self.k * self.d_model * self._of_mlps[2]
+
+    def plans(self, tokens: Array) -> Plans:
+        """Returns the models as plans that are trained on ``tokens``, (n,)."""
+        G = np.where(self.E > 0, 2 * self.d_model / np.maximum(self.d_expert, 1), 2.0)
+        return Plans(self.total, self.active, tokens, self.sparsity, G, self.embeddings)
+
+
+def dense_width(d_model: ArrayLike, shape: Shape) -> Array:
+    unit = shape.expert_multiple
+    return np.asarray(unit * np.maximum(1, np.rint(8 / 3 * np.asarray(d_model) / unit)))
+
+
+def expert_width(d_model: ArrayLike, G: float, shape: Shape) -> Array:
+    unit = shape.expert_multiple
+    return np.asarray(unit * np.maximum(1, np.rint(2 / G * np.asarray(d_model) / unit)))
+
+
+def buildable(limits: Constraints, shape: Shape, G: float, r: float) -> Shapes:
+    """Returns the models of a shape whose experts the limits allow, dense ones among them.
+
+    Experts have the granularity nearest to ``G``. Where k is free, models have the numbers of
+    active experts by which their FLOPs of experts over attention's are nearest to ``r``.
+    """
+    widths = [shape.width_multiple]
+    while widths[-1] * _APART < _WIDEST:
+        step = max(widths[-1] * _APART, widths[-1] + shape.width_multiple)
+        widths.append(shape.width_multiple * round(step / shape.width_multiple))
+    d, ratio = np.meshgrid(np.array(widths, float), np.geomspace(*shape.width_per_layer, 6))
+    n_layers = np.maximum(2, np.rint(d / ratio))
+    pairs = np.unique(np.stack([d.ravel(), n_layers.ravel()], axis=1), axis=0)
+    none = np.zeros(len(pairs))
+    parts = [(pairs, none, none, none, none)]
+    most = 1 / (1 - limits.max_sparsity) * (1 + 1e-9)
+    for k in (limits.k,) if limits.k else ACTIVE:
+        for E in limits.experts or EXPERTS:
+            if k < E <= k * most:
+                width = expert_width(pairs[:, 0], limits.G or G, shape)
+                parts += [
+                    (pairs, none + E, none + k, width, none + n_dense)
+                    for n_dense in shape.dense_layers
+                ]
+    sizes, *experts = (np.concatenate(x) for x in zip(*parts, strict=True))
+    shapes = Shapes(shape, sizes[:, 1], sizes[:, 0], *experts)
+    keep = shapes.n_dense < shapes.n_layers
+    return shapes.at(keep if limits.k else keep & _near_ratio(shapes, r))
+
+
+def _near_ratio(shapes: Shapes, r: float) -> Mask:
+    """Tells which mixtures are about as near to ``r`` as any of their width and depth."""
+    far = np.abs(np.log(shapes.ratio / r))
+    sizes = np.stack([shapes.d_model, shapes.n_layers])
+    _, group = np.unique(sizes, axis=1, return_inverse=True)
+    least = np.full(group.max() + 1, np.inf)
+    np.minimum.at(least, group, np.where(shapes.E > 0, far, np.inf))
+    return np.asarray((shapes.E == 0) | (far <= least[group] + np.log(_NEAR)))
+
+
+def efficient(shapes: Shapes, cost: Array) -> NDArray[np.intp]:
+    """Returns the indices of models of which no other one, alike in size and sparsity, is better.
+
+    Laws read sizes, sparsity and tokens. So a better model costs less a token and active parameter,
+    and is trained on more tokens, without fewer parameters in all.
+    """
+    bins = np.floor(np.log(shapes.active) / _ALIKE)
+    keys = np.stack([shapes.sparsity.round(9), bins])
+    _, cell = np.unique(keys, axis=1, return_inverse=True)
+    order = np.lexsort([cost / shapes.active, cell])
+    more = np.log(shapes.total / shapes.active)[order] + 100.0 * cell[order]
+    most = np.append(-np.inf, np.maximum.accumulate(more)[:-1])
+    return np.sort(order[more > most + 0.2 * _ALIKE])
+
+
+class Space:
+    """The models that keep to the limits, each trained on all tokens that the budget pays for."""
+
+    def __init__(self, limits: Constraints, shape: Shape, G: float, r: float) -> None:
+        """Takes the limits; a UserError says that no model of the shape keeps to them."""
+        self.limits = limits
+        shapes = buildable(limits, shape, G, r)
+        held = (shapes.total <= limits.largest) & (
+            limits.gpu_bytes(shapes.total, shapes.activation_bytes * shape.context)
+            <= limits.gpu_memory
+        )
+        if not held.any():
+            raise UserError(_NONE)
+        shapes = shapes.at(held)
+        cost = limits.cost_of(shapes.flops, shapes.total, shapes.exchanged)
+        kept = efficient(shapes, cost)
+        self.shapes, self.cost = shapes.at(kept), cost[kept]
+        self.plans = self.at(limits.compute)
+        if not (self.plans.D > 0).any():
+            raise UserError(_NONE)
+
+    def at(self, compute: float) -> Plans:
+        """Returns all models, each trained on what another budget pays for."""
+        return self.shapes.plans(self.limits.tokens(self.shapes.active, self.cost, compute))
+
+    def held_to(self, S: float) -> Space:
+        """Returns the models whose E / k is within a factor of 1.5 of that of ``S``."""
+        kept, held = self.of_sparsity(S, np.log(1.5)), copy(self)
+        held.shapes, held.plans = self.shapes.at(kept), self.plans.at(kept)
+        held.cost = self.cost[kept]
+        return held
+
+    def of_sparsity(self, S: float | None, within: float = 0.05) -> Mask:
+        """Tells which models have the sparsity nearest to ``S``; all if that is None.
+
+        Those are as near whose E / k differs by less than ``within``, in ln.
+        """
+        if S is None:
+            return np.ones(len(self.cost), bool)
+        distance = np.abs(np.log1p(-self.shapes.sparsity) - np.log1p(-S))
+        distance = np.where(self.plans.D > 0, distance, np.inf)
+        return np.asarray(distance <= max(distance.min() + 0.05, within))
+
+    def nearest(self, N_active: float, S: float) -> int:
+        """Returns the index of the model nearest to a size and a sparsity."""
+        size = np.log(self.shapes.active / N_active)
+        sparsity = np.log1p(-self.shapes.sparsity) - np.log1p(-S)
+        distance = np.where(self.plans.D > 0, size**2 + sparsity**2, np.inf)
+        return int(np.argmin(distance))
+
+
+def model_of(
+    d: int, n_layers: int, experts: tuple[int, int], d_expert: int, shape: Shape, n_dense: int = 0
+) -> Model:
+    """Returns a model with ``experts``, routed and active ones a layer; dense without any."""
+    E, k = experts
+    heads = max(1, d // shape.head_width)
+    group = max(n for n in range(1, shape.query_groups + 1) if heads % n == 0)
+    width = int(dense_width(d, shape))
+    ffn: Any = DenseFFN(kind="dense", d_ffn=width)
+    if E:
+        layers = {"n_dense_layers": n_dense, "d_ffn": width} if n_dense else {}
+        ffn = MoE(kind="moe", n_experts=E, top_k=k, d_expert=d_expert, n_shared=shape.n_shared,
+                  normalize_top_k=k > 1, **layers)  # fmt: skip
+    common = {name: getattr(shape, name) for name in ("context", "vocab_size", "tied_embeddings")}
+    return Model(
+        n_layers=n_layers, d_model=d, n_heads=heads, n_kv=heads // group, ffn=ffn, **common
+    )
+
+
+def as_plans(models: Sequence[Model], tokens: Sequence[float]) -> Plans:
+    """Returns models and their training tokens as plans, which laws read."""
+    counts = [count_parameters(model) for model in models]
+    mixtures = [m.ffn if isinstance(m.ffn, MoE) else None for m in models]
+    fields = {
+        "N": [p.total for p in counts],
+        "N_active": [p.active for p in counts],
+        "D": tokens,
+        "S": [ffn.sparsity if ffn else 0.0 for ffn in mixtures],
+        "G": [2 * m.d_model / m.ffn.d_expert if isinstance(m.ffn, MoE) else 2.0 for m in models],
+        "embeddings": [p.embeddings for p in counts],
+    }
+    return Plans(**{name: np.array(values, float) for name, values in fields.items()})
