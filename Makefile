@@ -12,7 +12,7 @@ bench-fit:
 
 # All that is measured on a GPU, in 25 minutes; a second call goes on where the first was stopped: docs/speed.md.
 # make gpu PYTHON=python3 PARTS="speed tier" OUT=folder
-PARTS ?= tests accuracy resume speed packing tier
+PARTS ?= speed profile accuracy tests resume packing tier
 OUT ?= results/gpu_day
 gpu:
 	$(PYTHON) benchmarks/on_gpu.py --parts $(PARTS) --out $(OUT)
@@ -21,16 +21,18 @@ gpu:
 gpu-report:
 	$(PYTHON) benchmarks/on_gpu.py --report --out $(OUT)
 
-# Wheels for `make gpu` on a machine that has torch and NumPy, and no network: MegaBlocks, and all that
-# benchmarks/gpu/needs.py lists, with what that needs in turn.
+# Wheels for `make gpu` on a machine without a network: MegaBlocks, and what a machine with torch mostly lacks of
+# benchmarks/gpu/needs.py. Where more is missing, `make gpu` names it: add it to GPU_PACKAGES.
 GPU_PYTHON ?= 3.12
-GPU_PACKAGES = pydantic|pydantic-core|annotated-types|typing-inspection|typing-extensions|pyyaml|pyarrow|tokenizers|safetensors|pytest|iniconfig|packaging|pluggy|pygments|hypothesis|sortedcontainers
+GPU_PACKAGES ?= pydantic|pydantic-core|annotated-types|typing-inspection|typing-extensions
 gpu-wheels:
 	$(PYTHON) -m pip download --quiet --no-deps --only-binary=:all: --python-version $(GPU_PYTHON) \
 	  --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
 	  --dest wheels $$(grep -hoE '^($(GPU_PACKAGES))==[^ ]+' envs/cpu.lock)
 	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir wheels \
 	  $$(grep -hoE '^(megablocks|stanford-stk)==[^ ]+' envs/megablocks.txt)
+	$(PYTHON) -c "import json; from moelaws.records.provenance import collect as c; a = c(); \
+	  print(json.dumps({k: a[k] for k in ('commit', 'code')}))" > wheels/commit.json
 
 # Property tests on other examples each time, many more than the suite takes.
 explore:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -19,8 +20,16 @@ sys.path.insert(0, str(REPOSITORY / "src"))
 
 from gpu import needs, report  # noqa: E402
 
-# Part -> minutes after which it begins no other measurement; a call of one ends within 8.
-MINUTES = {"tests": 4.0, "accuracy": 2.0, "resume": 2.0, "speed": 6.5, "packing": 3.0, "tier": 6.5}
+# Part -> seconds that one of its measurements takes on an H100, with what is compiled for it.
+SECONDS = {
+    "speed": 15,
+    "profile": 10,
+    "accuracy": 6,
+    "tests": 70,
+    "resume": 40,
+    "packing": 18,
+    "tier": 8,
+}
 EVIDENCE = Path("docs/evidence/gpu.json")
 
 
@@ -29,8 +38,12 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = {"choices": MINUTES, "metavar": "PART", "help": f"some of {', '.join(MINUTES)}"}
-    parser.add_argument("--parts", nargs="+", default=list(MINUTES), **names)
+    parser.add_argument("--parts", nargs="+", default=list(SECONDS), choices=SECONDS,
+                        metavar="PART", help=f"some of {', '.join(SECONDS)}")  # fmt: skip
+    parser.add_argument("--skip", nargs="+", default=[], metavar="NAME",
+                        help="measurements that are left for another call")  # fmt: skip
+    parser.add_argument("--minutes", type=float, default=25.0,
+                        help="after which no other measurement begins (25)")  # fmt: skip
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "results/gpu_day")
     parser.add_argument("--wheels", type=Path, default=REPOSITORY / "wheels",
@@ -40,23 +53,25 @@ def main(words: list[str] | None = None) -> int:
     args = parser.parse_args(words)
     if args.device == "cpu" and not args.small:
         parser.error("on the CPU the full sizes take days: add --small")
-    needs.install_carried(args.wheels, args.out / "site")
+    needs.install_carried(args.wheels, args.wheels / "installed")
     if args.report:
         write_report(args.out)
         return 0
     needs.check(args.device)
     from gpu.parts import Setting, measure
-    from moelaws.files.atomic import read_json, write_json
+    from moelaws.files.atomic import read_json
 
-    setting = Setting(args.device, args.out, args.small)
-    whole = [
-        measure(part, import_module(f"gpu.{part}").items(setting), setting, MINUTES[part])
-        for part in args.parts
-    ]
-    files = {part: args.out / f"{part}.json" for part in MINUTES}
-    merged = {part: read_json(path) for part, path in files.items() if path.exists()}
-    write_json(args.out / "all.json", merged)
-    print(f"{args.out / 'all.json'} holds {', '.join(merged)}")
+    setting = Setting(args.device, args.out, args.small, args.wheels)
+    items = {part: import_module(f"gpu.{part}").items(setting) for part in args.parts}
+    if not args.small:
+        for part, named in items.items():
+            expected = len(named) * SECONDS[part] / 60
+            print(f"{part}: {len(named)} measurements, some {expected:.1f} minutes on an H100")
+    until = time.monotonic() + 60 * args.minutes
+    path, whole = args.out / "all.json", []
+    for part, named in items.items():
+        whole.append(measure(part, named, setting, until, args.skip))
+    print(f"{path} holds {', '.join(read_json(path))}")
     return 0 if all(whole) else 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,21 +18,43 @@ import torch
 from gpu.parts import Item, Setting
 from speed.step import configuration, trainer_of
 
-COUNTS = (1, 2, 4, 8)
+COUNTS, WITH_MPS = (1, 8, 4, 2), (8, 4)
+MPS = "nvidia-cuda-mps-control"
 # The smallest size of the tier gpu of the study sparsity, and a batch of its smallest budget.
 MODEL = {"d_model": 128, "n_layers": 4, "n_heads": 2, "context": 1024, "vocab_size": 16384}
 SMALL = {"d_model": 16, "n_layers": 1, "n_heads": 1, "context": 16, "vocab_size": 300}
-SECONDS, WARM = 15.0, 5  # of the measurement; steps before it
+SECONDS, WARM = 6.0, 5  # of the measurement; steps before it
 MOST_SECONDS = 150
 
 
 def items(setting: Setting) -> dict[str, Item]:
-    """A measurement for each number of runs."""
+    """A measurement for each number of runs, the last ones with NVIDIA's Multi-Process Service."""
     counts = COUNTS[:1] if setting.small else COUNTS
-    return {f"{count} at once": partial(side_by_side, setting, count) for count in counts}
+    named = {f"{count} at once": partial(side_by_side, setting, count) for count in counts}
+    if not setting.small:
+        named |= {f"{count} with MPS": partial(with_mps, setting, count) for count in WITH_MPS}
+    return named
 
 
-def side_by_side(setting: Setting, count: int) -> dict[str, Any]:
+def with_mps(setting: Setting, count: int) -> dict[str, Any]:
+    """Returns ``side_by_side`` under a service of its own, or why there is none."""
+    if shutil.which(MPS) is None:
+        return {"not_measured": f"{MPS} is not installed"}
+    with tempfile.TemporaryDirectory() as folder:
+        names = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
+        service = {**os.environ, **dict.fromkeys(names, folder)}
+        done = subprocess.run([MPS, "-d"], env=service, capture_output=True, text=True, timeout=20)
+        if done.returncode:
+            return {"not_measured": f"{MPS} ended with {done.returncode}: {done.stderr[-200:]}"}
+        try:
+            return side_by_side(setting, count, dict.fromkeys(names, folder))
+        finally:
+            subprocess.run([MPS], input="quit\n", env=service, text=True, timeout=20)
+
+
+def side_by_side(
+    setting: Setting, count: int, variables: dict[str, str] | None = None
+) -> dict[str, Any]:
     """Returns the tokens/s of ``count`` processes that train at the same time, and their sum.
 
     All begin to count when the last of them is warm.
@@ -44,7 +67,7 @@ def side_by_side(setting: Setting, count: int) -> dict[str, Any]:
         processes = [
             subprocess.Popen(
                 [*words, str(i)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                env={**os.environ, "PYTHONPATH": paths},
+                env={**os.environ, "PYTHONPATH": paths, **(variables or {})},
             )
             for i in range(count)
         ]  # fmt: skip

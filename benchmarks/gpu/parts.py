@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ class Setting:
     device: str  # cuda or cpu
     out: Path
     small: bool = False
+    carried: Path | None = None  # where `make gpu-wheels` noted the commit of this code
     seconds: float = 2.0  # for each comparison
 
     @property
@@ -50,27 +51,46 @@ class Setting:
         """Returns what must be the same for two measurements to stand side by side."""
         about = collect()
         gpu = torch.cuda.get_device_name() if self.device == "cuda" else None
-        kept = ("code", "commit", "python", "packages", "cpu", "cores")
-        return {"device": self.device, "gpu": gpu, "cuda": torch.version.cuda, "small": self.small,
-                "peak_flops": self.peak, **{key: about[key] for key in kept}}  # fmt: skip
+        kept = ("code", "commit", "python", "packages")
+        machine = {"device": self.device, "gpu": gpu, "cuda": torch.version.cuda,
+                   "small": self.small, "peak_flops": self.peak,
+                   **{key: about[key] for key in kept}}  # fmt: skip
+        note = self.carried / "commit.json" if self.carried else None
+        if machine["commit"] is None and note and note.exists():
+            noted = read_json(note)  # a copy without .git
+            machine["commit"] = noted["commit"] if noted["code"] == about["code"] else None
+        return machine
 
 
-def measure(part: str, items: Mapping[str, Item], setting: Setting, minutes: float) -> bool:
-    """Measures what ``OUT/<part>.json`` lacks of ``items``; returns whether that file is now whole.
+def measure(
+    part: str,
+    items: Mapping[str, Item],
+    setting: Setting,
+    until: float,
+    skipped: Sequence[str] = (),
+) -> bool:
+    """Measures what ``OUT/all.json`` lacks of ``part``; returns whether all ``items`` are there.
 
-    Each measurement is written when it is there. None is begun after ``minutes``: the next call
-    goes on. One that fails is noted with its error and tried again by the next call.
-    Measurements of other code or of another machine are dropped.
+    Each measurement is written when it is there. Those ``skipped`` are left for later, and none is
+    begun after ``until`` by the monotonic clock: the next call goes on. One that fails is noted with
+    its error and tried again by the next call. Measurements of other code or of another device are
+    dropped; the host's processor may be another one.
     """
-    path, machine = setting.out / f"{part}.json", setting.machine()
+    path, machine = setting.out / "all.json", setting.machine()
+    parts = read_json(path) if path.exists() else {}
     done: dict[str, Any] = {}
-    if path.exists() and (before := read_json(path))["machine"] == machine:
-        done = {name: item for name, item in before["items"].items() if "failed" not in item}
-    began = time.monotonic()
+    if part in parts and parts[part]["machine"] == machine:
+        done = {name: it for name, it in parts[part]["items"].items() if "failed" not in it}
+
+    def write() -> None:
+        left = [name for name in items if name not in done]
+        parts[part] = {"machine": machine, "items": done, "left": left}
+        write_json(path, parts)
+
     for name, item in items.items():
-        if name in done:
+        if name in done or name in skipped:
             continue
-        if time.monotonic() - began > 60 * minutes:
+        if time.monotonic() > until:
             break
         item_began = time.monotonic()
         try:
@@ -82,15 +102,10 @@ def measure(part: str, items: Mapping[str, Item], setting: Setting, minutes: flo
                 torch.cuda.empty_cache()
         spent = time.monotonic() - item_began
         print(f"{part}: {name}: {done[name].get('failed', 'done')} ({spent:.0f} s)", flush=True)
-        _write(path, machine, items, done)
-    _write(path, machine, items, done)
+        write()
+    write()
     failed = [name for name, item in done.items() if "failed" in item]
     left = [name for name in items if name not in done]
     if left:
-        print(f"{part}: {minutes:g} minutes are over; the next call measures {', '.join(left)}")
+        print(f"{part}: not measured yet: {', '.join(left)}")
     return not left and not failed
-
-
-def _write(path: Path, machine: dict[str, Any], items: Mapping[str, Item], done: Any) -> None:
-    left = [name for name in items if name not in done]
-    write_json(path, {"machine": machine, "items": done, "left": left})

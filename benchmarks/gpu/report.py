@@ -14,11 +14,13 @@ WHAT = {
     "against a float64 loop over tokens",
     "resume": "**Kill and resume**: the training losses of a run that was killed by SIGKILL and "
     "started again, against those of the same run left alone",
-    "speed": "**Layers and steps** in bf16 at d_expert = d and top-2, on 32 sequences of 1,024 "
-    "tokens; MFU is 6 N_active tokens/s over the device's dense bf16 peak",
+    "speed": "**Steps and layers** in bf16 at d_expert = d and top-2 (4 layers, V = 16,384), on 32 "
+    "sequences of 1,024 tokens; MFU is 6 N_active tokens/s over the device's dense bf16 peak",
+    "profile": "**One step by kernel**, in ms, at d_expert = d, E = 8 and top-2 (d = 128: 4 layers "
+    "and 72 sequences of 1,024 tokens, else 8 layers and 32; V = 16,384)",
     "packing": "**Small runs side by side** on one GPU, a process each (4 layers, d = 128, E = 8)",
-    "tier": "**Tier gpu of the study sparsity**: 200 steps of each size, and by them the hours of "
-    "its runs",
+    "tier": "**Tier gpu of the study sparsity**: some seconds of each size, and by them the hours "
+    "of its runs",
 }
 
 

@@ -27,8 +27,8 @@ from moelaws.training.device import lacks_memory
 from speed.clock import Call, take_turns
 from speed.step import configuration, trainer_of
 
-WIDTHS, EXPERTS = (256, 512, 1024), (8, 64, 256)
-MODEL, BATCH = {"n_layers": 2, "context": 1024, "vocab_size": 8192}, 32
+WIDTHS, EXPERTS = (128, 512, 1024), (8, 64)
+MODEL, BATCH = {"n_layers": 4, "context": 1024, "vocab_size": 16384}, 32
 SMALL, SMALL_BATCH = {"n_layers": 1, "context": 16, "vocab_size": 300}, 2
 HEAD = 64  # width of an attention head
 AT_A_TIME = 10  # calls between two waits for the device: as in training, the host runs ahead
@@ -86,6 +86,8 @@ def _layer(setting: Setting, config: RunConfig, name: str) -> Call:
     else:
         generator = torch.Generator().manual_seed(0)
         layer = MoELayer(moe, D, 0.02, BACKENDS[name], generator).to(setting.device)
+        # As the package's own layer has them; the router stays in fp32.
+        layer.routed_experts.to(PRECISIONS[config.precision])
     tokens = config.batch * config.model.context
     shape = (tokens, 1, D) if name == OWN else (tokens, D)
     x = torch.randn(shape, device=setting.device, dtype=PRECISIONS[config.precision])

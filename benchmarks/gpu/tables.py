@@ -74,6 +74,19 @@ def _speed(items: dict[str, Any]) -> list[str]:
             *_table(("one layer", *(f"{name}: tokens/s" for name in names)), layers)]  # fmt: skip
 
 
+def _profile(items: dict[str, Any]) -> list[str]:
+    measured = {name: row for name, row in items.items() if "kinds" in row}
+    kinds = next((list(row["kinds"]) for row in measured.values()), [])
+    whole = {name: {"a step, as trained": row["step_milliseconds"],
+                    "all kernels": row["milliseconds"], **row["kinds"]}
+             for name, row in measured.items()}  # fmt: skip
+    rows = [[kind, *(f"{row[kind]:.2f}" for row in whole.values())]
+            for kind in ("a step, as trained", "all kernels", *kinds)]  # fmt: skip
+    started = ["kernels started", *(_whole(r["kernels_started"]) for r in measured.values())]
+    failed = [f"- {name} failed: {row['failed']}" for name, row in items.items() if "failed" in row]
+    return [*_table(("kind of kernel", *measured), [*rows, started]), *failed]
+
+
 def _packing(items: dict[str, Any]) -> list[str]:
     rows = [[name, _cell(row, "tokens_per_second", _whole), _cell(row, "peak_bytes", _giga)]
             for name, row in items.items()]  # fmt: skip
@@ -100,5 +113,5 @@ def _tier(items: dict[str, Any]) -> list[str]:
 
 TABLES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "tests": _tests, "accuracy": _accuracy, "resume": _resume, "speed": _speed,
-    "packing": _packing, "tier": _tier,
+    "profile": _profile, "packing": _packing, "tier": _tier,
 }  # fmt: skip

@@ -22,15 +22,18 @@ from moelaws.spec.project import load_study
 from moelaws.spec.run import RunConfig
 from speed.step import trainer_of
 
-STEPS, WARM = 200, 10  # steps that are timed, after some that are not
+SECONDS, WARM = 3.0, 5  # that are timed, and steps before them
 
 
 def items(setting: Setting) -> dict[str, Item]:
-    """A measurement for each model of the tier, the smallest first."""
+    """A measurement for each model of the tier."""
     models = runs_by_model("demo" if setting.small else "gpu")
     # A budget's batch grows with it: the smallest budget's is measured.
-    sizes = {_name(model): partial(hours, setting, runs) for model, runs in models.items()}
-    return dict(list(sizes.items())[:1]) if setting.small else sizes
+    sizes = [(_name(model), partial(hours, setting, runs)) for model, runs in models.items()]
+    if setting.small:
+        return dict(sizes[:1])
+    # Every fifth first, so that a call that is short of time has some of all sizes.
+    return dict(size for start in range(5) for size in sizes[start::5])
 
 
 def runs_by_model(tier: str) -> dict[Model, list[RunConfig]]:
@@ -51,7 +54,7 @@ def hours(setting: Setting, runs: list[RunConfig]) -> dict[str, Any]:
     evaluation nor checkpoints are in them.
     """
     config, device = runs[0], setting.device
-    timed = 3 if setting.small else STEPS
+    seconds = 0.0 if setting.small else SECONDS
     backend, reason = choose_backend("auto", config.model, device, config.precision)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -60,10 +63,12 @@ def hours(setting: Setting, runs: list[RunConfig]) -> dict[str, Any]:
         for _ in range(1 if setting.small else WARM):
             trainer.train_step()
         trainer.history.settle()
-        began = time.perf_counter()
-        for _ in range(timed):
-            trainer.train_step()
-        trainer.history.settle()  # waits for the device
+        began, timed = time.perf_counter(), 0
+        while not timed or time.perf_counter() < began + seconds:
+            for _ in range(3):
+                trainer.train_step()
+            timed += 3
+            trainer.history.settle()  # waits for the device
         seconds = (time.perf_counter() - began) / timed
         micro_batch = trainer.micro_batch
     finally:

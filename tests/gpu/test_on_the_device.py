@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from calls import Calls, Made
+from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
@@ -48,7 +49,8 @@ def test_it_trains_as_on_the_cpu(kind, precision, tolerance):
     torch.testing.assert_close(rows(here), rows(there), rtol=tolerance, atol=tolerance)
     windows = zip(here.expert_load.windows, there.expert_load.windows, strict=True)
     for counts, expected in windows:
-        assert (counts.cpu() - expected).abs().sum() <= 0.05 * expected.sum()  # near ties
+        near_ties = 0.05 if precision == "fp32" else 0.1
+        assert (counts.cpu() - expected).abs().sum() <= near_ties * expected.sum()
 
 
 @pytest.mark.parametrize("micro_batch", [2, 4])
@@ -111,3 +113,42 @@ def test_lack_of_memory_halves_the_micro_batch(monkeypatch):
     trainer.train_step()
     assert tried == [halved(8, 2)]
     assert trainer.micro_batch == 4
+
+
+@GPU
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recorded_step_is_the_step(kind):
+    recorded, alone = (trainer_of(kind, precision="bf16", micro_batch=4) for _ in range(2))
+    alone.recorder.can_record = False
+    for _ in range(STEPS):
+        recorded.train_step()
+        alone.train_step()
+    assert recorded.recorder.graph is not None
+    for trainer in (recorded, alone):
+        trainer.history.settle()
+    got, expected = (torch.tensor(t.history.rows)[:, :-1] for t in (recorded, alone))
+    torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-3)
+    windows = zip(recorded.expert_load.windows, alone.expert_load.windows, strict=True)
+    for counts, of_alone in windows:
+        assert counts.sum() == of_alone.sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_experts_without_tokens_have_exact_zeros_for_gradients(dtype):
+    """Memory that was freed with NaN in it must not show through."""
+    T, D, E, F = 64, 32, 8, 24
+    weights = [torch.randn(s, device=DEVICE, dtype=dtype) for s in ((E, D, 2 * F), (E, F, D))]
+    x = torch.randn(T, D, device=DEVICE, dtype=dtype)
+    for tensor in (x, *weights):
+        tensor.requires_grad_()
+    experts = torch.tensor([[1, 5]], device=DEVICE).expand(T, 2)
+    poison = [torch.full((E * D * 2 * F * 4,), float("nan"), device=DEVICE) for _ in range(20)]
+    del poison
+    y = BACKENDS["torch"].functions["swiglu"](x, experts, torch.rand(T, 2, device=DEVICE), *weights)
+    y.sum().backward()
+    empty = [0, 2, 3, 4, 6, 7]
+    assert x.grad.isfinite().all()
+    for weight in weights:
+        assert weight.grad.isfinite().all()
+        assert not weight.grad[empty].any()
+        assert weight.grad[[1, 5]].any()

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.casting import cast
+from moelaws.model.fused import fused, mapped
 from moelaws.spec.model import Model
 
 EPSILON = 1e-6
@@ -17,16 +18,32 @@ class RMSNorm(nn.Module):
     """y = gain * x / sqrt(mean(x^2) + 1e-6) over the last axis (Zhang & Sennrich, 2019).
 
     The gain (*shape,) starts at 1. Its shape is the width, or one that broadcasts against x. y is
-    computed and returned in fp32, whatever the type of x, so that the caller can round it once.
+    computed in fp32, whatever the type of x.
     """
 
     def __init__(self, *shape: int) -> None:
         super().__init__()
         self.gain = nn.Parameter(torch.ones(shape))
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x.float()
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * self.gain
+    def forward(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Returns y in ``dtype``, rounded once."""
+        return normed(x, self.gain, dtype)
+
+
+@fused(rows=1)
+def normed(x: Tensor, gain: Tensor, dtype: torch.dtype) -> Tensor:
+    """Returns x / rms(x) times ``gain``, computed in fp32 and rounded to ``dtype``."""
+    x = x.float()
+    return (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * gain).to(dtype)
+
+
+@fused(rows=2)
+def added_and_normed(
+    x: Tensor, y: Tensor, gain: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Returns the residual stream ``x`` + ``y`` in fp32, and its norm in ``dtype``."""
+    x = x + y
+    return x, (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * gain).to(dtype)
 
 
 class Attention(nn.Module):
@@ -72,7 +89,7 @@ def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Ten
     if q_norm is not None and k_norm is not None:
         q, k = torch.split_with_sizes(qk, [H, G], -2)
         qk = torch.cat((q_norm(q), k_norm(k)), dim=-2)
-    turned = rotate(qk, rotation).to(qkv_NXW.dtype)
+    turned = (rotate_on_gpu if qk.is_cuda else rotate)(qk, rotation).to(qkv_NXW.dtype)
     q_NHW, k_NGW = torch.split_with_sizes(turned, [H, G], -2)
     # Fused kernels take four axes, so the sequences of several experts become one batch.
     q_BHNW, k_BGNW, v_BGNW = (t.transpose(-3, -2).flatten(0, -4) for t in (q_NHW, k_NGW, v_NGW))
@@ -93,3 +110,26 @@ def rotate(x_NHW: Tensor, rotation: Tensor) -> Tensor:
     """Turns each neighbouring pair of (..., N, H, W) by its position's angle, in fp32."""
     pairs = torch.view_as_complex(x_NHW.float().view(*x_NHW.shape[:-1], -1, 2))
     return torch.view_as_real(pairs * rotation[: x_NHW.shape[-3]]).flatten(-2)
+
+
+def rotate_on_gpu(x_NHW: Tensor, rotation: Tensor) -> Tensor:
+    """Returns ``rotate`` in the type of ``x_NHW``, without complex numbers, which are not fused."""
+    rotation_N1W2 = torch.view_as_real(rotation[: x_NHW.shape[-3]])
+
+    def turned(x_NHW: Tensor) -> Tensor:
+        return rotated(x_NHW, rotation_N1W2, 1.0)
+
+    def turned_back(x_NHW: Tensor) -> Tensor:
+        return rotated(x_NHW, rotation_N1W2, -1.0)
+
+    return mapped(x_NHW, turned, turned_back)
+
+
+@fused(rows=1)
+def rotated(x_NHW: Tensor, rotation_N1W2: Tensor, sign: float) -> Tensor:
+    """Turns each pair by its angle times ``sign``: a c - b s and b c + a s, both by one formula."""
+    pairs = x_NHW.float().view(*x_NHW.shape[:-1], -1, 2)
+    cos, sin = rotation_N1W2[..., :1], rotation_N1W2[..., 1:] * sign
+    is_first = torch.arange(2, device=x_NHW.device) == 0
+    turned: Tensor = pairs * cos + pairs.flip(-1) * torch.where(is_first, -sin, sin)
+    return turned.flatten(-2).to(x_NHW.dtype)

@@ -84,8 +84,16 @@ BACKENDS: dict[str, Backend] = {
         ),
     )
 }
-# In order of preference; the sparsity paper trained with MegaBlocks.
-AUTO = {"cpu": ("torch",), "cuda": ("megablocks", "torch")}
+HOPPER = (9, 0)  # from here on torch's grouped products are one kernel, and faster: docs/speed.md
+
+
+def preferred(device: str) -> tuple[str, ...]:
+    """Returns the back ends that ``auto`` tries, in order of preference."""
+    if device == "cpu":
+        return ("torch",)
+    if torch.cuda.is_available() and torch.cuda.get_device_capability() >= HOPPER:
+        return ("torch", "megablocks")
+    return ("megablocks", "torch")
 
 
 def choose_backend(name: str, model: Model, device: str, precision: str) -> tuple[Backend, str]:
@@ -103,7 +111,7 @@ def choose_backend(name: str, model: Model, device: str, precision: str) -> tupl
             raise UserError(f"back end {name} cannot be used: {obstacle}")
         return BACKENDS[name], f"back end {name} on {device}, as chosen"
     passed_over = ""
-    for candidate in AUTO[device]:
+    for candidate in preferred(device):
         backend = BACKENDS[candidate]
         obstacle = backend.obstacle(model, device, precision)
         if not obstacle:

@@ -14,7 +14,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from moelaws.model.backends import ExpertsFunction
-from moelaws.model.grouped import mapped, sort_by_expert
+from moelaws.model.fused import mapped
+from moelaws.model.grouped import sort_by_expert
 
 
 class Exchange:

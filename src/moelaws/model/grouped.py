@@ -7,7 +7,6 @@ Shapes: T tokens, K experts a token, X = T K assignments (in the order of tokens
 expert), D model width, E experts, F expert width, M = 2 F.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-Map = Callable[[Tensor], Tensor]
+from moelaws.model.fused import fused, mapped
 
 
 class Order(NamedTuple):
@@ -43,7 +42,18 @@ def sort_by_expert(experts_TK: Tensor, n_experts: int) -> Order:
 
 def sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
     """Returns each token's sum (T, D) of its K rows, which are at ``places_TK``, in that order."""
+    if rows_XD.is_cuda:  # there embedding_bag takes seven times as long as reading the rows
+        return fused_sum_of_rows(rows_XD, places_TK)
     return F.embedding_bag(places_TK, rows_XD, mode="sum")
+
+
+@fused(rows=2)
+def fused_sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
+    """Returns ``sum_of_rows``, added in fp32 and rounded once."""
+    sum_TD = rows_XD[places_TK[:, 0]].float()
+    for k in range(1, places_TK.shape[1]):
+        sum_TD = sum_TD + rows_XD[places_TK[:, k]].float()
+    return sum_TD.to(rows_XD.dtype)
 
 
 class GroupedExperts(torch.autograd.Function):
@@ -67,12 +77,9 @@ class GroupedExperts(torch.autograd.Function):
         order = sort_by_expert(experts_TK, len(w_down_EFD))
         x_XD = x_TD.index_select(0, order.tokens_X)
         h_XM = F.grouped_mm(x_XD, w_gate_up_EDM, offs=order.ends_E)
-        gate_XF, up_XF = h_XM.chunk(2, dim=-1)
         gates_X = gates_TK.reshape(-1).index_select(0, order.order_X)
         gates_X1 = gates_X.to(x_TD.dtype)[:, None]
-        # Only the factor silu is kept of the activation, because its products are cheap to repeat.
-        silu_XF = F.silu(gate_XF)
-        a_XF = (silu_XF * up_XF).mul_(gates_X1)
+        a_XF, silu_XF = activation(h_XM, gates_X1)
         y_XD = F.grouped_mm(a_XF, w_down_EFD, offs=order.ends_E)
         ctx.save_for_backward(x_XD, h_XM, silu_XF, gates_X1, w_gate_up_EDM, w_down_EFD, *order[2:])
         return sum_of_rows(y_XD, order.places_TK)
@@ -83,26 +90,75 @@ class GroupedExperts(torch.autograd.Function):
         x_XD, h_XM, silu_XF, gates_X1, w_gate_up_EDM, w_down_EFD, tokens_X, places_TK, ends_E = (
             ctx.saved_tensors
         )
-        gate_XF, up_XF = h_XM.chunk(2, dim=-1)
         dy_XD = dy_TD.index_select(0, tokens_X)
-        a_XF = (silu_XF * up_XF).mul_(gates_X1)
-        dw_down_EFD = F.grouped_mm(a_XF.t(), dy_XD, offs=ends_E)
-
         da_XF = F.grouped_mm(dy_XD, w_down_EFD.transpose(1, 2), offs=ends_E)  # without the gates
-        dup_XF = silu_XF * da_XF
-        dgates_X = torch.mul(dup_XF, up_XF, out=a_XF).sum(-1, dtype=torch.float32)
+        a_XF, dgates_X, dh_XM = activation_backward(h_XM, silu_XF, gates_X1, da_XF)
+        dw_down_EFD = F.grouped_mm(a_XF.t(), dy_XD, offs=ends_E)
         dgates_TK = dgates_X.index_select(0, places_TK.view(-1)).view(places_TK.shape)
-
-        # Both halves are written in place, without a concatenation or a copy.
-        dh_XM = torch.empty_like(h_XM)
-        dh_gate_XF, dh_up_XF = dh_XM.chunk(2, dim=-1)
-        torch.mul(dup_XF, gates_X1, out=dh_up_XF)
-        da_XF.mul_(up_XF).mul_(gates_X1)
-        torch.ops.aten.silu_backward.grad_input(da_XF, gate_XF, grad_input=dh_gate_XF)
-
         dw_gate_up_EDM = F.grouped_mm(x_XD.t(), dh_XM, offs=ends_E)
         dx_XD = F.grouped_mm(dh_XM, w_gate_up_EDM.transpose(1, 2), offs=ends_E)
         return sum_of_rows(dx_XD, places_TK), dgates_TK, None, dw_gate_up_EDM, dw_down_EFD
+
+
+def activation(h_XM: Tensor, gates_X1: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Returns silu(gate) * up times the token's gate (X, F), and what the backward pass takes.
+
+    On the CPU that is the factor silu alone, because its products are cheap to repeat; on a GPU
+    nothing, because all of it is.
+    """
+    if h_XM.is_cuda:
+        return fused_activation(h_XM, gates_X1), None
+    gate_XF, up_XF = h_XM.chunk(2, dim=-1)
+    silu_XF = F.silu(gate_XF)
+    return (silu_XF * up_XF).mul_(gates_X1), silu_XF
+
+
+def activation_backward(
+    h_XM: Tensor, silu_XF: Tensor | None, gates_X1: Tensor, da_XF: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the activation anew (X, F), and the gradients of gates (X,) and of ``h_XM``.
+
+    ``da_XF`` is the gradient of silu(gate) * up times the gate, and may be overwritten.
+    """
+    # Both halves are written in place, without a concatenation or a copy.
+    dh_XM = torch.empty_like(h_XM)
+    dh_gate_XF, dh_up_XF = dh_XM.chunk(2, dim=-1)
+    if silu_XF is None:
+        a_XF, dgates_X = fused_activation_backward(h_XM, gates_X1, da_XF, dh_gate_XF, dh_up_XF)
+        return a_XF, dgates_X, dh_XM
+    gate_XF, up_XF = h_XM.chunk(2, dim=-1)
+    a_XF = (silu_XF * up_XF).mul_(gates_X1)
+    dup_XF = silu_XF * da_XF
+    dgates_X = torch.mul(dup_XF, up_XF, out=dh_up_XF).sum(-1, dtype=torch.float32)
+    torch.mul(dup_XF, gates_X1, out=dh_up_XF)
+    da_XF.mul_(up_XF).mul_(gates_X1)
+    torch.ops.aten.silu_backward.grad_input(da_XF, gate_XF, grad_input=dh_gate_XF)
+    return a_XF, dgates_X, dh_XM
+
+
+@fused(rows=2)
+def fused_activation(h_XM: Tensor, gates_X1: Tensor) -> Tensor:
+    """Returns the first of ``activation`` in one kernel, in fp32 until it is rounded."""
+    gate_XF, up_XF = h_XM.float().chunk(2, dim=-1)
+    return (gate_XF * gate_XF.sigmoid() * up_XF * gates_X1).to(h_XM.dtype)
+
+
+@fused(rows=5)
+def fused_activation_backward(
+    h_XM: Tensor, gates_X1: Tensor, da_XF: Tensor, dh_gate_XF: Tensor, dh_up_XF: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns the first two of ``activation_backward`` and writes the third, in one kernel.
+
+    All is in fp32 until it is rounded.
+    """
+    gate_XF, up_XF = h_XM.float().chunk(2, dim=-1)
+    sigmoid_XF = gate_XF.sigmoid()
+    silu_XF, da = gate_XF * sigmoid_XF, da_XF.float()
+    dgates_X = (silu_XF * up_XF * da).sum(-1)
+    da = da * gates_X1
+    dh_gate_XF.copy_(da * up_XF * (sigmoid_XF + silu_XF * (1 - sigmoid_XF)))
+    dh_up_XF.copy_(da * silu_XF)
+    return (silu_XF * up_XF * gates_X1).to(h_XM.dtype), dgates_X
 
 
 def grouped_experts(
@@ -125,26 +181,6 @@ def grouped_experts(
     return y_TD[:, :D] if d else y_TD
 
 
-class _Mapped(torch.autograd.Function):
-    """A linear map of rows whose gradient is given as a map of its own."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, there: Map, back: Map) -> Tensor:
-        ctx.back = back
-        return there(rows)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.back(gradient), None, None
-
-
-def mapped(rows: Tensor, there: Map, back: Map) -> Tensor:
-    """Returns ``there(rows)``, whose gradient ``back`` maps to that of ``rows``."""
-    out: Tensor = _Mapped.apply(rows, there, back)  # type: ignore[no-untyped-call]
-    return out
-
-
 def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: Tensor) -> Tensor:
     """Returns y_t = sum_k gate_tk * (W_out[e]^T gelu(W_in[e]^T x_t + b_in[e]) + b_out[e]).
 
@@ -161,7 +197,6 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
         )
         w_in_EDF, w_out_EFD = F.pad(w_in_EDF, (0, f, 0, d)), F.pad(w_out_EFD, (0, d, 0, f))
     order = sort_by_expert(experts_TK, E)
-    bounds = F.pad(order.ends_E.long(), (1, 0))
 
     def of_tokens(x_TD: Tensor) -> Tensor:
         return x_TD.index_select(0, order.tokens_X)
@@ -172,9 +207,9 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
     def of_experts(b_EN: Tensor) -> Tensor:
         return b_EN.index_select(0, order.experts_X)
 
-    def sum_of_expert(rows_XN: Tensor) -> Tensor:  # of its run of rows, in order
-        sums_EN = torch.segment_reduce(rows_XN.float(), "sum", offsets=bounds, initial=0)
-        return sums_EN.to(rows_XN.dtype)
+    def sum_of_expert(rows_XN: Tensor) -> Tensor:  # as a product with ones, in rows of 16 bytes
+        ones_XI = rows_XN.new_ones(len(rows_XN), multiple)
+        return F.grouped_mm(ones_XI.t(), rows_XN, offs=order.ends_E)[:, 0]
 
     # The gradients of gathers are gathers and sums, not scatters.
     x_XD = mapped(x_TD, of_tokens, sum_of_token)

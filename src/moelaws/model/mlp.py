@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.casting import cast
+from moelaws.model.fused import fused
 from moelaws.spec.parts import Mlp
 
 
@@ -40,10 +41,16 @@ def feed_forward(x: Tensor, weights: Sequence[Tensor], product: Callable[..., Te
     """
     if len(weights) == 2:
         w_gate_up, w_down = weights
-        gate, up = product(x, w_gate_up).chunk(2, dim=-1)
-        return product(F.silu(gate) * up, w_down)
+        return product(swiglu(product(x, w_gate_up)), w_down)
     w_in, b_in, w_out, b_out = weights
     return product(F.gelu(product(x, w_in, b_in)), w_out, b_out)
+
+
+@fused(rows=1)
+def swiglu(h: Tensor) -> Tensor:
+    """Returns silu(gate) * up (..., F), where ``h`` (..., 2 F) has the gate first."""
+    gate, up = h.chunk(2, dim=-1)
+    return F.silu(gate) * up
 
 
 class MLP(nn.Module):

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from moelaws.model.fused import fused
 from moelaws.spec.experts import ChunkRouted, MoE, PositionRouted
 
 Noise = Sequence[torch.Generator]  # of the router's jitter: a generator for each balance group
@@ -61,8 +62,7 @@ class Router(nn.Module):
         if self.moe.jitter and noise:
             x_TD = x_TD * self._jitter(x_TD, noise)
         logits_TE = F.linear(x_TD, self.weight)
-        lse_T = torch.logsumexp(logits_TE, dim=-1)
-        p_TE = torch.exp(logits_TE - lse_T[:, None])
+        p_TE, lse_T = softmax(logits_TE)
         gates_TK, experts_TK = p_TE.topk(K, dim=-1)
         if self.moe.normalize_top_k:
             gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
@@ -77,6 +77,13 @@ class Router(nn.Module):
         size = (T // len(noise), D)
         uniform_TD = torch.cat([torch.rand(size, generator=g, device=x_TD.device) for g in noise])
         return 1 + self.moe.jitter * (2 * uniform_TD - 1)
+
+
+@fused(rows=1)
+def softmax(logits_TE: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the probabilities (T, E) and the logarithms of their divisors (T,)."""
+    lse_T = torch.logsumexp(logits_TE, dim=-1)
+    return torch.exp(logits_TE - lse_T[:, None]), lse_T
 
 
 def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:

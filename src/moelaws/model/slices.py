@@ -40,8 +40,8 @@ class SlicedBlock(nn.Module):
         """Returns the residual stream after the block; ``rotation`` is for the experts' heads."""
         start_EBPS = self.view.split(x_BND)
         x_EBPS = start_EBPS
-        x_EBPS = x_EBPS + self.slice_attention(self.attention_norm(x_EBPS).to(dtype), rotation)
-        x_EBPS = x_EBPS + self.slice_ffn(self.ffn_norm(x_EBPS).to(dtype))
+        x_EBPS = x_EBPS + self.slice_attention(self.attention_norm(x_EBPS, dtype), rotation)
+        x_EBPS = x_EBPS + self.slice_ffn(self.ffn_norm(x_EBPS, dtype))
         added_EBPS = x_EBPS - start_EBPS
         added_BND: Tensor
         if self.w_join is None:

@@ -5,21 +5,24 @@ G balance groups.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from moelaws.model.attention import Attention, RMSNorm, rotary
+from moelaws.model.attention import Attention, RMSNorm, added_and_normed, rotary
 from moelaws.model.backends import BACKENDS, Backend
 from moelaws.model.casting import cast
 from moelaws.model.experts import MoELayer
+from moelaws.model.head import mean_loss
 from moelaws.model.mlp import MLP
 from moelaws.model.router import Noise, Routing
 from moelaws.model.slices import SlicedBlock
 from moelaws.spec.model import Model, MoE
 
+Head = Callable[[Tensor, Tensor], Tensor]
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -54,8 +57,8 @@ class Block(nn.Module):
     def forward(
         self, x_BND: Tensor, rotation: Tensor, dtype: torch.dtype, groups: int, noise: Noise
     ) -> tuple[Tensor, Routing | None]:
-        x_BND = x_BND + self.attention(self.attention_norm(x_BND).to(dtype), rotation)
-        h_BND = self.ffn_norm(x_BND).to(dtype)
+        y_BND = self.attention(self.attention_norm(x_BND, dtype), rotation)
+        x_BND, h_BND = added_and_normed(x_BND, y_BND, self.ffn_norm.gain, dtype)
         routing = None
         if self.moe is not None:
             y_TD, routing = self.moe(h_BND, groups, noise)
@@ -119,9 +122,14 @@ class Transformer(nn.Module):
                 layer.view.context = context
 
     def forward(
-        self, tokens_BN: Tensor, groups: int = 1, noise: Noise = ()
+        self, tokens_BN: Tensor, groups: int = 1, noise: Noise = (), head: Head = F.linear
     ) -> tuple[Tensor, list[Routing]]:
-        """Returns logits (T, V) in the computing type and the routings of layers with experts."""
+        """Returns what ``head`` makes and the routings of layers with experts.
+
+        ``head`` takes the last hidden states (T, D) and the unembedding (V, D) in the computing
+        type. By default it returns logits (T, V). It is called here, because a model that is shared
+        between devices has its whole unembedding only within this call.
+        """
         x_BND = F.embedding(tokens_BN, self.embedding)
         routings = []
         for layer in self.layers:
@@ -132,8 +140,8 @@ class Transformer(nn.Module):
             if routing is not None:
                 routings.append(routing)
         head_VD = self.embedding if self.unembedding is None else self.unembedding
-        h_TD = self.final_norm(x_BND).to(self.dtype).flatten(0, 1)
-        return F.linear(h_TD, cast(head_VD, self.dtype)), routings
+        h_TD = self.final_norm(x_BND, self.dtype).flatten(0, 1)
+        return head(h_TD, cast(head_VD, self.dtype)), routings
 
     def losses(self, tokens: Tensor, groups: int = 1, noise: Noise = ()) -> Losses:
         """Returns the losses of ``tokens`` int64 (B, N + 1): each position predicts the next one.
@@ -141,8 +149,8 @@ class Transformer(nn.Module):
         ``groups`` is the number of equal runs of sequences that are each balanced by themselves,
         and ``noise`` has a generator of jitter for each of them.
         """
-        logits_TV, routings = self(tokens[:, :-1], groups, noise)
-        cross_entropy = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1))
+        of_targets = partial(mean_loss, target_T=tokens[:, 1:].reshape(-1))
+        cross_entropy, routings = self(tokens[:, :-1], groups, noise, of_targets)
         if not routings:
             zero = torch.zeros((), device=tokens.device)
             return Losses(cross_entropy, zero, zero, None)

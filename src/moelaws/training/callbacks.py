@@ -13,6 +13,7 @@ from moelaws.training import checkpoint, weights
 from moelaws.training.loop import Callback, Trainer
 from moelaws.training.plan import TrainingPlan
 
+RARE = 20  # times as long as a checkpoint takes, at least, between two of them
 # What a run's provenance keeps of each process before the last one
 OF_A_PROCESS = (
     "started", "code", "commit", "dirty", "host", "device", "devices", "backend", "threads",
@@ -78,6 +79,8 @@ class WeightsOnTheWay(Callback):
 class Checkpoints(Callback):
     """Saves a run's state at intervals of wall time, and restores it.
 
+    A save takes at most a twentieth of the time, however large the state is.
+
     ``provenance`` is that of this process; its ``resumed_from`` describes the processes before.
     """
 
@@ -88,18 +91,22 @@ class Checkpoints(Callback):
         self.identity = {"run": plan.config.run_id, "data": data}
         self.earlier_seconds = 0.0  # wall time of earlier processes, up to their checkpoint
         self.began, self.last = time.perf_counter(), 0.0
+        self.spent = 0.0  # seconds that the last checkpoint took
 
     def before_training(self, trainer: Trainer) -> None:
         self.last = time.monotonic()
 
     def after_step(self, trainer: Trainer) -> None:
-        due = time.monotonic() - self.last >= self.plan.options.checkpoint_seconds
+        every = self.plan.options.checkpoint_seconds  # 0: after each step
+        due = time.monotonic() - self.last >= (every and max(every, RARE * self.spent))
         if trainer.ranks.broadcast(due):
+            began = time.monotonic()
             try:
                 self.save(trainer)
             except UserError as error:  # the disk may have room again next time
                 self.plan.log(f"{error} Training goes on.")
             self.last = time.monotonic()
+            self.spent = self.last - began
 
     def wall_seconds(self) -> float:
         """Returns the wall time of this process and of those before it, up to their checkpoint."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from moelaws.corpus.batches import Validation
 from moelaws.model.casting import casting_once
+from moelaws.model.head import token_losses
 from moelaws.model.transformer import Transformer, assignments
 from moelaws.training.columns import MadeOf, write_columns
 from moelaws.training.ranks import ALONE, Ranks
@@ -106,8 +107,8 @@ def evaluate(
 
 def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
     """Returns the nats of each predicted token (T,) and, of experts, the assignments (L, E)."""
-    logits_TV, routings = model(tokens[:, :-1])
-    loss_T = F.cross_entropy(logits_TV.float(), tokens[:, 1:].reshape(-1), reduction="none")
+    of_targets = partial(token_losses, target_T=tokens[:, 1:].reshape(-1))
+    loss_T, routings = model(tokens[:, :-1], head=of_targets)
     return loss_T, assignments(routings) if routings else None
 
 

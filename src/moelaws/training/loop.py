@@ -22,6 +22,7 @@ from moelaws.training.expert_load import ExpertLoad
 from moelaws.training.history import History
 from moelaws.training.optimizer import Optimizer
 from moelaws.training.ranks import ALONE, Ranks, own
+from moelaws.training.recorded import Measured, Recorder
 from moelaws.training.schedule import rate
 
 SETTLE = 20  # steps between fetches of the measured values from the device
@@ -97,6 +98,9 @@ class Trainer:
         self.coefficients = (moe.load_balance, moe.router_z) if moe else (0.0, 0.0)
         self.jitter = moe.jitter if moe else 0.0
         self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0)
+        # Noise is drawn anew in each step, and several devices wait for each other.
+        can_record = self.device.type == "cuda" and not self.jitter and ranks.size == 1
+        self.recorder = Recorder(self.optimizer.whole, can_record)
 
     def run(self) -> bool:
         """Trains to the last step; returns False if the loss diverged, where the history ends."""
@@ -104,6 +108,7 @@ class Trainer:
             callback.before_training(self)
         while not self._diverged():
             if self.step == self.config.steps:
+                self.recorder.forget()  # the evaluation may need the memory
                 return True
             began = time.perf_counter()
             self.train_step()
@@ -118,7 +123,7 @@ class Trainer:
         group = config.smallest_micro_batch
         batch = self.data.next()
         tokens = self.upload(batch[self.groups.start * group : self.groups.stop * group])
-        measured = self._gradients(tokens)
+        measured = self.recorder(self._accumulated, tokens) or self._gradients(tokens)
         while measured is None:
             self.micro_batch = halved(self.micro_batch, config.smallest_micro_batch)
             give_back(self.device)
@@ -135,29 +140,32 @@ class Trainer:
         if counts_LE is not None:
             self.expert_load.add(self.step, self.ranks.total(counts_LE))
 
-    def _gradients(self, tokens: Tensor) -> tuple[Tensor, Tensor | None] | None:
+    def _gradients(self, tokens: Tensor) -> Measured | None:
         """Accumulates the gradient of a batch (batch, context + 1).
 
         Returns its cross-entropy, balance and z-loss (3,) and the assignments (L, E); or None, and
         leaves no gradient, if memory lacked and the micro-batch can be smaller. The memory of the
         failed attempt is freed only when this function returns, because the error refers to it.
         """
-        losses, counts = torch.zeros(3, device=self.device), None
         smallest = self.config.smallest_micro_batch
         try:
-            # A sharded layer is gathered anew for each micro-batch; kept casts would hold it all.
-            with casting_once(self.ranks.is_kept):
-                for first in range(0, self.sequences, self.micro_batch):
-                    more_losses, more_counts = self._micro_batch(tokens, first)
-                    losses, counts = losses + more_losses, _sum(counts, more_counts)
+            return self._accumulated(tokens)
         except (RuntimeError, MemoryError) as error:
             if not lacks_memory(error) or self.micro_batch <= smallest or self.ranks.size > 1:
                 raise
             self.optimizer.drop_gradients()
             return None
+
+    def _accumulated(self, tokens: Tensor) -> Measured:
+        losses, counts = torch.zeros(3, device=self.device), None
+        # A sharded layer is gathered anew for each micro-batch; kept casts would hold it all.
+        with casting_once(self.ranks.is_kept):
+            for first in range(0, self.sequences, self.micro_batch):
+                more_losses, more_counts = self._micro_batch(tokens, first)
+                losses, counts = losses + more_losses, _sum(counts, more_counts)
         return losses, counts
 
-    def _micro_batch(self, tokens: Tensor, first: int) -> tuple[Tensor, Tensor | None]:
+    def _micro_batch(self, tokens: Tensor, first: int) -> Measured:
         """Accumulates the same over the micro-batch from ``first`` on, weighted by its size.
 
         If this process has no sequences left but others do, it repeats some with weight 0.

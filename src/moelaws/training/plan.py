@@ -34,7 +34,7 @@ class TrainingOptions:
     keep_weights: bool = False
     keep_steps: tuple[int, ...] = ()  # the steps after which weights are kept, too
     progress: bool = False  # whether to report the progress on standard error
-    checkpoint_seconds: float = 30.0  # wall time between checkpoints
+    checkpoint_seconds: float = 30.0  # wall time between checkpoints, or more where they are slow
     history_seconds: float = 10.0  # wall time between writings of the history so far
 
 

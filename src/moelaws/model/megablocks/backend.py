@@ -21,7 +21,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.megablocks import stand_ins
-from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model, MoE
 
 INSTALL = "pip install --no-deps --no-build-isolation -r envs/megablocks.txt (docs/megablocks.md)"
@@ -44,12 +43,12 @@ def megablocks_experts(
 
     This is the grouped path of ``megablocks.layers.dmoe`` (Gale et al., 2023) on the caller's
     weights, so that masters and checkpoints are those of every back end. MegaBlocks rounds the
-    gates' gradient to the computing type. Raises UserError if its 32-bit offsets would not reach
-    all T K rows of width D.
+    gates' gradient to the computing type. Raises MemoryError, which makes the micro-batch smaller,
+    if its 32-bit offsets would not reach all T K rows of width D.
     """
     E, width, D = w_down_EFD.shape
     if experts_TK.numel() * D >= 2**31:
-        raise UserError(
+        raise MemoryError(
             f"back end megablocks: {experts_TK.numel()} rows of width {D} are beyond its 32-bit "
             "offsets (2^31 elements); take a smaller --micro-batch or back end torch"
         )
