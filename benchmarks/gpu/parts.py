@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -56,8 +57,8 @@ class Setting:
                    "small": self.small, "peak_flops": self.peak,
                    **{key: about[key] for key in kept}}  # fmt: skip
         note = self.carried / "commit.json" if self.carried else None
-        if machine["commit"] is None and note and note.exists():
-            noted = read_json(note)  # a copy without .git
+        if note and note.exists():  # a copy has no .git, or that of an older commit
+            noted = json.loads(note.read_text())
             machine["commit"] = noted["commit"] if noted["code"] == about["code"] else None
         return machine
 
@@ -103,7 +104,8 @@ def measure(
         spent = time.monotonic() - item_began
         print(f"{part}: {name}: {done[name].get('failed', 'done')} ({spent:.0f} s)", flush=True)
         write()
-    write()
+    if done:
+        write()
     failed = [name for name, item in done.items() if "failed" in item]
     left = [name for name in items if name not in done]
     if left:

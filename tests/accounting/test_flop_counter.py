@@ -47,7 +47,8 @@ def counted(model, backward=False):
     built = Transformer(model, 0)
     tokens = torch.randint(model.vocab_size, (SEQUENCES, model.context + 1))
     counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
-    with counter:
+    # The loss head computes its gradients in the forward pass, unless none are asked for.
+    with counter, torch.set_grad_enabled(backward):
         loss = built.losses(tokens).cross_entropy
         if backward:
             loss.backward()

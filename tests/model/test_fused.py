@@ -38,6 +38,17 @@ def test_a_sum_of_rows_is_that_of_embedding_bag():
     torch.testing.assert_close(grouped.fused_sum_of_rows(rows_XD, places_TK), expected, **CLOSE)
 
 
+def test_products_of_groups_without_rows_are_zeroed_whatever_memory_held():
+    products, ends = torch.full((4, 2, 3), float("nan")), torch.tensor([0, 5, 5, 7])
+    products[1], products[3] = 1.0, 2.0
+    grouped.zero_where_empty(products, ends)
+    assert products.sum((1, 2)).tolist() == [0, 6, 0, 12]
+    a_XN, b_XM = draw(7, 4), draw(7, 8)
+    expected = torch.stack([torch.zeros(4, 8), a_XN[:5].t() @ b_XM[:5], torch.zeros(4, 8),
+                            a_XN[5:].t() @ b_XM[5:]])  # fmt: skip
+    torch.testing.assert_close(grouped.by_group(a_XN, b_XM, ends.int()), expected, **CLOSE)
+
+
 def test_the_residual_stream_is_added_and_normed_as_by_two_functions():
     x, y, gain = draw(2, 3, 8), draw(2, 3, 8), draw(8)
     summed, normed = attention.added_and_normed(x, y, gain, torch.float32)

@@ -48,7 +48,9 @@ class Device:
 # One core in fp32, beside another one that trained too, on an AMD EPYC: a robust least-squares fit
 # of relative errors to the median step times of 109 workstation runs and 72 demo runs.
 CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
-# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet; assumed: 35 % model FLOPs utilisation.
+# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet. An H100 took 7.5, 19 and 38 ms for
+# steps of 4 layers with d = 128, 512 and 1024 on 32,768 tokens (docs/speed.md), as with 36 % model
+# FLOPs utilisation and 1.5 ms a layer. This overhead grows with the tokens: 3 ms hold for 73,000.
 MFU = 0.35
 # Bytes a second: of memory and NVLink (one way) by the data sheets, and one port of 400 Gb/s a GPU.
 H100 = Device("H100", MFU * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10, 0, 3.35e12, 4.5e11, 5e10)
@@ -83,6 +85,8 @@ class Cost:
         return self.seconds * self.devices
 
 
+# The logits that exist at once, at most, and the bytes of each with its gradient: ``model.head``.
+ENTRIES, ENTRY_BYTES = 1 << 26, 8.0
 PerRun = int | Literal["auto"]
 MANY = 1 << 20  # devices: more than any run takes
 
@@ -102,7 +106,9 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     room = device.own_memory or math.inf
     while at_once > 1 and states + at_once * bytes_per_group > room:
         at_once = math.ceil(at_once / 2)
-    training = states + at_once * bytes_per_group
+    rows = at_once * group * model.context
+    head = ENTRY_BYTES * min(rows * model.vocab_size, ENTRIES)
+    training = states + at_once * bytes_per_group + head
 
     # An evaluation is the forward pass alone, a third of the work of training on as much text.
     texts = 1 + (config.evaluation.longer > 1)
@@ -227,11 +233,12 @@ def _prices(device: Device) -> NDArray[np.float64]:
 
 
 def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
-    """Estimates the bytes per token that wait for the backward pass, with the logits' gradient.
+    """Estimates the bytes per token that wait for the backward pass.
 
-    The counts follow what the built models keep: 16 d for a layer's residual stream, norms and
-    attention; the input, the output and two hidden rows of each routed expert; and four hidden rows
-    of an MLP for all tokens. Where experts on slices see chunks, a token passes only one of them.
+    Logits are not among them, for a chunk of them exists at once. The counts follow what the built
+    models keep: 16 d for a layer's residual stream, norms and attention; the input, the output and
+    two hidden rows of each routed expert; and four hidden rows of an MLP for all tokens. Where
+    experts on slices see chunks, a token passes only one of them.
     """
     d, ffn = model.d_model, model.ffn
     passed = 1.0
@@ -248,4 +255,4 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
         values += model.n_sliced_layers * (hidden + 2 * d)
     # With bf16 the residual stream, the norms and the router still stay in fp32.
     width = 4.0 if precision == "fp32" else 2.8
-    return width * values + 3 * 4.0 * model.vocab_size
+    return width * (values + d)  # the last d are the gradient of the last hidden state

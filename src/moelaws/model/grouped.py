@@ -56,6 +56,26 @@ def fused_sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
     return sum_TD.to(rows_XD.dtype)
 
 
+BLACKWELL = (10, 0)
+
+
+def by_group(a_XN: Tensor, b_XM: Tensor, ends_E: Tensor) -> Tensor:
+    """Returns each group's product a^T b, (E, N, M), with exact zeros for a group without rows.
+
+    On an H100 grouped_mm writes them; on Blackwell it has left such a group's memory as it was.
+    """
+    products_ENM = F.grouped_mm(a_XN.t(), b_XM, offs=ends_E)
+    if a_XN.is_cuda and torch.cuda.get_device_capability(a_XN.device) >= BLACKWELL:
+        zero_where_empty(products_ENM, ends_E)
+    return products_ENM
+
+
+def zero_where_empty(products_ENM: Tensor, ends_E: Tensor) -> None:
+    """Writes zeros, over NaN too, to the products of groups without rows."""
+    rows_E = ends_E.diff(prepend=ends_E.new_zeros(1))
+    products_ENM.masked_fill_((rows_E == 0)[:, None, None], 0)
+
+
 class GroupedExperts(torch.autograd.Function):
     """y_t = sum_k gate_tk * W_down[e_tk]^T (silu(W_gate[e_tk]^T x_t) * W_up[e_tk]^T x_t).
 
@@ -93,9 +113,9 @@ class GroupedExperts(torch.autograd.Function):
         dy_XD = dy_TD.index_select(0, tokens_X)
         da_XF = F.grouped_mm(dy_XD, w_down_EFD.transpose(1, 2), offs=ends_E)  # without the gates
         a_XF, dgates_X, dh_XM = activation_backward(h_XM, silu_XF, gates_X1, da_XF)
-        dw_down_EFD = F.grouped_mm(a_XF.t(), dy_XD, offs=ends_E)
+        dw_down_EFD = by_group(a_XF, dy_XD, ends_E)
         dgates_TK = dgates_X.index_select(0, places_TK.view(-1)).view(places_TK.shape)
-        dw_gate_up_EDM = F.grouped_mm(x_XD.t(), dh_XM, offs=ends_E)
+        dw_gate_up_EDM = by_group(x_XD, dh_XM, ends_E)
         dx_XD = F.grouped_mm(dh_XM, w_gate_up_EDM.transpose(1, 2), offs=ends_E)
         return sum_of_rows(dx_XD, places_TK), dgates_TK, None, dw_gate_up_EDM, dw_down_EFD
 
