@@ -1,6 +1,7 @@
 """Where everything lies below ``results/``. No other module knows these paths."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def check_run(path: Path, run_id: str | None) -> None:
 
 
 class _Page:
-    """A page of a tier, at the top of its folder."""
+    """A page at the top of a tier's folder."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -39,9 +40,22 @@ class _Page:
         return folder.root / self.name
 
 
+class _Path:
+    """A file or folder by names, such as those of a study and its fit, which fill a pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __get__(self, above: "TierFolder | Results", owner: object) -> Callable[..., Path]:
+        return lambda *names: above.root / (self.pattern % names)
+
+
 @dataclass(frozen=True)
 class TierFolder:
-    """The files of one tier that are made of its runs, or of simulated ones."""
+    """The files of one tier that are made of its runs, or of simulated ones.
+
+    Their names are those of a study and, where there are two, of an entry of the study.
+    """
 
     root: Path
 
@@ -52,55 +66,22 @@ class TierFolder:
     explore = _Page("explore.html")  # to open first: all runs, curves, laws and figures
     report = _Page("report.html")  # Snakemake's report, in one file
 
-    def table(self, study: str) -> Path:
-        return self.root / "tables" / f"{study}.parquet"
-
-    def derived(self, study: str, name: str) -> Path:
-        return self.root / "derived" / study / f"{name}.parquet"
-
-    def speed(self, study: str) -> Path:
-        """Returns the table of how fast the study's configurations train, measured side by side."""
-        return self.root / "speed" / f"{study}.parquet"
-
-    def fit(self, study: str, fit: str) -> Path:
-        """Returns the report of a fit."""
-        return self.root / "fits" / study / f"{fit}.json"
-
-    def draws(self, study: str, fit: str) -> Path:
-        """Returns the draws of a fit's bootstrap."""
-        return self.fit(study, fit).with_suffix(".bootstrap.parquet")
-
-    def figures(self, study: str) -> Path:
-        """Returns the folder of the study's figures and paper tables."""
-        return self.root / "figures" / study
-
-    def figure(self, study: str, figure: str) -> Path:
-        """Returns the PDF; the PNG and the CSV of the plotted numbers lie beside it."""
-        return self.figures(study) / f"{figure}.pdf"
-
-    def paper_table(self, study: str, table: str) -> Path:
-        """Returns the CSV; Markdown and LaTeX lie beside it."""
-        return self.figures(study) / f"{table}.csv"
+    table = _Path("tables/%s.parquet")
+    derived = _Path("derived/%s/%s.parquet")
+    speed = _Path("speed/%s.parquet")  # how fast configurations train, measured side by side
+    fit = _Path("fits/%s/%s.json")  # the report
+    draws = _Path("fits/%s/%s.bootstrap.parquet")
+    contest = _Path("contests/%s/%s.json")
+    figures = _Path("figures/%s")  # the folder of figures and paper tables
+    figure = _Path("figures/%s/%s.pdf")  # beside it: the PNG, and the CSV of the plotted numbers
+    paper_table = _Path("figures/%s/%s.csv")  # Markdown and LaTeX lie beside it
+    verdicts = _Path("claims/%s.json")
+    power = _Path("power/%s.json")  # verdicts of the study's rules on simulated tables
+    imported = _Path("imported/%s")  # the mark that a user's own study can import its code
 
     def spec(self, kind: str, *names: str) -> Path:
         """Returns the file with the configuration of an entry or a page, an input of its rule."""
         return self.root / "specs" / Path(kind, *names).with_suffix(".json")
-
-    def imported(self, study: str) -> Path:
-        """Returns the mark that a user's own study can import its code."""
-        return self.root / "imported" / study
-
-    def contest(self, study: str, contest: str) -> Path:
-        """Returns the file with the result of a contest of laws."""
-        return self.root / "contests" / study / f"{contest}.json"
-
-    def verdicts(self, study: str) -> Path:
-        """Returns the file with the judged claims of a study."""
-        return self.root / "claims" / f"{study}.json"
-
-    def power(self, study: str) -> Path:
-        """Returns the file with the verdicts of a study's rules on simulated tables."""
-        return self.root / "power" / f"{study}.json"
 
 
 @dataclass(frozen=True)
@@ -109,82 +90,33 @@ class Results:
 
     root: Path = Path("results")
 
-    def corpus(self, corpus_id: str) -> Path:
-        """Returns the folder with tokenizer, shards and meta.json of a prepared corpus."""
-        return self.root / "corpora" / corpus_id
+    # Of a prepared corpus, by its identity: a folder with tokenizer, shards and meta.json
+    corpus = _Path("corpora/%s")
+    # Of a run, by its identity. Its folder holds config.json, three Parquet files (history, load,
+    # documents), provenance.json, log and summary.json; notes.json of an annotated run; while it
+    # trains, a lock and the history so far.
+    run = _Path("runs/%s")
+    summary = _Path("runs/%s/summary.json")  # written last: a run is done when it exists
+    annotations = _Path(f"runs/%s/{ANNOTATIONS}")  # which no rule reads
+    history_so_far = _Path(f"runs/%s/{HISTORY_SO_FAR}")  # removed once the run is done
+    lacked_memory = _Path(f"runs/%s/{LACKED_MEMORY}")  # written after the summary
+    checkpoint = _Path("checkpoints/%s")  # of an unfinished run, outside its record
+    weights = _Path("weights/%s")
+    kept = _Path(f"weights/%s/{KEPT}")  # written last: says that weights are there, or why not
+    hidden = _Path("hidden/%s.parquet")  # hidden states of a kept run at sampled held-out tokens
+    scores = _Path("scores/%s.parquet")  # of a kept run on tasks
+    tasks = _Path("tasks/%s.jsonl")  # for the runs on a corpus
+    # Of a batch, by its digest. The marker is written when each of its runs has a summary.
+    batch = _Path("batches/%s.json")
+    batch_runs = _Path("batches/%s.runs.json")  # the runs that the workflow asks for
+    probed = _Path("%s/batch_%s.json")  # the marker that kept runs are probed: hidden, scores
+    # Of a name of the register: the table of public runs, and the folder of its fetched files
+    imported = _Path("imported/%s.parquet")
+    fetched = _Path("imported/files/%s")
 
     @property
     def runs(self) -> Path:
         return self.root / "runs"
-
-    def run(self, run_id: str) -> Path:
-        """Returns the folder of a run's record.
-
-        It holds config.json, three Parquet files (history, load, documents), provenance.json, log
-        and summary.json; notes.json of an annotated run; while it trains, a lock and history so
-        far.
-        """
-        return self.runs / run_id
-
-    def summary(self, run_id: str) -> Path:
-        """Returns the file that is written last: a run is done when it exists."""
-        return self.run(run_id) / "summary.json"
-
-    def annotations(self, run_id: str) -> Path:
-        """Returns the file of the tags and the note of a run; no rule reads it."""
-        return self.run(run_id) / ANNOTATIONS
-
-    def history_so_far(self, run_id: str) -> Path:
-        """Returns the history of an unfinished run, which is removed once the run is done."""
-        return self.run(run_id) / HISTORY_SO_FAR
-
-    def lacked_memory(self, run_id: str) -> Path:
-        """Returns the file that is written after the summary when a run ends out of memory."""
-        return self.run(run_id) / LACKED_MEMORY
-
-    def batch(self, digest: str) -> Path:
-        """Returns the marker of a batch, which is written when each of its runs has a summary."""
-        return self.root / "batches" / f"{digest}.json"
-
-    def batch_runs(self, digest: str) -> Path:
-        """Returns the file with the runs of a batch that the workflow asks for."""
-        return self.root / "batches" / f"{digest}.runs.json"
-
-    def probed(self, kind: str, digest: str) -> Path:
-        """Returns the marker of a batch whose kept runs are probed; kinds are hidden, scores."""
-        return self.root / kind / f"batch_{digest}.json"
-
-    def checkpoint(self, run_id: str) -> Path:
-        """Returns the folder of an unfinished run's checkpoint, which is outside its record."""
-        return self.root / "checkpoints" / run_id
-
-    def weights(self, run_id: str) -> Path:
-        """Returns the folder of the kept weights of a run."""
-        return self.root / "weights" / run_id
-
-    def kept(self, run_id: str) -> Path:
-        """Returns the file, written after the weights, that says they are there, or why not."""
-        return self.weights(run_id) / KEPT
-
-    def hidden(self, run_id: str) -> Path:
-        """Returns the file of a kept run's hidden states at sampled held-out tokens."""
-        return self.root / "hidden" / f"{run_id}.parquet"
-
-    def tasks(self, corpus_id: str) -> Path:
-        """Returns the task file for the runs on a corpus."""
-        return self.root / "tasks" / f"{corpus_id}.jsonl"
-
-    def scores(self, run_id: str) -> Path:
-        """Returns the file of a kept run's scores on tasks."""
-        return self.root / "scores" / f"{run_id}.parquet"
-
-    def imported(self, name: str) -> Path:
-        """Returns the table of public runs that the register names."""
-        return self.root / "imported" / f"{name}.parquet"
-
-    def fetched(self, name: str) -> Path:
-        """Returns the folder of the files that such a table is made of, as they were fetched."""
-        return self.root / "imported" / "files" / name
 
     def tier(self, tier: str, simulated: bool = False) -> TierFolder:
         """Returns the folder of a tier's tables, fits and figures, trained or simulated."""
