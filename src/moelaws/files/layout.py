@@ -68,16 +68,19 @@ class TierFolder:
 
     table = _Path("tables/%s.parquet")
     derived = _Path("derived/%s/%s.parquet")
-    speed = _Path("speed/%s.parquet")  # how fast configurations train, measured side by side
+    speed = _Path("speed/%s.parquet")  # of training, side by side
     fit = _Path("fits/%s/%s.json")  # the report
     draws = _Path("fits/%s/%s.bootstrap.parquet")
     contest = _Path("contests/%s/%s.json")
-    figures = _Path("figures/%s")  # the folder of figures and paper tables
-    figure = _Path("figures/%s/%s.pdf")  # beside it: the PNG, and the CSV of the plotted numbers
-    paper_table = _Path("figures/%s/%s.csv")  # Markdown and LaTeX lie beside it
+    figures = _Path("figures/%s")
+    # The PNG and the CSV of the plotted numbers lie beside a figure.
+    figure = _Path("figures/%s/%s.pdf")
+    # Markdown and LaTeX lie beside a paper table.
+    paper_table = _Path("figures/%s/%s.csv")
     verdicts = _Path("claims/%s.json")
-    power = _Path("power/%s.json")  # verdicts of the study's rules on simulated tables
-    imported = _Path("imported/%s")  # the mark that a user's own study can import its code
+    power = _Path("power/%s.json")  # verdicts on simulated tables
+    # The mark that a user's own study can import its code
+    imported = _Path("imported/%s")
 
     def spec(self, kind: str, *names: str) -> Path:
         """Returns the file with the configuration of an entry or a page, an input of its rule."""
@@ -96,20 +99,29 @@ class Results:
     # documents), provenance.json, log and summary.json; notes.json of an annotated run; while it
     # trains, a lock and the history so far.
     run = _Path("runs/%s")
-    summary = _Path("runs/%s/summary.json")  # written last: a run is done when it exists
-    annotations = _Path(f"runs/%s/{ANNOTATIONS}")  # which no rule reads
-    history_so_far = _Path(f"runs/%s/{HISTORY_SO_FAR}")  # removed once the run is done
-    lacked_memory = _Path(f"runs/%s/{LACKED_MEMORY}")  # written after the summary
-    checkpoint = _Path("checkpoints/%s")  # of an unfinished run, outside its record
+    # Written last: a run is done when it exists.
+    summary = _Path("runs/%s/summary.json")
+    annotations = _Path(f"runs/%s/{ANNOTATIONS}")
+    # Removed once the run is done
+    history_so_far = _Path(f"runs/%s/{HISTORY_SO_FAR}")
+    # Written after the summary
+    lacked_memory = _Path(f"runs/%s/{LACKED_MEMORY}")
+    # Of an unfinished run, outside its record
+    checkpoint = _Path("checkpoints/%s")
     weights = _Path("weights/%s")
-    kept = _Path(f"weights/%s/{KEPT}")  # written last: says that weights are there, or why not
-    hidden = _Path("hidden/%s.parquet")  # hidden states of a kept run at sampled held-out tokens
-    scores = _Path("scores/%s.parquet")  # of a kept run on tasks
-    tasks = _Path("tasks/%s.jsonl")  # for the runs on a corpus
+    # Written after the weights: says that they are there, or why not
+    kept = _Path(f"weights/%s/{KEPT}")
+    # Hidden states at sampled held-out tokens
+    hidden = _Path("hidden/%s.parquet")
+    scores = _Path("scores/%s.parquet")
+    # For the runs on a corpus
+    tasks = _Path("tasks/%s.jsonl")
     # Of a batch, by its digest. The marker is written when each of its runs has a summary.
     batch = _Path("batches/%s.json")
-    batch_runs = _Path("batches/%s.runs.json")  # the runs that the workflow asks for
-    probed = _Path("%s/batch_%s.json")  # the marker that kept runs are probed: hidden, scores
+    # The runs of it that the workflow asks for
+    batch_runs = _Path("batches/%s.runs.json")
+    # The marker that its kept runs are probed, by kind: hidden or scores
+    probed = _Path("%s/batch_%s.json")
     # Of a name of the register: the table of public runs, and the folder of its fetched files
     imported = _Path("imported/%s.parquet")
     fetched = _Path("imported/files/%s")
