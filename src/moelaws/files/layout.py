@@ -30,14 +30,14 @@ def check_run(path: Path, run_id: str | None) -> None:
         raise UserError(f"{path} is of run {run_id}, and lies where that of run {own} should")
 
 
-class _Page:
-    """A page at the top of a tier's folder."""
+class _Named:
+    """A file or folder of a fixed name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, folder: "TierFolder", owner: object) -> Path:
-        return folder.root / self.name
+    def __get__(self, above: "TierFolder | Results", owner: object) -> Path:
+        return above.root / self.name
 
 
 class _Path:
@@ -59,12 +59,12 @@ class TierFolder:
 
     root: Path
 
-    laws = _Page("laws.md")  # which law to use, by the contests of all shown studies
-    claims = _Page("claims.md")  # the judged claims of all shown studies
-    outlook = _Page("outlook.md")  # advice beyond the largest budget; with a table and a figure
-    cover = _Page("report.rst")  # the report's first page
-    explore = _Page("explore.html")  # to open first: all runs, curves, laws and figures
-    report = _Page("report.html")  # Snakemake's report, in one file
+    laws = _Named("laws.md")  # which law to use, by the contests of all shown studies
+    claims = _Named("claims.md")  # the judged claims of all shown studies
+    outlook = _Named("outlook.md")  # advice beyond the largest budget; with a table and a figure
+    cover = _Named("report.rst")  # the report's first page
+    explore = _Named("explore.html")  # to open first: all runs, curves, laws and figures
+    report = _Named("report.html")  # Snakemake's report, in one file
 
     table = _Path("tables/%s.parquet")
     derived = _Path("derived/%s/%s.parquet")
@@ -95,6 +95,7 @@ class Results:
 
     # Of a prepared corpus, by its identity: a folder with tokenizer, shards and meta.json
     corpus = _Path("corpora/%s")
+    runs = _Named("runs")
     # Of a run, by its identity. Its folder holds config.json, three Parquet files (history, load,
     # documents), provenance.json, log and summary.json; notes.json of an annotated run; while it
     # trains, a lock and the history so far.
@@ -125,10 +126,6 @@ class Results:
     # Of a name of the register: the table of public runs, and the folder of its fetched files
     imported = _Path("imported/%s.parquet")
     fetched = _Path("imported/files/%s")
-
-    @property
-    def runs(self) -> Path:
-        return self.root / "runs"
 
     def tier(self, tier: str, simulated: bool = False) -> TierFolder:
         """Returns the folder of a tier's tables, fits and figures, trained or simulated."""
