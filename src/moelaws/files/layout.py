@@ -59,11 +59,11 @@ class TierFolder:
 
     root: Path
 
-    laws = _Named("laws.md")  # which law to use, by the contests of all shown studies
-    claims = _Named("claims.md")  # the judged claims of all shown studies
+    laws = _Named("laws.md")  # which law to use, by contests
+    claims = _Named("claims.md")  # the judged claims
     outlook = _Named("outlook.md")  # advice beyond the largest budget; with a table and a figure
     cover = _Named("report.rst")  # the report's first page
-    explore = _Named("explore.html")  # to open first: all runs, curves, laws and figures
+    explore = _Named("explore.html")  # to open first
     report = _Named("report.html")  # Snakemake's report, in one file
 
     table = _Path("tables/%s.parquet")
