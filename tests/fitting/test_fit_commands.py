@@ -170,7 +170,7 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     ("arguments", "message"),
     [
         (["eval", "sparsity.isoflop", "N=1e9", "S=0"], "no published coefficients; give --params"),
-        (["eval", "sparsity.l"], "unknown law 'sparsity.l' (did you mean sparsity.loss?); known: "),
+        (["eval", "sparsity.l"], "unknown law 'sparsity.l'; did you mean sparsity.loss? Known: "),
         (["fit", "none.parquet", "--law", "chinchilla"], "none.parquet: no such table"),
         (["fit", "none.parquet"], "--law is missing"),
         (["fit", "t.csv", "--law", "chinchilla", "--map", "L"], "--map 'L' is not VAR=COLUMN"),

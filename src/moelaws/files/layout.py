@@ -1,6 +1,7 @@
 """Where everything lies below ``results/``. No other module knows these paths."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,78 +30,61 @@ def check_run(path: Path, run_id: str | None) -> None:
         raise UserError(f"{path} is of run {run_id}, and lies where that of run {own} should")
 
 
-class _Page:
-    """A page of a tier, at the top of its folder."""
+class _Named:
+    """A file or folder of a fixed name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, folder: "TierFolder", owner: object) -> Path:
-        return folder.root / self.name
+    def __get__(self, above: "TierFolder | Results", owner: object) -> Path:
+        return above.root / self.name
+
+
+class _Path:
+    """A file or folder by names, such as those of a study and its fit, which fill a pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __get__(self, above: "TierFolder | Results", owner: object) -> Callable[..., Path]:
+        return lambda *names: above.root / (self.pattern % names)
 
 
 @dataclass(frozen=True)
 class TierFolder:
-    """The files of one tier that are made of its runs, or of simulated ones."""
+    """The files of one tier that are made of its runs, or of simulated ones.
+
+    Their names are those of a study and, where there are two, of an entry of the study.
+    """
 
     root: Path
 
-    laws = _Page("laws.md")  # which law to use, by the contests of all shown studies
-    claims = _Page("claims.md")  # the judged claims of all shown studies
-    outlook = _Page("outlook.md")  # advice beyond the largest budget; with a table and a figure
-    cover = _Page("report.rst")  # the report's first page
-    explore = _Page("explore.html")  # to open first: all runs, curves, laws and figures
-    report = _Page("report.html")  # Snakemake's report, in one file
+    laws = _Named("laws.md")  # which law to use, by contests
+    claims = _Named("claims.md")  # the judged claims
+    outlook = _Named("outlook.md")  # advice beyond the largest budget; with a table and a figure
+    cover = _Named("report.rst")  # the report's first page
+    explore = _Named("explore.html")  # to open first
+    report = _Named("report.html")  # Snakemake's report, in one file
 
-    def table(self, study: str) -> Path:
-        return self.root / "tables" / f"{study}.parquet"
-
-    def derived(self, study: str, name: str) -> Path:
-        return self.root / "derived" / study / f"{name}.parquet"
-
-    def speed(self, study: str) -> Path:
-        """Returns the table of how fast the study's configurations train, measured side by side."""
-        return self.root / "speed" / f"{study}.parquet"
-
-    def fit(self, study: str, fit: str) -> Path:
-        """Returns the report of a fit."""
-        return self.root / "fits" / study / f"{fit}.json"
-
-    def draws(self, study: str, fit: str) -> Path:
-        """Returns the draws of a fit's bootstrap."""
-        return self.fit(study, fit).with_suffix(".bootstrap.parquet")
-
-    def figures(self, study: str) -> Path:
-        """Returns the folder of the study's figures and paper tables."""
-        return self.root / "figures" / study
-
-    def figure(self, study: str, figure: str) -> Path:
-        """Returns the PDF; the PNG and the CSV of the plotted numbers lie beside it."""
-        return self.figures(study) / f"{figure}.pdf"
-
-    def paper_table(self, study: str, table: str) -> Path:
-        """Returns the CSV; Markdown and LaTeX lie beside it."""
-        return self.figures(study) / f"{table}.csv"
+    table = _Path("tables/%s.parquet")
+    derived = _Path("derived/%s/%s.parquet")
+    speed = _Path("speed/%s.parquet")  # of training, side by side
+    fit = _Path("fits/%s/%s.json")  # the report
+    draws = _Path("fits/%s/%s.bootstrap.parquet")
+    contest = _Path("contests/%s/%s.json")
+    figures = _Path("figures/%s")
+    # The PNG and the CSV of the plotted numbers lie beside a figure.
+    figure = _Path("figures/%s/%s.pdf")
+    # Markdown and LaTeX lie beside a paper table.
+    paper_table = _Path("figures/%s/%s.csv")
+    verdicts = _Path("claims/%s.json")
+    power = _Path("power/%s.json")  # verdicts on simulated tables
+    # The mark that a user's own study can import its code
+    imported = _Path("imported/%s")
 
     def spec(self, kind: str, *names: str) -> Path:
         """Returns the file with the configuration of an entry or a page, an input of its rule."""
         return self.root / "specs" / Path(kind, *names).with_suffix(".json")
-
-    def imported(self, study: str) -> Path:
-        """Returns the mark that a user's own study can import its code."""
-        return self.root / "imported" / study
-
-    def contest(self, study: str, contest: str) -> Path:
-        """Returns the file with the result of a contest of laws."""
-        return self.root / "contests" / study / f"{contest}.json"
-
-    def verdicts(self, study: str) -> Path:
-        """Returns the file with the judged claims of a study."""
-        return self.root / "claims" / f"{study}.json"
-
-    def power(self, study: str) -> Path:
-        """Returns the file with the verdicts of a study's rules on simulated tables."""
-        return self.root / "power" / f"{study}.json"
 
 
 @dataclass(frozen=True)
@@ -109,82 +93,39 @@ class Results:
 
     root: Path = Path("results")
 
-    def corpus(self, corpus_id: str) -> Path:
-        """Returns the folder with tokenizer, shards and meta.json of a prepared corpus."""
-        return self.root / "corpora" / corpus_id
-
-    @property
-    def runs(self) -> Path:
-        return self.root / "runs"
-
-    def run(self, run_id: str) -> Path:
-        """Returns the folder of a run's record.
-
-        It holds config.json, three Parquet files (history, load, documents), provenance.json, log
-        and summary.json; notes.json of an annotated run; while it trains, a lock and history so
-        far.
-        """
-        return self.runs / run_id
-
-    def summary(self, run_id: str) -> Path:
-        """Returns the file that is written last: a run is done when it exists."""
-        return self.run(run_id) / "summary.json"
-
-    def annotations(self, run_id: str) -> Path:
-        """Returns the file of the tags and the note of a run; no rule reads it."""
-        return self.run(run_id) / ANNOTATIONS
-
-    def history_so_far(self, run_id: str) -> Path:
-        """Returns the history of an unfinished run, which is removed once the run is done."""
-        return self.run(run_id) / HISTORY_SO_FAR
-
-    def lacked_memory(self, run_id: str) -> Path:
-        """Returns the file that is written after the summary when a run ends out of memory."""
-        return self.run(run_id) / LACKED_MEMORY
-
-    def batch(self, digest: str) -> Path:
-        """Returns the marker of a batch, which is written when each of its runs has a summary."""
-        return self.root / "batches" / f"{digest}.json"
-
-    def batch_runs(self, digest: str) -> Path:
-        """Returns the file with the runs of a batch that the workflow asks for."""
-        return self.root / "batches" / f"{digest}.runs.json"
-
-    def probed(self, kind: str, digest: str) -> Path:
-        """Returns the marker of a batch whose kept runs are probed; kinds are hidden, scores."""
-        return self.root / kind / f"batch_{digest}.json"
-
-    def checkpoint(self, run_id: str) -> Path:
-        """Returns the folder of an unfinished run's checkpoint, which is outside its record."""
-        return self.root / "checkpoints" / run_id
-
-    def weights(self, run_id: str) -> Path:
-        """Returns the folder of the kept weights of a run."""
-        return self.root / "weights" / run_id
-
-    def kept(self, run_id: str) -> Path:
-        """Returns the file, written after the weights, that says they are there, or why not."""
-        return self.weights(run_id) / KEPT
-
-    def hidden(self, run_id: str) -> Path:
-        """Returns the file of a kept run's hidden states at sampled held-out tokens."""
-        return self.root / "hidden" / f"{run_id}.parquet"
-
-    def tasks(self, corpus_id: str) -> Path:
-        """Returns the task file for the runs on a corpus."""
-        return self.root / "tasks" / f"{corpus_id}.jsonl"
-
-    def scores(self, run_id: str) -> Path:
-        """Returns the file of a kept run's scores on tasks."""
-        return self.root / "scores" / f"{run_id}.parquet"
-
-    def imported(self, name: str) -> Path:
-        """Returns the table of public runs that the register names."""
-        return self.root / "imported" / f"{name}.parquet"
-
-    def fetched(self, name: str) -> Path:
-        """Returns the folder of the files that such a table is made of, as they were fetched."""
-        return self.root / "imported" / "files" / name
+    # Of a prepared corpus, by its identity: a folder with tokenizer, shards and meta.json
+    corpus = _Path("corpora/%s")
+    runs = _Named("runs")
+    # Of a run, by its identity. Its folder holds config.json, three Parquet files (history, load,
+    # documents), provenance.json, log and summary.json; notes.json of an annotated run; while it
+    # trains, a lock and the history so far.
+    run = _Path("runs/%s")
+    # Written last: a run is done when it exists.
+    summary = _Path("runs/%s/summary.json")
+    annotations = _Path(f"runs/%s/{ANNOTATIONS}")
+    # Removed once the run is done
+    history_so_far = _Path(f"runs/%s/{HISTORY_SO_FAR}")
+    # Written after the summary
+    lacked_memory = _Path(f"runs/%s/{LACKED_MEMORY}")
+    # Of an unfinished run, outside its record
+    checkpoint = _Path("checkpoints/%s")
+    weights = _Path("weights/%s")
+    # Written after the weights: says that they are there, or why not
+    kept = _Path(f"weights/%s/{KEPT}")
+    # Hidden states at sampled held-out tokens
+    hidden = _Path("hidden/%s.parquet")
+    scores = _Path("scores/%s.parquet")
+    # For the runs on a corpus
+    tasks = _Path("tasks/%s.jsonl")
+    # Of a batch, by its digest. The marker is written when each of its runs has a summary.
+    batch = _Path("batches/%s.json")
+    # The runs of it that the workflow asks for
+    batch_runs = _Path("batches/%s.runs.json")
+    # The marker that its kept runs are probed, by kind: hidden or scores
+    probed = _Path("%s/batch_%s.json")
+    # Of a name of the register: the table of public runs, and the folder of its fetched files
+    imported = _Path("imported/%s.parquet")
+    fetched = _Path("imported/files/%s")
 
     def tier(self, tier: str, simulated: bool = False) -> TierFolder:
         """Returns the folder of a tier's tables, fits and figures, trained or simulated."""

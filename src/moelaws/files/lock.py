@@ -102,7 +102,7 @@ def acquire(
                 lock.path.unlink(missing_ok=True)
 
 
-def holder(folder: Path, stale: float = STALE, now: float | None = None) -> dict[str, Any]:
+def holder(folder: Path, now: float | None = None) -> dict[str, Any]:
     """Returns who holds the lock of ``folder`` (token, host, pid, job); empty if nobody does.
 
     Pass the ``file_system_time`` as ``now`` for many folders, or for folders that are read-only.
@@ -110,7 +110,7 @@ def holder(folder: Path, stale: float = STALE, now: float | None = None) -> dict
     path = folder / LOCK
     try:
         owner = _read(path)
-        return owner if owner and not _is_dead(path, owner, stale, now) else {}
+        return owner if owner and not _is_dead(path, owner, STALE, now) else {}
     except OSError:  # this user may read the folder and not write it, such as a colleague's
         return {}
 
@@ -130,11 +130,11 @@ def file_system_time(folder: Path) -> float:
         discard(probe)
 
 
-def is_abandoned(folder: Path, stale: float = STALE) -> bool:
+def is_abandoned(folder: Path) -> bool:
     """Returns whether ``folder`` has a lock whose holder is dead."""
     path = folder / LOCK
     try:
-        return path.exists() and _is_dead(path, _read(path), stale)
+        return path.exists() and _is_dead(path, _read(path), STALE)
     except OSError:  # it cannot be read, so it may be in use
         return False
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moelaws.fitting.objective import Evaluation, Objective, Slopes
+from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array, Mask
 
 MAX_STEP = 10.0  # of any parameter in one step
@@ -37,46 +37,27 @@ def descend(
     damping = np.full(len(end), 1e-2)
     exact = np.zeros(len(end), dtype=bool)
     idle = np.zeros(len(end), dtype=int)
-    slopes, stale = here.derivatives(point, exact), np.zeros(len(end), dtype=bool)
     for _ in range(iterations):
         if not len(alive):
             break
-        slopes = _renewed(slopes, stale, here, point, exact)
-        f, gradient, curvature, scale = slopes
+        f, gradient, curvature, scale = here.derivatives(point, exact)
         free = ~held(point.theta, gradient, bounds)
         step = _step(curvature, gradient, free, 2 * damping * scale, metric)
         trial = here.evaluate(np.clip(point.theta + step, bounds[..., 0], bounds[..., 1]))
 
-        better, was_exact = trial.value < f, exact
+        better = trial.value < f
         gain = np.where(better, f - trial.value, 0.0)
         exact = np.where(better, gain < 1e-3 * f, exact & (damping < 1.0))
         idle = np.where(better, np.where(gain < 1e-9 * f, idle + 1, 0), idle)
         going = np.flatnonzero((idle < 3) & (damping < 1e10) & (f > 0))
         damping = np.where(better, np.maximum(damping / 5, 1e-10), damping * 4)
-        stale = better | (exact != was_exact)
         point = point.moved(trial, better)
         if len(going) < len(alive):
             end[alive], value[alive] = point.theta, point.value
             point, here, bounds = point.take(going), here.take(going), bounds[going]
-            alive, slopes, stale = alive[going], slopes.take(going), stale[going]
-            damping, exact, idle = damping[going], exact[going], idle[going]
+            alive, damping, exact, idle = (x[going] for x in (alive, damping, exact, idle))
     end[alive], value[alive] = point.theta, point.value
     return end, value
-
-
-def _renewed(
-    slopes: Slopes, stale: Mask, here: Objective, point: Evaluation, exact: Mask
-) -> Slopes:
-    """Returns the derivatives at ``point``, renewed where ``stale``: after a step was taken."""
-    if not stale.any():
-        return slopes
-    if stale.all():
-        return here.derivatives(point, exact)
-    index = np.flatnonzero(stale)
-    some = here.take(index).derivatives(point.take(index), exact[index])
-    for array, own in zip(slopes, some, strict=True):
-        array[index] = own
-    return slopes
 
 
 def held(theta: Array, gradient: Array, bounds: Array) -> Mask:

@@ -89,9 +89,6 @@ class Slopes(NamedTuple):
     curvature: Array  # (B, P, P)
     scale: Array  # (B,)
 
-    def take(self, index: NDArray[np.intp]) -> Slopes:
-        return Slopes(*(array[index] for array in self))
-
 
 class Objective:
     """The function f(theta) = unit * sum_i weight_i huber(prediction_i - observed_i, delta).

@@ -9,13 +9,12 @@ add a law is to add its module.
 import pkgutil
 import traceback
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 
 from moelaws.laws.base import FittableLaw, Law
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.references import folder, module_of, packages
 
 # Modules of this folder that are not laws
@@ -98,7 +97,5 @@ def module(ref: str) -> str:
     """Returns the name of the module that holds the law."""
     law_id = ref.partition(":")[0]
     if law_id not in ids():
-        near = get_close_matches(law_id, ids(), 1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
-        raise UserError(f"unknown law {law_id!r}{meant}; known: {', '.join(ids())}")
+        raise UserError(f"unknown law {law_id!r}{or_nearest(law_id, ids(), 'known')}")
     return module_of(*_places(packages())[law_id])

@@ -119,15 +119,10 @@ class PowerLawModel:
 
     def jacobian(self, state: State) -> Array:
         (weight_TBn,) = state
-        jacobian_PBn: Array = np.empty((self.n_params, *weight_TBn.shape[1:]))
-        written = set()
+        jacobian_PBn = np.zeros((self.n_params, *weight_TBn.shape[1:]))
         for weight_Bn, (index, x_kn) in zip(weight_TBn, self._terms, strict=True):
-            for p, x_n in zip(index.tolist(), x_kn, strict=True):
-                if p in written:  # by another term, which has the same parameter
-                    jacobian_PBn[p] += weight_Bn * x_n
-                else:
-                    np.multiply(weight_Bn, x_n, out=jacobian_PBn[p])
-                    written.add(p)
+            for p, x_n in zip(index, x_kn, strict=True):
+                jacobian_PBn[p] += weight_Bn * x_n
         return jacobian_PBn.swapaxes(0, 1)
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:

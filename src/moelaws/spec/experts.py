@@ -76,8 +76,6 @@ class MoE(Part):
 
     @model_validator(mode="after")
     def _layers_are_sound(self) -> MoE:
-        if self.route_by != self.router:
-            raise ValueError(f"route_by = {self.route_by}, and this class routes by {self.router}")
         if self.top_k > self.n_experts:
             raise ValueError(
                 f"top_k = {self.top_k} is more than n_experts = {self.n_experts}; "

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self
-
-from pydantic import model_validator
+from typing import Literal
 
 from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse
 from moelaws.spec.experts import Gates
@@ -28,14 +26,6 @@ class PinnedLaw(Frozen):
     coefficient_interval: tuple[Positive, Positive]
     exponent: Real
     exponent_interval: tuple[Real, Real]
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        for name in ("coefficient", "exponent"):
-            low, high = getattr(self, f"{name}_interval")
-            if not low <= high:
-                raise ValueError(f"{name}_interval: {low:g} is above {high:g}")
-        return self
 
     def at(self, C: float) -> float:
         """Returns the law at a compute of ``C`` FLOPs."""

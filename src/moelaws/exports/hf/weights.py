@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
+from huggingface_hub import split_state_dict_into_shards_factory
 from torch import Tensor
 
 from moelaws.exports.hf.architecture import Architecture
@@ -99,31 +100,16 @@ def write(folder: Path, tensors: Mapping[str, Tensor], largest: int = SHARD) -> 
 
     Only one shard at a time is copied in memory.
     """
-    shards = _shards(tensors, largest)
-    names = (
-        ["model.safetensors"]
-        if len(shards) == 1
-        else [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
+    split = split_state_dict_into_shards_factory(
+        dict(tensors),
+        get_storage_size=lambda tensor: tensor.nbytes,
+        filename_pattern="model{suffix}.safetensors",
+        max_shard_size=largest,
     )
-    for file, shard in zip(names, shards, strict=True):
+    for file, names in split.filename_to_tensors.items():
         # Copies, because safetensors refuses two tensors of a file that share memory.
-        copies = {name: tensors[name].clone(memory_format=CONTIGUOUS) for name in shard}
+        copies = {name: tensors[name].clone(memory_format=CONTIGUOUS) for name in names}
         write_tensors(folder / file, copies, {"format": "pt"})
-    if len(shards) > 1:
-        places = {name: file for file, shard in zip(names, shards, strict=True) for name in shard}
-        total = sum(tensor.nbytes for tensor in tensors.values())
-        index = {"metadata": {"total_size": total}, "weight_map": places}
+    if split.is_sharded:
+        index = {"metadata": split.metadata, "weight_map": split.tensor_to_filename}
         (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n")
-
-
-def _shards(tensors: Mapping[str, Tensor], largest: int) -> list[list[str]]:
-    """Returns the names of the tensors in each file, in order."""
-    shards: list[list[str]] = [[]]
-    filled = 0
-    for name, tensor in tensors.items():
-        if shards[-1] and filled + tensor.nbytes > largest:
-            shards.append([])
-            filled = 0
-        shards[-1].append(name)
-        filled += tensor.nbytes
-    return shards

@@ -25,9 +25,7 @@ def effective_experts(E: ArrayLike, E_start: ArrayLike, E_max: ArrayLike) -> Arr
     is not below that. Arguments broadcast. Source: Clark et al. 2022, Eq 1; Ludziejewski et al.
     2025, Eq 4.
     """
-    E, E_start, E_max = (np.asarray(x, float) for x in (E, E_start, E_max))
-    x = np.maximum(1 / E_start - 1 / E_max, 0.0)
-    return np.asarray(1 / (x / (1 + (E - 1) * x) + 1 / E_max))
+    return np.exp(ln_saturated(np.asarray(E, float) - 1, np.log(E_start), np.log(E_max))[0])
 
 
 def effective_parameters(params: Mapping[str, ArrayLike], N: ArrayLike, E: ArrayLike) -> Array:

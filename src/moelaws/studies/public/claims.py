@@ -41,9 +41,7 @@ def size_outgrows_tokens(inputs: FittedInputs, group: str, stated: float) -> Evi
     return Evidence(
         f"N* grows as C^b with b = {own} from {own.n} budgets, which {holds} {stated}"
         + (f"; others: {'; '.join(texts)}" if texts else ""),
-        own.value,
-        own.low,
-        own.high,
+        *own.interval,
     )
 
 

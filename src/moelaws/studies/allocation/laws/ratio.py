@@ -85,7 +85,7 @@ LAW = GeneralLaw(
 )
 
 
-PUBLISHED: Mapping[str, float] = LAW.published or {}
+_PUBLISHED: Mapping[str, float] = LAW.published or {}
 
 
 def _stage(variant: str, term: Term, **stated: Any) -> LinearLaw:
@@ -132,16 +132,16 @@ VARIANTS: Mapping[str, LinearLaw] = {
 }
 
 
-def alpha_r(S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
+def alpha_r(S: ArrayLike) -> Array:
     """Returns the prefactor of r* at sparsity ``S``, FLOP^-beta_r. Source: allocation, sec 3.3."""
-    return np.asarray(params["alpha0"] * np.exp(params["alpha1"] * np.log1p(-np.asarray(S, float))))
+    return VARIANTS["stage2_alpha"].predict(_PUBLISHED, {"S": S})
 
 
-def beta_r(S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
+def beta_r(S: ArrayLike) -> Array:
     """Returns the exponent of compute in r* at sparsity ``S``. Source: allocation, sec 3.3."""
-    return np.asarray(params["beta0"] * np.exp(params["beta1"] * np.log1p(-np.asarray(S, float))))
+    return VARIANTS["stage2_beta"].predict(_PUBLISHED, {"S": S})
 
 
-def ratio(C: ArrayLike, S: ArrayLike, params: Mapping[str, float] = PUBLISHED) -> Array:
+def ratio(C: ArrayLike, S: ArrayLike) -> Array:
     """Returns r* at total compute ``C`` (FLOPs) and sparsity ``S``. Source: allocation, Eq 1."""
-    return LAW.predict(params, {"C": C, "S": S})
+    return LAW.predict(_PUBLISHED, {"C": C, "S": S})

@@ -20,7 +20,6 @@ from moelaws.tables.column import Column
 NEIGHBOURS = 20
 SUBSAMPLES = 9
 FRACTION = 0.5  # of the distinct points in each subsample
-_BLOCK = 512  # rows of distances that are held at a time
 MIDDLE = (0.4, 0.6)  # relative depth of the layers that stand for a model (App A.2)
 
 
@@ -44,19 +43,15 @@ def local_dimension(distances: Array) -> Array:
 def nearest(points: Array, k: int) -> Array:
     """Returns the rising distances (n, k) of ``points`` (n, d) to their k nearest others.
 
-    It compares all pairs, in blocks: that is exact, and quick enough for some thousand points.
+    It compares all pairs: that is exact, and quick enough for some thousand points.
     """
     points = np.asarray(points, float)
     points = points - points.mean(axis=0)  # a cloud far from the origin would cost digits
     square = np.einsum("nd,nd->n", points, points)
-    distances = np.empty((len(points), k))
-    for start in range(0, len(points), _BLOCK):
-        block = points[start : start + _BLOCK]
-        gap = square[start : start + _BLOCK, None] + square[None] - 2 * block @ points.T
-        gap[np.arange(len(block)), start + np.arange(len(block))] = np.inf
-        near = np.partition(gap, k - 1, axis=1)[:, :k]
-        distances[start : start + _BLOCK] = np.sort(np.sqrt(np.maximum(near, 0)), axis=1)
-    return distances
+    gap = square[:, None] + square[None] - 2 * points @ points.T
+    np.fill_diagonal(gap, np.inf)
+    near = np.partition(gap, k - 1, axis=1)[:, :k]
+    return np.sort(np.sqrt(np.maximum(near, 0)), axis=1)
 
 
 def dimension(points: Array, k: int = NEIGHBOURS) -> float:

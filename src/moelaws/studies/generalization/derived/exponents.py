@@ -65,9 +65,9 @@ def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
     return estimated
 
 
-def paired(*draws: Array, seed: int = 0) -> list[Array]:
+def paired(*draws: Array) -> list[Array]:
     """Pairs draws of independent fits: returns them shuffled and cut to the shortest."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     n = min(len(draw) for draw in draws)
     return [draw[rng.permutation(len(draw))[:n]] for draw in draws]
 
