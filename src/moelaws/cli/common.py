@@ -163,15 +163,15 @@ def pairs(option: str, texts: Words, form: str) -> dict[str, str]:
 def read_named(word: str, results: Results) -> tuple[Path | str, Any]:
     """Returns the JSON that a word of the command line names, behind the place where it stands.
 
-    The word is a file, - for standard input, or the id of a run on record or its beginning.
+    The word is a file, - for standard input, or a run on record by its id or its name.
     """
-    from moelaws.records.runs import find_record  # a file is read without the records
+    from moelaws.records.names import find_record  # a file is read without the records
 
     if word == "-":
         where = "standard input"
         return where, parse_json(sys.stdin.buffer.read(), where)
     path = Path(word)
-    if not path.suffix and not path.is_file():
+    if (not path.suffix or " " in word) and not path.is_file():
         path = results.run(find_record(results, word).run_id) / "config.json"
     return path, read_json(path)
 

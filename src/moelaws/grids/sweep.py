@@ -109,6 +109,7 @@ def sweep_of(name: str, project: Project) -> Sweep:
 
 def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
     """Returns the runs of ``sweeps`` by id, as ``records.watching`` takes them."""
+    from moelaws.records.names import name_of
     from moelaws.records.watching import Planned  # loads pyarrow
 
     device = device_of(project.device, project.gpu_memory)
@@ -119,5 +120,5 @@ def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
             studies, size = (*before, sweep.study.study), count_parameters(run.config.model)
             seconds = placed(run.config, device, project.devices_per_run).seconds
             own = run.flops, run.config.steps, size.total, size.active, seconds
-            runs[run.run_id] = Planned(studies, *own)
+            runs[run.run_id] = Planned(name_of(run.config), studies, *own)
     return runs

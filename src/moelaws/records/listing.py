@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
+from moelaws.records.names import sizes_of
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.errors import UserError, listed, or_nearest
 from moelaws.spec.rows import names_in, parse_rows, select
@@ -22,7 +23,12 @@ HEADINGS = {
     "seconds": "summary.wall_seconds",
     "started": "provenance.started",
 }
-COLUMNS = ("run_id", "status", *HEADINGS, "commit")
+SIZES = ("C", "S", "N", "N_active")  # columns of numbers that follow from the configuration
+# The columns of the list, the first ones for a narrow terminal; others are tags and note
+COLUMNS = (
+    "name", "C", "S", "N", "L", "id", "status", "seconds", "steps", "lr", "started", "commit",
+)  # fmt: skip
+SHOWN = 8  # of these come before the words
 WORDS = ("tags", "note")  # columns that are shown only if some run has them
 
 Getter = Callable[[Record], Any]
@@ -42,7 +48,7 @@ class Listing:
     def where(self, expression: str) -> Self:
         """Returns the runs in which ``expression`` holds, ``COLUMN OP VALUE [and ...]``."""
         columns = {clause.column for clause in parse_rows(expression)}
-        compared = names_in(expression) & HEADINGS.keys()
+        compared = names_in(expression) & {*HEADINGS, *SIZES}
         getters = {name: self._getter(name) for name in columns | compared}
         records = [
             record
@@ -84,7 +90,9 @@ class Listing:
     def _made(self) -> dict[str, Getter]:
         """Returns the columns that are not simply a key of the record's files."""
         return {
+            **{name: partial(self._size, name) for name in ("name", *SIZES)},
             "run_id": lambda r: r.run_id,
+            "id": lambda r: r.run_id[:8],
             "status": lambda r: r.status + (" (stale)" if r.is_stale(self.code) else ""),
             "stale": lambda r: r.is_stale(self.code),
             "seed": _seed,
@@ -93,6 +101,13 @@ class Listing:
             "tags": lambda r: r.annotations.text or None,
             "note": lambda r: " ".join(r.annotations.note.split()) or None,
         }
+
+    def _size(self, name: str, record: Record) -> Any:
+        return self._sizes[record.run_id].get(name)
+
+    @cached_property
+    def _sizes(self) -> dict[str, dict[str, Any]]:
+        return {record.run_id: sizes_of(record) for record in self.records}
 
     def _key(self, name: str) -> str:
         if name in HEADINGS or name in self._made:
@@ -105,7 +120,9 @@ class Listing:
             raise UserError(f"column {name!r} may be any of {listed(ends)}; name one of these")
         if not self.records:
             return name
-        words = dict.fromkeys((*COLUMNS, *WORDS, *(key.rpartition(".")[2] for key in known)))
+        words = dict.fromkeys(
+            (*COLUMNS, *HEADINGS, *SIZES, *WORDS, *(key.rpartition(".")[2] for key in known))
+        )
         raise UserError(f"no run has a column {name!r}{or_nearest(name, words, 'known are')}")
 
     @cached_property
