@@ -349,6 +349,8 @@ def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(
         advise("--compute", 1e13, "--fits", path)
     left_out = answer("--compute", 1e21, "--fits", path.parent)["left_out"]
     assert "simulated losses" in left_out[str(path)]
+    said = advise("--compute", 1e21, "--fits", path.parent)
+    assert re.search(r"These take no part: (.* and )?1 fit \(--details says why\)", said)
 
 
 def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, simulated):

@@ -14,7 +14,7 @@ from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
-from moelaws.spec.numbers import number
+from moelaws.spec.numbers import amount
 
 Command = Callable[..., Any]
 Words = tuple[str, ...]  # of an argument or an option that may be repeated
@@ -66,7 +66,7 @@ NAMES = Value("A,B,...", lambda text: [word.strip() for word in text.split(",")]
 def between(low: float, high: float) -> Value:
     """Returns the type of numbers in a range; click's own would let NaN pass."""
     words = f"no number from {low:g} to {high:g}"
-    return Value("NUMBER", number, lambda x: low <= x <= high, words)
+    return Value("NUMBER", amount, lambda x: low <= x <= high, words)
 
 
 def option(

@@ -13,7 +13,7 @@ import click
 from moelaws.cli.answers import JsonCommand, print_json
 from moelaws.cli.common import Words, law_study_option, option
 from moelaws.spec.errors import UserError
-from moelaws.spec.numbers import number
+from moelaws.spec.numbers import amount
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import FitReport, GroupFit
@@ -75,12 +75,12 @@ def given_numbers(inputs: Sequence[str], named: str = "") -> dict[str, Any]:
         name, _, value = text.partition("=")
         above, slash, below = value.partition("/")
         try:
-            x: Any = number(above) / number(below) if slash else number(above)
+            x: Any = amount(above) / amount(below) if slash else amount(above)
         except (ValueError, ZeroDivisionError):
             x = value if name == named else math.nan
         if not name or not (x if isinstance(x, str) else math.isfinite(x)):
             raise UserError(
-                f"{text!r} is not VAR=VALUE with a finite number, such as N=1e9 or S=14/17"
+                f"{text!r} is not VAR=VALUE with a finite number, such as N=1e9, N=1B or S=14/17"
             )
         if name in given:
             raise UserError(f"{name} is given twice: {given[name]} and {value}")

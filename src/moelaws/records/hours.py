@@ -1,12 +1,12 @@
 """The hours that runs took of cores and GPUs, by study."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from moelaws.files.layout import Results
 from moelaws.records.runs import Record
+from moelaws.spec.from_json import parse_json
 
 
 def device_hours(record: Record) -> tuple[str, float]:
@@ -30,7 +30,7 @@ def by_study(results: Results, records: Iterable[Record]) -> list[dict[str, Any]
     groups: dict[tuple[str, str], set[str]] = {}
     for file in sorted(results.root.glob(str(Results(Path()).tier("*").spec("runs", "*")))):
         lines = file.read_text(encoding="utf-8").splitlines()[1:]
-        groups[file.stem, file.parents[2].name] = {json.loads(line)[0] for line in lines}
+        groups[file.stem, file.parents[2].name] = {parse_json(line, str(file))[0] for line in lines}
     groups["of no study", "-"] = ended.keys() - set().union(*groups.values())
     groups["in sum", "-"] = {*ended}
     rows = []
