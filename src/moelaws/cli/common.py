@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,7 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def pairs(option: str, texts: Words, form: str) -> dict[str, str]:
+def pairs(option: str, texts: Sequence[str], form: str) -> dict[str, str]:
     """Returns ``NAME=VALUE`` options as a dictionary."""
     values: dict[str, str] = {}
     for text in texts:

@@ -13,7 +13,7 @@ from moelaws.cli.common import COUNT, NAMES, Words, gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
 from moelaws.records.hours import by_study
-from moelaws.records.listing import COLUMNS, SHOWN, WORDS, Listing
+from moelaws.records.listing import COLUMNS, WORDS, Listing
 from moelaws.records.names import find_record
 from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, retry
 from moelaws.spec.words import counted, short
@@ -119,8 +119,7 @@ def command(
         data = [record.as_dict(listing.code) for record in listing.records]
         print_json([{"name": n, **r} for n, r in zip(listing.column("name"), data, strict=True)])
         return
-    words = [word for word in WORDS if any(listing.column(word))]
-    names = columns or [*COLUMNS[:SHOWN], *words, *COLUMNS[SHOWN:]]
+    names = columns or [n for n in COLUMNS if n not in WORDS or any(listing.column(n))]
     rows = list(zip(*(listing.column(name) for name in names), strict=True))
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])

@@ -12,8 +12,7 @@ from moelaws.spec.from_json import parse_json
 def device_hours(record: Record) -> tuple[str, float]:
     """Returns what trained and evaluated a run, and the hours of one such core or GPU.
 
-    A run that had a fraction of a GPU counts that fraction. What was trained before an interruption
-    counts as the last device's.
+    A fraction of a GPU counts as such, and what came before an interruption as the last device's.
     """
     made_by, hours = record.provenance, record.summary.get("wall_seconds", 0.0) / 3600
     if (device := str(made_by.get("device") or "unknown")) == "cpu":
@@ -33,11 +32,11 @@ def by_study(results: Results, records: Iterable[Record]) -> list[dict[str, Any]
         groups[file.stem, file.parents[2].name] = {parse_json(line, str(file))[0] for line in lines}
     groups["of no study", "-"] = ended.keys() - set().union(*groups.values())
     groups["in sum", "-"] = {*ended}
-    rows = []
-    for (study, tier), runs in groups.items():
-        own = [ended[run] for run in sorted(runs & ended.keys())]
-        for device in sorted({device for device, _ in own}):
-            hours = [x for name, x in own if name == device]
-            row = {"study": study, "tier": tier, "runs": len(hours), "device": device}
-            rows.append(row | {"hours": sum(hours)})
-    return rows
+    hours: dict[tuple[str, str, str], list[float]] = {}
+    for group, runs in groups.items():
+        for device, each in sorted(ended[run] for run in runs & ended.keys()):
+            hours.setdefault((*group, device), []).append(each)
+    return [
+        {"study": study, "tier": tier, "runs": len(each), "device": device, "hours": sum(each)}
+        for (study, tier, device), each in hours.items()
+    ]

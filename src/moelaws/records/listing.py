@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
 
-from moelaws.records.names import sizes_of
+from moelaws.records.names import config_of, sizes_of
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.errors import UserError, listed, or_nearest
 from moelaws.spec.rows import names_in, parse_rows, select
@@ -24,12 +24,12 @@ HEADINGS = {
     "started": "provenance.started",
 }
 SIZES = ("C", "S", "N", "N_active")  # columns of numbers that follow from the configuration
-# The columns of the list, the first ones for a narrow terminal; others are tags and note
+# The columns of the list, of which a narrow terminal shows the first ones
 COLUMNS = (
-    "name", "C", "S", "N", "L", "id", "status", "seconds", "steps", "lr", "started", "commit",
+    "name", "C", "S", "N", "L", "id", "status", "seconds", "tags", "note", "steps", "lr", "started",
+    "commit",
 )  # fmt: skip
-SHOWN = 8  # of these come before the words
-WORDS = ("tags", "note")  # columns that are shown only if some run has them
+WORDS = ("tags", "note")  # that are shown only if some run has them
 
 Getter = Callable[[Record], Any]
 
@@ -107,7 +107,8 @@ class Listing:
 
     @cached_property
     def _sizes(self) -> dict[str, dict[str, Any]]:
-        return {record.run_id: sizes_of(record) for record in self.records}
+        configs = {record.run_id: config_of(record) for record in self.records}
+        return {run: sizes_of(config) if config else {} for run, config in configs.items()}
 
     def _key(self, name: str) -> str:
         if name in HEADINGS or name in self._made:
@@ -121,7 +122,7 @@ class Listing:
         if not self.records:
             return name
         words = dict.fromkeys(
-            (*COLUMNS, *HEADINGS, *SIZES, *WORDS, *(key.rpartition(".")[2] for key in known))
+            (*COLUMNS, *HEADINGS, *SIZES, *(key.rpartition(".")[2] for key in known))
         )
         raise UserError(f"no run has a column {name!r}{or_nearest(name, words, 'known are')}")
 

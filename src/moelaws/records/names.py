@@ -28,10 +28,8 @@ def name_of(config: RunConfig) -> str:
     return f"d{model.d_model} {experts} {budget} s{config.seed}"
 
 
-def sizes_of(record: Record) -> dict[str, Any]:
-    """Returns a run's name, C, S, N and N_active; nothing if its configuration cannot be read."""
-    if (config := config_of(record)) is None:
-        return {}
+def sizes_of(config: RunConfig) -> dict[str, Any]:
+    """Returns a run's name, C, S, N and N_active."""
     parameters, ffn = count_parameters(config.model), config.model.ffn
     return {
         "name": name_of(config),
