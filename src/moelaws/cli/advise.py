@@ -115,7 +115,7 @@ def command(
     if only is not None:
         # A fit goes by its own name, or by that of its law.
         names = {c.name: {c.name, c.law.id} if c in own else {c.name} for c in candidates}
-        known = dict.fromkeys([entry.shown for entry in config.candidate_laws] + [*names])
+        known = dict.fromkeys([e.name or e.law for e in config.candidate_laws] + [*names])
         if unknown := [name for name in only if name not in known]:
             raise UserError(
                 f"--laws: {unknown[0]!r} is no candidate law of config/advice.yaml; it has "

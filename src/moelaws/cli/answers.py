@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any, TextIO
@@ -11,8 +10,6 @@ import click
 
 from moelaws.files.atomic import finite
 from moelaws.spec.words import visible
-
-_NARROWEST = 6  # characters to which a column is cut; where there is less room it is left out
 
 
 class Visible(io.TextIOWrapper):
@@ -64,13 +61,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     click.echo(table_text(columns, rows, title))
 
 
-def table_text(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    title: str = "",
-    width: int = sys.maxsize,
-) -> str:
-    """Returns what ``print_table`` prints; the last columns are cut where they are wider."""
+def table_text(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> str:
+    """Returns what ``print_table`` prints."""
     # By hand, for lists of 10,000 runs: 0.2 s, where tabulate takes 0.8 s and rich 13 s.
     body = [list(row) for row in rows]
     numeric = [bool(body) and all(_is_number(row[i]) for row in body) for i in range(len(columns))]
@@ -78,16 +70,10 @@ def table_text(
     for row in body:
         cells = (format_cell(cell).splitlines() or [""] for cell in row)
         lines += zip_longest(*cells, fillvalue="")
-    aligned: list[list[str]] = []
+    aligned = []
     for column, number in zip(zip(*lines, strict=True), numeric, strict=True):
-        pad, own = str.rjust if number else str.ljust, max(map(len, column))
-        if own > width >= _NARROWEST:
-            column = tuple(x if len(x) <= width else f"{x[: width - 1]}…" for x in column)
-            own = width
-        elif own > width and aligned:
-            break
-        width -= own + 2
-        aligned.append([pad(cell, own) for cell in column])
+        pad, width = str.rjust if number else str.ljust, max(map(len, column))
+        aligned.append([pad(cell, width) for cell in column])
     text = ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
     return "\n".join([title, *text] if title else text)
 

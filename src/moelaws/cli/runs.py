@@ -92,7 +92,7 @@ def command(
     """List the runs on record, or each RUN: sizes, loss, times, status, code.
 
     RUN is an id or its beginning, or a name such as 'd48 E32 2e11 s0': width, experts, training
-    FLOPs, seed. The list has as many columns as the terminal holds, unless --columns names them. A
+    FLOPs, seed. The list is cut at the terminal's width, unless --columns names what it has. A
     COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws show
     RUN` lists them), or the last word of a key, such as tokens.
     """
@@ -124,19 +124,16 @@ def command(
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    cells = [[_cell(*pair) for pair in zip(names, row, strict=True)] for row in rows]
+    table = table_text(names, [list(map(_cell, names, row)) for row in rows])
     width = sys.maxsize if columns else shutil.get_terminal_size().columns
-    of = f" of {total:,}" if limit is not None and limit < total else ""
+    lines = (x if len(x) <= width else f"{x[: width - 1]}…" for x in table.splitlines())
+    of = f" of {total:,}" if len(rows) < total else ""
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
-    click.echo(f"{table_text(names, cells, width=width)}\n{counted(len(rows), 'run')}{of}{nowhere}")
+    click.echo("\n".join([*lines, f"{counted(len(rows), 'run')}{of}{nowhere}"]))
 
 
 def _cell(name: str, value: Any) -> object:
     """Returns a size as people write it, and a status in one word."""
-    if value is None:
-        return value
-    if name in ("N", "N_active"):
+    if name in ("N", "N_active") and value is not None:
         return short(value, 4)
-    if name == "status":
-        return value.replace("completed (stale)", "stale")
-    return f"{value:.4g}".replace("e+", "e") if name == "C" else value
+    return "stale" if value == "completed (stale)" else value

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 from moelaws.records.names import config_of, sizes_of
@@ -73,6 +73,8 @@ class Listing:
     def _getter(self, name: str) -> Getter:
         if name in self._made:
             return self._made[name]
+        if name in ("name", *SIZES):
+            return lambda record: self._sizes[record.run_id].get(name)
         first, _, rest = self._key(name).partition(".")
         if first == "tags":
             return lambda record: record.annotations.tags.get(rest)
@@ -90,7 +92,6 @@ class Listing:
     def _made(self) -> dict[str, Getter]:
         """Returns the columns that are not simply a key of the record's files."""
         return {
-            **{name: partial(self._size, name) for name in ("name", *SIZES)},
             "run_id": lambda r: r.run_id,
             "id": lambda r: r.run_id[:8],
             "status": lambda r: r.status + (" (stale)" if r.is_stale(self.code) else ""),
@@ -101,9 +102,6 @@ class Listing:
             "tags": lambda r: r.annotations.text or None,
             "note": lambda r: " ".join(r.annotations.note.split()) or None,
         }
-
-    def _size(self, name: str, record: Record) -> Any:
-        return self._sizes[record.run_id].get(name)
 
     @cached_property
     def _sizes(self) -> dict[str, dict[str, Any]]:

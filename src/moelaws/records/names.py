@@ -6,7 +6,7 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.files.layout import Results
 from moelaws.records.runs import Record, all_records, differences, read_record
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 
@@ -54,26 +54,16 @@ def find_record(results: Results, word: str) -> Record:
     A UserError lists the runs that may be meant, with the first things in which they differ.
     """
     ids = sorted(p.name for p in results.runs.glob(f"{word}*")) if word.isalnum() else []
-    if len(ids) == 1:
-        return read_record(results, ids[0])
-    if ids:
-        reason = f"{len(ids)} runs begin so: {', '.join(ids[:_MOST])}"
-        raise UserError(f"run {word!r}: {reason}; `moelaws runs` lists them")
-    words, found = {*word.split()}, []
-    for record in all_records(results) if words else ():
-        config = config_of(record)
-        if config is not None and words <= {*name_of(config).split()}:
-            found.append(record)
-    if len(found) == 1:
-        return found[0]
+    found, words = [read_record(results, run) for run in ids], {*word.split()}
+    if words and not ids:
+        configs = ((record, config_of(record)) for record in all_records(results))
+        found = [r for r, config in configs if config and words <= {*name_of(config).split()}]
     if not found:
         raise UserError(f"run {word!r}: no such run; `moelaws runs` lists them")
-    apart = dict([*differences(*(record.config for record in found)).items()][:_MOST])
-    each = [
-        " ".join(
-            [r.run_id[:8], *(f"{key.rpartition('.')[2]}={row[i]}" for key, row in apart.items())]
-        )
-        for i, r in enumerate(found[:_MOST])
-    ]
-    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    raise UserError(f"run {word!r} may be {' or '.join(each)}{more}; give an id of these")
+    if len(found) == 1:
+        return found[0]
+    apart, each = [*differences(*(record.config for record in found)).items()][:_MOST], []
+    for i, record in enumerate(found):
+        values = (f"{key.rpartition('.')[2]}={row[i]}" for key, row in apart)
+        each.append(" ".join([record.run_id[:8], *values]))
+    raise UserError(f"run {word!r} may be any of {listed(each, _MOST)}; `moelaws runs` lists them")

@@ -27,10 +27,6 @@ class CandidateEntry(LawEntry):
     mapping: dict[str, str] = {}  # variable -> the column of a plan that it reads
     S: BelowOne | None = None  # the sparsity of plans by a law without that variable
 
-    @property
-    def shown(self) -> str:
-        return self.name or self.law
-
 
 class SetterEntry(LawEntry):
     """A law that sets one ``variable`` of a plan to its result of that name.

@@ -25,7 +25,9 @@ def published_laws(config: AdviceConfig) -> list[CandidateLaw]:
     """Returns the file's candidate laws with published values."""
     each = ((entry, laws.fittable(entry.law)) for entry in config.candidate_laws)
     return [
-        CandidateLaw(e.shown, law, law.published, mapping=e.mapping, S=e.S, fitted_on=e.fitted_on)
+        CandidateLaw(
+            e.name or e.law, law, law.published, mapping=e.mapping, S=e.S, fitted_on=e.fitted_on
+        )
         for e, law in each
         if law.published and set(law.published) >= set(law.names)
     ]
