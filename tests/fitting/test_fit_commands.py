@@ -179,7 +179,7 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
         (["fit", "t.csv", "--law", "chinchilla", "--bootstrap", "0"], "bootstrap is 0"),
         (
             ["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"],
-            "N is given twice: 1000000000.0 and 2e9",
+            "N is given twice: '1e9' and '2e9'",
         ),
         (["fit", "t.csv", "--spec", "{bad"], "--spec is not valid JSON"),
         (["fit", "t.csv", "--spec", "{}", "--law", "chinchilla"], "leave --law out"),
