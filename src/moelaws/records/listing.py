@@ -26,8 +26,8 @@ HEADINGS = {
 SIZES = ("C", "S", "N", "N_active")  # columns of numbers that follow from the configuration
 # The columns of the list, of which a narrow terminal shows the first ones
 COLUMNS = (
-    "name", "C", "S", "N", "L", "id", "status", "seconds", "tags", "note", "steps", "lr", "started",
-    "commit",
+    "name", "C", "S", "N", "L", "id", "status", "seconds", "tags", "note", "started", "steps",
+    "lr", "commit",
 )  # fmt: skip
 WORDS = ("tags", "note")  # that are shown only if some run has them
 

@@ -10,7 +10,7 @@ from moelaws.spec.errors import UserError, listed
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 
-_MOST = 5  # runs, or things in which they differ, that a message names
+_MOST = 5  # runs that a message names
 
 
 def flops_of(config: RunConfig) -> float:
@@ -62,7 +62,7 @@ def find_record(results: Results, word: str) -> Record:
         raise UserError(f"run {word!r}: no such run; `moelaws runs` lists them")
     if len(found) == 1:
         return found[0]
-    apart, each = [*differences(*(record.config for record in found)).items()][:_MOST], []
+    apart, each = [*differences(*(record.config for record in found)).items()][:2], []
     for i, record in enumerate(found):
         values = (f"{key.rpartition('.')[2]}={row[i]}" for key, row in apart)
         each.append(" ".join([record.run_id[:8], *values]))
