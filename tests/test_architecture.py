@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "accounting": {"spec"},
     "laws": {"spec"},
     "files": {"spec"},
-    "records": {"spec", "files"},
+    "records": {"spec", "accounting", "files"},
     "gpus": {"spec"},
     "corpus": {"spec", "records"},
     "model": {"spec", "accounting"},

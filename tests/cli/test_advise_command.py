@@ -86,13 +86,30 @@ def test_a_model_that_practice_chose_stands_beside_the_answer(project_folder):
     assert (own["N"], own["N_active"], own["D"]) == (6.9e9, 1.3e9, 5.1e12)
     assert own["S"] == 1 - 8 / 64
     said = advise("--compute", 6e22, "--compare", "OLMoE")
+    served_for = answer("--compute", 6e22, "--compare", "OLMoE")["served_for"]
     assert "Your plan trains 3.92K tokens an active parameter, and the model above " in said
     tokens = re.search(r"where the budget also serves about (\d+)T tokens", said)[1]
+    assert served_for == float(tokens) * 1e12
     served = answer("--compute", 4e22 + 2.6e9 * float(tokens) * 1e12,
                     "--inference-tokens", float(tokens) * 1e12)["plans"][-1]  # fmt: skip
     assert served["N_active"] < 1.4e9
     with pytest.raises(UserError, match="'OLMO' is no known model; did you mean OLMoE"):
         advise("--compute", 6e22, "--compare", "OLMO")
+
+
+def test_no_law_judges_the_largest_models_at_their_own_budgets(project_folder):
+    for name in ("DeepSeek-V3", "Kimi-K2", "Qwen3-30B-A3B"):
+        with pytest.raises(UserError, match=r"more than the budget of 1\.3e\+24"):
+            advise("--compute", 1.3e24, "--compare", name)
+    with pytest.raises(UserError, match="no law judges a budget"):
+        advise("--compute", 1.5e24)
+
+
+def test_a_law_is_asked_alone_by_the_name_under_which_it_is_shown(project_folder):
+    for name in ("clark", "chinchilla"):
+        assert [law["name"] for law in answer("--compute", 1e20, "--laws", name)["judges"]] == [
+            name
+        ]
 
 
 def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(project_folder):
@@ -121,6 +138,9 @@ def test_the_answer_is_written_on_one_page_with_a_picture(project_folder):
     assert "worst regret over size and sparsity" in page
     assert not re.search(r"(href|src)=\"https?://", page)
     assert (project_folder / "answer.pdf").read_bytes().startswith(b"%PDF")
+    data = answer("--compute", 1e21, "--out", "more/answer.html")
+    assert data["plans"][-1]["name"] == "robust"
+    assert (project_folder / "more/answer.html").read_text() == page
     with pytest.raises(UserError, match=r"its name must end in \.pdf or \.html"):
         advise("--compute", 1e21, "--out", "answer.png")
 
@@ -137,7 +157,11 @@ def test_days_follow_from_the_gpus_and_gpus_from_the_days(project_folder, gpus, 
     [
         ([], "give the budget either as --compute FLOPS or as --gpu-hours HOURS"),
         (["--compute", 1e20, "--experts", "64"], "needs the number of active ones"),
-        (["--compute", 1e20, "--laws", "chinchila"], "'chinchila' is no candidate law"),
+        (
+            ["--compute", 1e20, "--laws", "chinchila"],
+            "'chinchila' is no candidate law of config/advice.yaml; it has chinchilla, clark,",
+        ),
+        (["--compute", 1e20, "--laws", "wang.loss"], "no candidate law has coefficients"),
         (["--compute", 1e20, "--compare", "N=8e9"], "give two of N"),
         (["--compute", 1e20, "--compare", "size=3"], "size = 3 is no value of N, N_active, S or D"),
         (["--compute", 1e20, "--compare", "N=1e9 N_active=2e9"], "N_active is above N"),
@@ -325,6 +349,8 @@ def test_a_fit_of_simulated_losses_is_refused_by_name_and_left_out_of_a_folder(
         advise("--compute", 1e13, "--fits", path)
     left_out = answer("--compute", 1e21, "--fits", path.parent)["left_out"]
     assert "simulated losses" in left_out[str(path)]
+    said = advise("--compute", 1e21, "--fits", path.parent)
+    assert re.search(r"These take no part: (.* and )?1 fit \(--details says why\)", said)
 
 
 def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, simulated):

@@ -93,7 +93,10 @@ def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
         end(results, run, steps)
     everything = f"{len(sweep)} of {len(sweep)} runs done, 100% of the FLOPs"
     assert everything in watch()  # it ends by itself
-    planned = {run: watching.Planned(("sparsity",), 1.0, n, 1, 1, 1.0) for run, n in sweep.items()}
+    planned = {
+        run: watching.Planned("d64 E32 2e11 s0", ("sparsity",), 1.0, n, 1, 1, 1.0)
+        for run, n in sweep.items()
+    }
     watcher = watching.Watching(results, planned)
     assert watcher.look().finished
 
@@ -113,7 +116,7 @@ def test_a_run_that_ends_during_the_look_was_not_interrupted(sweep, monkeypatch)
         return {}
 
     monkeypatch.setattr(watching, "holder", ended)
-    planned = {run: watching.Planned(("sparsity",), 1.0, 1, 1, 1, 1.0)}
+    planned = {run: watching.Planned("d64 E32 2e11 s0", ("sparsity",), 1.0, 1, 1, 1, 1.0)}
     assert watching.Watching(results, planned).look().courses[run].state == "done"
 
 
@@ -153,15 +156,18 @@ def test_what_a_run_measures_fits_the_terminal(width):
         "running", step=12345, loss=3.14159, losses=tuple(map(float, range(watching.POINTS))),
         tokens_per_second=123456.0, seconds_left=7000.0, device="NVIDIA H100", host="node" * 9,
     )  # fmt: skip
-    planned = {"1f" * 8: watching.Planned(("sparsity",), 1e18, 20000, 10**9, 10**8, 1e4)}
+    planned = {
+        "1f" * 8: watching.Planned("d64 E32 2e11 s0", ("sparsity",), 1e18, 20000, 10**9, 10**8, 1e4)
+    }
     snapshot = watching.Snapshot(planned, dict.fromkeys(planned, course))
     assert "0 of 1 run done" in snapshot.words()
     console = Console(width=width, file=io.StringIO())
     console.print(drawn(snapshot, Project(tier="gpu"), width))
     (row,) = [line for line in console.file.getvalue().splitlines() if line.startswith("1f1f1f1f")]
-    for cell in ("12345/20000", "3.1416", "123,456", "1.9 h", "NVIDIA", BARS[0], BARS[-1]):
+    assert len(row) <= width
+    for cell in ("d64 E32 2e11 s0", "12345/20000", "3.1416", "123,456", "1.9 h", BARS[0], BARS[-1]):
         assert cell in row
-    assert ("100M" in row) == (width == 120)
+    assert ("sparsity" in row) == ("NVIDIA" in row) == (width == 120)
 
 
 def test_what_trains_nothing_is_refused(sweep):

@@ -1,6 +1,7 @@
 """What of a run goes to a tracker, and which runs go: no tracker is needed for these tests."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from moelaws.exports.material import Place, TrackedRun, export, places_of
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
 from moelaws.records.annotations import annotate
+from moelaws.records.names import name_of
 from moelaws.records.runs import all_records, read_record
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -68,7 +70,9 @@ def test_times_are_those_of_the_training(results):
 def test_a_run_is_told_by_its_width_its_experts_its_budget_and_its_seed(results):
     run = id_of(results, "moe")
     at_budget = tracked(results, run, Place("sparsity", "demo", 2e11))
-    assert at_budget.label == f"d16 E4 2e11 s0 · {run[:8]}"
+    config = RunConfig.model_validate(read_record(results, run).config)
+    assert at_budget.label == f"{name_of(config)} · {run[:8]}"
+    assert re.fullmatch(r"d16 E4 [\d.]+e\d+ s0", name_of(config))
     dense = tracked(results, id_of(results, "dense"))
     assert dense.label.startswith("d16 dense ")
 

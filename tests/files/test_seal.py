@@ -17,7 +17,8 @@ from moelaws.files import seal
 from moelaws.files.atomic import read_json, read_page, write_json, write_page
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_origin, read_parquet, write_parquet
-from moelaws.records.runs import find_record, retry
+from moelaws.records.names import find_record
+from moelaws.records.runs import retry
 from moelaws.records.tensors import write_tensors
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
@@ -167,6 +168,7 @@ OPENERS = {
     "records/provenance.py": "/proc",
     "records/code.py": "Python's source",
     "records/progress.py": "the ends of logs",
+    "records/hours.py": "specifications, which it reads as a list of runs",
     "records/tensors.py": "weights that were checked",
     "training/checkpoint.py": "weights that were checked",
     "training/pool.py": "logs",

@@ -13,6 +13,7 @@ from moelaws.fitting.report import read_fit
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
+from repository import REPOSITORY
 
 
 def _run(*arguments):
@@ -178,7 +179,7 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
         (["fit", "t.csv", "--law", "chinchilla", "--bootstrap", "0"], "bootstrap is 0"),
         (
             ["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"],
-            "N is given twice: 1000000000.0 and 2e9",
+            "N is given twice: '1e9' and '2e9'",
         ),
         (["fit", "t.csv", "--spec", "{bad"], "--spec is not valid JSON"),
         (["fit", "t.csv", "--spec", "{}", "--law", "chinchilla"], "leave --law out"),
@@ -189,3 +190,35 @@ def test_a_users_mistake_is_one_line(arguments, message):
     with pytest.raises(UserError) as error:
         CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert message in str(error.value)
+
+
+EVIDENCE = REPOSITORY / "docs/evidence/sparsity.parquet"
+
+
+def test_n_of_a_law_is_its_own_column_of_a_studys_table(tmp_path):
+    out = tmp_path / "own.json"
+    words = ("--sample", 20, "--bootstrap", 5, "--rows", "N >= 1K, S > 0.5", "--out", out)
+    done = _run("fit", EVIDENCE, "--law", "sparsity.loss", *words)
+    assert "N is the table's column N_total" in done.stdout
+    assert read_fit(out).spec["mapping"] == {"N": "N_total"}
+    with pytest.raises(UserError, match="may be either here: say --map N=N_total or --map N=N_act"):
+        _run("fit", EVIDENCE, "--law", "chinchilla", *words)
+    dense = tmp_path / "dense.csv"
+    pd.read_parquet(EVIDENCE).query("S == 0").to_csv(dense, index=False)
+    words = ("--sample", 20, "--bootstrap", 5)
+    _run("fit", dense, "--law", "chinchilla", *words)  # there both columns are one
+
+
+def test_laws_of_other_sizes_are_compared_on_a_studys_table():
+    words = ("--bootstrap", 2, "--json")
+    done = _run("compare", EVIDENCE, "--laws", "granularity.loss,chinchilla", *words)
+    data = json.loads(done.stdout)
+    assert [law["law"].partition(":")[0] for law in data["laws"]] == ["granularity.loss"]
+    assert "--map N=N_total or --map N=N_active" in data["refused"]["chinchilla"]
+
+
+def test_numbers_are_written_as_people_write_them():
+    words = ("eval", "sparsity.loss", "--json")
+    data = json.loads(_run(*words, "N=1B", "D=20B", "S=98%").stdout)
+    assert data["inputs"] == {"N": 1e9, "D": 2e10, "S": 0.98}
+    assert data == json.loads(_run(*words, "N=1,000M", "D=2e10", "S=49/50").stdout)

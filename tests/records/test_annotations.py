@@ -11,7 +11,8 @@ from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
 from moelaws.records.annotations import Annotations, annotate, of
-from moelaws.records.runs import all_records, find_record, retry
+from moelaws.records.names import find_record
+from moelaws.records.runs import all_records, retry
 from moelaws.spec.errors import UserError
 
 
@@ -36,7 +37,7 @@ def test_tags_and_a_note_are_listed_selected_and_removed(results):
     moelaws("note", "aa1", "Ein Knoten\nfiel aus: <b>&[red]")
     assert of(results, "aa1").tags == {"baseline": "yes", "kind": "a = b"}
     assert "baseline=yes, kind=a = b" in moelaws("runs")
-    assert "Ein Knoten fiel aus: <b>&[red]" in moelaws("runs", "aa1")
+    assert "Ein Knoten fiel aus: <b>&[red]" in moelaws("runs", "aa1", "--columns", "note")
     ids = [run["run_id"] for run in json.loads(moelaws("runs", "--tag", "kind=a = b", "--json"))]
     assert ids == ["aa1", "bb1"]
     assert json.loads(moelaws("runs", "--tag", "kind=a", "--json")) == []

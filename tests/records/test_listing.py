@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli import cli
-from moelaws.files.atomic import write_json
+from moelaws.files.atomic import write_json, write_text
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 
@@ -77,6 +77,54 @@ def test_columns_are_names():
     told = CliRunner().invoke(cli, ["runs", "--columns", "run_id,,L"])
     assert told.exit_code == 2
     assert "is no list of names with commas between them" in told.output
+
+
+def sized(run_data, run_id, seconds, **provenance):
+    """Puts a run of whole configuration on record."""
+    write_json(Results().run(run_id) / "config.json", run_data)
+    summary = {"status": "completed", "loss": 3.21234, "wall_seconds": seconds}
+    write_json(Results().run(run_id) / "summary.json", summary)
+    write_json(Results().run(run_id) / "provenance.json", {"code": "old", **provenance})
+
+
+def test_the_list_has_names_and_sizes_and_fits_the_terminal(run_data, monkeypatch):
+    sized(run_data, "wholerun01234567", 12.3456)
+    (row,) = runs("--where", "S == 0.75 and N >= 1K and C > 1", "--columns", "name,C,S,N,N_active")
+    assert row["name"].startswith("d32 E8 ")
+    assert row["N"] > row["N_active"] > 1000
+    for width in (80, 150):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = CliRunner().invoke(cli, ["runs", "--sort", "N"]).output.splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[0].split()[:6] == ["name", "C", "S", "N", "L", "id"]
+        assert ("commit" in lines[0]) == (width == 150)
+        for cell in (row["name"], "0.75", "k", "3.212", "wholerun", "stale", "12.35"):
+            assert cell in lines[1]
+
+
+def test_a_list_is_cut_at_its_limit():
+    assert ids("--sort", "L", "--limit", "2") == ["w2s0", "w2s1"]
+    assert "2 runs of 6" in CliRunner().invoke(cli, ["runs", "--limit", "2"]).output
+
+
+def test_what_a_sweep_took_is_counted_by_study_and_in_sum(run_data):
+    """A run of two studies counts in both and once in sum; GPUs and cores are not added up."""
+    sized(run_data, "aa", 3600, device="cpu", threads=2)
+    sized(run_data, "bb", 1800, device="NVIDIA H100", devices=4)
+    sized(run_data, "cc", 7200, device="NVIDIA H100", gpu_share=0.5)
+    for study, own in {"one": ["aa", "bb"], "two": ["bb", "never"]}.items():
+        text = "\n".join([study, *(json.dumps([run, 1e20, []]) for run in own)])
+        write_text(Results().tier("gpu").spec("runs", study), text)
+    hours = {(row["study"], row["device"]): row["hours"] for row in runs("--cost")}
+    assert {key: x for key, x in hours.items() if x} == {
+        ("one", "CPU core"): 2.0,
+        ("one", "NVIDIA H100"): 2.0,
+        ("two", "NVIDIA H100"): 2.0,
+        ("of no study", "NVIDIA H100"): 1.0,
+        ("in sum", "CPU core"): 2.0,
+        ("in sum", "NVIDIA H100"): 3.0,
+    }
+    assert "NVIDIA H100" in CliRunner().invoke(cli, ["runs", "--cost"]).output
 
 
 def test_no_runs_are_an_empty_list(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """The record of the sweep: states, what is stale, what differs, asking again."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from moelaws.files.atomic import read_json, replacing, write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
 from moelaws.records.code import PACKAGE, closure, digest, training_code
-from moelaws.records.runs import all_records, differences, find_record
+from moelaws.records.names import find_record, name_of
+from moelaws.records.runs import all_records, differences
 from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
 from repository import moelaws
 
 
@@ -45,11 +48,42 @@ def test_states_and_stale_is_what_other_code_made(results):
 
 def test_a_run_by_the_beginning_of_its_id(results):
     assert find_record(results, "a1").run_id == "a1"
-    with pytest.raises(UserError, match="2 runs begin so: a1, a2"):
+    with pytest.raises(UserError, match="may be any of a1, a2; `moelaws runs` lists them"):
         find_record(results, "a")
     for unknown in ("c", "", "*", "../a1"):
-        with pytest.raises(UserError, match=r"no such run|runs begin so"):
+        with pytest.raises(UserError, match="no such run"):
             find_record(results, unknown)
+
+
+@pytest.fixture
+def named(results, run_data):
+    """Two runs that differ in their learning rate alone, and one of another seed."""
+    for run_id, lr, seed in (("c1", 3e-3, 0), ("c2", 6e-3, 0), ("c3", 3e-3, 1)):
+        data = run_data | {"optimizer": {"lr": lr}, "seed": seed}
+        write_json(results.run(run_id) / "config.json", data)
+    return name_of(RunConfig.model_validate(run_data))
+
+
+def test_a_run_is_named_by_its_width_its_experts_its_flops_and_its_seed(named):
+    assert re.fullmatch(r"d32 E8 \d\.\de\d+ s0", named)
+
+
+def test_a_run_by_its_name(results, named):
+    assert find_record(results, named.replace("s0", "s1")).run_id == "c3"
+    assert find_record(results, "E8 s1").run_id == "c3"
+    with pytest.raises(UserError, match=r"may be any of c1 lr=0\.003, c2 lr=0\.006; "):
+        find_record(results, named)
+    with pytest.raises(UserError, match="no such run"):
+        find_record(results, "d33 E8")
+
+
+def test_commands_take_a_run_by_its_name(results, named):
+    cwd, other = results.root.parent, named.replace("s0", "s1")
+    assert json.loads(moelaws("show", other, "--json", cwd=cwd).stdout)["run_id"] == "c3"
+    assert other in moelaws("diff", "c1", other, cwd=cwd).stdout
+    moelaws("tag", other, "baseline=yes", cwd=cwd)
+    (listed,) = json.loads(moelaws("runs", "--tag", "baseline", "--json", cwd=cwd).stdout)
+    assert (listed["name"], listed["run_id"]) == (other, "c3")
 
 
 def test_the_command_line_lists_and_retries(results):

@@ -43,6 +43,35 @@ def test_selects(expression, expected):
     assert select(COLUMNS, expression).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("expression", "selects"),
+    [
+        ("S >= 0.9688", True),
+        ("S == 0.9688", True),
+        ("S > 0.9688", False),
+        ("S != 0.9688", False),
+        ("S <= 0.9686", False),
+        ("S == 0.969", False),
+        ("S == 0.96875", True),
+        ("S == 0.968751", False),  # more digits than a table shows count, too
+        ("N == 38.13K", True),
+        ("N < 38.13K", False),
+        ("N > 38.12K", True),
+        ("steps == 12346", False),
+        ("seed == 0", True),
+        ("seed > 0", False),
+        ("L < 3.7", True),
+        ("S > 0.9, N > 1K & steps > 1 and seed < 1 && L > 1", True),
+        ("S > 0.9, N > 1M", False),
+    ],
+)
+def test_numbers_are_compared_as_tables_show_them(expression, selects):
+    row = {"S": 0.96875, "N": 38_133, "steps": 12345, "seed": 0, "L": 3.698}
+    assert select(row, expression) == selects
+    arrays = {name: np.array([value, np.nan]) for name, value in row.items()}
+    assert select(arrays, expression).tolist() == [selects, False]
+
+
 def test_empty_selects_all():
     assert np.broadcast_to(select(COLUMNS, " "), 4).all()
 

@@ -16,7 +16,7 @@ def test_a_run_is_seen_at_work_killed_and_resumed(configure, train, tmp_path):
     config, results = configure(steps=STEPS), Results(tmp_path / "results")
     often = {"checkpoint_seconds": 0.0, "history_seconds": 0.0}
     run = config.run_id
-    watching = Watching(results, {run: Planned(("ours",), 1.0, STEPS, 1, 1, 1.0)})
+    watching = Watching(results, {run: Planned("own", ("ours",), 1.0, STEPS, 1, 1, 1.0)})
     assert watching.look().courses[run].state == "waiting"
     trainer = os.fork()
     if trainer == 0:

@@ -135,6 +135,18 @@ def test_what_is_simulated_lies_apart(jobs, trained):
     assert sum(map(len, Trainings(trained).batches.values())) == len(trained.runs) > 50
 
 
+def test_a_study_with_a_table_is_shown_though_no_text_is_long_enough_for_its_grid(project_folder):
+    """What was made of it stands there, and its runs are not looked at."""
+    tables = Results().tier("demo").table("sparsity").parent
+    tables.mkdir(parents=True)
+    (tables / "sparsity.parquet").touch()
+    (project_folder / "short.txt").write_text("short")
+    jobs = Jobs.load({"studies": ["routing"], "corpus": ["short.txt"]})
+    assert list(jobs.shown_studies) == ["routing", "sparsity"]
+    with pytest.raises(UserError):
+        Jobs.load({"studies": ["sparsity"], "corpus": ["short.txt"]})
+
+
 def test_a_users_own_study_is_named_by_its_file(tmp_path):
     (tmp_path / "ours").mkdir()
     path = tmp_path / "ours/study.yaml"

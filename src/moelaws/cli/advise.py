@@ -38,7 +38,7 @@ from moelaws.spec.numbers import number
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
 
-CEILINGS = (0.9, 0.95, USUAL_CEILING, 0.99, 0.995)
+CEILINGS = (0.9, 0.95, 0.99, 0.995)  # that are asked beside the usual one
 DAYS = between(0.1, 3650.0)
 # 2.5, or as bills have it: $2.5/h
 DOLLARS = Value("DOLLARS", lambda text: number(text.removeprefix("$").removesuffix("/h")),
@@ -113,14 +113,17 @@ def command(
     candidates = [*published_laws(config), *own]
     left_out = {str(path): reason for path, reason in unusable.items()}
     if only is not None:
-        known = [entry.law for entry in config.candidate_laws]
+        # A fit goes by its own name, or by that of its law.
+        names = {c.name: {c.name, c.law.id} if c in own else {c.name} for c in candidates}
+        known = dict.fromkeys([e.name or e.law for e in config.candidate_laws] + [*names])
         if unknown := [name for name in only if name not in known]:
             raise UserError(
                 f"--laws: {unknown[0]!r} is no candidate law of config/advice.yaml; it has "
                 f"{', '.join(known)}"
             )
-        left_out |= {c.name: "--laws leaves out its law" for c in own if c.law.id not in only}
-        candidates = [c for c in candidates if c.law.id in only]
+        asked = {name for name, own_names in names.items() if own_names & {*only}}
+        left_out |= {c.name: "--laws leaves out its law" for c in own if c.name not in asked}
+        candidates = [c for c in candidates if c.name in asked]
     ask = partial(
         advise,
         candidates,
@@ -135,10 +138,6 @@ def command(
     shown = far or write_study is not None
     sweeps = small_sweeps(answer.minimax, config.sweep) if shown else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
-    if as_json:
-        speeds = {"speedups": speedups, "written": written}
-        print_json(page.as_json(answer, sweeps, device) | speeds)
-        return
     short = [*in_short(answer), cost(answer, device, price, days)]
     short += map(_in_words, speedups)
     if out:
@@ -146,6 +145,10 @@ def command(
 
         said = [*page.heading(answer, device), *short, *page.agreement(answer)]
         write_page(one_page(answer, ask, said, price), out)
+    if as_json:
+        more = {"served_for": serves, "speedups": speedups, "written": written}
+        print_json(page.as_json(answer, sweeps, device) | more)
+        return
     _print([*short, ""])
     if answer.compared:
         _print([of_compared(answer, answer.compared, serves), ""])
@@ -154,7 +157,8 @@ def command(
     else:
         _print([*page.heading(answer, device), "", *page.details(answer)])
         if limits.max_sparsity == USUAL_CEILING:
-            moved = {S: ask(replace(limits, max_sparsity=S)) for S in CEILINGS}
+            others = {S: ask(replace(limits, max_sparsity=S)) for S in CEILINGS}
+            moved = dict(sorted({**others, USUAL_CEILING: answer}.items()))
             _print(["", "The answer by other ceilings on sparsity:", page.of_ceilings(moved)])
     if sweeps:
         _print(["", *page.of_sweeps(answer, sweeps, device)])

@@ -7,14 +7,14 @@ import click
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.files.layout import Results
 from moelaws.records.annotations import annotate
-from moelaws.records.runs import find_record
+from moelaws.records.names import find_record
 from moelaws.spec.errors import UserError
 
 
 @click.command(name="tag", cls=JsonCommand)
 @click.argument("words", metavar="RUN... NAME=VALUE...", nargs=-1, required=True)
 def tag(words: tuple[str, ...], as_json: bool) -> None:
-    """Give each RUN (an id or its beginning) each tag NAME, with any text as its VALUE.
+    """Give each RUN (an id, its beginning or a name) each tag NAME, with any text as its VALUE.
 
     An earlier VALUE is replaced; an empty VALUE removes the tag. Tags are kept beside the record
     and change neither the run nor what the workflow makes of it. `moelaws runs`, `show` and
@@ -35,7 +35,7 @@ def tag(words: tuple[str, ...], as_json: bool) -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.argument("text")
 def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
-    """Write TEXT as the note of each RUN (an id or its beginning), in place of an earlier one.
+    """Write TEXT as the note of each RUN (an id, its beginning or a name), over an earlier one.
 
     An empty TEXT removes the note. It is kept beside the record and changes neither the run nor
     what the workflow makes of it.

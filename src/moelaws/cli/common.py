@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
-from moelaws.spec.numbers import number
+from moelaws.spec.numbers import amount
 
 Command = Callable[..., Any]
 Words = tuple[str, ...]  # of an argument or an option that may be repeated
@@ -66,7 +66,7 @@ NAMES = Value("A,B,...", lambda text: [word.strip() for word in text.split(",")]
 def between(low: float, high: float) -> Value:
     """Returns the type of numbers in a range; click's own would let NaN pass."""
     words = f"no number from {low:g} to {high:g}"
-    return Value("NUMBER", number, lambda x: low <= x <= high, words)
+    return Value("NUMBER", amount, lambda x: low <= x <= high, words)
 
 
 def option(
@@ -146,7 +146,7 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def pairs(option: str, texts: Words, form: str) -> dict[str, str]:
+def pairs(option: str, texts: Sequence[str], form: str) -> dict[str, str]:
     """Returns ``NAME=VALUE`` options as a dictionary."""
     values: dict[str, str] = {}
     for text in texts:
@@ -163,15 +163,15 @@ def pairs(option: str, texts: Words, form: str) -> dict[str, str]:
 def read_named(word: str, results: Results) -> tuple[Path | str, Any]:
     """Returns the JSON that a word of the command line names, behind the place where it stands.
 
-    The word is a file, - for standard input, or the id of a run on record or its beginning.
+    The word is a file, - for standard input, or a run on record by its id or its name.
     """
-    from moelaws.records.runs import find_record  # a file is read without the records
+    from moelaws.records.names import find_record  # a file is read without the records
 
     if word == "-":
         where = "standard input"
         return where, parse_json(sys.stdin.buffer.read(), where)
     path = Path(word)
-    if not path.suffix and not path.is_file():
+    if (not path.suffix or " " in word) and not path.is_file():
         path = results.run(find_record(results, word).run_id) / "config.json"
     return path, read_json(path)
 

@@ -6,8 +6,9 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.files.layout import Results
+from moelaws.records.names import config_of, find_record, name_of
 from moelaws.records.paired import UnpairedError, paired_losses
-from moelaws.records.runs import differences, find_record
+from moelaws.records.runs import differences
 from moelaws.spec.errors import UserError
 
 
@@ -36,7 +37,9 @@ def command(runs: tuple[str, ...], as_json: bool) -> None:
         losses = compared[ids[1]] if len(ids) == 2 else listed
         print_json({key: list(row) for key, row in rows.items()} | {"loss_difference": losses})
         return
-    print_table(["key", *ids], [[key, *map(str, row)] for key, row in rows.items()])
+    names = [name_of(config) if (config := config_of(r)) else "-" for r in records]
+    cells = [["run", *names], *([key, *map(str, row)] for key, row in rows.items())]
+    print_table(["key", *ids], cells)
     for other, loss in compared.items():
         if "unpaired" in loss:
             click.echo(f"the difference of the losses has no paired error: {loss['unpaired']}")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json
-from moelaws.cli.common import Words, law_study_option, option
+from moelaws.cli.common import Words, law_study_option, option, pairs
 from moelaws.spec.errors import UserError
-from moelaws.spec.numbers import number
+from moelaws.spec.numbers import amount
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import FitReport, GroupFit
@@ -70,20 +70,16 @@ def given_numbers(inputs: Sequence[str], named: str = "") -> dict[str, Any]:
 
     The value of the variable ``named`` may be a word.
     """
+    form = "VAR=VALUE with a finite number, such as N=1e9, N=1B or S=14/17"
     given: dict[str, Any] = {}
-    for text in inputs:
-        name, _, value = text.partition("=")
+    for name, value in pairs("", inputs, form).items():
         above, slash, below = value.partition("/")
         try:
-            x: Any = number(above) / number(below) if slash else number(above)
+            x: Any = amount(above) / amount(below) if slash else amount(above)
         except (ValueError, ZeroDivisionError):
             x = value if name == named else math.nan
-        if not name or not (x if isinstance(x, str) else math.isfinite(x)):
-            raise UserError(
-                f"{text!r} is not VAR=VALUE with a finite number, such as N=1e9 or S=14/17"
-            )
-        if name in given:
-            raise UserError(f"{name} is given twice: {given[name]} and {value}")
+        if not isinstance(x, str) and not math.isfinite(x):
+            raise UserError(f"{f'{name}={value}'!r} is not {form}")
         given[name] = x
     return given
 

@@ -12,8 +12,8 @@ from moelaws.cli.common import FILE, FOLDER, Words, option, results_option, with
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
+from moelaws.records.names import find_record
 from moelaws.records.progress import reporting
-from moelaws.records.runs import find_record
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.project import CONFIG, load_project
 from moelaws.spec.references import resolve
@@ -34,7 +34,7 @@ def command() -> None:
 @option("--to", "Folder to write.", FILE, required=True)
 @results_option
 def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
-    """Write RUN (an id or its beginning) as a folder that transformers loads as it stands.
+    """Write RUN (an id, its beginning or a name) as a folder that transformers loads as it stands.
 
     The weights must be kept: by a study's keep_weights, or `moelaws train --keep-weights`. The
     architecture must be one that transformers has: the folder gives the same logits. An earlier

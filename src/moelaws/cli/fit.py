@@ -126,8 +126,9 @@ def command(
     TABLE may also be the FIT.json of a fit that was split. It then has a row for each
     value of the split column and a column for each parameter.
 
-    A column that has a variable's own name needs no --map; the loss is L. Variables that have no
-    column are derived where they can be, such as D = C / (6 N_active), and the output says so.
+    A column that has a variable's own name needs no --map; the loss is L. In a study's table N is
+    the column that the law means, such as N_total. Variables that have no column are derived where
+    they can be, such as D = C / (6 N_active), and the output says so.
     """
     # ``is not``, because 0 == False: a zero that was given must be refused, not forgotten.
     given = {k: v for k, v in options.items() if v is not None and v is not False and v != ()}

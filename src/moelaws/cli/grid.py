@@ -13,6 +13,7 @@ from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep, expand_study, sweep_of, too_long_for
 from moelaws.grids.timings import learned
+from moelaws.records.names import name_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, chosen_studies
@@ -22,8 +23,8 @@ from moelaws.tables.describe import describe, kept_runs
 
 LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
 COLUMNS = (
-    "run_id", "C", "S", "E", "k", "n_layers", "d_model", "d_expert", "N_total", "N_active", "D",
-    "steps", "lr", "seed", "C_sparsity",
+    "name", "run_id", "C", "S", "E", "k", "n_layers", "d_model", "d_expert", "N_total", "N_active",
+    "D", "steps", "lr", "seed", "C_sparsity",
 )  # fmt: skip
 
 
@@ -102,6 +103,7 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
     return [
         {
             **describe(run),
+            "name": name_of(run.config),
             "C": run.C,
             "device": device.name,
             "devices": cost.devices,

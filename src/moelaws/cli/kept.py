@@ -121,7 +121,7 @@ def _runs(word: str, results: Results, out: Path | None) -> list[str]:
         return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
     if results.run(word).is_dir() or results.kept(word).is_file():
         return [word]
-    from moelaws.records.runs import find_record
+    from moelaws.records.names import find_record
 
     return [find_record(results, word).run_id]
 

@@ -1,17 +1,22 @@
 """``moelaws runs``: what was trained, what failed, what other code made."""
 
+import shutil
+import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_text
-from moelaws.cli.common import NAMES, Words, gathered, option
+from moelaws.cli.common import COUNT, NAMES, Words, gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
+from moelaws.records.hours import by_study
 from moelaws.records.listing import COLUMNS, WORDS, Listing
-from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, find_record, retry
-from moelaws.spec.words import counted
+from moelaws.records.names import find_record
+from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, retry
+from moelaws.spec.words import counted, short
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ selection_options = gathered(
 @option("--sort", "The column by which the list is ordered.", metavar="COLUMN")
 @option("--descending", "The greatest value of --sort comes first.", is_flag=True)
 @option("--columns", "The columns to show.", NAMES)
+@option("--limit", "Show only so many.", COUNT)
+@option("--cost", "Show what they took instead: hours of cores or GPUs, by study.", is_flag=True)
 @option(
     "--retry again",
     "Ask again for the runs that failed or are damaged, for all stale ones with --stale, "
@@ -77,13 +84,17 @@ def command(
     sort: str | None,
     descending: bool,
     columns: list[str] | None,
+    limit: int | None,
+    cost: bool,
     again: bool,
     as_json: bool,
 ) -> None:
-    """List the runs on record, or each RUN (an id or its beginning): status, loss, times, code.
+    """List the runs on record, or each RUN: sizes, loss, times, status, code.
 
-    A COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws
-    show RUN` lists them), or the last word of a key, such as tokens.
+    RUN is an id or its beginning, or a name such as 'd48 E32 2e11 s0': width, experts, training
+    FLOPs, seed. The list is cut at the terminal's width, unless --columns names what it has. A
+    COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws show
+    RUN` lists them), or the last word of a key, such as tokens.
     """
     results = Results()
     listing = selection.of(results, chosen)
@@ -96,12 +107,33 @@ def command(
             f"{counted(len(retried), 'run')} will be trained at the next call of snakemake",
             err=True,
         )
-    listing = listing.sort(sort, descending) if sort else listing
-    if as_json and columns is None:
-        print_json([record.as_dict(listing.code) for record in listing.records])
+    if cost:
+        hours = by_study(results, listing.records)
+        titles = ("study", "tier", "runs", "device", "hours")
+        print_answer(as_json, hours, table_text(titles, [list(row.values()) for row in hours]))
         return
-    names = columns or [*COLUMNS, *(word for word in WORDS if any(listing.column(word)))]
+    listing = listing.sort(sort, descending) if sort else listing
+    total = len(listing.records)
+    listing = replace(listing, records=listing.records[:limit])
+    if as_json and columns is None:
+        data = [record.as_dict(listing.code) for record in listing.records]
+        print_json([{"name": n, **r} for n, r in zip(listing.column("name"), data, strict=True)])
+        return
+    names = columns or [n for n in COLUMNS if n not in WORDS or any(listing.column(n))]
     rows = list(zip(*(listing.column(name) for name in names), strict=True))
-    data = [dict(zip(names, row, strict=True)) for row in rows]
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    table = table_text(names, [list(map(_cell, names, row)) for row in rows])
+    width = sys.maxsize if columns else shutil.get_terminal_size().columns
+    lines = (x if len(x) <= width else f"{x[: width - 1]}…" for x in table.splitlines())
+    of = f" of {total:,}" if len(rows) < total else ""
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
-    print_answer(as_json, data, f"{table_text(names, rows)}\n{counted(len(rows), 'run')}{nowhere}")
+    click.echo("\n".join([*lines, f"{counted(len(rows), 'run')}{of}{nowhere}"]))
+
+
+def _cell(name: str, value: Any) -> object:
+    """Returns a size as people write it, and a status in one word."""
+    if name in ("N", "N_active") and value is not None:
+        return short(value, 4)
+    return "stale" if value == "completed (stale)" else value

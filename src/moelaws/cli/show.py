@@ -11,7 +11,8 @@ from moelaws.cli.project import simulated_option, tier_option
 from moelaws.cli.study_files import study_with
 from moelaws.files.layout import Results, TierFolder
 from moelaws.records.chain import Link, changed_runs, link, trained_by
-from moelaws.records.runs import find_record, flatten
+from moelaws.records.names import find_record
+from moelaws.records.runs import flatten
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project
 from moelaws.spec.words import counted
@@ -34,7 +35,7 @@ def command(
     tier: str | None,
     as_json: bool,
 ) -> None:
-    """Show everything on record of RUN (an id or its beginning).
+    """Show everything on record of RUN (an id, its beginning, or a name as `moelaws runs` has it).
 
     With a KIND (figure, table, fit or derived) and a NAME, or with a FILE that was made, show what
     it was made of: every file behind it by digest, back to the runs, their commits and their text.
@@ -48,7 +49,7 @@ def command(
         project = load_project(overrides={"tier": tier} if tier else {})
         folder = Results().tier(project.tier, simulated or project.source == "simulated")
         path = _file(what, name, study_name, folder)
-    elif Path(what).suffix:
+    elif Path(what).suffix and " " not in Path(what).suffix:  # which a run's name may have
         path = Path(what)
     else:
         data = find_record(Results(), what).as_dict()

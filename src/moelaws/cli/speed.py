@@ -50,7 +50,7 @@ def command(
 ) -> None:
     """Measure how fast configurations train, and what memory a training step takes.
 
-    Each RUN_OR_CONFIG is a run on record, by its id or the beginning of it, or a JSON file such as
+    Each RUN_OR_CONFIG is a run on record, by its id or its name, or a JSON file such as
     `moelaws grid --run` prints; - is standard input. No text is needed and nothing is trained:
     the models are new and read random tokens. They take turns in one process, and `time` is the
     time that a training token takes, over that of the first one. `state` are parameters, gradients

@@ -11,7 +11,7 @@ from moelaws.cli.project import snakemake_call
 from moelaws.records.progress import duration
 from moelaws.records.watching import Course, Snapshot
 from moelaws.spec.project import Project
-from moelaws.spec.words import short, visible
+from moelaws.spec.words import visible
 
 SHOWN = 16  # rows of a table
 BARS = "▁▂▃▄▅▆▇█"
@@ -84,28 +84,33 @@ def sparkline(values: tuple[float, ...]) -> str:
 def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Table:
     """Returns the table of the runs at work.
 
-    If it is not ``wide``, it leaves out sizes and shortens ids; `moelaws runs` takes these too.
+    If it is not ``wide``, it leaves out the study and the machine.
     """
-    table = _table("run", *(["study"] if wide else []))
-    for name in (*(["parameters", "active"] if wide else []), "step", "loss"):
+    table = _table("run")
+    table.add_column("name", no_wrap=wide)
+    if wide:
+        table.add_column("study", no_wrap=True)
+    for name in ("step", "loss"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("lately", no_wrap=True)
     for name in ("tokens/s", "left"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("where")  # shortened first: the only column that could wrap
+    if wide:
+        table.add_column("where")  # shortened first: the only column that could wrap, or the name
     for run, course in islice(running.items(), SHOWN):
         planned = snapshot.planned[run]
         pace, left = course.tokens_per_second, course.seconds_left
         where = [course.device, course.host, f"job {course.job}" if course.job else ""]
-        sizes = (short(planned.parameters), short(planned.active_parameters))
         cells = [
-            *((run, ", ".join(planned.studies), *sizes) if wide else (run[:8],)),
+            run[:8],
+            planned.name,
+            *([", ".join(planned.studies)] if wide else []),
             f"{course.step}/{planned.steps}" if course.step else "begins",
             "-" if course.loss is None else f"{course.loss:.4f}",
             sparkline(course.losses),
             "-" if pace is None else f"{pace:,.0f}",
             "-" if left is None else duration(left),
-            " ".join(word for word in where if word),
+            *([" ".join(word for word in where if word)] if wide else []),
         ]
         # As texts: a host or a study of one's own may have a name that looks like markup.
         table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
@@ -113,12 +118,13 @@ def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Tabl
 
 
 def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> Table:
-    table = _table("run", "study")
+    table = _table("run", "name", "study")
     table.add_column("step", justify="right", no_wrap=True)
     table.add_column("what is known", overflow="fold")
     for run, course in islice(runs.items(), SHOWN):
         planned = snapshot.planned[run]
-        cells = (run, ", ".join(planned.studies), f"{course.step}/{planned.steps}", course.reason)
+        step = f"{course.step}/{planned.steps}"
+        cells = (run[:8], planned.name, ", ".join(planned.studies), step, course.reason)
         table.add_row(*map(Text, map(visible, cells)))
     return table
 

@@ -21,6 +21,7 @@ from moelaws.files.parquet import read_parquet
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import expand_study
 from moelaws.records.annotations import Annotations
+from moelaws.records.names import name_of
 from moelaws.records.progress import Report
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.base import parse
@@ -99,9 +100,6 @@ class TrackedRun:
         config = parse(RunConfig, record.config, folder / "config.json")
         run = Run(record.run_id, config, place.C, place.sweeps)
         sizes = {k: v for k, v in describe(run).items() if k not in ("run_id", "sweep", "corpus")}
-        experts = f"E{sizes['E']}" if sizes["kind"] == "moe" else "dense"
-        budget = f"{place.C or sizes['C_sparsity']:.2g}".replace("e+", "e")
-        label = f"d{sizes['d_model']} {experts} {budget} s{sizes['seed']} · {record.run_id[:8]}"
         summary, started = flatten(record.summary), _started(record, folder)
         numbers = {key: float(x) for key, x in summary.items() if type(x) in (int, float)}
         final = {name: numbers[key] for name, key in _FINAL.items() if key in numbers}
@@ -114,7 +112,7 @@ class TrackedRun:
         return cls(
             record.run_id,
             place,
-            label,
+            f"{name_of(config)} · {record.run_id[:8]}",
             record.status,
             parameters,
             _points(folder, int(summary.get("steps", config.steps)), started, final),

@@ -20,7 +20,7 @@ from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport, Score
 from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
-from moelaws.fitting.variables import column_sources, read_variables
+from moelaws.fitting.variables import column_sources, read_variables, with_size
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw
 from moelaws.laws.mapping import check_comparable
 from moelaws.laws.protocol import overridden, own_overrides
@@ -194,13 +194,14 @@ def fit_each(
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         """Returns the rows and the fit of one law, or why it is refused."""
-        law, own = candidates[k], owns[k]
+        law = candidates[k]
 
         def shown(stage: str, done: int, total: int) -> None:
             if not apart:
                 progress(f"{law.ref}: {stage}", done, total)
 
         try:
+            own = with_size(law, table, owns[k])
             form = _form(law, table, own, units)
             rows = split_rows(form, table, own, units)[0]
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -225,8 +226,9 @@ def fit_each(
         if isinstance(outcome, str):
             refused[candidates[k].ref] = outcome
         else:
-            form = _form(candidates[k], table, owns[k], units)  # a process cannot send a law here
-            origins = column_sources(form, table, owns[k])
+            own = with_size(candidates[k], table, owns[k])
+            form = _form(candidates[k], table, own, units)  # a process cannot send a law here
+            origins = column_sources(form, table, own)
             names = {v.name for v in form.variables}
             names |= {need for step in origins.derivations for need in step.needs}
             columns = {name: column for name, column in origins.columns.items() if name in names}

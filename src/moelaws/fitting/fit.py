@@ -17,6 +17,7 @@ from moelaws.fitting.model_selection import select
 from moelaws.fitting.report import FitReport, GroupFit, place
 from moelaws.fitting.rollout import Progress, roll_out
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
+from moelaws.fitting.variables import with_size
 from moelaws.laws.base import FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.protocol import assumed, overridden
@@ -43,7 +44,8 @@ def fit(
     """
     if spec.rollout and spec.holdout:
         raise UserError(f"rollout holds out the rows above each {spec.rollout}; leave holdout out")
-    law = assumed(law, spec.fixed, spec.priors, spec.name)
+    law, own = assumed(law, spec.fixed, spec.priors, spec.name), spec.mapping
+    spec = with_size(law, table, spec)
     prepared = split_rows(law, table, spec, units)
     selection = None
     if spec.select:
@@ -68,6 +70,9 @@ def fit(
         chosen = f"the form {law.variant} was chosen of {selection['candidates']} by held-out error"
         for fitted, _ in fits:
             fitted.notes.append(f"{chosen}; the intervals take it as given")
+    for name in spec.mapping.keys() - own.keys():
+        for fitted, _ in fits:
+            fitted.notes.append(f"{name} is the table's column {spec.mapping[name]}")
     columns = used_columns(law, table, spec)
     packages = {name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")}
     return FitReport(

@@ -64,6 +64,27 @@ def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
     return sources(law, spec.mapping, [name for name in filled if filled[name]], empty)
 
 
+def with_size(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Fit:
+    """Returns the entry with the column that the law's N is in a study's table, which has no N.
+
+    The law's description of N tells which it is. Where it may be total or active parameters and the
+    rows tell these apart, a UserError names the choice.
+    """
+    size = next((v for v in law.variables if v.name == "N"), None)
+    if size is None or "N" in spec.mapping or "N" in table:
+        return spec
+    kinds = [kind for kind in ("total", "active") if kind in size.description]
+    end = "_nonemb" if "without embeddings" in size.description else ""
+    names = [f"N_{kind}{end}" for kind in kinds or ("total", "active")]
+    names = [name for name in names if name in table and table[name].notna().any()]
+    if len(names) == 2 and not table[names[0]].equals(table[names[1]]):
+        choice = " or ".join(f"--map N={name}" for name in names)
+        raise UserError(f"N of {law.ref} ({size.description}) may be either here: say {choice}")
+    if not names:
+        return spec
+    return spec.model_copy(update={"mapping": {**spec.mapping, "N": names[0]}})
+
+
 def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
     """Returns a column as floats, with NaN for empty cells; a UserError refuses other texts."""
     require_column(table, column, role)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.derive import derive_architecture, derive_hyperparameters, planned_steps
 from moelaws.grids.model import model_data, with_hidden_width
 from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
@@ -24,11 +23,6 @@ class Run:
     C: float | None  # the budget that its grid point named; None where steps are set
     sweeps: tuple[str, ...] = ()  # the named sweeps that ask for it
     corpus: str = ""  # the name of its text
-
-    @property
-    def flops(self) -> float:
-        """Returns the training FLOPs by the sparsity paper's convention (Eq 9)."""
-        return train_flops_per_token(self.config.model, "sparsity") * self.config.tokens
 
 
 AUTO = Choice()  # as a project without pinned laws

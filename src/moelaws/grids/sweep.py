@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moelaws.accounting.cost import device_of, placed
-from moelaws.accounting.parameters import count_parameters
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
@@ -109,6 +108,7 @@ def sweep_of(name: str, project: Project) -> Sweep:
 
 def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
     """Returns the runs of ``sweeps`` by id, as ``records.watching`` takes them."""
+    from moelaws.records.names import sizes_of
     from moelaws.records.watching import Planned  # loads pyarrow
 
     device = device_of(project.device, project.gpu_memory)
@@ -116,8 +116,8 @@ def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
     for sweep in sweeps:
         for run in sweep.runs:
             before = runs[run.run_id].studies if run.run_id in runs else ()
-            studies, size = (*before, sweep.study.study), count_parameters(run.config.model)
+            studies, size = (*before, sweep.study.study), sizes_of(run.config)
             seconds = placed(run.config, device, project.devices_per_run).seconds
-            own = run.flops, run.config.steps, size.total, size.active, seconds
-            runs[run.run_id] = Planned(studies, *own)
+            own = size["C"], run.config.steps, size["N"], size["N_active"], seconds
+            runs[run.run_id] = Planned(size["name"], studies, *own)
     return runs

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
+from moelaws.records.names import config_of, sizes_of
 from moelaws.records.runs import Record, flatten
 from moelaws.spec.errors import UserError, listed, or_nearest
 from moelaws.spec.rows import names_in, parse_rows, select
@@ -22,8 +23,13 @@ HEADINGS = {
     "seconds": "summary.wall_seconds",
     "started": "provenance.started",
 }
-COLUMNS = ("run_id", "status", *HEADINGS, "commit")
-WORDS = ("tags", "note")  # columns that are shown only if some run has them
+SIZES = ("C", "S", "N", "N_active")  # columns of numbers that follow from the configuration
+# The columns of the list, of which a narrow terminal shows the first ones
+COLUMNS = (
+    "name", "C", "S", "N", "L", "id", "status", "seconds", "tags", "note", "started", "steps",
+    "lr", "commit",
+)  # fmt: skip
+WORDS = ("tags", "note")  # that are shown only if some run has them
 
 Getter = Callable[[Record], Any]
 
@@ -42,7 +48,7 @@ class Listing:
     def where(self, expression: str) -> Self:
         """Returns the runs in which ``expression`` holds, ``COLUMN OP VALUE [and ...]``."""
         columns = {clause.column for clause in parse_rows(expression)}
-        compared = names_in(expression) & HEADINGS.keys()
+        compared = names_in(expression) & {*HEADINGS, *SIZES}
         getters = {name: self._getter(name) for name in columns | compared}
         records = [
             record
@@ -67,6 +73,8 @@ class Listing:
     def _getter(self, name: str) -> Getter:
         if name in self._made:
             return self._made[name]
+        if name in ("name", *SIZES):
+            return lambda record: self._sizes[record.run_id].get(name)
         first, _, rest = self._key(name).partition(".")
         if first == "tags":
             return lambda record: record.annotations.tags.get(rest)
@@ -85,6 +93,7 @@ class Listing:
         """Returns the columns that are not simply a key of the record's files."""
         return {
             "run_id": lambda r: r.run_id,
+            "id": lambda r: r.run_id[:8],
             "status": lambda r: r.status + (" (stale)" if r.is_stale(self.code) else ""),
             "stale": lambda r: r.is_stale(self.code),
             "seed": _seed,
@@ -93,6 +102,11 @@ class Listing:
             "tags": lambda r: r.annotations.text or None,
             "note": lambda r: " ".join(r.annotations.note.split()) or None,
         }
+
+    @cached_property
+    def _sizes(self) -> dict[str, dict[str, Any]]:
+        configs = {record.run_id: config_of(record) for record in self.records}
+        return {run: sizes_of(config) if config else {} for run, config in configs.items()}
 
     def _key(self, name: str) -> str:
         if name in HEADINGS or name in self._made:
@@ -105,7 +119,9 @@ class Listing:
             raise UserError(f"column {name!r} may be any of {listed(ends)}; name one of these")
         if not self.records:
             return name
-        words = dict.fromkeys((*COLUMNS, *WORDS, *(key.rpartition(".")[2] for key in known)))
+        words = dict.fromkeys(
+            (*COLUMNS, *HEADINGS, *SIZES, *(key.rpartition(".")[2] for key in known))
+        )
         raise UserError(f"no run has a column {name!r}{or_nearest(name, words, 'known are')}")
 
     @cached_property

@@ -110,15 +110,6 @@ def _read(results: Results, run_id: str, folder: str) -> Record:
     return Record(run_id, **contents, owner=owner, annotations=notes, damaged=tuple(damaged))
 
 
-def find_record(results: Results, prefix: str) -> Record:
-    """Returns the run whose id begins with ``prefix``."""
-    ids = sorted(p.name for p in results.runs.glob(f"{prefix}*")) if prefix.isalnum() else []
-    if len(ids) != 1:
-        reason = f"{len(ids)} runs begin so: {', '.join(ids[:5])}" if ids else "no such run"
-        raise UserError(f"run {prefix!r}: {reason}; `moelaws runs` lists them")
-    return read_record(results, ids[0])
-
-
 def retry(results: Results, record: Record) -> None:
     """Removes a run's results, so that the next call of the workflow trains it again."""
     for name in record.damaged:

@@ -33,6 +33,7 @@ REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
 class Planned:
     """A run that a sweep asks for."""
 
+    name: str
     studies: tuple[str, ...]
     flops: float  # of its training
     steps: int

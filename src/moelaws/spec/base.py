@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from moelaws.spec.errors import UserError
-from moelaws.spec.numbers import number
+from moelaws.spec.numbers import amount
 from moelaws.spec.validation import mistakes, must_be
 
 MAX_MISTAKES = 6  # reported at once: one slip of indentation may make dozens
@@ -30,7 +30,7 @@ def _number(value: object) -> object:
         raise must_be("a number, not true or false")
     if isinstance(value, str):
         try:
-            value = number(value)
+            value = amount(value)
         except ValueError:
             raise must_be("a number") from None
     try:

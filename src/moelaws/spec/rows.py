@@ -1,5 +1,10 @@
-"""Row expressions ``COLUMN OP VALUE [and ...]``: parsed here, never evaluated by Python."""
+"""Row expressions ``COLUMN OP VALUE [and ...]``: parsed here, never evaluated by Python.
 
+A number is compared at the digits that tables show, or at all that the expression has if these are
+more: what is shown as 0.9688 satisfies S >= 0.9688, and not S > 0.9688.
+"""
+
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -19,13 +24,14 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+_SHOWN = 4  # digits of a number in a table
 MAX_LENGTH = 1000  # characters of an expression; messages must be able to quote it
 # The pattern is unambiguous, so a long text that does not match is refused in linear time.
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+|[kKMBT])?"
 _QUOTED = r"\"[^\"]+\"|'[^']+'"
 _CLAUSE = re.compile(
     rf"\s*([^\W\d][\w.]*|{_QUOTED})\s*(>=|<=|==|!=|>|<)"
-    rf"\s*(?:({_NUMBER})|([^\W\d][\w.-]*|{_QUOTED}))\s*(?:(\band\b)|\Z)"
+    rf"\s*(?:({_NUMBER})|([^\W\d][\w.-]*|{_QUOTED}))\s*(?:(\band\b|&&?|,)|\Z)"
 )
 
 
@@ -35,6 +41,7 @@ class Clause:
     op: str
     value: float | str  # a number, another column, or a word
     is_word: bool = False  # whether ``value`` is in quotes, and so no column
+    digits: int = 0  # of a number, by which it is compared
 
 
 def parse_rows(expression: str) -> tuple[Clause, ...]:
@@ -49,17 +56,19 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
     while not is_last:
         match = _CLAUSE.match(rest)
         if match is None:
-            clause = re.split(r"\band\b", rest)[0].strip()
+            clause = re.split(r"\band\b|[&,]", rest)[0].strip()
             raise UserError(
                 f"rows expression {expression!r}: {clause!r} is not COLUMN OP VALUE; OP is one of "
                 f"{' '.join(_OPERATORS)}, VALUE a number, a word or another column; clauses are "
-                "joined by 'and', and names with other signs than letters stand in quotes"
+                "joined by 'and', & or a comma, and names with other signs than letters stand in "
+                "quotes"
             )
         column, op, number, word, more = match.groups()
         if number is None:
             clauses.append(Clause(_bare(column), op, _bare(word), word != _bare(word)))
         else:
-            clauses.append(Clause(_bare(column), op, amount(number)))
+            written = len(re.sub(r"[eE].*|\D", "", number).lstrip("0"))
+            clauses.append(Clause(_bare(column), op, amount(number), digits=max(written, _SHOWN)))
         rest, is_last = rest[match.end() :], not more
     return tuple(clauses)
 
@@ -113,6 +122,10 @@ def _holds(columns: Mapping[str, Any], clause: Clause) -> Any:
         raise UserError(f"{name} has {kind} such as {clause.value!r}")
     if _are_texts(left) and clause.op not in ("==", "!="):
         raise UserError(f"{name} has words, which only == and != compare")
+    if clause.digits and isinstance(right, float) and 0 < abs(right) < math.inf:
+        last = 10.0 ** (math.floor(math.log10(abs(right))) - clause.digits + 1)
+        # Half of the last digit, and what rounding makes of a number in between
+        left = right + (left - right) * (abs(left - right) > 0.5 * last * (1 + 1e-9))
     holds = _OPERATORS[clause.op](left, right)
     if clause.op == "!=":  # NaN != x is true to IEEE, but a missing value selects nothing
         holds = holds & (left == left) & (right == right)

@@ -27,9 +27,9 @@ def visible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def short(value: float) -> str:
+def short(value: float, digits: int = 3) -> str:
     """Returns a size in few characters: 950, 64k, 1.2M, 17B."""
     for scale, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if 0.9995 * scale <= value < 9.995e14:
-            return f"{value / scale:.3g}{unit}"
-    return f"{value:.3g}"
+            return f"{value / scale:.{digits}g}{unit}"
+    return f"{value:.{digits}g}"

@@ -60,12 +60,23 @@ class Jobs:
             if {"{", "}"} & set(str(path)):
                 reason = "Snakemake takes braces in a path for wildcards"
                 raise UserError(f"{path}: {reason}; rename that file or folder")
-        jobs.check_texts()
+        for key, sweep in jobs.sweeps.items():
+            if problem := too_long_for(sweep):
+                raise UserError(f"{jobs.studies[key].file}: {problem}")
         return jobs.with_others(root)
 
     @classmethod
     def of(cls, project: Project, root: Path = Path()) -> Self:
         """Returns the jobs of a project like ``load``, but accepts a text that is too short."""
+        jobs = cls.without_runs(project, root)
+        if jobs.simulated:
+            return jobs
+        sweeps = {key: expand_study(study, project, root) for key, study in jobs.studies.items()}
+        return replace(jobs, sweeps=sweeps)
+
+    @classmethod
+    def without_runs(cls, project: Project, root: Path = Path()) -> Self:
+        """Returns the jobs of a project whose grids are not expanded, which takes most time."""
         advice = load_advice(root) if (root / ADVICE).exists() else None
         asked = chosen_studies(project, root)
         lacking = tuple(filter(None, map(lacks_first, asked)))
@@ -80,16 +91,7 @@ class Jobs:
             with located(CONFIG, "tasks"):
                 for source in project.tasks:
                     check_source(source)
-        if project.source == "simulated":
-            return cls(project, studies, {}, advice, missing)
-        sweeps = {key: expand_study(study, project, root) for key, study in studies.items()}
-        return cls(project, studies, sweeps, advice, missing)
-
-    def check_texts(self) -> None:
-        """Raises UserError if a run needs more text than there is."""
-        for key, sweep in self.sweeps.items():
-            if problem := too_long_for(sweep):
-                raise UserError(f"{self.studies[key].file}: {problem}")
+        return cls(project, studies, {}, advice, missing)
 
     def with_others(self, root: Path = Path()) -> Self:
         """Returns the jobs with the other studies that have a table in the tier's folder.
@@ -104,9 +106,8 @@ class Jobs:
             spec = self.folder.spec("runs", key)
             name = spec.read_text(encoding="utf-8").partition("\n")[0] if spec.is_file() else key
             try:
-                other = self.of(self.project.model_copy(update={"studies": (name,)}), root)
-                other.check_texts()
-                others[key] = other.studies[key]
+                project = self.project.model_copy(update={"studies": (name,)})
+                others[key] = self.without_runs(project, root).studies[key]
             except (UserError, KeyError) as error:
                 lines.append(f"the pages leave out {key}, which has a table in {table}: {error}")
         return replace(self, others=others, left_out=(*self.left_out, *lines))

@@ -1,8 +1,10 @@
 """What to train with a budget: the model to build, what laws recommend, and what that costs."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
@@ -337,19 +339,24 @@ def served_for(ask: Callable[[Constraints], Advice], answer: Advice) -> float | 
     """Returns how many tokens served beside its training make the user's own size the best one.
 
     It is the least power of the root of ten at which the robust model, of the plan's compute and
-    that of serving, has no more active parameters. None if it is not smaller without any, or if no
-    number up to 1e18 brings that about.
+    that of serving, has no more active parameters: the more is served, the fewer it has. None if it
+    is not smaller without any, or if no number up to 1e18 that the laws judge brings that about.
     """
     plan = answer.compared.plan if answer.compared else None
     if plan is None or answer.robust.plan.N_active <= plan.N_active:
         return None
     limits, spent = answer.limits, float(6 * plan.N_active * plan.D)
-    for T in 10 ** np.arange(9, 18.1, 0.5):
+
+    @cache
+    def active(T: float) -> float:
+        """Returns the active parameters of the model that also serves T tokens; -inf if none."""
         compute = spent + 2 * float(plan.N_active) * T
         try:
-            served = ask(replace(limits, compute=compute, served_tokens=float(T)))
+            served = ask(replace(limits, compute=compute, served_tokens=T))
         except UserError:  # beyond the reach of all laws
-            return None
-        if served.robust.plan.N_active <= plan.N_active:
-            return float(T)
-    return None
+            return -math.inf
+        return float(served.robust.plan.N_active)
+
+    powers = [float(T) for T in 10 ** np.arange(9, 18.1, 0.5)]
+    at = bisect_left(powers, True, key=lambda T: active(T) <= float(plan.N_active))
+    return powers[at] if at < len(powers) and active(powers[at]) > 0 else None

@@ -14,7 +14,7 @@ from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.files.atomic import finite
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import MoE
-from moelaws.spec.words import joined, without_tags
+from moelaws.spec.words import counted, joined, without_tags
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
 
@@ -139,8 +139,10 @@ def agreement(answer: Advice) -> Iterator[str]:
         yield f"The model lies beyond the runs of {joined(far)}, by up to {_decades(most)}."
     if robust.at_limits:
         yield f"The model is near these limits: {joined(robust.at_limits)}."
-    if answer.left_out:
-        yield f"These take no part: {joined(answer.left_out)} (--details says why)."
+    if out := answer.left_out:
+        named = [name for name in out if not name.endswith(".json")]
+        fits = [counted(len(out) - len(named), "fit")] if len(out) > len(named) else []
+        yield f"These take no part: {joined([*named, *fits])} (--details says why)."
 
 
 def _configuration(answer: Advice) -> Iterator[str]:

@@ -1,0 +1,69 @@
+"""Names by which people call runs, such as ``d48 E32 2e11 s0``, and runs found by them."""
+
+from typing import Any
+
+from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.parameters import count_parameters
+from moelaws.files.layout import Results
+from moelaws.records.runs import Record, all_records, differences, read_record
+from moelaws.spec.errors import UserError, listed
+from moelaws.spec.model import MoE
+from moelaws.spec.run import RunConfig
+
+_MOST = 5  # runs that a message names
+
+
+def flops_of(config: RunConfig) -> float:
+    """Returns a run's training FLOPs by the sparsity paper's convention (Eq 9)."""
+    return train_flops_per_token(config.model, "sparsity") * config.tokens
+
+
+def name_of(config: RunConfig) -> str:
+    """Returns a run's name: its width, its experts, its training FLOPs and its seed.
+
+    Runs that differ in something else, such as the learning rate, share a name.
+    """
+    model, budget = config.model, f"{flops_of(config):.2g}".replace("e+", "e")
+    experts = f"E{model.ffn.n_experts}" if isinstance(model.ffn, MoE) else "dense"
+    return f"d{model.d_model} {experts} {budget} s{config.seed}"
+
+
+def sizes_of(config: RunConfig) -> dict[str, Any]:
+    """Returns a run's name, C, S, N and N_active."""
+    parameters, ffn = count_parameters(config.model), config.model.ffn
+    return {
+        "name": name_of(config),
+        "C": flops_of(config),
+        "S": ffn.sparsity if isinstance(ffn, MoE) else 0.0,
+        "N": parameters.total,
+        "N_active": parameters.active,
+    }
+
+
+def config_of(record: Record) -> RunConfig | None:
+    """Returns a run's configuration; None if it is damaged or of another version."""
+    try:
+        return RunConfig.model_validate(record.config)
+    except ValueError:
+        return None
+
+
+def find_record(results: Results, word: str) -> Record:
+    """Returns the run whose id begins with ``word``, or else the one whose name has its words.
+
+    A UserError lists the runs that may be meant, with the first things in which they differ.
+    """
+    ids = sorted(p.name for p in results.runs.glob(f"{word}*")) if word.isalnum() else []
+    found, words = [read_record(results, run) for run in ids], {*word.split()}
+    if words and not ids:
+        configs = ((record, config_of(record)) for record in all_records(results))
+        found = [r for r, config in configs if config and words <= {*name_of(config).split()}]
+    if not found:
+        raise UserError(f"run {word!r}: no such run; `moelaws runs` lists them")
+    if len(found) == 1:
+        return found[0]
+    apart, each = [*differences(*(record.config for record in found)).items()][:2], []
+    for i, record in enumerate(found):
+        values = (f"{key.rpartition('.')[2]}={row[i]}" for key, row in apart)
+        each.append(" ".join([record.run_id[:8], *values]))
+    raise UserError(f"run {word!r} may be any of {listed(each, _MOST)}; `moelaws runs` lists them")
