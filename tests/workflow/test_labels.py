@@ -31,4 +31,4 @@ def test_a_row_says_what_the_figure_shows(study):
 def test_a_caption_is_neither_a_wildcard_nor_the_end_of_a_script(study):
     figure = study.figures[0].model_copy(update={"caption": "</script> of {study}. More."})
     row = report_labels(study.model_copy(update={"figures": (figure,)}), figure.name)
-    assert row["shows"] == "‹/script› of (study)"
+    assert row["shows"] == "(/script) of (study)"

@@ -4,7 +4,7 @@ from moelaws.spec.study import Study
 from moelaws.spec.words import natural
 
 # Snakemake fills in what stands in braces, and writes labels into a script of the report.
-_PLAIN = str.maketrans("{}<>", "()‹›")
+_PLAIN = str.maketrans("{}<>", "()()")
 
 
 def report_labels(study: Study, name: str) -> dict[str, str]:
