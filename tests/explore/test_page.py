@@ -222,6 +222,7 @@ def test_training_curves_are_smoothed_as_asked_and_end_at_the_validation_loss(vi
     pale, smooth, validation = curves_of(page)
     assert smooth["y"][2] == pytest.approx(sum(pale["y"][:5]) / 5)
     assert smooth["y"][0] == pale["y"][0]
+    assert smooth["y"][-1] == pytest.approx(sum(pale["y"][-9:]) / 9)
     run = page_data()["runs"]["columns"]
     loss = next(column for column in run if column["name"] == "L")
     assert validation["y"] == [pytest.approx(np.frombuffer(base64.b64decode(loss["values"]))[7])]

@@ -35,11 +35,11 @@ function curveRows(data) {
   return { rows, words: rows.length ? `No run is selected: these are the ${rows.length} of lowest validation loss among those that match the filter. Select runs to see theirs.` : "No run that matches the filter has a training curve at hand." };
 }
 
-/** Means over each point and up to `reach` neighbours on either side, fewer near the ends. */
+/** Means over each point and up to `reach` neighbours on either side: fewer at the start, where a loss falls fast. */
 function smoothed(values, reach) {
   return Array.from(values, (_, i) => {
-    const near = Math.min(reach, i, values.length - 1 - i);
-    const window = values.slice(i - near, i + near + 1);
+    const near = Math.min(reach, i);
+    const window = values.slice(i - near, i + near + 1); // it ends with the curve
     return window.reduce((sum, value) => sum + value, 0) / window.length;
   });
 }
@@ -63,7 +63,7 @@ function curveTraces(data, row, style, by, reach) {
 }
 
 function curvesSection(data) {
-  const pick = { by: "step", logX: false, logY: false, reach: 2 };
+  const pick = { by: "step", logX: false, logY: false, reach: 8 };
   const words = h("p", { role: "status" });
   const describe = () => {
     const { rows } = curveRows(data);
