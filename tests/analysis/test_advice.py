@@ -13,7 +13,7 @@ from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice import CandidateLaw, Constraints, advise, ideal
 from moelaws.analysis.advice.advise import advised, value_set
-from moelaws.analysis.advice.page import notes
+from moelaws.analysis.advice.page import Items, Table, details, notes
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
 from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, as_plans, buildable
@@ -201,6 +201,12 @@ def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     without = advise(LAWS, Constraints(1e20), ADVICE.shape)
     assert with_it.robust.worst == pytest.approx(without.robust.worst)
     assert len(with_it.robust.regret) == len(LAWS) + 1
+    blocks = [*details(with_it)]
+    tables = [block for block in blocks if isinstance(block, Table)]
+    assert len(tables) == 2
+    assert not any("odd" in cell for t in tables for row in (t.columns, *t.rows) for cell in row)
+    said = [text for block in blocks if isinstance(block, Items) for text in block.sentences]
+    assert any(text.startswith("1 law is left out") and text.endswith(": odd.") for text in said)
     assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > without.robust.worst
 
 

@@ -58,7 +58,6 @@ def page_data(count=60, points=20):
     return {
         "tier": "demo", "title": f"Page of {NASTY[1]}", "source": "simulated+trained",
         "made": "2026-01-01 00:00 UTC", "version": "0", "notes": NASTY,
-        "trained": {"columns": ["study", IMAGE], "rows": [[NASTY[1], "1e13"]]},
         "pages": [{"href": "claims.md", "html": "<h3>C</h3><h4>One</h4><table><tr><td>1</table>"}],
         "runs": {"count": count, "columns": [
             text("run_id", [NASTY[0] if i == 0 else f"run-{i}" for i in run]),
@@ -66,6 +65,7 @@ def page_data(count=60, points=20):
             text("source", ["trained" if i % 3 else "simulated" for i in run]),
             text("status", ["diverged" if is_lost else "completed" for is_lost in lost]),
             number("N_total", "parameters", "all parameters", size),
+            number("N_active", "parameters", "active parameters", size * (1 - sparsity)),
             number("D", "tokens", "training tokens", tokens),
             number("S", "1", "sparsity", sparsity),
             number("C_6N", "FLOP", NASTY[1], 6 * size * tokens),

@@ -7,19 +7,23 @@ happen to them.
 With MOELAWS_BROWSER=required a test that would be skipped for lack of either fails.
 """
 
+import base64
 import os
 import re
 import shutil
 import time
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from page_data import IMAGE, NASTY, law_value, page_data
 
 from moelaws.explore.page import render
 
 pytestmark = pytest.mark.slow
-SECTIONS = ["answers", "runs", "scatter", "parallel", "curves", "isoflop", "laws", "studies"]
+SECTIONS = [
+    *("answers", "isoflop", "runs", "curves", "scatter", "parallel", "laws", "studies", "words"),
+]
 # A browser that runs as root in a container has no sandbox; it asks no host for anything.
 OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -110,6 +114,14 @@ def highlighted_runs(page):
     )
 
 
+def curves_of(page, mode=""):
+    """Traces of the training curves, all or those of one mode."""
+    traces = page.locator("#curves-plot").evaluate(
+        "box => box.data.map(({mode, legendgroup, x, y}) => ({mode, legendgroup, x, y}))"
+    )
+    return [trace for trace in traces if mode in trace["mode"]]
+
+
 def table_rows(page, which="[data-row]"):
     rows = page.locator(f"#runs-table tr{which}")
     return rows.evaluate_all("all => all.map(one => Number(one.dataset.row))")
@@ -133,9 +145,91 @@ def test_it_opens_and_draws_every_section_without_a_complaint(visit, file):
     assert page.evaluate("document.querySelectorAll('.plot .main-svg').length") > 0
     links = page.locator("a[href]").evaluate_all("all => all.map(one => one.getAttribute('href'))")
     assert {"figures/one/F1.csv", "figures/one/F1.pdf", "report.html", "claims.md"} <= set(links)
-    assert page.locator("#answers details[open] table").count() == 1
-    assert "✓ supported" in page.locator("#answers").inner_text()
+    assert page.locator("#words details[open] table").count() == 1
+    assert "✓ supported" in page.locator("#words").inner_text()
     assert not [link for link in links if re.match(r"\w+:|//", link)]
+
+
+# 36 of the 60 runs are trained and completed; runs 1 to 3 are on the isoFLOP curves, none dense.
+TRAINED = "36 models of 200k to 3.2M parameters were trained on 1M to 64M tokens"
+JUDGED = "Of 3 claims of the papers, these runs support 1, contradict 1, and cannot decide 1."
+SENTENCES = {
+    True: [
+        f"{TRAINED}, with budgets of 1e12 to 1e13 FLOPs.",
+        "At 1e13 FLOPs a model of 800k parameters, 80k of them active (sparsity 0.9), has the "
+        "lowest loss: 2.216 nats a token.",
+        JUDGED,
+    ],
+    False: [
+        f"{TRAINED}.",
+        "Of all these runs, a model of 3.2M parameters, 1.6M of them active (sparsity 0.5), has "
+        "the lowest loss: 1.775 nats a token; the best dense model has 2.091.",
+        JUDGED,
+    ],
+}
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("swept", [True, False])
+def test_the_first_screen_has_the_sentences_and_a_plot(visit, tmp_path, width, swept):
+    """Without a sweep of budgets the plot is that of two columns."""
+    data = page_data()
+    data["isoflop"] *= swept
+    path = tmp_path / "explore.html"
+    path.write_text(render(data), encoding="utf-8")
+    page = visit(path, width=width)
+    first = page.locator("#isoflop-plot" if swept else "#scatter-plot")
+    first.locator(".main-svg").first.wait_for()  # it is drawn without scrolling
+    sentences = page.locator("#answers p.answer")
+    assert sentences.all_inner_texts() == SENTENCES[swept]
+    tops = [one.bounding_box()["y"] for one in [*sentences.all(), first]]
+    assert tops == sorted(tops)
+    assert tops[-1] < 600
+    order = page.locator("main > section").evaluate_all("all => all.map(one => one.id)")
+    moved = [name for name in SECTIONS if name != "isoflop"]
+    moved.insert(1, moved.pop(moved.index("scatter")))
+    assert order == (SECTIONS if swept else moved)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_page_without_a_completed_run_says_so(visit, tmp_path):
+    data = page_data()
+    status = next(each for each in data["runs"]["columns"] if each["name"] == "status")
+    status["levels"] = ["interrupted" for _ in status["levels"]]
+    data["studies"] = data["isoflop"] = []
+    path = tmp_path / "explore.html"
+    path.write_text(render(data), encoding="utf-8")
+    sentences = visit(path).locator("#answers p.answer").all_inner_texts()
+    assert sentences == ["No run of this tier is completed yet."]
+
+
+def test_many_isoflop_curves_show_the_largest_budget_first(visit, tmp_path):
+    data = page_data()
+    data["isoflop"][0]["series"] *= 3
+    path = tmp_path / "explore.html"
+    path.write_text(render(data), encoding="utf-8")
+    page = visit(path)
+    show(page, "isoflop")
+    assert page.locator("#isoflop").get_by_label("Budget").input_value() == "10000000000000"
+    assert page.locator("#isoflop").get_by_label("Sparsity S").input_value() == ""
+
+
+def test_training_curves_are_smoothed_as_asked_and_end_at_the_validation_loss(visit, file):
+    page = visit(file)
+    page.fill("#filter", "run-7")
+    show(page, "curves")
+    until(lambda: len(curves_of(page)), 3)
+    pale, smooth, validation = curves_of(page)
+    assert smooth["y"][2] == pytest.approx(sum(pale["y"][:5]) / 5)
+    assert smooth["y"][0] == pale["y"][0]
+    assert smooth["y"][-1] == pytest.approx(sum(pale["y"][-9:]) / 9)
+    run = page_data()["runs"]["columns"]
+    loss = next(column for column in run if column["name"] == "L")
+    assert validation["y"] == [pytest.approx(np.frombuffer(base64.b64decode(loss["values"]))[7])]
+    assert validation["x"] == smooth["x"][-1:]
+    page.get_by_label("Smoothing").select_option("none")
+    until(lambda: len(curves_of(page)), 2)
+    assert curves_of(page)[0]["y"] == pale["y"]
 
 
 def test_a_filter_narrows_table_and_plots(visit, file):
@@ -200,16 +294,22 @@ def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
     show(page, "scatter")
     for run in (3, 5):
         page.locator(f'#runs-table tr[data-row="{run}"] input').check()
+    show(page, "scatter")
     until(lambda: sorted(highlighted_runs(page)), [3, 5])
     assert page.locator("#parallel-plot path.rest").count() == 1
     show(page, "curves")
-    names = "box => box.data.map(one => one.name).sort()"
-    until(lambda: page.locator("#curves-plot").evaluate(names), ["run-3", "run-5"])
+    until(
+        lambda: sorted(one["legendgroup"] for one in curves_of(page, "lines")),
+        2 * ["run-3"] + 2 * ["run-5"],
+    )
 
 
 def test_a_box_in_the_scatter_plot_picks_runs_in_the_table(visit, file):
     page = visit(file)
     show(page, "scatter")
+    page.locator("#scatter").get_by_label("Across").select_option("N_total")
+    title = "box => box.layout.xaxis.title.text"
+    until(lambda: "N_total" in page.locator("#scatter-plot").evaluate(title))
     area = page.locator("#scatter-plot .nsewdrag").bounding_box()
     page.mouse.move(area["x"] + 5, area["y"] + 5)
     page.mouse.down()
@@ -339,7 +439,7 @@ def test_markup_is_shown_as_text(visit, file):
     assert page.locator("img[src=x]").count() == 0
     assert page.locator("main script, main b").count() == 0
     for text in NASTY:
-        assert text in page.locator("#answers").inner_text()
+        assert text in page.locator("#words").inner_text()
     # Colours by study put the names into Plotly's labels and legend.
     page.fill("#filter", "")
     show(page, "scatter")

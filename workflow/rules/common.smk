@@ -20,6 +20,7 @@ from moelaws.workflow.code import (
     of_study,
 )
 from moelaws.workflow.jobs import Jobs, relative
+from moelaws.workflow.labels import report_labels
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 
@@ -147,6 +148,11 @@ def files_of(kind):
 def study_of(wildcards):
     """Returns what commands take for the study: its name, or the file of a user's own."""
     return JOBS.studies[wildcards.study].reference
+
+
+def labels_of(wildcards):
+    """Returns what the report's list says of a figure or a table."""
+    return report_labels(JOBS.studies[wildcards.study], wildcards.name)
 
 
 def log_file(kind):

@@ -101,25 +101,29 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     model = config.model
     states = state_bytes(config, devices)
     group = config.smallest_micro_batch
-    bytes_per_group = group * model.context * activation_bytes(model, config.precision)
+    tokens_per_group = group * model.context
+
+    def held(groups: int) -> float:
+        tokens = groups * tokens_per_group
+        logits = ENTRY_BYTES * min(tokens * model.vocab_size, ENTRIES)
+        return states + tokens * activation_bytes(model, config.precision) + logits
+
     groups = at_once = math.ceil(config.groups / devices)
     room = device.own_memory or math.inf
-    while at_once > 1 and states + at_once * bytes_per_group > room:
+    while at_once > 1 and held(at_once) > room:
         at_once = math.ceil(at_once / 2)
-    rows = at_once * group * model.context
-    head = ENTRY_BYTES * min(rows * model.vocab_size, ENTRIES)
-    training = states + at_once * bytes_per_group + head
+    training = held(at_once)
 
     # An evaluation is the forward pass alone, a third of the work of training on as much text.
     texts = 1 + (config.evaluation.longer > 1)
     evaluated = texts * config.evaluation.sequences / (3 * config.batch * config.steps)
     work = _work(config, config.steps * math.ceil(groups / at_once), devices) * (1 + evaluated)
     # A GPU's checkpoint passes through the host.
-    held = states if device.own_memory else training
+    on_host = states if device.own_memory else training
     return Cost(
         flops=train_flops_per_token(model, "sparsity") * config.tokens,
         seconds=device.startup_seconds + float(work @ _prices(device)),
-        host_bytes=devices * (device.base_memory + held),
+        host_bytes=devices * (device.base_memory + on_host),
         device_bytes=training if device.own_memory else 0.0,
         micro_batch=at_once * group,
         devices=devices,
@@ -255,4 +259,4 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
         values += model.n_sliced_layers * (hidden + 2 * d)
     # With bf16 the residual stream, the norms and the router still stay in fp32.
     width = 4.0 if precision == "fp32" else 2.8
-    return width * (values + d)  # the last d are the gradient of the last hidden state
+    return width * values + 16 * d  # of the embedding, the last hidden state and its gradient

@@ -176,12 +176,10 @@ def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
 
 
 def _variable(fit: LossFit, v: Variable, values: Array, log: bool, fitted: Array) -> dict[str, Any]:
-    column = fit.sources.get(v.name, v.name)
-    read = "" if column == v.name else f" (the column {column} of the runs)"
     return {
         "name": v.name,
         "unit": v.unit,
-        "description": v.description + read,
+        "description": v.description,
         "grid": shortened(values),
         "fitted": [float(fitted.min()), float(fitted.max())],  # held-out rows may lie beyond
         "log": log,
@@ -201,11 +199,9 @@ def _isoflop(material: Material, fit: LossFit) -> dict[str, Any] | None:
     column, key = fit.sources.get(size.name, size.name), fit.study.study
     counted = "total " if "total" in column else "active " if "active" in column else ""
     return {
-        "study": key,
         "title": f"Loss over {counted}parameters at each budget ({key}, fit {fit.spec.name})",
         "x": {"name": column, "unit": size.unit},
         "source": source_of(material, fit.study),
-        "level": fit.report.level,
         "series": [series for group in fit.report.parts for series in _series(fit, group, size)],
     }
 

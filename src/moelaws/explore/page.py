@@ -11,7 +11,7 @@ from moelaws.explore.encode import packed, to_json
 from moelaws.explore.fits import fitted_laws, isoflops, loss_fits
 from moelaws.explore.material import Material
 from moelaws.explore.runs import curves, load, read_runs
-from moelaws.explore.studies import pages, studies, trained
+from moelaws.explore.studies import pages, studies
 from moelaws.spec.errors import UserError
 
 # Scripts share one scope, and each may use those before it.
@@ -56,7 +56,6 @@ def gather(material: Material) -> dict[str, Any]:
         "source": "+".join(sorted(set(runs.frame.get("source", [])))) or "none",
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "version": __version__,
-        "trained": trained(material, runs),
         "pages": list(pages(material)),
         "runs": {"count": len(runs.frame), "columns": runs.columns()},
         "details": runs.details(),

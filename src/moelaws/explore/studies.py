@@ -3,33 +3,27 @@
 import base64
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from markdown_it import MarkdownIt
 from PIL import Image, UnidentifiedImageError
 
 from moelaws.claims.base import JudgedClaim, Verdict
 from moelaws.claims.page import read_verdicts
 from moelaws.explore.material import Material
-from moelaws.explore.runs import Runs
 from moelaws.files import seal
 from moelaws.files.atomic import read_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
+from moelaws.spec.words import natural
 from moelaws.tables.parquet import column_metadata, read_table
 
 MAX_ROWS = 200  # of a table
 WIDEST = 900  # pixels of a figure
 COLOURS = 64
-TRAINED = (
-    *("study", "question", "losses", "runs", "all parameters", "active parameters"),
-    *("training tokens", "training FLOPs, 6 N D", "hours of running"),
-)
 
 
 def studies(material: Material) -> list[dict[str, Any]]:
@@ -57,7 +51,7 @@ def _study(material: Material, study: Study) -> dict[str, Any]:
 
 
 def _figures(material: Material, study: Study) -> Iterator[dict[str, Any]]:
-    for figure in study.figures:
+    for figure in sorted(study.figures, key=lambda figure: natural(figure.name)):
         path = material.folder.figure(study.study, figure.name)
         if image := material.read(embedded, path.with_suffix(".png")):
             files = {"csv": material.link(path.with_suffix(".csv")), "pdf": material.link(path)}
@@ -138,20 +132,6 @@ def _short(cell: str) -> str:
     return f"{number:.4g}" if len(cell) > 6 else cell
 
 
-def trained(material: Material, runs: Runs) -> dict[str, Any]:
-    """Returns a table of the runs, with a row for each study that has any."""
-    rows = []
-    for study in material.studies:
-        own = runs.frame[[study.study in of.split(", ") for of in runs.frame["study"]]]
-        if not len(own):
-            continue
-        statuses = ", ".join(f"{n:,} {status}" for status, n in Counter(own["status"]).items())
-        about = (study.study, study.title, source_of(material, study), statuses)
-        spans = (_span(own, name) for name in ("N_total", "N_active", "D"))
-        rows.append([*about, *spans, _sum(own, "C_6N", 1), _sum(own, "seconds", 3600)])
-    return {"columns": TRAINED, "rows": rows}
-
-
 def pages(material: Material) -> Iterator[dict[str, str]]:
     """Yields the pages of claims, laws and outlook as HTML, the first two up to their summary."""
     folder = material.folder
@@ -176,14 +156,3 @@ def _html(path: Path, whole: bool, href: str) -> str:
             if str(child.attrs.get("href", "")).startswith("#"):
                 child.attrs["href"] = href
     return str(parser.renderer.render(tokens, parser.options, {}))
-
-
-def _span(frame: pd.DataFrame, column: str) -> str:
-    if column not in frame or not (known := frame[column].dropna().astype(float)).size:
-        return ""
-    low, high = f"{known.min():.3g}", f"{known.max():.3g}"
-    return low if low == high else f"{low} to {high}"
-
-
-def _sum(frame: pd.DataFrame, column: str, unit: float) -> str:
-    return f"{total / unit:.3g}" if column in frame and (total := frame[column].sum()) else ""

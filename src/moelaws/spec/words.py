@@ -17,6 +17,11 @@ def counted(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def natural(text: str) -> list[str | int]:
+    """Returns a key by which names sort as people sort them: F2, F10, F10a."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", text))]
+
+
 def without_tags(text: str) -> str:
     """Returns text, or Markdown, in which a space keeps a < from beginning a tag of HTML."""
     return re.sub("<(?=[A-Za-z/!?])", "< ", text)

@@ -65,11 +65,8 @@ def details(answer: Advice) -> Iterator[Block]:
     )
     if any(len(law.draws) for law in answer.laws):
         yield "In brackets: the 90 % interval over a fit's draws, whose upper end counts."
-    names = [
-        law.name + ("" if law.name in answer.minimax.counting else " (does not count)")
-        for law in answer.laws
-    ]
-    rows = [(row.name, *map(str, row.regret.values()), _nats(row)) for row in answer.rows]
+    names, plans = answer.minimax.counting, _counting_rows(answer)
+    rows = [(row.name, *(str(row.regret[name]) for name in names), _nats(row)) for row in plans]
     yield Table(("plan", *names, "worst"), rows)
     yield ""
     yield "The model takes:"
@@ -89,7 +86,7 @@ def summary(answer: Advice) -> Iterator[Block]:
 def _plans(answer: Advice, with_draws: bool = False) -> Table:
     columns = ("plan", "N", "N_active", "E / k", "D", "D / N_active", "worst", "waste")
     rows: list[Sequence[str]] = []
-    for row in answer.rows:
+    for row in _counting_rows(answer):
         plan = row.plan.values()
         N, N_active, D = (in_units(plan[name]) for name in ("N", "N_active", "D"))
         sizes = (N, N_active, f"{plan['expansion']:.3g}", D, in_units(plan["D"] / plan["N_active"]))
@@ -102,6 +99,15 @@ def _plans(answer: Advice, with_draws: bool = False) -> Table:
             within = (ends["N"], ends["N_active"], expansion, ends["D"])
             rows.append(("  90 % by its draws", *within, "", "", ""))
     return Table(columns, rows)
+
+
+def _not_counting(answer: Advice) -> list[str]:
+    return [law.name for law in answer.laws if law.name not in answer.minimax.counting]
+
+
+def _counting_rows(answer: Advice) -> list[Recommendation]:
+    """Returns the plans without those of laws that do not count."""
+    return [row for row in answer.rows if row.name not in _not_counting(answer)]
 
 
 def _nats(row: Recommendation) -> str:
@@ -139,6 +145,11 @@ def agreement(answer: Advice) -> Iterator[str]:
         yield f"The model lies beyond the runs of {joined(far)}, by up to {_decades(most)}."
     if robust.at_limits:
         yield f"The model is near these limits: {joined(robust.at_limits)}."
+    if names := _not_counting(answer):
+        yield (
+            f"{counted(len(names), 'law is', 'laws are')} left out of the tables, because its fit "
+            f"did not converge or has a coefficient at its bound: {joined(names)}."
+        )
     if out := answer.left_out:
         named = [name for name in out if not name.endswith(".json")]
         fits = [counted(len(out) - len(named), "fit")] if len(out) > len(named) else []
@@ -218,11 +229,6 @@ def _of_law(law: CandidateLaw) -> Iterator[str]:
             f"The range of the runs behind {law.name} is not known, so neither is how far it "
             "extrapolates."
         )
-    if not law.determined:
-        yield (
-            f"{law.name} does not count for the worst case: its fit did not converge, or a "
-            "coefficient is at its bound."
-        )
     if law.warnings:
         undetermined = [text for text in law.warnings if "do not identify" in text]
         first, more = (undetermined or law.warnings)[0], len(law.warnings) - 1
@@ -269,8 +275,8 @@ def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> I
         "By each law, if it is right: what the plan of a refit to the sweep's runs costs at\n"
         "most in 95 of 100 times, in nats, and what the robust plan above costs without it."
     )
-    names = [law.name for law in answer.laws]
-    today = [f"{regret.worst:.3f}" for regret in answer.robust.regret.values()]
+    names = answer.minimax.counting
+    today = [f"{answer.robust.regret[name].worst:.3f}" for name in names]
     rows: list[Sequence[object]] = [("none: today's robust plan", 0, "0", "0", *today)]
     for sweep in sweeps:
         cost = (sweep.runs, f"{sweep.flops:.2g}", _hours(sweep.flops, device))

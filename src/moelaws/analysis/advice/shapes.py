@@ -121,7 +121,7 @@ class Shapes:
         rows = 2 * self.k * (d + self.d_expert) + 4 * self.shape.n_shared * self.d_expert
         dense = 4 * dense_width(d, self.shape) * (self.n_layers - layers)
         values = 16 * d * self.n_layers + layers * (rows + 2 * self.E) + dense
-        return 2.8 * (values + d)
+        return 2.8 * values + 16 * d
 
     @cached_property
     def exchanged(self) -> Array:

@@ -1,4 +1,4 @@
-// The first screen: what the tier answers, in words that other rules wrote.
+// What the tier answers, in words: a few sentences first, and at the end what other rules wrote.
 
 const SOURCES = {
   simulated: "Simulated data: the losses on this page were drawn from a law with noise, and no model was trained for them.",
@@ -44,14 +44,57 @@ function claimsTable(data) {
   return rows.length ? [plainTable(["study", "claim", "verdict", "these runs"], rows, [], "Claims and verdicts")] : [];
 }
 
-/** Returns the section of answers, with the notes. */
+const ORIGINS = { trained: "were trained on", simulated: "have simulated losses, for", imported: "were published, trained on" };
+
+/** "40k to 10M", of the known values in a column. */
+function span(values, words) {
+  const known = values.filter((value) => !Number.isNaN(value));
+  const ends = [(a, b) => Math.min(a, b), (a, b) => Math.max(a, b)].map((least) => known.reduce(least, known[0]));
+  return known.length ? [...new Set(ends.map(words))].join(" to ") : "unknown";
+}
+
+/** Which of the runs is best, among those of the largest budget if budgets were swept, beside the best dense one. */
+function bestSentence(data, done, series) {
+  const C = Math.max(...series.map((one) => one.C));
+  const among = series.length ? series.filter((one) => one.C === C).flatMap((one) => one.run).filter((row) => row !== null) : done;
+  const known = ["L", "S", "N_total", "N_active"].map((name) => data.column(name));
+  if (!known.every(Boolean)) return [];
+  const [L, S, N, active] = known.map((column) => column.number);
+  const least = (rows) => rows.filter((row) => known.every((column) => !column.missing(row))).sort((a, b) => L(a) - L(b))[0];
+  const [best, dense] = [least(among), least(among.filter((row) => S(row) === 0))];
+  if (best === undefined) return [];
+  const sparse = S(best) > 0 ? `, ${shortNumber(active(best))} of them active (sparsity ${Number(S(best).toPrecision(3))}),` : "";
+  const beside = sparse && dense !== undefined ? `; the best dense model has ${L(dense).toFixed(3)}` : "";
+  return [`${series.length ? `At ${formatNumber(C)} FLOPs` : "Of all these runs,"} a model of ${shortNumber(N(best))} parameters${sparse} has the lowest loss: ${L(best).toFixed(3)} nats a token${beside}.`];
+}
+
+/** What was trained, what came out, and what was judged; runs of others count only where there are no own ones. */
+function sentences(data) {
+  const completed = [...Array(data.count).keys()].filter((row) => data.column("status")?.text(row) === "completed");
+  const of = (source) => completed.filter((row) => data.column("source")?.text(row) === source);
+  const source = Object.keys(ORIGINS).find((name) => of(name).length);
+  const done = source ? of(source) : completed;
+  const series = data.isoflop[0]?.series ?? [];
+  const sizes = (name) => span(done.map((row) => data.column(name)?.number(row) ?? NaN), shortNumber);
+  const budgets = series.length ? `, with budgets of ${span(series.map((one) => one.C), formatNumber)} FLOPs` : "";
+  const trained = done.length ? [`${plural(done.length, "model")} of ${sizes("N_total")} parameters ${ORIGINS[source] ?? "have"} ${sizes("D")} tokens${budgets}.`, ...bestSentence(data, done, series)] : ["No run of this tier is completed yet."];
+  const verdicts = data.studies.flatMap((study) => study.claims.map((claim) => claim.verdict));
+  const [agree, differ] = ["supported", "not supported"].map((verdict) => verdicts.filter((own) => own === verdict).length);
+  const judged = `Of ${plural(verdicts.length, "claim")} of the papers, these runs support ${agree}, contradict ${differ}, and cannot decide ${verdicts.length - agree - differ}.`;
+  return verdicts.length ? [...trained, judged] : trained;
+}
+
+/** The first screen: what the runs show, in a few sentences; a plot follows. */
 function answersSection(data) {
+  const notes = data.notes.length ? h("p", { class: "hint" }, h("a", { href: "#words" }, plural(data.notes.length, "note")), " on what is missing or damaged.") : null;
+  return section("answers", "What the runs show", sentences(data).map((text) => h("p", { class: "answer" }, text)), notes);
+}
+
+/** The last section: the pages that other rules wrote, and notes. */
+function wordsSection(data) {
   const notes = data.notes.map((text) => h("li", {}, text));
-  const { columns, rows } = data.trained;
-  return section("answers", "What the runs show",
-    h("div", { class: "answers" },
-      h("article", {}, h("h3", {}, "What was run"), rows.length ? plainTable(columns, rows, columns.map((_, i) => i > 3), "What was run") : h("p", {}, "No run of this tier is on record yet.")),
-      data.pages.map((page) => pageArticle(page, page.href.endsWith("claims.md") ? claimsTable(data) : []))),
+  return section("words", "More in words",
+    h("div", { class: "answers" }, data.pages.map((page) => pageArticle(page, page.href.endsWith("claims.md") ? claimsTable(data) : []))),
     notes.length ? h("aside", { class: "notes" }, h("h3", {}, "Notes"), h("ul", {}, notes)) : null,
     h("p", {}, h("a", { href: data.report }, "Snakemake's report: every figure, and how it was made"), " (snakemake writes it last)."));
 }

@@ -35,27 +35,44 @@ function curveRows(data) {
   return { rows, words: rows.length ? `No run is selected: these are the ${rows.length} of lowest validation loss among those that match the filter. Select runs to see theirs.` : "No run that matches the filter has a training curve at hand." };
 }
 
+/** Means over each point and up to `reach` neighbours on either side: fewer at the start, where a loss falls fast. */
+function smoothed(values, reach) {
+  return Array.from(values, (_, i) => {
+    const near = Math.min(reach, i);
+    const window = values.slice(i - near, i + near + 1); // it ends with the curve
+    return window.reduce((sum, value) => sum + value, 0) / window.length;
+  });
+}
+
+/** A run's training loss, smoothed over a pale line of what was measured, and its validation loss. */
+function curveTraces(data, row, style, by, reach) {
+  const curve = curveOf(data, row);
+  const name = runName(data, row);
+  const x = PROGRESS[by].of(data, row, curve);
+  const group = { legendgroup: name, customdata: Array(curve.step.length).fill(row), hoverinfo: "text" };
+  const line = { type: "scatter", mode: "lines", x, ...group };
+  const words = (kind, loss, at) => `${runWords(data, row, ["N_total", "S", "L"])}<br>${kind} ${formatNumber(loss)} nats/token at step ${formatNumber(curve.step[at])}`;
+  const means = smoothed(curve.loss, reach);
+  const traces = [{ ...line, name, y: means, line: { color: style.color, dash: style.dash, width: 1.8 }, text: means.map((loss, at) => words(reach ? "smoothed training loss" : "training loss", loss, at)) }];
+  if (reach) traces.unshift({ ...line, y: Array.from(curve.loss), hoverinfo: "skip", showlegend: false, opacity: 0.25, line: { color: style.color, width: 1 } });
+  const loss = data.column("L");
+  if (loss && !loss.missing(row) && x.length) {
+    traces.push({ type: "scatter", mode: "markers", ...group, x: [x.at(-1)], y: [loss.number(row)], showlegend: false, text: [words("validation loss", loss.number(row), x.length - 1)], marker: { color: style.color, symbol: "diamond", size: 10, line: { color: css("paper"), width: 1 } } });
+  }
+  return traces;
+}
+
 function curvesSection(data) {
-  const pick = { by: "step", logX: false, logY: false };
+  const pick = { by: "step", logX: false, logY: false, reach: 8 };
   const words = h("p", { role: "status" });
   const describe = () => {
     const { rows } = curveRows(data);
     const progress = PROGRESS[pick.by];
-    const traces = rows.map((row, i) => {
-      const style = seriesStyle(i);
-      const curve = curveOf(data, row);
-      return {
-        type: "scatter", mode: "lines", name: runName(data, row), x: progress.of(data, row, curve), y: Array.from(curve.loss),
-        line: { color: style.color, dash: style.dash, width: 1.8 }, customdata: Array(curve.step.length).fill(row),
-        text: Array.from(curve.loss, (loss, at) => `${runWords(data, row, ["N_total", "S", "L"])}<br>training loss ${formatNumber(loss)} nats/token at step ${formatNumber(curve.step[at])}`),
-        hoverinfo: "text",
-      };
-    });
     return {
-      data: traces,
+      data: rows.flatMap((row, i) => curveTraces(data, row, seriesStyle(i), pick.by, Number(pick.reach))),
       layout: {
         xaxis: { title: progress.title, type: pick.logX ? "log" : "linear" },
-        yaxis: { title: "training loss (nats/token)", type: pick.logY ? "log" : "linear" },
+        yaxis: { title: "loss (nats/token)", type: pick.logY ? "log" : "linear" },
       },
       label: `Training loss of ${plural(rows.length, "run")} over ${progress.words}.`,
     };
@@ -68,7 +85,8 @@ function curvesSection(data) {
   return section("curves", "Training curves", words,
     h("div", { class: "bar" },
       choice("Over", Object.entries(PROGRESS).map(([key, { words: name }]) => [key, name]), pick.by, set("by")),
-      tick("log across", false, set("logX")), tick("log up", false, set("logY"))),
+      tick("log across", false, set("logX")), tick("log up", false, set("logY")),
+      choice("Smoothing", [[0, "none"], [2, "means of 5 points"], [8, "means of 17 points"]], pick.reach, set("reach"))),
     drawn.element,
-    h("p", { class: "hint" }, "A click on a curve opens its run."));
+    h("p", { class: "hint" }, "Lines are training losses, pale where they were measured and strong where they are smoothed. A diamond is the validation loss at the end. A click on a curve opens its run."));
 }

@@ -22,10 +22,9 @@ function lossPlot(data, row) {
   const curve = curveOf(data, row);
   if (!curve.step.length) return { element: h("p", {}, "No training curve of this run is at hand."), remove() {} };
   return plot(() => {
-    const { color } = seriesStyle(0);
     return {
-      data: [{ type: "scatter", mode: "lines", name: "training loss", x: Array.from(curve.step), y: Array.from(curve.loss), line: { color, width: 2 }, hovertemplate: "step %{x}: training loss %{y:.4f} nats/token<extra></extra>" }],
-      layout: { xaxis: { title: "optimizer step" }, yaxis: { title: "training loss (nats/token)" } },
+      data: curveTraces(data, row, seriesStyle(0), "step", 0),
+      layout: { xaxis: { title: "optimizer step" }, yaxis: { title: "loss (nats/token)" } },
       label: `Training loss over ${plural(curve.step.length, "logged step")}, last ${formatNumber(curve.loss.at(-1))} nats/token.`,
     };
   });

@@ -30,6 +30,12 @@ function formatNumber(value) {
   return String(Number(value.toPrecision(4))).replace("-", "−");
 }
 
+/** A size as people write it: 950, 64k, 1.2M, 17B. */
+function shortNumber(value) {
+  const [scale, unit] = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]].find(([least]) => value >= 0.9995 * least) ?? [1, ""];
+  return `${Number((value / scale).toPrecision(3))}${unit}`;
+}
+
 function withUnit(text, unit) {
   return unit && unit !== "1" ? `${text} ${unit}` : text;
 }

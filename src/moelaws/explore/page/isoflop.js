@@ -1,4 +1,5 @@
-// IsoFLOP curves: loss over size at equal compute, with the fit and its optimum.
+// IsoFLOP curves: loss over size at equal compute, with the fit and its optimum. Many curves are
+// those of the largest budget at first. The controls are below, so that the plot is on the first screen.
 
 function isoflopGroups(one, by) {
   return [...new Set(one.series.map((series) => series[by]))].filter((value) => value !== null && value !== undefined).sort((a, b) => a - b);
@@ -21,7 +22,8 @@ function bandTraces(x, low, high, color, group) {
 }
 
 function isoflopTraces(data, one, series, style, bands) {
-  const { curve, label } = series;
+  const { curve } = series;
+  const label = series.label.replaceAll("e+", "e");
   const at = withUnit(one.x.name, "");
   const traces = [];
   if (bands) traces.push(...bandTraces(curve.x, curve.low, curve.high, style.color, label));
@@ -46,9 +48,6 @@ function isoflopTraces(data, one, series, style, bands) {
 }
 
 function isoflopSection(data) {
-  if (!data.isoflop.length) {
-    return section("isoflop", "IsoFLOP curves", h("p", {}, "No study of this tier has runs of equal compute and differing size, so there is no isoFLOP curve to draw."));
-  }
   const pick = { at: 0, C: "", S: "", bands: false };
   const chosen = () => data.isoflop[pick.at];
   const shown = () => chosen().series.filter((one) => ["C", "S"].every((by) => pick[by] === "" || one[by] === Number(pick[by])));
@@ -59,7 +58,7 @@ function isoflopSection(data) {
     return {
       data: series.flatMap((own, i) => isoflopTraces(data, one, own, seriesStyle(i), pick.bands || series.length === 1)),
       layout: {
-        xaxis: { title: `${plain(one.x.name)} (${plain(one.x.unit)})`, type: isWide(sizes) || sizes.every((size) => size > 0) ? "log" : "linear" },
+        xaxis: { title: plain(columnTitle(data.column(one.x.name), isNarrow() ? 20 : 60)), type: isWide(sizes) || sizes.every((size) => size > 0) ? "log" : "linear" },
         yaxis: { title: "validation loss (nats/token)", range: lossRange(series) },
       },
       label: `IsoFLOP curves of ${plural(series.length, "series")}: validation loss over ${one.x.name}.`,
@@ -74,8 +73,8 @@ function isoflopSection(data) {
   const refill = () => {
     const only = (by, words, unit) => choice(words, [["", "all"], ...isoflopGroups(chosen(), by).map((value) => [value, withUnit(formatNumber(value), unit)])], pick[by], set(by));
     const settle = (at) => {
-      const sparsities = isoflopGroups(data.isoflop[at], "S");
-      Object.assign(pick, { at: Number(at), C: "", S: data.isoflop[at].series.length > 8 && sparsities.length > 1 ? sparsities[Math.floor(sparsities.length / 2)] : "" });
+      const budgets = isoflopGroups(data.isoflop[at], "C");
+      Object.assign(pick, { at: Number(at), C: data.isoflop[at].series.length > 8 && budgets.length > 1 ? budgets.at(-1) : "", S: "" });
     };
     const change_ = (at) => { settle(at); refill(); drawn.update(); };
     if (!controls.childNodes.length) settle(pick.at);
@@ -85,6 +84,6 @@ function isoflopSection(data) {
   };
   refill();
   watch(["selected", "theme"], drawn.update);
-  return section("isoflop", "IsoFLOP curves", controls, drawn.element,
+  return section("isoflop", "Loss over size at equal compute (isoFLOP curves)", drawn.element, controls,
     h("p", { class: "hint" }, "Points are runs, lines the fit at that compute, stars the lowest point of the line. Where it lies at the end of the trained sizes, its star carries a triangle: it is a bound. The study's derived tables below have the optima with their intervals. The loss axis follows the measured losses; an interval may leave it."));
 }

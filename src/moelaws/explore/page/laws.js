@@ -4,8 +4,7 @@ const NEAR = 0.12; // of a slider's length: the width of the bell by which point
 const CURVE_POINTS = 161;
 
 function variableWords({ name, description }) {
-  const words = (description || "").replace(/\s*\(the column .*?\)/, "");
-  return words && words.length <= 60 ? `${name}: ${words}` : name;
+  return description && description.length <= 60 ? `${name}: ${description}` : name;
 }
 
 function variableTitle(variable) {

@@ -15,12 +15,19 @@ function watchTheme() {
   apply();
 }
 
-const NAMES = { answers: "Answers", runs: "Runs", scatter: "Two columns", parallel: "Parallel coordinates", curves: "Training curves", isoflop: "IsoFLOP", laws: "Laws", studies: "Studies" };
+const NAMES = { answers: "Answers", isoflop: "IsoFLOP", runs: "Runs", curves: "Training curves", scatter: "Two columns", parallel: "Parallel coordinates", laws: "Laws", studies: "Studies", words: "Words" };
+
+/** The sections in their order: a plot follows the answers, that of two columns where no budget was swept. */
+function sections(data) {
+  const plots = data.isoflop.length ? [isoflopSection, tableSection, curvesSection, scatterSection] : [scatterSection, tableSection, curvesSection];
+  return [answersSection, ...plots, parallelSection, lawsSection, studiesSection, wordsSection].map((part) => part(data));
+}
 
 /** Marks the section in view in the navigation; `seen(id)` is told. */
 function watchSections(seen) {
   const list = document.getElementById("sections");
-  const links = new Map(Object.entries(NAMES).map(([id, name]) => [id, h("a", { href: `#${id}` }, name)]));
+  const shown = [...document.querySelectorAll("main > section")].map((one) => one.id);
+  const links = new Map(shown.map((id) => [id, h("a", { href: `#${id}` }, NAMES[id])]));
   list.append(...[...links.values()].map((link) => h("li", {}, link)));
   const current = (id) => {
     for (const [other, link] of links) {
@@ -89,8 +96,7 @@ async function start() {
   const filter = sources.includes("trained") && sources.includes("imported") ? "source=trained" : "";
   change({ filter, rows: filterRows(data, filter), sort: { name: loss ? "L" : data.columns[0].name, descending: false } });
   showHeader(data);
-  const parts = [answersSection, tableSection, scatterSection, parallelSection, curvesSection, isoflopSection, lawsSection, studiesSection];
-  document.getElementById("main").replaceChildren(...parts.map((part) => part(data)));
+  document.getElementById("main").replaceChildren(...sections(data));
   watchDetail(data);
   watchAddress(data);
 }

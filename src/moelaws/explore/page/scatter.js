@@ -110,7 +110,7 @@ function scatterSection(data) {
     return {
       data: scatterTraces(data, pick, rows),
       layout: { xaxis, yaxis, dragmode: "select", selections: [], margin: { l: 60, r: 14, t: top, b: 50 }, uirevision: JSON.stringify(pick) },
-      label: `Scatter plot of ${plural(rows.length, "run")}: ${columnTitle(y)} against ${columnTitle(x)}. The table above holds the same numbers.`,
+      label: `Scatter plot of ${plural(rows.length, "run")}: ${columnTitle(y)} against ${columnTitle(x)}. The table of runs holds the same numbers.`,
     };
   };
   const rowsOf = (event) => event.points.map((point) => point.customdata);
@@ -123,11 +123,10 @@ function scatterSection(data) {
   watch(["rows", "selected", "onlySelected", "theme"], drawn.update);
   const set = (key) => (value) => { pick[key] = value; drawn.update(); };
   const options = axisOptions(data);
-  return section("scatter", "Two columns against each other",
+  return section("scatter", "Two columns against each other", drawn.element, absent,
     h("div", { class: "bar" },
       h("span", { class: "pair" }, choice("Across", options, pick.x, set("x")), tick("log", pick.logX, set("logX"))),
       h("span", { class: "pair" }, choice("Up", options, pick.y, set("y")), tick("log", pick.logY, set("logY"))),
       choice("Colour", [["", "none"], ...options], pick.color, set("color"))),
-    drawn.element, absent,
     h("p", { class: "hint" }, "Draw a box around points to select their runs everywhere; a double click clears the selection; a click on a point opens its run. The tools above the plot zoom, pan and draw a lasso. A log axis is used where all values are positive."));
 }

@@ -7,7 +7,7 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.predictions import predicted
+from moelaws.analysis.predictions import predicted, rmse
 from moelaws.figures import style
 from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel
@@ -30,22 +30,31 @@ def draw(inputs: FittedInputs, held_out: bool) -> Sheet:
 
 
 def baselines(inputs: FittedInputs) -> Sheet:
-    """Draws the held-out runs as Eq 6 and two baselines predict them, on the same axes."""
+    """Draws the held-out runs as Eq 6 and two baselines predict them, on the same axes.
+
+    A law whose error exceeds the range of the losses is named and not drawn: common axes would
+    leave the others no room.
+    """
     sheet = Sheet(style.DOUBLE, 2.4, len(FITS))
-    drawn = {
-        panel: name
-        for panel, (fit, name) in zip(sheet.panels, FITS.items(), strict=True)
-        if _draw_runs(panel, inputs, fit, held_out=True)
-    }
+    drawn = []
+    for panel, (fit, name) in zip(sheet.panels, FITS.items(), strict=True):
+        panel.title(name)
+        prediction = predicted(inputs, fit, inputs.table)
+        error, L = rmse(prediction, prediction.held), prediction.rows["L"][prediction.held]
+        if error > L.max() - L.min():
+            panel.message(
+                f"not drawn: its RMSE\nof {error:.2g} nats exceeds\nthe range of the losses"
+            )
+        elif _draw_runs(panel, inputs, fit, held_out=True):
+            drawn.append(panel)
     limits = [panel.ax.get_xlim() for panel in drawn]
-    for panel, name in drawn.items():
-        panel.title(f"{name}")
+    for panel in drawn:
         ends = min(low for low, _ in limits), max(high for _, high in limits)
         panel.ax.set(xlim=ends, ylim=ends)
-    for panel in list(drawn)[1:]:
+    for panel in drawn[1:]:
         panel.ax.set_ylabel("")
     if drawn:
-        list(drawn)[-1].legend(BUDGET)
+        drawn[-1].legend(BUDGET)
     return sheet
 
 

@@ -15,6 +15,7 @@ from moelaws.studies.sparsity.figures.common import BUDGET, colours
 COLUMNS = 3
 MARGIN = 0.1  # of the range of sparsities, beyond its ends
 APART = 1.7  # points between the marks of two widths at one sparsity
+REWEIGHTED = 50  # times, after which a trend of speeds stays
 LONG = 360.0  # seconds, above which times are shown in hours
 
 
@@ -70,12 +71,11 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
 def time(inputs: Inputs) -> Sheet:
     """Draws the best run of each budget and sparsity: its loss over FLOPs, and over time.
 
-    The time is the number of tokens over the tokens per second of the median step: it leaves out
-    evaluation, starts of processes and interruptions.
+    The time leaves out evaluation, starts of processes, and what else the machine did.
     """
     runs = inputs.completed[inputs.completed["C"].notna()]
     best = runs.loc[runs.groupby(["C", "S"])["L"].idxmin()].sort_values(["S", "C"])
-    seconds = best["D"] / best["tokens_per_second"].replace(0, np.nan)
+    seconds = best["D"] / usual_speed(runs)[best.index]
     hours = seconds.max() > LONG
     best["time"] = seconds / (3600 if hours else 1)
     time_label = f"training time ({'hours' if hours else 'seconds'})"
@@ -98,3 +98,19 @@ def time(inputs: Inputs) -> Sheet:
     if best["time"].isna().any():
         sheet.warn("some runs have no tokens_per_second; their training time is not shown")
     return sheet
+
+
+def usual_speed(runs: pd.DataFrame) -> pd.Series:
+    """Returns tokens per second (n,), a power law of FLOPs a token and of 1 - S; NaN if unknown.
+
+    It has the least sum of absolute errors, for a run beside other work is slower by factors. That
+    is least squares, reweighted.
+    """
+    known = runs[runs["tokens_per_second"] > 0]
+    y, one = np.log(known["tokens_per_second"].to_numpy(float)), np.ones(len(known))
+    X = np.column_stack([np.log(known["C"] / known["D"]), np.log1p(-known["S"]), one])
+    fitted, root = y, one
+    for _ in range(REWEIGHTED):
+        fitted = X @ np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0]
+        root = np.maximum(np.abs(y - fitted), 1e-4) ** -0.5
+    return pd.Series(np.exp(fitted), known.index).reindex(runs.index)

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.cm import ScalarMappable
-from matplotlib.colorbar import Colorbar
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from moelaws.analysis.fitted import FittedInputs
@@ -115,7 +113,9 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
 def along_sparsity(inputs: FittedInputs, fit: str) -> Sheet:
     """Draws the loss over S: runs coloured by their size, and the surface at five sizes."""
     sheet, panel = one_panel()
-    draw_along_sparsity(panel, middle_surface(inputs, fit))
+    surface = middle_surface(inputs, fit)
+    draw_along_sparsity(panel, surface)
+    panel.legend(style.size_label(surface.size).replace(" parameters", "\nparameters"))
     return sheet
 
 
@@ -128,31 +128,40 @@ def along_size(inputs: FittedInputs, fit: str) -> Sheet:
     return sheet
 
 
-def draw_along_sparsity(panel: Panel, surface: Surface) -> Colorbar:
-    """Draws the loss over S at one budget, with a colour bar of the sizes."""
+def draw_along_sparsity(panel: Panel, surface: Surface) -> None:
+    """Draws the loss over S at one budget and five sizes, with each run at the nearest of them.
+
+    No two sparsities have runs of the same size. So a run is moved along the surface to the size of
+    its line, and stays as far from the surface as it is at its own size.
+    """
     rows = surface.rows
     style.sparsity_axis(panel.ax, sorted(rows["S"].unique()))
-    N = rows[surface.size].to_numpy(float)
-    norm = LogNorm(N.min(), N.max())
+    N, own_S = surface.columns["N"], surface.columns["S"]
     quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
     sizes = sorted({float(f"{q:.1e}") for q in quantiles})  # to two digits
     every = {size: _sparsities_measured_at(surface, size) for size in sizes}
     curves = {size: S for size, S in every.items() if len(S) > 1}
-    for size, S in curves.items():
+    if not curves:
+        panel.message("no size was measured\nat several sparsities")
+        return
+    palette = style.palette(curves)
+    apart = np.full((len(curves), len(N)), np.inf)  # factors between a run's size and a line's
+    for i, (size, S) in enumerate(curves.items()):
         L, band = _with_band(surface, np.full(len(S), size), S)
-        panel.line(f"surface, N={size:g}", S, L, **band, color=style.ORDERED(norm(size)))
+        key = style.short(size)
+        panel.line(f"surface, N={size:g}", S, L, **band, color=palette[size], label=key)
+        reached = (own_S > S[0] - 1e-9) & (own_S < S[-1] + 1e-9)
+        apart[i, reached] = np.abs(np.log(N[reached] / size))
     edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "zorder": 3}
-    for size in sorted(rows[surface.size].unique()):
-        group, colour = rows[rows[surface.size] == size], style.ORDERED(norm(size))
+    for i, (size, colour) in enumerate(palette.items()):
+        near = np.isfinite(apart.min(axis=0)) & (apart.argmin(axis=0) == i)
+        moved = surface.loss(np.full(near.sum(), size), own_S[near])
+        moved = moved - surface.loss(N[near], own_S[near])
+        group = rows[near].assign(L=rows["L"][near] + moved)
         ends = bars(group, error_among(rows))
         panel.points(f"runs, N={size:g}", group["S"], group["L"], **ends, color=colour, **edge)
-    bar = panel.sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=panel.ax, pad=0.03)
-    style.size_axis(bar.ax.yaxis, style.size_label(surface.size))
-    bar.ax.yaxis.set_major_locator(FixedLocator(list(curves)))  # the curves' own sizes
-    bar.outline.set_visible(False)
     panel.ax.set_ylabel("loss $L$ (nats/token)")
     panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
-    return bar
 
 
 def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> pd.DataFrame:
@@ -231,9 +240,9 @@ def slices(inputs: FittedInputs) -> Sheet:
     marked = []
     for i, C in enumerate(shared):
         panels = sheet.panels[3 * i : 3 * i + 3]
-        sizes = draw_along_sparsity(panels[0], total[C])
-        sizes.ax.set_ylabel("")  # it would read as the label of the next panel
-        sizes.ax.set_title(style.size_symbol(total[C].size), loc="left", fontsize=7)
+        draw_along_sparsity(panels[0], total[C])
+        small = {"fontsize": 5, "handlelength": 0.8, "labelspacing": 0.2}
+        panels[0].legend("$N$", loc="best", bbox_to_anchor=None, title_fontsize=6, **small)
         pairs = zip(panels[1:], (total[C], active[C]), strict=True)
         marked += [draw_along_size(panel, surface, palette) for panel, surface in pairs]
         for panel in panels:

@@ -1,0 +1,19 @@
+"""What Snakemake's report lists of each figure and table: its place, its name and its caption."""
+
+from moelaws.spec.study import Study
+from moelaws.spec.words import natural
+
+# Snakemake fills in what stands in braces, and writes labels into a script of the report.
+_PLAIN = str.maketrans("{}<>", "()()")
+
+
+def report_labels(study: Study, name: str) -> dict[str, str]:
+    """Returns the columns of a row, of which Snakemake sorts the rows by the text of the first.
+
+    It is the place in the natural order of names, for by their text F10 would precede F2.
+    """
+    captions = {figure.name: figure.caption for figure in study.figures}
+    captions |= {table.name: table.caption for table in study.tables}
+    place = sorted(captions, key=natural).index(name) + 1
+    shows = " ".join(captions[name].split()).partition(". ")[0].rstrip(".").translate(_PLAIN)
+    return {"no.": f"{place:03d}", "figure": name, "shows": shows}

@@ -1,0 +1,34 @@
+"""The list of figures in Snakemake's report."""
+
+import pytest
+
+from moelaws.spec.project import load_study
+from moelaws.workflow.labels import report_labels
+from repository import REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def study():
+    return load_study("sparsity", REPOSITORY)
+
+
+def test_rows_sorted_by_their_first_column_are_in_natural_order(study):
+    names = [entry.name for entry in (*study.figures, *study.tables)]
+    rows = sorted((list(report_labels(study, name).values()) for name in names), key=str)
+    figures = [name for _, name, _ in rows]
+    assert sorted(figures) == sorted(names)
+    assert figures[:4] == ["F1a", "F1b", "F2a", "F2b"]
+    assert figures.index("F9") < figures.index("F10") < figures.index("F11") < figures.index("T1")
+
+
+def test_a_row_says_what_the_figure_shows(study):
+    shows = report_labels(study, "F2b")["shows"]
+    assert shows == (
+        "The loss is drawn over total parameters at each sparsity and the middle budget"
+    )
+
+
+def test_a_caption_is_neither_a_wildcard_nor_the_end_of_a_script(study):
+    figure = study.figures[0].model_copy(update={"caption": "</script> of {study}. More."})
+    row = report_labels(study.model_copy(update={"figures": (figure,)}), figure.name)
+    assert row["shows"] == "(/script) of (study)"
