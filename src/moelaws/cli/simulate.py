@@ -92,8 +92,6 @@ def command(
     Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
     determines the law; `moelaws plan` does both.
     """
-    from rich.console import Console
-
     from moelaws import laws
     from moelaws.grids.sweep import expand_study
     from moelaws.tables.simulate import simulation_entry
@@ -101,12 +99,10 @@ def command(
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     study = load_study(study_name)
     entry = simulation_entry(study, law_ref, noise=options.noise, seed=options.seed, rows=rows)
-    console = Console(stderr=True)  # shows a spinner only on a terminal
-    with console.status(f"simulating {entry.law} on {study.study}, {project.tier}"):
-        sweep = expand_study(study, project)
-        simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
-        path = out or Path(f"{study.study}.parquet")
-        write(simulation, path, about)
+    sweep = expand_study(study, project)
+    simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
+    path = out or Path(f"{study.study}.parquet")
+    write(simulation, path, about)
     runs, ranges = len(simulation.frame), _ranges(laws.fittable(about["law"]), simulation)
     keys = ("from", "values", "lowest", "highest", "unit", "meaning")
     lines = [(name, *(values[key] for key in keys)) for name, values in ranges.items()]

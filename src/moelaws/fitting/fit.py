@@ -64,8 +64,8 @@ def fit(
     for rows in prepared:
         with located(_place(rows)):
             require_identifiable(law, rows.columns)
-    alone = len(prepared) == 1 or core_count() == 1  # else a group's process shows nothing
-    stage = progress if alone else unseen
+    apart = 1 < core_count() <= len(prepared)  # each group on a core of its own
+    stage = unseen if apart else progress  # another process shows nothing
 
     def work(group: tuple[int, Rows]) -> tuple[GroupFit, pd.DataFrame]:
         i, rows = group
@@ -76,11 +76,11 @@ def fit(
                 fitted = replace(fitted, calibration=known)
         return fitted, draws
 
-    def ended(done: int) -> None:
-        if not alone:
-            progress("groups", done, len(prepared))
-
-    fits = each(work, enumerate(prepared), len(prepared), ended)
+    n = len(prepared)
+    if apart:
+        fits = each(work, enumerate(prepared), n, lambda done: progress("groups", done, n))
+    else:
+        fits = [*map(work, enumerate(prepared))]
     if selection is not None:
         chosen = f"the form {law.variant} was chosen of {selection['candidates']} by held-out error"
         for fitted, _ in fits:
