@@ -52,6 +52,7 @@ TARGETS: dict[str, dict[str, tuple[str, float]]] = {
     "chinchilla": {"seconds": ("at_most", 1.0), **CERTIFIED, **MB},
     "bootstrap": {"seconds": ("at_most", 20.0), **MB},
     "commands": {
+        **dict.fromkeys(("help", "help_plan"), ("at_most", 0.7)),
         **dict.fromkeys(("eval", "eval_fit", "laws", "laws_one"), ("at_most", 0.5)),
         "advise": ("at_most", 2.0),
         "advise_fit": ("at_most", 30.0),

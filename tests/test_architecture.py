@@ -261,3 +261,14 @@ def test_help_is_light(words):
         "    assert end.code == 0\n"
     )
     assert loaded_by(code) == set()
+
+
+def test_no_command_loads_more_than_it_needs_before_it_begins():
+    """Help, and each mistake in a command's words, come at once."""
+    code = (
+        "import click\n"
+        "from moelaws.cli import COMMANDS, cli\n"
+        "for name in COMMANDS:\n"
+        "    cli.get_command(click.Context(cli), name)\n"
+    )
+    assert loaded_by(code) == set()

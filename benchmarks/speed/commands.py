@@ -21,12 +21,14 @@ EVAL = ("eval", "sparsity.loss", "N=1e9", "D=2e10", "S=0.9")
 def measure_commands(times: int) -> dict[str, Any]:
     """Median seconds of each command over ``times`` fresh processes, after one not counted.
 
-    A prediction by published coefficients and one by a fit, with intervals; all laws and one;
-    advice by published laws, and with that fit.
+    Help, of all commands and of one; a prediction by published coefficients and one by a fit, with
+    intervals; all laws and one; advice by published laws, and with that fit.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = _a_fit(Path(folder))
         commands = {
+            "help": ("--help",),
+            "help_plan": ("plan", "--help"),
             "eval": EVAL,
             "eval_fit": (*EVAL, "--params", str(report)),
             "laws": ("laws",),

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from moelaws.cli import cli
 from moelaws.fitting.average import Average
 from moelaws.fitting.compare import compare
 from moelaws.fitting.diagnostics import Calibration
+from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict, reaches
 from moelaws.fitting.rollout import BUDGETS, budgets
 from moelaws.spec.fit import Fit
@@ -230,3 +232,10 @@ def test_compute_is_that_of_active_parameters(simulated):
     active = np.log10(more["N"] * (1 - more["S"]) * more["D"]).max()
     assert group.calibration.largest == pytest.approx(active)
     assert group.calibration.powers == {"N": 1.0, "D": 1.0, "S": 1.0}
+
+
+def test_a_fit_that_is_not_calibrated_is_the_same_otherwise():
+    spec = Fit(name="fit", law=LAW.id, mapping={}, **QUICK)
+    whole, bare = (fit(LAW, isoflops(1), spec, calibrated=known) for known in (True, False))
+    assert whole.parts[0].calibration
+    assert bare.parts[0] == replace(whole.parts[0], calibration=None)

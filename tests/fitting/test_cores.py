@@ -46,6 +46,19 @@ def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, fields, 
     assert reports[2] == reports[0]
 
 
+def test_groups_on_several_cores_are_those_of_one_in_their_order(dense):
+    law, table = laws.fittable("chinchilla"), dense(sizes=6, tokens=5)
+    table = table.assign(half=[i % 2 for i in range(len(table))])
+    spec = entry(law, split_by="half", protocol={"sample": 40}, bootstrap=20)
+    alone, progress = fit(law, table, spec), []
+    with using_cores(2):
+        together = fit(law, table, spec, progress=lambda *stage: progress.append(stage))
+    assert [part.where["half"] for part in together.parts] == [0, 1]
+    assert repr(together.to_json()) == repr(alone.to_json())
+    assert together.draws.equals(alone.draws)
+    assert progress == [("groups", 1, 2), ("groups", 2, 2)]
+
+
 @pytest.mark.parametrize("count", COUNTS)
 def test_each_reports_in_order_from_the_callers_process(count):
     together, order = multiprocessing.get_context("fork").Barrier(count), []

@@ -19,6 +19,8 @@ from moelaws.spec.fit import Fit
 from moelaws.spec.study import Simulation, Study
 from moelaws.tables.simulate import DEFAULT_MAPPING
 
+DRAWS = 100  # of an interval
+
 
 @dataclass(frozen=True)
 class Coefficient:
@@ -52,8 +54,8 @@ class Planned:
 def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> Study:
     """Returns the study with the fits that simulated losses allow, without figures and claims.
 
-    The simulated law is always among them. A fit whose grid has more starts than ``sample`` runs
-    that many, unless the study says how many.
+    The simulated law is always among them. With ``sample`` a fit runs at most that many starts, and
+    no more than ``DRAWS`` refits: a plan needs widths to a sixth, not ends to three digits.
     """
     possible = study.of_simulated()
     fits = list(possible.fits)
@@ -61,9 +63,16 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
         name = "".join(c if c.isalnum() else "_" for c in law)
         fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
     if sample is not None:
-        fits = [with_starts(entry, sample) for entry in fits]
+        fits = [_quick(entry, sample) for entry in fits]
     nothing = {"figures": (), "tables": (), "claims": ()}
     return possible.model_copy(update={"fits": tuple(fits), **nothing})
+
+
+def _quick(entry: Fit, sample: int) -> Fit:
+    asked = with_starts(entry, sample)
+    starts = {"sample": min(sample, own)} if (own := asked.protocol.get("sample")) else {}
+    changes = {"protocol": asked.protocol | starts, "bootstrap": min(DRAWS, entry.bootstrap)}
+    return asked.model_copy(update=changes)
 
 
 def plan(

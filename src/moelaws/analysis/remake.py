@@ -47,7 +47,7 @@ def remake(
                 frame, units = fitted_table(study, entry, folder)
                 with located(f"the table of {entry.name}"):
                     law, shown = laws.fittable(entry.law), progress(entry.name)
-                    report = fit(law, frame, entry, units=units, progress=shown)
+                    report = fit(law, frame, entry, units=units, progress=shown, calibrated=False)
                 write_fit(report, folder.fit(study.study, entry.name))
         except UserError as error:
             lost[entry.name] = str(error)

@@ -12,8 +12,6 @@ from moelaws.cli.project import override_options
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.words import counted
-from moelaws.workflow import archive
-from moelaws.workflow.jobs import Jobs
 
 
 @click.command(name="archive", cls=JsonCommand)
@@ -45,6 +43,9 @@ def command(
     moelaws archive sparsity --to sparsity.zip
     moelaws archive --check sparsity.zip
     """
+    from moelaws.workflow import archive
+    from moelaws.workflow.jobs import Jobs
+
     if (out is None) == (checked is None):
         raise UserError("give --to FILE.zip to write an archive, or --check FILE.zip to verify one")
 

@@ -5,14 +5,10 @@ from typing import Any
 
 import click
 
-from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import FILE, law_study_option, option, out_option
-from moelaws.cli.eval import given_numbers
 from moelaws.cli.fit import fit_options, from_options, read_all, seed_option, threads_option
-from moelaws.cli.laws import join_own_laws
 from moelaws.files.atomic import write_json
-from moelaws.fitting.compare import compare
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 
@@ -48,6 +44,11 @@ def command(
     how many of the held-out rows they hold. Laws with such a calibration are also averaged, by
     weights of their errors there.
     """
+    from moelaws import laws
+    from moelaws.cli.eval import given_numbers
+    from moelaws.cli.laws import join_own_laws
+    from moelaws.fitting.compare import compare
+
     at = given_numbers(point.replace(",", " ").split())
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")

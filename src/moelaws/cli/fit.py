@@ -83,7 +83,7 @@ _HELD = "of_the_holdout"  # a column that is 1 in rows of the hold-out's own fil
 seed_option = option("--seed", "Seed of the starts and the bootstrap.", WHOLE, 0)
 
 
-def threads_option(command: Command) -> Command:
+def threads_option(command: Command, default: int = 1, shown: str = "1") -> Command:
     """Adds ``--threads``: fits within the command use these cores, and keep freed memory."""
 
     @wraps(command)
@@ -96,7 +96,8 @@ def threads_option(command: Command) -> Command:
             return command(*arguments, **values)
 
     help = "Cores to use; the results are the same to the last digit."
-    return option("--threads", help, click.IntRange(1, 256), 1)(wrapped)
+    cores = click.IntRange(1, 256)
+    return option("--threads", help, cores, default, show_default=shown)(wrapped)
 
 
 @click.command("fit", cls=JsonCommand)

@@ -1,25 +1,27 @@
 """``moelaws grid``: what a sweep holds and costs, before anyone spends it."""
 
+from __future__ import annotations
+
 from collections import Counter
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.accounting.cost import Device, PerRun, device_of, placed
 from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
 from moelaws.cli.common import option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
-from moelaws.grids.sweep import Sweep, expand_study, sweep_of, too_long_for
-from moelaws.grids.timings import learned
 from moelaws.records.names import name_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.tier import CPU_TIERS
 from moelaws.spec.words import counted
-from moelaws.tables.describe import describe, kept_runs
+
+if TYPE_CHECKING:
+    from moelaws.accounting.cost import Device, PerRun
+    from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
 COLUMNS = (
@@ -43,6 +45,9 @@ def command(
 
     --run takes a run_id, or the first digits of one.
     """
+    from moelaws.accounting.cost import device_of
+    from moelaws.grids.timings import learned
+
     sweeps = _sweeps(study, project)
     if prefix is not None:
         runs = {r.run_id: r for s in sweeps for r in s.runs if r.run_id.startswith(prefix)}
@@ -66,6 +71,8 @@ def command(
 
 
 def _sweeps(study: str | None, project: Project) -> list[Sweep]:
+    from moelaws.grids.sweep import expand_study, sweep_of
+
     if study:
         return [sweep_of(study, project)]
     chosen = chosen_studies(project)
@@ -80,6 +87,8 @@ def _print(
     sweep: Sweep, rows: list[dict[str, Any]], device: Device, every: bool, project: Project
 ) -> None:
     """Prints a sweep's runs and their cost, and a warning where they cannot be run as they are."""
+    from moelaws.grids.sweep import too_long_for
+
     title = f"{sweep.study.study}, {project.tier}: {counted(len(rows), 'run')}"
     if every or len(rows) <= LONG:
         placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
@@ -99,6 +108,9 @@ def _print(
 
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
     """Returns each run's columns in the study's table, with its devices and its cost."""
+    from moelaws.accounting.cost import placed
+    from moelaws.tables.describe import describe
+
     costs = [placed(run.config, device, per_run) for run in sweep.runs]
     return [
         {
@@ -117,6 +129,8 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
 
 def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> None:
     """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
+    from moelaws.tables.describe import kept_runs
+
     flops = sum(r["C_sparsity"] for r in rows)
     hours = sum(r["estimated_seconds"] * r["devices"] for r in rows) / 3600
     memory = max(r["estimated_memory"] for r in rows) / 1e9

@@ -1,30 +1,27 @@
 """``moelaws outlook``: what a sweep advises for larger budgets, as page, table and figure."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import pandas as pd
 
-from moelaws.analysis.advice import Constraints, advise
-from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
-from moelaws.analysis.advice.sources import fitted_laws, published_laws
-from moelaws.analysis.inputs import completed, read_runs, row_mask
 from moelaws.cli.answers import JsonCommand, print_answer
 from moelaws.cli.common import FILE, Paths, option, out_option
 from moelaws.cli.project import project_options
-from moelaws.figures.advice import draw
-from moelaws.figures.draw import FIGURE, save
 from moelaws.files.atomic import write_json, write_text
 from moelaws.files.seal import digests, made_of
-from moelaws.fitting.report import FitReport
 from moelaws.records.code import digest
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
-from moelaws.tables.parquet import write_table
-from moelaws.tables.sweeps import in_sweep
-from moelaws.workflow.code import of_outlook
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from moelaws.fitting.report import FitReport
 
 TIMES = (10.0, 100.0)
 
@@ -52,6 +49,17 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     or of simulated losses, take no part and are named. `moelaws advise` answers for any other
     budget.
     """
+    import pandas as pd
+
+    from moelaws.analysis.advice import Constraints, advise
+    from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
+    from moelaws.analysis.advice.sources import fitted_laws, published_laws
+    from moelaws.analysis.inputs import completed, read_runs
+    from moelaws.figures.advice import draw
+    from moelaws.figures.draw import FIGURE, save
+    from moelaws.tables.parquet import write_table
+    from moelaws.workflow.code import of_outlook
+
     config = load_advice()
     by_study = {}
     for table in tables:
@@ -98,6 +106,9 @@ def _active(runs: pd.DataFrame, report: FitReport) -> int | None:
 
     ``runs`` are those of the fit's study.
     """
+    from moelaws.analysis.inputs import row_mask
+    from moelaws.tables.sweeps import in_sweep
+
     if sweep := report.spec.get("sweep"):
         runs = runs[in_sweep(runs, sweep)]
     runs = runs[row_mask(runs, report.spec.get("rows", ""))]

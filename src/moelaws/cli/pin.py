@@ -1,11 +1,12 @@
 """``moelaws pin``: a search's laws of learning rate and batch become those of the other studies."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 import yaml
 
-from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs, read_runs
-from moelaws.analysis.pinning import best_rates, pinned
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, warn
 from moelaws.cli.common import Words, option
 from moelaws.cli.project import project_options
@@ -16,6 +17,9 @@ from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import Pinned, pinned_file, rates_file, read_pinned
 from moelaws.spec.project import Project, load_study
+
+if TYPE_CHECKING:
+    from moelaws.analysis.inputs import Inputs
 
 
 @click.command(name="pin", cls=JsonCommand)
@@ -42,6 +46,10 @@ def command(
     With --per, the best rates of STUDY go to config/hyperparameters/rates/TIER-STUDY.yaml, which
     grids follow whose rule names STUDY as its `search`.
     """
+    from moelaws.analysis.fitted import FittedInputs
+    from moelaws.analysis.inputs import Inputs, read_runs
+    from moelaws.analysis.pinning import best_rates, pinned
+
     study, tier = load_study(study_name), project.tier
     results = Results()
     if per:

@@ -1,32 +1,31 @@
 """``moelaws simulate``: a table of a law's losses at a grid's points, before any training."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-import pandas as pd
-from rich.console import Console
 
-from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import REPEATS, WHOLE, Words, between, gathered, option, out_option, pairs
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
-from moelaws.fitting.report import read_fit
-from moelaws.grids.sweep import Sweep, expand_study
-from moelaws.laws.base import FittableLaw
 from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Simulation as SimulationEntry
 from moelaws.spec.words import counted
-from moelaws.tables.parquet import write_table
-from moelaws.tables.simulate import Simulation, design, simulate, simulation_entry
-from moelaws.workflow.code import of_simulation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from moelaws.grids.sweep import Sweep
+    from moelaws.laws.base import FittableLaw
+    from moelaws.tables.simulate import Simulation
 
 
 @dataclass(frozen=True)
@@ -93,15 +92,17 @@ def command(
     Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
     determines the law; `moelaws plan` does both.
     """
+    from moelaws import laws
+    from moelaws.grids.sweep import expand_study
+    from moelaws.tables.simulate import simulation_entry
+
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     study = load_study(study_name)
     entry = simulation_entry(study, law_ref, noise=options.noise, seed=options.seed, rows=rows)
-    console = Console(stderr=True)  # shows a spinner only on a terminal
-    with console.status(f"simulating {entry.law} on {study.study}, {project.tier}"):
-        sweep = expand_study(study, project)
-        simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
-        path = out or Path(f"{study.study}.parquet")
-        write(simulation, path, about)
+    sweep = expand_study(study, project)
+    simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
+    path = out or Path(f"{study.study}.parquet")
+    write(simulation, path, about)
     runs, ranges = len(simulation.frame), _ranges(laws.fittable(about["law"]), simulation)
     keys = ("from", "values", "lowest", "highest", "unit", "meaning")
     lines = [(name, *(values[key] for key in keys)) for name, values in ranges.items()]
@@ -118,6 +119,9 @@ def simulated(
     mapped: Mapping[str, str] = {},  # variable -> column, before those of the entry and the report
 ) -> tuple[Simulation, dict[str, Any]]:
     """Returns the simulated table of a sweep, and how it was simulated, as its file says."""
+    from moelaws import laws
+    from moelaws.tables.simulate import design, simulate
+
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
     law, coefficients, fitted = _coefficients(laws.fittable(entry.law), params, frame)
     mapping, noise = (fitted or entry.mapping) | dict(mapped), entry.noise
@@ -142,6 +146,9 @@ def _coefficients(
     law: FittableLaw, params: str, frame: pd.DataFrame
 ) -> tuple[FittableLaw, dict[str, float], dict[str, str]]:
     """Returns the law's form, its coefficients, and the mapping that they were fitted with."""
+    from moelaws import laws
+    from moelaws.fitting.report import read_fit
+
     if params == "published":
         if law.published is None:
             raise UserError(f"law {law.ref} has no published coefficients; give --params FIT.json")
@@ -167,6 +174,9 @@ def _coefficients(
 
 def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
     """Writes Parquet, with units and ``about``, or CSV, which holds the values alone."""
+    from moelaws.tables.parquet import write_table
+    from moelaws.workflow.code import of_simulation
+
     if path.suffix == ".csv":
         with replacing(path) as temporary:
             simulation.frame.to_csv(temporary, index=False)
@@ -181,6 +191,8 @@ def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
 
 def _ranges(law: FittableLaw, simulation: Simulation) -> dict[str, dict[str, Any]]:
     """Returns what each variable and the response are, where from, and their range of values."""
+    import numpy as np
+
     response = law.response.name
     columns = dict(simulation.variables) | {response: simulation.frame[response].to_numpy()}
     origins = dict(simulation.origins) | {response: law.ref}

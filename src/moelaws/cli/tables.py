@@ -11,7 +11,6 @@ from moelaws.cli.common import FILE, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
-from moelaws.grids.sweep import expand_study
 from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
@@ -42,6 +41,7 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
         files = [path for pair in imported_files(spec).items() for path in pair if path.is_file()]
         counts = Counter(imported=take(spec, path, made_of(files, code)))
     else:
+        from moelaws.grids.sweep import expand_study
         from moelaws.tables.aggregate import aggregate as collect
         from moelaws.tables.aggregate import origin, rates_at_the_edge
         from moelaws.tables.parquet import write_table

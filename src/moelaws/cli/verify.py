@@ -3,22 +3,22 @@
 import sys
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
 from moelaws.cli.common import option
 from moelaws.files.layout import Results, recovery
-from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import Study
 from moelaws.spec.tier import TIERS
 from moelaws.tables.at_hand import at_hand
-from moelaws.workflow.verify import STATES, Verification
 
 SHOWN = 8  # lines for each state
+_OF_RUNS = ("runs", "weights", "hidden", "scores")  # folders whose entries have a run's id as name
 
 
 @click.command(name="verify", cls=JsonCommand)
@@ -35,13 +35,15 @@ def command(tier: str | None, as_json: bool) -> None:
     entry of the project asks for it, and damaged if its content changed. The command exits with 1
     if anything is damaged.
     """
+    from moelaws.workflow.verify import STATES, Verification
+
     results = Results()
     if not results.root.is_dir():
         raise UserError(f"{results.root}: no such folder; run the workflow first")
     tiers = [t for t in TIERS if tier in (None, t) and (results.root / t).is_dir()]
     if tier and not tiers:
         raise UserError(f"{results.root / tier}: no such folder; nothing was made of tier {tier}")
-    studies, runs = _of_project()
+    studies, runs = _of_project(results)
     advice = load_advice() if ADVICE.exists() else None
     verification = Verification(results, studies, runs, advice)
     verdicts = list(verification.shared())
@@ -69,20 +71,25 @@ def command(tier: str | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _of_project() -> tuple[dict[str, Study], frozenset[str] | None]:
-    """Returns all studies by key, and the runs of all their tiers.
+def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | None]:
+    """Returns all studies by key, and which runs on record their grids ask for.
 
-    The runs are None where the text of some of them is missing, so that their ids are unknown.
+    Small tiers come first, and no grid is expanded once all runs are found: a paper's takes longer
+    than all else. The runs are None where the text of some is missing, so that ids are unknown.
     """
+    from moelaws.grids.sweep import expand_study
+
     project = load_project()
-    studies = [*(load_study(name) for name in study_names()), *chosen_studies(project)]
-    runs: set[str] = set()
-    for study in studies:
-        for tier in study.grids:
+    listed = [*(load_study(name) for name in study_names()), *chosen_studies(project)]
+    studies = {study.file: study for study in listed}.values()
+    runs = {path.stem for kind in _OF_RUNS for path in results.root.glob(f"{kind}/*")}
+    unknown = set(runs)
+    for tier, study in product(TIERS, studies):
+        if unknown and tier in study.grids:
             try:
                 sweep = expand_study(study, project.model_copy(update={"tier": tier}))
             except UserError as error:
                 warn(f"no run is called orphaned: {error}")
                 return {study.study: study for study in studies}, None
-            runs |= {run.run_id for run in sweep.runs}
-    return {study.study: study for study in studies}, frozenset(runs)
+            unknown -= {run.run_id for run in sweep.runs}
+    return {study.study: study for study in studies}, frozenset(runs - unknown)

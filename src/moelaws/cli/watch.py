@@ -1,21 +1,24 @@
 """``moelaws watch``: a sweep while it runs, from its files alone."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Iterator
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json
 from moelaws.cli.common import Words, between, option
 from moelaws.cli.project import project_options
-from moelaws.cli.watch_text import as_dict, drawn, idle
 from moelaws.files.layout import Results
-from moelaws.grids.sweep import expand_study, planned
-from moelaws.records.watching import Planned, Snapshot, Watching
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies
+
+if TYPE_CHECKING:
+    from moelaws.records.watching import Planned, Snapshot, Watching
 
 
 @click.command(name="watch", cls=JsonCommand)
@@ -41,6 +44,9 @@ def command(project: Project, names: Words, every: float, once: bool, as_json: b
     runs the jobs elsewhere. Ends when the sweep is finished, or with Ctrl-C, which stops no run.
     Where the output is no terminal, a line is printed at each change; with --json, an object.
     """
+    from moelaws.cli.watch_text import as_dict
+    from moelaws.records.watching import Watching
+
     project = project.model_copy(update={"studies": names}) if names else project
     watching = Watching(Results(), _planned(project))
     snapshots = _snapshots(watching, 0.0 if once else every)
@@ -56,6 +62,8 @@ def command(project: Project, names: Words, every: float, once: bool, as_json: b
 
 def _planned(project: Project) -> dict[str, Planned]:
     """Returns the runs that the Snakefile would ask for, by id."""
+    from moelaws.grids.sweep import expand_study, planned
+
     if project.source == "simulated":
         raise UserError(
             "nothing is trained here, for the configuration says source: simulated; "
@@ -82,6 +90,8 @@ def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
     from rich.console import Console
     from rich.live import Live
 
+    from moelaws.cli.watch_text import drawn
+
     console = Console(highlight=False)
     if not console.is_terminal:  # of --once
         console.print(drawn(next(snapshots), project, console.width))
@@ -93,6 +103,8 @@ def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
 
 def _print_lines(snapshots: Iterator[Snapshot], project: Project) -> None:
     """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
+    from moelaws.cli.watch_text import idle
+
     for _, alike in groupby(snapshots, key=lambda s: (s.counts, f"{s.fraction_done:.0%}")):
         snapshot = next(alike)
         click.echo(", ".join(snapshot.words()))

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from moelaws.files.atomic import finite
 from moelaws.fitting.average import Average
@@ -304,10 +303,9 @@ def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
     }
     rmse = {law: float(np.sqrt((residual**2).mean())) for law, residual in residuals.items()}
     best = min(rmse, key=lambda law: rmse[law])
-    ranks = rankdata(list(rmse.values()), method="min")
+    ranks = _ranks(np.array([*rmse.values()]))
     drawn = _drawn_errors(predictions, seed)
-    drawn_ranks = rankdata(list(drawn.values()), method="min", axis=0) if drawn else []
-    rank_draws = dict(zip(drawn, drawn_ranks, strict=True))
+    rank_draws = dict(zip(drawn, _ranks(np.array([*drawn.values()])), strict=True))
     observed = np.concatenate([one.observed for one in predictions[best]])  # the same for all laws
     spread = float(((observed - observed.mean()) ** 2).sum()) if np.ptp(observed) > 0 else None
     scores: dict[str, Score] = {}
@@ -330,6 +328,11 @@ def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
             if law != best:
                 score["told_apart"] = ends[0] > 0
     return scores
+
+
+def _ranks(errors: Array) -> Array:
+    """Returns the rank of each law's error (laws, ...); equal errors share the best of theirs."""
+    return np.asarray(1 + (errors[None] < errors[:, None]).sum(axis=1))
 
 
 def _drawn_errors(predictions: Predictions, seed: int) -> dict[str, Array]:

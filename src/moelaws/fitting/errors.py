@@ -1,8 +1,9 @@
 """Errors of predictions, criteria of fits, and what residuals look like."""
 
+import math
+
 import numpy as np
-from scipy.stats import jarque_bera, kurtosis, skew
-from scipy.stats import t as student_t
+from scipy.special import stdtrit  # scipy.stats takes a second to import
 
 from moelaws.fitting.diagnostics import Residuals
 from moelaws.fitting.objective import huber, sigma_huber
@@ -69,13 +70,13 @@ def describe(residual: Array, n_params: int, weights: Array | None, squared: boo
     if sd is None:
         quantiles = None
     elif squared:
-        quantiles = (sd * student_t.ppf(levels, freedom)).tolist()
+        quantiles = (sd * stdtrit(freedom, levels)).tolist()
     else:
         quantiles = (np.quantile(r, levels) * np.sqrt(n / freedom)).tolist()
-    return Residuals(
-        sd=sd,
-        skew=float(skew(r)) if enough else None,
-        excess_kurtosis=float(kurtosis(r)) if enough else None,
-        normal_p=float(jarque_bera(r).pvalue) if enough else None,
-        quantiles=quantiles,
-    )
+    if not enough:
+        return Residuals(sd=sd, quantiles=quantiles)
+    z = (r - r.mean()) / r.std()
+    skew, kurtosis = float((z**3).mean()), float((z**4).mean()) - 3
+    # The statistic of Jarque and Bera has a chi-squared distribution with two degrees of freedom.
+    normal_p = math.exp(-n / 12 * (skew**2 + kurtosis**2 / 4))
+    return Residuals(sd, skew, kurtosis, normal_p, quantiles)

@@ -16,7 +16,7 @@ from moelaws.fitting.prediction import support_of
 from moelaws.fitting.problem import Problem, Solution, problem, solve
 from moelaws.fitting.quantiles import percentiles, t_interval, widening
 from moelaws.fitting.report import Estimate, GroupFit
-from moelaws.fitting.rollout import Progress, calibrate
+from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import Rows
 from moelaws.laws.base import Array, FitProtocol, FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -79,7 +79,6 @@ def fit_group(
         profile=profile(task, solution, spec, progress),
         residuals=describe(residual, law.n_free, rows.weights, protocol.objective == "squared"),
         support=support_of(law, rows.columns),
-        calibration=calibrate(law, rows, protocol, seed, theta),
         sparsity=rows.sparsity,
         left_out=rows.left_out,
         notes=[*rows.notes, *_assumptions(law)],

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -11,11 +12,11 @@ from threadpoolctl import threadpool_limits
 
 from moelaws import laws
 from moelaws.fitting.caveats import require_identifiable
-from moelaws.fitting.cores import unseen
+from moelaws.fitting.cores import core_count, each, unseen
 from moelaws.fitting.estimate import fit_group
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.report import FitReport, GroupFit, place
-from moelaws.fitting.rollout import Progress, roll_out
+from moelaws.fitting.rollout import Progress, calibrate, roll_out
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.fitting.variables import with_size
 from moelaws.laws.base import FitProtocol, FittableLaw
@@ -33,14 +34,16 @@ def fit(
     seed: int = 0,
     units: Mapping[str, str] = {},
     progress: Progress = unseen,
+    calibrated: bool = True,
 ) -> FitReport:
     """Fits ``law``, or with ``spec.select`` one of its variants, to ``table`` as ``spec`` asks.
 
     Of the table's rows, those whose ``status`` is not ``completed`` are left out. The ``seed`` is
     that of samples of starts and of the draws, ``units`` are those that the table itself declares,
-    by column, and ``progress`` is called with a stage's name, how much is done and its total. A
-    UserError says what in the table or the spec cannot be fitted. The caller adds the table's name
-    (``spec.errors.located``).
+    by column, and ``progress`` is called with a stage's name, how much is done and its total. Who
+    predicts nothing beyond the fitted compute can go without the fits by which such predictions'
+    intervals are ``calibrated``. A UserError says what in the table or the spec cannot be fitted.
+    The caller adds the table's name (``spec.errors.located``).
     """
     if spec.rollout and spec.holdout:
         raise UserError(f"rollout holds out the rows above each {spec.rollout}; leave holdout out")
@@ -63,9 +66,23 @@ def fit(
     for rows in prepared:
         with located(_place(rows)):
             require_identifiable(law, rows.columns)
-    fits = [
-        _fit_rows(law, rows, spec, protocol, seed + i, progress) for i, rows in enumerate(prepared)
-    ]
+    apart = 1 < core_count() <= len(prepared)  # each group on a core of its own
+    stage = unseen if apart else progress  # another process shows nothing
+
+    def work(group: tuple[int, Rows]) -> tuple[GroupFit, pd.DataFrame]:
+        i, rows = group
+        with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
+            fitted, draws = _fit_rows(law, rows, spec, protocol, seed + i, stage)
+            if calibrated:
+                known = calibrate(law, rows, protocol, seed + i, fitted.estimates())
+                fitted = replace(fitted, calibration=known)
+        return fitted, draws
+
+    n = len(prepared)
+    if apart:
+        fits = each(work, enumerate(prepared), n, lambda done: progress("groups", done, n))
+    else:
+        fits = [*map(work, enumerate(prepared))]
     if selection is not None:
         chosen = f"the form {law.variant} was chosen of {selection['candidates']} by held-out error"
         for fitted, _ in fits:
@@ -98,10 +115,9 @@ def _fit_rows(
     def shown(stage: str, done: int, total: int) -> None:
         progress(f"{stage} {_place(rows)}".strip(), done, total)
 
-    with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-        fitted, draws = fit_group(law, rows, spec, protocol, seed, shown)
-        if spec.rollout:
-            fitted.rollout.extend(roll_out(law, rows, spec.rollout, protocol, seed, shown))
+    fitted, draws = fit_group(law, rows, spec, protocol, seed, shown)
+    if spec.rollout:
+        fitted.rollout.extend(roll_out(law, rows, spec.rollout, protocol, seed, shown))
     frame = pd.DataFrame(draws, columns=list(law.names))
     frame.insert(0, "draw", np.arange(len(frame)))
     for column, value in rows.where.items():

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from moelaws.fitting.cores import Done, batches, each, unseen
 from moelaws.fitting.descent import descend
@@ -244,7 +244,7 @@ def _profile(
     covariance = delta_method(task, path[-1], best, np.zeros(len(best), dtype=bool))
     variance = 0.0 if covariance is None else float(covariance[axis, axis])
     step = float(np.sqrt(variance)) or 0.1 * max(abs(float(best[axis])), 1.0)  # a standard error
-    drop = 0.5 * float(chi2.ppf(level, 1))
+    drop = float(gammaincinv(0.5, level))  # half a chi-squared quantile, of one degree of freedom
     curve, ends = [(best, least)], []
 
     def natural(phi: Array) -> float:

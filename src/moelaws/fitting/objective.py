@@ -31,9 +31,9 @@ def huber(residual: Any, delta: float) -> Array:
 def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> tuple[float, float]:
     """Returns the least negative log-likelihood of weighted residuals (n,), and its sigma."""
     from scipy.optimize import minimize_scalar  # advice needs an objective without it
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
-    normaliser = np.sqrt(2 * np.pi) * (2 * norm.cdf(delta) - 1)
+    normaliser = np.sqrt(2 * np.pi) * (2 * ndtr(delta) - 1)
     normaliser += 2 / delta * np.exp(-0.5 * delta**2)
     w = np.ones_like(residual) if weights is None else weights
 

@@ -10,7 +10,7 @@ is split conformal prediction with a scale that grows with the distance, for rou
 their quantiles must be modelled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -82,16 +82,22 @@ def _compute_powers(law: FittableLaw) -> dict[str, float]:
 
 
 def calibrate(
-    law: FittableLaw, rows: Rows, protocol: FitProtocol, seed: int, theta: Array
+    law: FittableLaw,
+    rows: Rows,
+    protocol: FitProtocol,
+    seed: int,
+    estimates: Mapping[str, float],
 ) -> Calibration | None:
     """Returns how far fits to the cheaper ``rows`` erred on the dearer ones; None if unknown.
 
     It is unknown where the law's variables do not give the compute, where fewer than two rounds
-    have enough rows, and of a law whose errors are not relative. ``theta`` (P,) are the estimates.
+    have enough rows, and of a law whose errors are not relative. ``estimates`` are those of all
+    rows.
     """
     powers = _compute_powers(law)
     if not (powers and law.log_response):
         return None
+    theta = np.array([p.working(estimates[p.name]) for p in law.parameters])
     compute = log_compute(powers, rows.columns)
     budget = budgets(compute)
     cuts = thresholds(budget)

@@ -159,8 +159,8 @@ class _Reader:
 
     def select(self, expression: str, whole: bool = True) -> Mask:
         """Returns the rows of an expression; an empty one selects all if ``whole``, else none."""
-        if not (whole or expression.strip()):
-            return np.zeros(len(self.table), dtype=bool)
+        if not expression.strip():
+            return np.full(len(self.table), whole)
         return np.array(np.broadcast_to(select(self.named(), expression), len(self.table)), bool)
 
     def named(self) -> dict[str, Array]:

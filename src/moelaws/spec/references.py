@@ -21,8 +21,13 @@ _joined: list[str] = []
 
 def packages() -> tuple[str, ...]:
     """Returns the packages of all studies: moelaws' own, sorted, then the user's."""
-    own = [f"{STUDIES}.{module.name}" for module in pkgutil.iter_modules([str(folder(STUDIES))])]
-    return (*own, *_joined)
+    return (*_own(), *_joined)
+
+
+@cache
+def _own() -> tuple[str, ...]:
+    modules = pkgutil.iter_modules([str(folder(STUDIES))])
+    return tuple(f"{STUDIES}.{module.name}" for module in modules)
 
 
 def join(package: str, beside: Path) -> None:
