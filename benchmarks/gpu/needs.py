@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,10 @@ OPTIONAL = {
     "rich": "rich",  # bars in a terminal
     "datasets": "datasets",  # text by name, from a network
 }
-NOT_CARRIED = {"torch", "numpy"}  # with CUDA, and what it was made for
+# What a machine with torch mostly has.
+NOT_CARRIED = {
+    "torch", "numpy", "pyyaml", "pyarrow", "tokenizers", "safetensors", "pytest", "hypothesis",
+}  # fmt: skip
 OLDEST_TORCH = (2, 11)
 
 
@@ -34,7 +38,9 @@ def missing() -> list[str]:
 def install_carried(wheels: Path, site: Path) -> None:
     """Installs what ``wheels`` holds into ``site`` and puts that in front of the search path."""
     files = sorted(map(str, wheels.glob("*.whl")))
-    if files and not site.exists():
+    newest = max((os.path.getmtime(file) for file in files), default=0.0)
+    if files and (not site.exists() or site.stat().st_mtime < newest):
+        shutil.rmtree(site, ignore_errors=True)
         words = ["--no-index", "--no-deps", "--quiet", "--target", str(site), *files]
         done = subprocess.run([sys.executable, "-m", "pip", "install", *words])
         if done.returncode:
@@ -53,8 +59,8 @@ def check(device: str) -> None:
     """Raises SystemExit with what is missing and how it gets here."""
     if names := missing():
         raise SystemExit(
-            f"missing here: {', '.join(names)}. Where there is a network, `make gpu-wheels` fills "
-            f"the folder wheels/ with all that is needed but {' and '.join(sorted(NOT_CARRIED))}: "
+            f"missing here: {', '.join(names)}. Where there is a network, "
+            f"`make gpu-wheels GPU_PACKAGES='{'|'.join(names)}'` adds them to the folder wheels/: "
             "carry it along, and it is installed by the next call."
         )
     import torch

@@ -72,10 +72,10 @@ def measure(
 ) -> bool:
     """Measures what ``OUT/all.json`` lacks of ``part``; returns whether all ``items`` are there.
 
-    Each measurement is written when it is there. Those ``skipped`` are left for later, and none is
-    begun after ``until`` by the monotonic clock: the next call goes on. One that fails is noted with
-    its error and tried again by the next call. Measurements of other code or of another device are
-    dropped; the host's processor may be another one.
+    Each measurement is written when it is there. Those ``skipped`` are left for later, and none
+    is begun after ``until`` by the monotonic clock: the next call goes on. One that fails is noted
+    with its error and tried again by the next call. Measurements of other code or of another device
+    are dropped; the host's processor may be another one.
     """
     path, machine = setting.out / "all.json", setting.machine()
     parts = read_json(path) if path.exists() else {}

@@ -1,6 +1,7 @@
 """Every part of ``make gpu`` in small on the CPU, so that nothing fails for a typo on the day."""
 
 import ast
+import json
 import re
 import sys
 
@@ -28,7 +29,7 @@ def call(on_gpu, out, *parts):
 
 
 def items_of(out, part):
-    content = read_json(out / f"{part}.json")
+    content = read_json(out / "all.json")[part]
     assert content["left"] == []
     assert content["machine"]["device"] == "cpu"
     assert not [item for item in content["items"].values() if "failed" in item]
@@ -36,7 +37,7 @@ def items_of(out, part):
 
 
 def test_accuracy_speed_and_hours(on_gpu, tmp_path):
-    assert call(on_gpu, tmp_path, "accuracy", "speed", "tier") == 0
+    assert call(on_gpu, tmp_path, "accuracy", "speed", "profile", "tier") == 0
     accuracy = items_of(tmp_path, "accuracy")
     assert max(accuracy["torch fp32"]["errors"].values()) < 1e-5
     assert max(accuracy["torch bf16"]["errors"].values()) > 1e-4  # it is bf16 that was measured
@@ -45,8 +46,10 @@ def test_accuracy_speed_and_hours(on_gpu, tmp_path):
         assert row["tokens_per_second"] == size["tokens"] / row["seconds"] > 0
     (row,) = items_of(tmp_path, "tier").values()
     assert row["hours"] > row["seconds_per_step"] * row["runs"] / 3600 > 0
-    merged = read_json(tmp_path / "all.json")
-    assert {"accuracy", "speed", "tier"} <= merged.keys()
+    (row,) = items_of(tmp_path, "profile").values()
+    assert sum(row["kinds"].values()) == pytest.approx(row["milliseconds"])
+    assert row["step_milliseconds"] > 0
+    assert not list(tmp_path.glob("*/"))  # nothing but results lies here
 
 
 @pytest.mark.slow
@@ -80,16 +83,19 @@ def test_all_that_training_imports_is_known_to_be_needed_and_is_carried(on_gpu):
     third_party = imported - sys.stdlib_module_names - {"moelaws"}
     assert {"torch", "safetensors"} <= third_party
     assert third_party <= needs.NEEDED.keys() | needs.OPTIONAL
-    carried = re.search(r"^GPU_PACKAGES = (.*)", (REPOSITORY / "Makefile").read_text(), re.M)[1]
+    carried = re.search(r"^GPU_PACKAGES \?= (.*)", (REPOSITORY / "Makefile").read_text(), re.M)[1]
     assert set(needs.NEEDED.values()) - set(carried.split("|")) == needs.NOT_CARRIED
     pinned = re.findall(r"^([\w.-]+)==", (REPOSITORY / "envs/cpu.lock").read_text(), re.M)
     assert set(carried.split("|")) <= set(pinned)
 
 
 def test_a_part_goes_on_where_it_stopped(on_gpu, tmp_path, capsys):
+    import time
+
     from gpu.parts import Setting, measure
 
     setting, calls = Setting("cpu", tmp_path, small=True), []
+    later = time.monotonic() + 600
 
     def item(name, error=None):
         def measured():
@@ -101,18 +107,28 @@ def test_a_part_goes_on_where_it_stopped(on_gpu, tmp_path, capsys):
         return measured
 
     items = {"a": item("a"), "b": item("b", RuntimeError("no luck")), "c": item("c")}
-    assert not measure("part", items, setting, minutes=-1)  # no time for any
+    assert not measure("part", items, setting, until=0)  # no time for any
     assert calls == []
-    assert not measure("part", items, setting, minutes=1)  # b fails, and costs c nothing
-    assert calls == ["a", "b", "c"]
+    assert not measure("part", items, setting, later, skipped=["c"])  # b fails
+    assert calls == ["a", "b"]
     assert "b: RuntimeError: no luck" in capsys.readouterr().out
-    assert measure("part", items, setting, minutes=1)  # b alone is tried again
-    assert calls == ["a", "b", "c", "b"]
-    before = read_json(tmp_path / "part.json")
-    before["machine"]["code"] = "of another version"
-    write_json(tmp_path / "part.json", before)
-    assert measure("part", items, setting, minutes=1)
+    assert measure("part", items, setting, later)  # b is tried again, and c is there too
+    assert calls == ["a", "b", "b", "c"]
+    before = read_json(tmp_path / "all.json")
+    before["part"]["machine"]["code"] = "of another version"
+    write_json(tmp_path / "all.json", before)
+    assert measure("part", items, setting, later)
     assert calls[4:] == ["a", "b", "c"]
+
+
+def test_a_copy_without_git_knows_the_commit_of_its_code(on_gpu, tmp_path):
+    from gpu.parts import Setting
+
+    about = Setting("cpu", tmp_path, small=True).machine()
+    for code, known in ((about["code"], "f" * 40), ("of another version", None)):
+        (tmp_path / "commit.json").write_text(json.dumps({"commit": "f" * 40, "code": code}))
+        assert Setting("cpu", tmp_path, True, carried=tmp_path).machine()["commit"] == known
+    assert "cpu" not in about  # another host's processor drops no measurement
 
 
 def test_docs_hold_what_was_measured_and_nothing_else(on_gpu):
