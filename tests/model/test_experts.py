@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from expert_inputs import ROUTINGS, draw, value_and_gradients
-from moelaws.model.backends import BACKENDS, choose_backend
+from moelaws.model.backends import BACKENDS, choose_backend, preferred
 from moelaws.model.experts import MoELayer, RoutedExperts
 from moelaws.model.mlp import MLP
 from moelaws.model.router import Routing, count
@@ -99,6 +99,15 @@ def test_on_a_gpu_auto_prefers_megablocks_and_says_why_not(monkeypatch, missing,
     assert backend.name == picked
     assert "on cuda" in line
     assert ("not megablocks: no such" in line) == bool(missing)
+
+
+@pytest.mark.parametrize(("capability", "first"), [((8, 0), "megablocks"), ((9, 0), "torch")])
+def test_auto_begins_with_the_back_end_that_was_faster_on_such_a_gpu(
+    monkeypatch, capability, first
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert preferred("cuda")[0] == first
 
 
 @pytest.mark.parametrize(

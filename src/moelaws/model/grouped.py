@@ -50,9 +50,9 @@ def sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
 @fused(rows=2)
 def fused_sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
     """Returns ``sum_of_rows``, added in fp32 and rounded once."""
-    sum_TD = rows_XD[places_TK[:, 0]].float()
+    sum_TD = rows_XD.index_select(0, places_TK[:, 0]).float()
     for k in range(1, places_TK.shape[1]):
-        sum_TD = sum_TD + rows_XD[places_TK[:, k]].float()
+        sum_TD = sum_TD + rows_XD.index_select(0, places_TK[:, k]).float()
     return sum_TD.to(rows_XD.dtype)
 
 

@@ -94,7 +94,7 @@ def _nats_and_gradient(logits_CV: Tensor, target_C: Tensor) -> tuple[Tensor, Ten
     ln_p_CV = F.log_softmax(logits_CV, dim=-1, dtype=torch.float32)
     nats_C = F.nll_loss(ln_p_CV, target_C, reduction="none")
     dlogits_CV = ln_p_CV.exp_()
-    dlogits_CV[torch.arange(len(target_C)), target_C] -= 1
+    dlogits_CV.scatter_add_(1, target_C[:, None], -torch.ones_like(nats_C)[:, None])
     return nats_C, dlogits_CV.to(logits_CV.dtype)
 
 

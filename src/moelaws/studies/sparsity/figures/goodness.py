@@ -42,9 +42,8 @@ def baselines(inputs: FittedInputs) -> Sheet:
         prediction = predicted(inputs, fit, inputs.table)
         error, L = rmse(prediction, prediction.held), prediction.rows["L"][prediction.held]
         if error > L.max() - L.min():
-            panel.message(
-                f"not drawn: its RMSE\nof {error:.2g} nats exceeds\nthe range of the losses"
-            )
+            said = f"{name} is not drawn:\nits RMSE of {error:.2g} nats"
+            panel.message(f"{said}\nexceeds the range of the losses")
         elif _draw_runs(panel, inputs, fit, held_out=True):
             drawn.append(panel)
     limits = [panel.ax.get_xlim() for panel in drawn]
