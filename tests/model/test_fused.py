@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from moelaws.model import attention, grouped, head
+from moelaws.model import attention, fused, grouped, head
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
@@ -27,9 +27,9 @@ def test_both_forms_of_the_experts_activation_and_its_gradients_are_equal():
     h_XM, gates_X1, da_XF = draw(11, 12), draw(11, 1).sigmoid(), draw(11, 6)
     a_XF, silu_XF = grouped.activation(h_XM, gates_X1)
     torch.testing.assert_close(grouped.fused_activation(h_XM, gates_X1), a_XF, **CLOSE)
-    fused = grouped.activation_backward(h_XM, None, gates_X1, da_XF.clone())
+    of_gpu = grouped.activation_backward(h_XM, None, gates_X1, da_XF.clone())
     expected = grouped.activation_backward(h_XM, silu_XF, gates_X1, da_XF.clone())
-    torch.testing.assert_close(fused, expected, **CLOSE)
+    torch.testing.assert_close(of_gpu, expected, **CLOSE)
 
 
 def test_a_sum_of_rows_is_that_of_embedding_bag():
@@ -58,11 +58,11 @@ def test_the_residual_stream_is_added_and_normed_as_by_two_functions():
 
 
 @pytest.mark.parametrize("entries", [1 << 24, 64])
-@pytest.mark.parametrize("fused", [False, True])
-def test_the_loss_by_chunks_is_cross_entropy(monkeypatch, entries, fused):
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_loss_by_chunks_is_cross_entropy(monkeypatch, entries, on_gpu):
     """Value and gradients against torch's own in float64, for one chunk and for many."""
     monkeypatch.setitem(head.ENTRIES, "cpu", entries)
-    if fused:
+    if on_gpu:
         monkeypatch.setattr(head, "_nats_and_gradient", head.fused_nats_and_gradient)
     h, w, target = draw(13, 6).requires_grad_(), draw(17, 6).requires_grad_(), torch.arange(13) % 17
     weight = 0.3  # of a micro-batch
@@ -100,3 +100,13 @@ def test_only_a_chunk_of_logits_is_kept(monkeypatch):
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         head.mean_loss(h, w, torch.zeros(512, dtype=torch.int64))
     assert max(kept) == w.numel()
+
+
+def test_without_a_compiler_of_c_nothing_is_compiled(monkeypatch):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "")
+    fused.can_compile.cache_clear()
+    try:
+        assert not fused.can_compile()
+    finally:
+        fused.can_compile.cache_clear()

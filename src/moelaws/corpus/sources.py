@@ -32,11 +32,11 @@ STDLIB_WITHOUT = {
 }
 TEST_FOLDERS = {"test", "tests"}  # only some builds ship them inside ctypes, unittest, ...
 
-# The packages whose Python sources the corpus `environment` adds to the standard library's. Both
-# locks (envs/cpu.lock, envs/gpu.lock) pin each to the same version. Each is published as a single
-# wheel for all platforms and versions of Python, so every machine installs the same files, and has
-# at least half a megabyte of sources. A package that was pinned later stays out, because it would
-# change the text that runs have been trained on.
+# The packages whose Python sources the corpus `environment` adds to the standard library's. The
+# lock (envs/cpu.lock) pins each to one version. Each is published as a single wheel for all
+# platforms and versions of Python, so every machine installs the same files, and has at least half
+# a megabyte of sources. A package that was pinned later stays out, because it would change the text
+# that runs have been trained on.
 PACKAGES = (
     "anyio", "datasets", "docutils", "filelock", "fsspec", "gitpython", "huggingface-hub", "mpmath",
     "pydantic", "pygments", "pytest", "rich", "snakemake", "sympy",

@@ -3,8 +3,13 @@
 A GPU spends most of a small model's step on reading and writing tensors between such operations.
 """
 
+import importlib.util
+import os
+import shutil
+import sysconfig
 from collections.abc import Callable
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -24,6 +29,8 @@ def fused(rows: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     are constants of the kernels, for a kernel that divides by them to find its place would be some
     times slower. torch keeps compiled kernels on disk for later processes. The import of its
     compiler takes a second, so that it waits for the first call.
+
+    Gradients flow through a call as through ``function``.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -31,7 +38,7 @@ def fused(rows: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*args: P.args, **keywords: P.kwargs) -> R:
             first = args[0]
             assert isinstance(first, Tensor)
-            if not first.is_cuda:
+            if not first.is_cuda or not can_compile():
                 return function(*args, **keywords)
             compiled, mark = compiler()
             for tensor in args[:rows]:
@@ -42,6 +49,15 @@ def fused(rows: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+@cache
+def can_compile() -> bool:
+    """Returns whether this machine has what Triton builds a kernel's launcher with."""
+    triton = importlib.util.find_spec("triton")
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    compilers = (os.environ.get("CC", ""), "clang", "gcc")
+    return bool(triton and header.exists() and any(map(shutil.which, compilers)))
 
 
 @cache

@@ -16,6 +16,8 @@ from torch.autograd.function import once_differentiable
 
 from moelaws.model.fused import fused, mapped
 
+BLACKWELL = (10, 0)  # the capability from which on such GPUs are
+
 
 class Order(NamedTuple):
     """The assignments of T tokens sorted by expert, tokens in order within each."""
@@ -54,9 +56,6 @@ def fused_sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
     for k in range(1, places_TK.shape[1]):
         sum_TD = sum_TD + rows_XD.index_select(0, places_TK[:, k]).float()
     return sum_TD.to(rows_XD.dtype)
-
-
-BLACKWELL = (10, 0)
 
 
 def by_group(a_XN: Tensor, b_XM: Tensor, ends_E: Tensor) -> Tensor:

@@ -59,8 +59,7 @@ class Callback:
 
 
 class Trainer:
-    """All that changes while a run trains. On a CPU ``state`` and ``restore`` continue it
-    bit for bit.
+    """All that changes while a run trains; on a CPU ``restore`` continues it bit for bit.
 
     A step's gradient is summed over micro-batches of whole balance groups. Cross-entropy and z-loss
     are means over tokens, the balance loss is a mean over groups, and all groups have one size. So
