@@ -121,21 +121,25 @@ class WidthsFromRatio(Frozen):
     """Sets the d_model and d_expert that have the FLOPs ratio r (allocation, B.1).
 
     Their FLOPs per token are those of d_model = d_expert = d_base: attention and experts as in the
-    allocation paper's App C, corrected. d_model is a multiple of 2 n_heads.
+    allocation paper's App C, corrected. d_model is a multiple of 2 n_heads; both are multiples of
+    ``multiple``, for GPUs multiply bf16 matrices fast whose rows are whole blocks of 16 bytes.
     """
 
     rule: Literal["ratio"]
+    multiple: Count = 1
 
 
 class WidthFromFlops(Frozen):
     """Sets the hidden width at which training costs ``flops_per_token`` by a convention.
 
-    This is d_ffn of dense models and d_expert of others. Unless they are set, the experts of E
-    slices get the width d_ffn / E, and dense layers below experts top_k * d_expert.
+    This is d_ffn of dense models and d_expert of others, a multiple of ``multiple``. Unless they
+    are set, the experts of E slices get the nearest such width to d_ffn / E, and dense layers below
+    experts top_k * d_expert.
     """
 
     rule: Literal["flops"]
     convention: ConventionName
+    multiple: Count = 1
 
 
 class StepsFromCompute(Frozen):
