@@ -111,7 +111,7 @@ def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
     from moelaws.records.names import sizes_of
     from moelaws.records.watching import Planned  # loads pyarrow
 
-    device = device_of(project.device, project.gpu_memory)
+    device = device_of(project.device, project)
     runs: dict[str, Planned] = {}
     for sweep in sweeps:
         for run in sweep.runs:

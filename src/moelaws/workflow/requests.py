@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from moelaws.accounting.cost import H100, MANY, Cost, device_of, estimate, placed
@@ -72,7 +72,9 @@ class Requests:
         """Returns the estimated cost of each run on as many devices as it takes."""
         # As sold: a card of 80 GB has 80 GiB, less what the driver takes.
         sold = [gpu.memory / 2**30 for gpu in self.gpus if gpu.memory]
-        device = device_of(self.project.device, min(sold, default=self.project.gpu_memory))
+        device = device_of(self.project.device, self.project)
+        if sold:
+            device = replace(device, own_memory=min(sold) * 1e9)
         per_run, max_devices = self.project.devices_per_run, len(self.gpus) or MANY
         return {
             key: placed(run.config, device, per_run, max_devices) for key, run in self.runs.items()
