@@ -41,6 +41,7 @@ VARIANTS = {
         {"tied_embeddings": True},
         {"optimizer": {"kind": "muon", "lr": 1e-2}},
     ),
+    "shuffled text": (ROUTED, {}, {"shuffle": "tokens"}),
     "bf16": (ROUTED, {}, {"precision": "bf16"}),
     "WSD, scale-free decay, small init": (
         ROUTED,

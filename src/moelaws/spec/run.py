@@ -78,6 +78,9 @@ class RunConfig(Frozen):
     evaluation: Evaluation = Evaluation()
     max_epochs: Positive = 1.0  # passes over the training text that are allowed
     seed: Seed = 0  # of the initial weights and the order of the data
+    # A negative control: the tokens of each training document in a random order. What is learned
+    # from them is how often tokens occur, for the held-out text stays as it is.
+    shuffle: Literal["none", "tokens"] = "none"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

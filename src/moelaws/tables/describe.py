@@ -58,6 +58,8 @@ def describe(run: Run) -> dict[str, Any]:
         "steps": config.steps,
         "load_balance": ffn.load_balance if isinstance(ffn, MoE) else None,
         "warmup": config.schedule.warmup,
+        "optimizer": config.optimizer.kind,
+        "shuffle": config.shuffle,
         "recipe": config.model_copy(update=common).fingerprint(),
     }
 
