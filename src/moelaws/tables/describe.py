@@ -56,7 +56,10 @@ def describe(run: Run) -> dict[str, Any]:
         "lr": config.optimizer.lr,
         "batch_tokens": config.batch * model.context,
         "steps": config.steps,
-        "load_balance": ffn.load_balance if isinstance(ffn, MoE) else None,
+        "load_balance": ffn.balance_loss if isinstance(ffn, MoE) else None,
+        "balance": ffn.balance if isinstance(ffn, MoE) else None,
+        "gate": ffn.gate if isinstance(ffn, MoE) else None,
+        "capacity_factor": ffn.capacity_factor if isinstance(ffn, MoE) else None,
         "warmup": config.schedule.warmup,
         "recipe": config.model_copy(update=common).fingerprint(),
     }
