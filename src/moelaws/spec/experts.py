@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 Gates = Literal["all", "selected", "none"]  # the experts that the softmax of the gates is over
-Balance = Literal["loss", "bias", "none"]  # what keeps the load of the experts even
 
 
 def routers() -> dict[str, type[MoE]]:
@@ -80,7 +79,7 @@ class MoE(Part):
     route_by: Annotated[str, AfterValidator(_known)] = "token"
     gate: Literal["softmax", "sigmoid"] = "softmax"
     route_scale: Positive = 1.0
-    balance: Balance = "loss"
+    balance: Literal["loss", "bias", "none"] = "loss"
     bias_rate: Positive = 0.001  # how far a step moves a bias
     sequence_balance: NonNegative = 0.0  # coefficient of the loss beside the bias
     capacity_factor: Positive | None = None  # None drops nothing
