@@ -54,6 +54,13 @@ CHUNKED = {
     "one token a chunk": routed(route_by="chunk", chunk=1),
     "one chunk": routed(route_by="position", chunk=CONTEXT, top_k=1),
 }
+BALANCED = {
+    "sigmoids with a bias": routed(gate="sigmoid", route_scale=2.5, balance="bias"),
+    "a capacity": routed(capacity_factor=0.75, balance="none"),
+    "chunks with a bias and a capacity": routed(
+        route_by="chunk", chunk=4, balance="bias", capacity_factor=1.0
+    ),
+}
 SECTIONAL = SLICED | CHUNKED
 ARCHITECTURES = SECTIONAL | {
     "multi-head": routed(),
@@ -64,6 +71,7 @@ ARCHITECTURES = SECTIONAL | {
         {"n_heads": 4, "n_kv": 1, "tied_embeddings": True}, n_experts=2
     ),
     "shared experts": routed({"n_heads": 4}, n_shared=2),
+    **BALANCED,
     "all experts": routed(n_experts=3, top_k=3, d_expert=8),
     "first dense layers": routed(n_shared=1, n_dense_layers=2, d_ffn=40),
     "GELU experts": routed(mlp="gelu", d_expert=8),

@@ -15,6 +15,7 @@ DENSE = {"kind": "dense", "d_ffn": 24}
 EXPERTS = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
 FIRST_DENSE = {"n_dense_layers": 1, "d_ffn": 20}
 ALONE = {"top_k": 1, "normalize_top_k": False}
+SIGMOID = EXPERTS | {"gate": "sigmoid", "balance": "bias", "route_scale": 2.5}
 SHARED = {"n_shared": 2, "n_dense_layers": 2, "d_ffn": 20}
 
 # Name -> (the class of transformers, what differs from SHAPE).
@@ -63,6 +64,19 @@ MODELS = {
             "n_kv": 1,
         },
     ),
+    "experts chosen with a bias": (
+        "Ernie4_5_MoeForCausalLM",
+        {"ffn": EXPERTS | {"balance": "bias"}},
+    ),
+    "sigmoids": ("Glm4MoeForCausalLM", {"ffn": SIGMOID, "tied_embeddings": True, "head_width": 6}),
+    "sigmoids, QK-norm, shared ones, gates as they are": (
+        "Glm4MoeForCausalLM",
+        {"ffn": SIGMOID | SHARED | {"normalize_top_k": False}, "qk_norm": True, "n_kv": 1},
+    ),
+    "sigmoids without a bias, one a token, odd width": (
+        "Glm4MoeForCausalLM",
+        {"ffn": EXPERTS | ALONE | FIRST_DENSE | {"gate": "sigmoid", "d_expert": 7}},
+    ),
 }
 
 
@@ -72,10 +86,12 @@ def model_of(changes):
 
 
 def built(model):
-    """A transformer of random weights, its gains away from 1."""
+    """A transformer of random weights, its gains away from 1 and its biases away from 0."""
     made = Transformer(model, seed=1)
     generator = torch.Generator().manual_seed(7)
     for parameter in made.parameters():
         if parameter.ndim == 1:
             torch.nn.init.uniform_(parameter, 0.5, 1.5, generator=generator)
+    for bias in made.biases().values():
+        bias.uniform_(-0.3, 0.3, generator=generator)
     return made.eval()

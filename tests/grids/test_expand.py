@@ -49,6 +49,19 @@ def test_product_and_derivations():
     assert sparse.balance_group == sparse.batch
 
 
+def test_gates_and_balance_are_axes_that_cost_nothing_and_whose_defaults_are_the_old_runs():
+    axes = {"C": [1e11], "S": [0.75], "d_model": [32]}
+    (old,) = runs_of(changed("sweeps.0.axes", axes))
+    axes |= {"gate": ["softmax", "sigmoid"], "balance": ["loss", "bias", "none"]}
+    runs = runs_of(changed("sweeps.0.axes", axes | {"capacity_factor": ["1.25"]}))
+    crossed = runs_of(changed("sweeps.0.axes", axes))
+    assert len({run.run_id for run in (*runs, *crossed)}) == 12
+    assert crossed[0].run_id == old.run_id
+    assert {run.config.steps for run in (*runs, *crossed)} == {old.config.steps}
+    with pytest.raises(UserError, match="load_balance is set where balance is loss, and only"):
+        runs_of(changed("sweeps.0.axes", axes | {"load_balance": [0.02]}))
+
+
 @pytest.mark.parametrize("convention", sorted(CONVENTIONS))
 def test_tokens_spend_the_budget_in_every_convention(convention):
     for run in runs_of(changed("derive.steps.convention", convention)):

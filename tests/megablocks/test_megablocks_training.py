@@ -15,8 +15,8 @@ from moelaws.training.loop import Trainer
 MEGABLOCKS, TORCH = BACKENDS["megablocks"], BACKENDS["torch"]
 
 
-def config_of(precision="fp32", top_k=2, steps=4):
-    model = model_of(moe_of(top_k=top_k, n_shared=1))
+def config_of(precision="fp32", top_k=2, steps=4, **changes):
+    model = model_of(moe_of(top_k=top_k, n_shared=1, **changes))
     return RunConfig(
         model=model, steps=steps, batch=2, balance_group=1, optimizer=AdamW(lr=3e-2),
         corpus=Corpus(source=Text(digest="0" * 64), vocab_size=model.vocab_size),
@@ -70,8 +70,13 @@ def test_a_bf16_model_agrees_to_its_precision():
 
 
 @FP32
-def test_training_follows_the_torch_back_end_step_by_step():
-    config = config_of()
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"gate": "sigmoid", "balance": "bias", "bias_rate": 0.1, "capacity_factor": 0.75}],
+    ids=["softmax", "sigmoid, bias, capacity"],
+)
+def test_training_follows_the_torch_back_end_step_by_step(changes):
+    config = config_of(**changes)
     trainer, other = trainer_of(config, MEGABLOCKS), trainer_of(config, TORCH)
     assert trainer.run()
     assert other.run()

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from architectures import CONTEXT, SECTIONAL, routed, small
+from architectures import BALANCED, CONTEXT, SECTIONAL, routed, small
 from moelaws.model.transformer import Transformer
 
-MODELS = SECTIONAL | {"tokens": routed(), "dense": small()}
+MODELS = SECTIONAL | BALANCED | {"tokens": routed(), "dense": small()}
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

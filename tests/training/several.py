@@ -54,6 +54,7 @@ def main(text, micro_batch, path, last):
             trainer.history.settle()
             rows = [row[:-1] for row in trainer.history.rows]
             windows = [window.tolist() for window in trainer.expert_load.windows]
+            windows += [bias.tolist() for bias in trainer.model.biases().values()]
             held = sum(p.numel() for p in trainer.optimizer.parameters)
             print(json.dumps({"rows": rows, "windows": windows, "held": held}))
 

@@ -59,6 +59,9 @@ def test_the_record_counts_every_assignment_of_every_layer(configure, train, res
     summary = train(config)
     table = pq.read_table(results.run(config.run_id) / "load.parquet")
     for name, (unit, about) in COLUMNS.items():
+        if name == "dropped":  # the run has no capacity
+            assert name not in table.column_names
+            continue
         assert table.schema.field(name).metadata == {
             b"unit": unit.encode(), b"description": about.encode(),
         }  # fmt: skip
@@ -72,3 +75,31 @@ def test_the_record_counts_every_assignment_of_every_layer(configure, train, res
     assert [sum(r["assignments"]) for r in held_out] == [64 * 16 * 2] * 2
     assert summary.balance.cv == pytest.approx(np.mean([r["cv"] for r in held_out]))
     assert summary.balance.never_used == sum(r["never_used"] for r in held_out)
+
+
+def test_the_record_says_what_a_capacity_dropped(configure, train, results):
+    """With half the assignments as capacity at least half are dropped, of the load as it was."""
+    config = configure({**EXPERTS, "capacity_factor": 0.5}, steps=20)
+    summary = train(config)
+    rows = pq.read_table(results.run(config.run_id) / "load.parquet").to_pylist()
+    assert all(0.5 <= row["dropped"] < 1 for row in rows)
+    assert sum(sum(r["assignments"]) for r in rows if not r["validation"]) == config.tokens * 2 * 2
+    held_out = [row["dropped"] for row in rows if row["validation"]]
+    assert summary.balance.dropped == pytest.approx(np.mean(held_out))
+
+
+def test_a_bias_evens_the_load_that_nothing_else_evens(configure, trainer_of):
+    """In the end a step's load varies less by half; the router begins with large weights."""
+
+    def variation(**balance):
+        config = configure(
+            {**EXPERTS, "n_experts": 8, "router_z": 0, **balance}, {"init_std": 0.2},
+            steps=60, batch=16, balance_group=16, max_epochs=100,
+        )  # fmt: skip
+        trainer = trainer_of(config)
+        assert trainer.run()
+        return metrics(trainer.expert_load.windows[-1].numpy(), 1.0)["cv"].mean()
+
+    for gate in ("softmax", "sigmoid"):
+        evened = variation(gate=gate, balance="bias", bias_rate=0.01)
+        assert evened < 0.5 * variation(gate=gate, balance="none")

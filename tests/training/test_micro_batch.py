@@ -19,6 +19,10 @@ from moelaws.training.evaluation import evaluate
 from moelaws.training.loop import Trainer
 
 EXPERTS = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "load_balance": 0.5}
+BIASED = {
+    "kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "gate": "sigmoid", "balance": "bias",
+    "sequence_balance": 0.5, "capacity_factor": 1.0,
+}  # fmt: skip
 DENSE = {"kind": "dense", "d_ffn": 16}
 
 
@@ -26,14 +30,14 @@ def after(trainer, steps=3):
     for _ in range(steps):
         trainer.train_step()
     trainer.history.settle()
-    tensors = [*trainer.model.parameters(), *trainer.expert_load.windows]
+    tensors = [*trainer.model.trained().values(), *trainer.expert_load.windows]
     return [t.detach().clone() for t in tensors], trainer.history.rows
 
 
 @pytest.mark.parametrize(
     "ffn",
-    [EXPERTS, {**EXPERTS, "jitter": 0.3}, {**EXPERTS, "router_z": 0.1}, DENSE],
-    ids=["balance", "jitter", "z", "dense"],
+    [EXPERTS, {**EXPERTS, "jitter": 0.3}, {**EXPERTS, "router_z": 0.1}, BIASED, DENSE],
+    ids=["balance", "jitter", "z", "bias", "dense"],
 )
 @pytest.mark.parametrize("micro_batch", [2, 4, 6, 8])
 def test_the_update_does_not_depend_on_the_micro_batch(configure, trainer_of, ffn, micro_batch):

@@ -22,8 +22,9 @@ MOE = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
 @pytest.mark.parametrize(
     "ffn",
     [{**MOE, "jitter": 0.1, "router_z": 0.1, "n_shared": 1}, {**MOE, "mlp": "gelu"},
+     {**MOE, "gate": "sigmoid", "balance": "bias", "capacity_factor": 1.0},
      {"kind": "dense", "d_ffn": 16}],
-    ids=["moe", "gelu", "dense"],
+    ids=["moe", "gelu", "bias and capacity", "dense"],
 )  # fmt: skip
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_step_reads_nothing_back(configure, trainer_of, ffn, precision):

@@ -31,7 +31,11 @@ FFNS = {
     "fewer experts than processes": MOE | {"n_experts": 3},
     "gelu experts": MOE | {"mlp": "gelu"},
     "dense": {"kind": "dense", "d_ffn": 48},
-}
+    "sigmoids, a bias, a capacity": {
+        "kind": "moe", "top_k": 2, "d_expert": 16, "n_experts": 6, "gate": "sigmoid",
+        "balance": "bias", "bias_rate": 0.01, "sequence_balance": 0.01, "capacity_factor": 1.0,
+    },
+}  # fmt: skip
 
 
 def trained(tmp_path, processes, ffn, micro_batch=0, last=99, **changes):

@@ -11,7 +11,8 @@ from moelaws.spec.run import RunConfig
 
 def outcome(trainer):
     rows = [row[:-1] for row in trainer.history.rows]  # without the time
-    return rows, trainer.expert_load.windows, [p.detach() for p in trainer.model.parameters()]
+    tensors = [tensor.detach() for tensor in trainer.model.trained().values()]
+    return rows, trainer.expert_load.windows, tensors
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,16 @@ from moelaws.training import job, weights
 from moelaws.training.evaluation import evaluate
 from moelaws.training.loop import Trainer
 from moelaws.workflow.verify import Verification
+from random_corpus import EXPERTS
 
 
-def test_kept_weights_measure_what_the_run_measured(configure, train, results, corpus):
-    config = configure(model={"tied_embeddings": True})
+@pytest.mark.parametrize("balance", [{}, {"balance": "bias"}])
+def test_kept_weights_measure_what_the_run_measured(configure, train, results, corpus, balance):
+    config = configure({**EXPERTS, **balance}, model={"tied_embeddings": True})
     summary = train(config, keep_weights=True)
     kept_config, model = weights.load(results.weights(config.run_id))
+    assert len(model.biases()) == (2 if balance else 0)
+    assert all(bias_E.any() for bias_E in model.biases().values())
     assert kept_config == config
     held_out = validation(PreparedCorpus.open(corpus[1]), 64, 16)
     assert evaluate(model, held_out, 16).loss == pytest.approx(summary.loss, rel=1e-6)

@@ -14,6 +14,16 @@ VARIANTS = {
     "jitter, no auxiliary losses": (
         {**ROUTED, "jitter": 0.1, "load_balance": 0, "router_z": 0}, {}, {},
     ),
+    "sigmoids, a bias, a loss by sequence, a capacity": (
+        ROUTED
+        | {"gate": "sigmoid", "route_scale": 2.5, "balance": "bias", "sequence_balance": 0.1}
+        | {"capacity_factor": 1.0},
+        {},
+        {},
+    ),
+    "chunks by a router with a bias": (
+        {**ROUTED, "route_by": "chunk", "chunk": 16, "balance": "bias", "bias_rate": 0.1}, {}, {},
+    ),
     "GELU experts": ({**ROUTED, "mlp": "gelu", "n_shared": 1}, {}, {}),
     "dense SwiGLU": ({"kind": "dense", "d_ffn": 64}, {}, {}),
     "dense GELU": ({"kind": "dense", "d_ffn": 64, "mlp": "gelu"}, {}, {}),

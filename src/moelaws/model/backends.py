@@ -1,7 +1,8 @@
 """The back ends of the routed experts, and which of them a machine can use.
 
 For given assignments and gates, every back end computes the same sum over a token's experts from
-the same parameters. It changes speed and rounding, but never the model, and it never drops a token.
+the same parameters. It changes speed and rounding, but never the model, and it never drops a token:
+what is beyond a capacity reaches it with a gate of 0.
 """
 
 from collections.abc import Callable, Mapping

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from moelaws.model.backends import Backend
 from moelaws.model.casting import cast
 from moelaws.model.mlp import MLP, add_weights, weight_shapes
-from moelaws.model.router import ROUTERS, Noise, Routing
+from moelaws.model.router import ROUTERS, Noise, Routing, within_capacity
 from moelaws.spec.model import MoE
 
 
@@ -37,6 +37,8 @@ class MoELayer(nn.Module):
         self, moe: MoE, d_model: int, init_std: float, backend: Backend, generator: torch.Generator
     ) -> None:
         super().__init__()
+        self.settings = moe
+        self.capacity: int | None = None  # of an expert, in assignments of a sequence
         self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator)
         self.routed_experts = RoutedExperts(moe, d_model, init_std, backend, generator)
         width = moe.n_shared * moe.d_expert
@@ -45,6 +47,8 @@ class MoELayer(nn.Module):
     def forward(self, x_BND: Tensor, groups: int, noise: Noise = ()) -> tuple[Tensor, Routing]:
         """Returns (T, D) and the routing; ``x_BND`` has the computing type, the router is fp32."""
         routing = self.router(x_BND, groups, noise)
+        if self.capacity is not None:
+            routing = within_capacity(routing, len(x_BND), self.capacity)
         x_TD = x_BND.flatten(0, -2)
         y_TD = self.routed_experts(x_TD, routing)
         if self.shared_experts is not None:

@@ -3,7 +3,8 @@
 The settings and the counts of a router are a class of ``spec.experts``; its module is here.
 
 Shapes: B sequences, N positions, T = B N tokens, D model width, E experts, K experts a token, G
-balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence, R rows of X assignments.
+balance groups, C positions a chunk, M = ceil(N / C) chunks a sequence, R rows or B sequences of X
+assignments.
 """
 
 import math
@@ -24,32 +25,39 @@ ROWS_OF_A_GROUP = 16  # the most rows in which a group's assignments are counted
 class Routing(NamedTuple):
     """What a router decided for T tokens, and its two auxiliary losses (scalars)."""
 
-    experts_TK: Tensor  # int64: the K chosen experts, highest gate first
+    experts_TK: Tensor  # int64: the K chosen experts, the first choice first
     gates_TK: Tensor  # their weights, fp32
     counts_GE: Tensor  # int64: the assignments of each balance group to each expert
     balance: Tensor
     z: Tensor
+    dropped: Tensor | None = None  # int64: assignments beyond capacity, if there is one
 
 
 class Router(nn.Module):
-    """Takes a softmax over all E experts, then the K largest; always in fp32.
+    """Takes scores of all E experts, a softmax or sigmoids, then the K largest; always in fp32.
 
     ``normalize_top_k`` divides the K gates by their sum, which makes them the softmax over the
     selected experts alone. In training, ``jitter`` multiplies the router's inputs by noise, uniform
-    in [1 - jitter, 1 + jitter] (Fedus et al., 2021, sec 2.4). The auxiliary losses are returned
-    without their coefficients:
+    in [1 - jitter, 1 + jitter] (Fedus et al., 2021, sec 2.4). The ``bias``, if there is one, is
+    added to the scores for the selection alone, and gates are without it (Wang et al., 2024, Eq 3).
+    The auxiliary losses are returned without their coefficients:
 
     - balance: E * sum_i f_i p_i, mean over groups, where f_i is the fraction of the group's T K / G
       assignments that expert i got and p_i its mean probability. It is 1 if the load is uniform and
       E if one expert gets all (Fedus et al., 2021, Eq 4, with f counted over top-k assignments).
+      Probabilities of sigmoids are the scores over their sum (DeepSeek-V3, 2024, Eq 19).
     - z: mean over tokens of logsumexp(logits)^2 (Zoph et al., 2022, Eq 5).
     """
+
+    bias: Tensor | None  # (E,): no parameter; ``Transformer.move_biases`` moves it
 
     def __init__(self, moe: MoE, d_model: int, init_std: float, generator: torch.Generator) -> None:
         super().__init__()
         self.moe = moe
         self.weight = nn.Parameter(torch.empty(moe.n_experts, d_model))
         nn.init.normal_(self.weight, std=init_std, generator=generator)
+        bias = torch.zeros(moe.n_experts) if moe.balance == "bias" else None
+        self.register_buffer("bias", bias)
 
     def forward(self, x: Tensor, groups: int = 1, noise: Noise = ()) -> Routing:
         """Routes tokens (..., D); each of ``groups`` equal runs of them is balanced by itself.
@@ -63,9 +71,19 @@ class Router(nn.Module):
             x_TD = x_TD * self._jitter(x_TD, noise)
         logits_TE = F.linear(x_TD, self.weight)
         p_TE, lse_T = softmax(logits_TE)
-        gates_TK, experts_TK = p_TE.topk(K, dim=-1)
+        scores_TE = p_TE
+        if self.moe.gate == "sigmoid":
+            scores_TE = logits_TE.sigmoid()
+            p_TE = scores_TE / scores_TE.sum(-1, keepdim=True)
+        if self.bias is None:
+            gates_TK, experts_TK = scores_TE.topk(K, dim=-1)
+        else:
+            experts_TK = (scores_TE + self.bias).topk(K, dim=-1).indices
+            gates_TK = scores_TE.gather(1, experts_TK)
         if self.moe.normalize_top_k:
             gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
+        if self.moe.route_scale != 1:
+            gates_TK = gates_TK * self.moe.route_scale
         counts_GE = count(experts_TK, E, groups)
         fraction_GE = counts_GE * (groups / experts_TK.numel())
         mean_GE = p_TE.view(groups, -1, E).mean(1)
@@ -97,6 +115,23 @@ def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:
     counts_RE = torch.zeros(rows, n_experts, dtype=torch.int64, device=experts_TK.device)
     counts_RE.scatter_add_(1, experts_RX, torch.ones_like(experts_RX))
     return counts_RE.view(groups, -1, n_experts).sum(1)
+
+
+def within_capacity(routing: Routing, sequences: int, limit: int) -> Routing:
+    """Sets the gates of assignments beyond the first ``limit`` of an expert to 0; counts them.
+
+    Each of the ``sequences`` fills the experts by itself, token after token, and a token's choices
+    in their order. So what a token keeps depends on earlier tokens of its sequence alone. In GShard
+    (Lepikhin et al., 2021) first choices of later tokens come before second choices of earlier
+    ones, which shows a token what comes behind it.
+    """
+    experts_BX = routing.experts_TK.view(sequences, -1)
+    sorted_BX, order_BX = experts_BX.sort(dim=1, stable=True)
+    firsts_BX = torch.searchsorted(sorted_BX, sorted_BX)  # the place of the expert's first one
+    places_BX = torch.arange(experts_BX.shape[1], device=experts_BX.device) - firsts_BX
+    kept_BX = torch.empty_like(experts_BX).scatter_(1, order_BX, (places_BX < limit).long())
+    gates_TK = routing.gates_TK * kept_BX.view_as(routing.experts_TK)
+    return routing._replace(gates_TK=gates_TK, dropped=kept_BX.numel() - kept_BX.sum())
 
 
 class ChunkRouter(nn.Module):

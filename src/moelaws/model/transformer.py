@@ -32,7 +32,7 @@ class Losses(NamedTuple):
     cross_entropy: Tensor  # nats per token
     balance: Tensor  # mean over the layers with experts, and so is z
     z: Tensor
-    counts_LE: Tensor | None  # int64: assignments of each expert; None for dense models
+    counts_LE: Tensor | None  # int64: ``assignments``; None for dense models
 
 
 class Block(nn.Module):
@@ -120,6 +120,31 @@ class Transformer(nn.Module):
         for layer in self.layers:
             if isinstance(layer, SlicedBlock):
                 layer.view.context = context
+            elif isinstance(layer, Block) and layer.moe is not None:
+                layer.moe.capacity = layer.moe.settings.capacity(context)
+
+    def biases(self) -> dict[str, Tensor]:
+        """Returns the routers' biases by name, one (E,) for each layer with experts, if any."""
+        return {n: bias_E for n, bias_E in self.named_buffers() if n.endswith(".bias")}
+
+    def trained(self) -> dict[str, Tensor]:
+        """Returns all that training changes by name: the parameters, and the routers' biases."""
+        return {**dict(self.named_parameters()), **self.biases()}
+
+    @torch.no_grad()
+    def move_biases(self, counts_LE: Tensor) -> None:
+        """Adds rate * sign(mean load - load) to the routers' biases, if any.
+
+        ``counts_LE`` are the ``assignments`` of a whole step. Loads are compared as whole numbers,
+        so that its micro-batches and processes do not matter. Source: Wang et al., 2024, Alg 1.
+        """
+        if biases := list(self.biases().values()):
+            assert isinstance(self.config.ffn, MoE)
+            E = self.config.ffn.n_experts
+            counts_LE = counts_LE[:, :E]  # without those dropped
+            signs_LE = (counts_LE.sum(1, keepdim=True) - E * counts_LE).sign()
+            moves = (self.config.ffn.bias_rate * signs_LE).unbind()
+            torch._foreach_add_(biases, list(moves))
 
     def forward(
         self, tokens_BN: Tensor, groups: int = 1, noise: Noise = (), head: Head = F.linear
@@ -160,5 +185,10 @@ class Transformer(nn.Module):
 
 
 def assignments(routings: list[Routing]) -> Tensor:
-    """Returns the assignments by layer and expert, int64 (L, E)."""
-    return torch.stack([r.counts_GE for r in routings]).sum(1)
+    """Returns the assignments by layer and expert, int64 (L, E); (L, E + 1) with a capacity.
+
+    The last column then counts those that were dropped, which the others count, too.
+    """
+    counts_LE = torch.stack([r.counts_GE for r in routings]).sum(1)
+    dropped = [r.dropped for r in routings if r.dropped is not None]
+    return torch.cat((counts_LE, torch.stack(dropped)[:, None]), 1) if dropped else counts_LE

@@ -27,6 +27,7 @@ class Balance(Frozen):
     unused: float  # fraction of capacity left empty
     capacity_factor: float
     never_used: Whole  # experts without one token, summed over layers
+    dropped: float | None = None  # fraction of assignments, if the run has a capacity
 
 
 class RunSummary(Frozen):

@@ -6,11 +6,13 @@ A new router takes a class here, a module and its line in ``model/router.py``, a
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from moelaws.spec.base import BelowOne, NonNegative, Size, Whole
+from moelaws.spec.base import BelowOne, NonNegative, Positive, Size, Whole
 from moelaws.spec.parts import Mlp, Part, mlp_flops, mlp_parameters
 from moelaws.spec.validation import must_be
 
@@ -28,21 +30,35 @@ def routers() -> dict[str, type[MoE]]:
 
 
 def _known(route_by: str) -> str:
+    if route_by.startswith("expert"):
+        raise must_be(
+            "token, chunk or position; where experts choose their tokens, a token's experts depend "
+            "on later tokens, which a decoder must not see"
+        )
     if route_by not in (names := list(routers())):
         raise must_be(f"{', '.join(names[:-1])} or {names[-1]}")
     return route_by
 
 
 class MoE(Part):
-    """Dropless layers of ``n_experts`` routed experts, of which ``top_k`` are active per token.
+    """Layers of ``n_experts`` routed experts, of which ``top_k`` are active per token.
 
     ``n_experts`` counts the routed experts alone (E of the sparsity paper). Every token also passes
     the ``n_shared`` shared experts. All experts have the width ``d_expert``. The first
     ``n_dense_layers`` layers are dense instead, of width ``d_ffn``.
 
     ``route_by`` says what one decision of the router is for. In this class it is for a token. The
-    gates are a softmax over all experts. With ``normalize_top_k`` they are divided by the sum of
-    the selected gates, which makes them the softmax over the selected experts alone.
+    scores of a token's experts are a softmax over all experts, or with ``gate: sigmoid`` a sigmoid
+    of each logit (DeepSeek-V3, 2024, Eq 15). The gates are the scores of the selected experts times
+    ``route_scale``. With ``normalize_top_k`` they are first divided by their sum, which makes those
+    of a softmax the softmax over the selected experts alone.
+
+    ``balance`` says what keeps the load even: the auxiliary loss; a bias of each expert that is
+    added to the scores for the selection alone (Wang et al., 2024); or nothing. Beside the bias,
+    ``sequence_balance`` is the coefficient of the same loss within each sequence (DeepSeek-V3).
+
+    No token is dropped unless there is a ``capacity_factor``: then an expert takes at most
+    ceil(capacity_factor N k / E) assignments of a sequence, for a context of N tokens.
     """
 
     router: ClassVar[str] = "token"
@@ -61,6 +77,12 @@ class MoE(Part):
     n_dense_layers: Annotated[Whole, Field(le=10**6)] = 0
     d_ffn: Size | None = None  # of the dense layers
     route_by: Annotated[str, AfterValidator(_known)] = "token"
+    gate: Literal["softmax", "sigmoid"] = "softmax"
+    route_scale: Positive = 1.0
+    balance: Literal["loss", "bias", "none"] = "loss"
+    bias_rate: Positive = 0.001  # how far a step moves a bias
+    sequence_balance: NonNegative = 0.0  # coefficient of the loss beside the bias
+    capacity_factor: Positive | None = None  # None drops nothing
 
     @model_validator(mode="before")
     @classmethod
@@ -97,6 +119,23 @@ class MoE(Part):
             )
         return self
 
+    @model_validator(mode="after")
+    def _balance_is_sound(self) -> MoE:
+        owners = {"load_balance": "loss", "bias_rate": "bias", "sequence_balance": "bias"}
+        for name, owner in owners.items():
+            given, default = getattr(self, name), MoE.model_fields[name].default
+            if self.balance != owner and given != default:
+                raise ValueError(
+                    f"balance = {self.balance} with {name} = {given}; {name} is set where balance "
+                    f"is {owner}, and only there"
+                )
+        return self
+
+    @property
+    def balance_loss(self) -> float:
+        """Returns the coefficient of the load-balancing loss, 0 where there is none."""
+        return {"loss": self.load_balance, "bias": self.sequence_balance, "none": 0.0}[self.balance]
+
     @property
     def sparsity(self) -> float:
         """Returns S = (E - k) / E of the routed experts (Eq 7, sparsity)."""
@@ -111,6 +150,15 @@ class MoE(Part):
     def decision(self) -> int:
         """Returns how many positions share one decision of the router."""
         return 1
+
+    def capacity(self, context: int) -> int | None:
+        """Returns how many of a sequence's assignments an expert takes; None for any number."""
+        if self.capacity_factor is None:
+            return None
+        # Exact, because ceil would make a whole assignment of a rounding error
+        return math.ceil(
+            Fraction(str(self.capacity_factor)) * context * self.top_k / self.n_experts
+        )
 
     def router_parameters(self, d_model: int) -> int:
         """Returns the parameters of a layer's router."""
@@ -172,7 +220,10 @@ class PositionRouted(MoE):
 
     @model_validator(mode="after")
     def _router_is_sound(self) -> PositionRouted:
-        learned = {"load_balance": 0, "router_z": 0, "jitter": 0, "normalize_top_k": True}
+        learned = {
+            "load_balance": 0, "router_z": 0, "jitter": 0, "normalize_top_k": True,
+            "gate": "softmax", "route_scale": 1, "balance": "loss",
+        }  # fmt: skip
         for name, value in learned.items():
             if (given := getattr(self, name)) != value:
                 raise ValueError(

@@ -136,8 +136,18 @@ class Model(Frozen):
         return self.n_layers - self.ffn.n_dense_layers if isinstance(self.ffn, MoE) else 0
 
     @property
+    def n_biases(self) -> int:
+        """Returns the number of the routers' biases, which are moved by rule and no parameters."""
+        if not isinstance(self.ffn, MoE) or self.ffn.balance != "bias":
+            return 0
+        return self.n_moe_layers * self.ffn.n_experts
+
+    @property
     def gates(self) -> Gates:
-        """Returns the experts over which the softmax of the gates is; none without a router."""
+        """Returns the experts over which the softmax of the gates is; none without a router.
+
+        Gates of sigmoids go by the same names: those of the selected experts sum to route_scale.
+        """
         if not isinstance(self.ffn, MoE):
             return "none"
         return "selected" if self.ffn.normalize_top_k else "all"

@@ -164,6 +164,7 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         "overflow": balance and balance.overflow,
         "unused": balance and balance.unused,
         "never_used": balance and balance.never_used,
+        "dropped": balance and balance.dropped,
         "seconds": summary.wall_seconds,
         "tokens_per_second": speed,
         "peak_memory": float(summary.peak_memory_bytes),

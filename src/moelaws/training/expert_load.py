@@ -1,6 +1,7 @@
 """The experts' load: its metrics for each layer, and its record over a run.
 
-Shapes: L layers with experts, E experts.
+Shapes: L layers with experts, E experts, X = E columns, or E + 1 of which the last one counts what
+was dropped.
 """
 
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from moelaws.accounting.balance import metrics
 from moelaws.records.summary import Balance
+from moelaws.spec.model import MoE
 from moelaws.training.columns import MadeOf, write_columns
 
 CAPACITY_FACTOR = 1.25
@@ -30,29 +32,51 @@ COLUMNS = {
     "overflow": ("", f"share of assignments beyond capacity, factor {CAPACITY_FACTOR}"),
     "unused": ("", f"share of capacity left empty, factor {CAPACITY_FACTOR}"),
     "never_used": ("experts", "experts without one token in the window"),
+    "dropped": ("", "share of assignments that the run's own capacity dropped, where it has one"),
 }
 
 
-def balance(counts_LE: NDArray[np.int64], capacity_factor: float = CAPACITY_FACTOR) -> Balance:
+def drops(ffn: object) -> bool:
+    """Returns whether such layers drop what is beyond an expert's capacity."""
+    return isinstance(ffn, MoE) and ffn.capacity_factor is not None
+
+
+def measures(
+    counts_LX: NDArray[np.int64], dropping: bool, capacity_factor: float = CAPACITY_FACTOR
+) -> dict[str, NDArray[Any]]:
+    """Returns the metrics of each layer, and the share of assignments that was dropped, if any."""
+    if not dropping:
+        return metrics(counts_LX, capacity_factor)
+    counts_LE = counts_LX[:, :-1]
+    dropped_L = counts_LX[:, -1] / counts_LE.sum(1)
+    return {**metrics(counts_LE, capacity_factor), "dropped": dropped_L}
+
+
+def balance(
+    counts_LX: NDArray[np.int64], capacity_factor: float = CAPACITY_FACTOR, dropping: bool = False
+) -> Balance:
     """Returns the metrics averaged over the layers; the experts never used are summed."""
-    by_layer = metrics(counts_LE, capacity_factor)
+    by_layer = measures(counts_LX, dropping, capacity_factor)
     never_used = int(by_layer.pop("never_used").sum())
     means = {name: float(values.mean()) for name, values in by_layer.items()}
     return Balance(**means, capacity_factor=capacity_factor, never_used=never_used)
 
 
 class ExpertLoad:
-    """Assignments by layer and expert, summed over each of ``WINDOWS`` windows of steps."""
+    """Assignments by layer and expert, summed over each of ``WINDOWS`` windows of steps.
 
-    def __init__(self, steps: int, first_layer: int) -> None:
-        self.steps, self.first_layer = steps, first_layer
+    With ``dropping`` the counts have one column more, for the assignments that were dropped.
+    """
+
+    def __init__(self, steps: int, first_layer: int, dropping: bool = False) -> None:
+        self.steps, self.first_layer, self.dropping = steps, first_layer, dropping
         self.ends: list[int] = []
-        self.windows: list[Tensor] = []  # (L, E) each, still on the device, so nothing waits
+        self.windows: list[Tensor] = []  # (L, X) each, still on the device, so nothing waits
         self._current: Tensor | None = None  # on the device
 
-    def add(self, step: int, counts_LE: Tensor) -> None:
+    def add(self, step: int, counts_LX: Tensor) -> None:
         """Counts optimizer step ``step`` (from 1)."""
-        self._current = counts_LE if self._current is None else self._current + counts_LE
+        self._current = counts_LX if self._current is None else self._current + counts_LX
         if step * WINDOWS // self.steps > (step - 1) * WINDOWS // self.steps:
             self.ends.append(step)
             self.windows.append(self._current)
@@ -73,14 +97,14 @@ class ExpertLoad:
         self._current = None if current is None else current.whole().to(device)
 
     def write(
-        self, path: Path, held_out_LE: NDArray[np.int64] | None, made_of: MadeOf = None
+        self, path: Path, held_out_LX: NDArray[np.int64] | None, made_of: MadeOf = None
     ) -> None:
         """Writes a row for each layer and window, then the held-out set's, if there are experts."""
-        held_out = [] if held_out_LE is None else [held_out_LE]
+        held_out = [] if held_out_LX is None else [held_out_LX]
         counts = [*(window.cpu().numpy() for window in self.windows), *held_out]
         if not counts:
             return
-        layers, counts_RE = len(counts[0]), np.concatenate(counts)
+        layers, counts_RX = len(counts[0]), np.concatenate(counts)
         validation = np.repeat([0, 1], [len(self.windows), len(held_out)])
         steps = [*self.ends, *(self.steps for _ in held_out)]
         block = np.arange(self.first_layer, self.first_layer + layers)
@@ -88,7 +112,7 @@ class ExpertLoad:
             "validation": np.repeat(validation, layers),
             "step": np.repeat(np.array(steps, np.int64), layers),
             "layer": np.tile(block.astype(np.int64), len(counts)),
-            "assignments": counts_RE,
-            **metrics(counts_RE, CAPACITY_FACTOR),
+            "assignments": counts_RX[:, :-1] if self.dropping else counts_RX,
+            **measures(counts_RX, self.dropping),
         }
         write_columns(path, COLUMNS, columns, made_of)

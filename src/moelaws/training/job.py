@@ -21,7 +21,7 @@ from moelaws.training.attempts import Attempts, NoRoomError
 from moelaws.training.callbacks import Checkpoints, HistorySoFar, Progress, WeightsOnTheWay
 from moelaws.training.device import device_name, give_back, lacks_memory, peak_of
 from moelaws.training.evaluation import Evaluation, evaluate
-from moelaws.training.expert_load import ExpertLoad, balance
+from moelaws.training.expert_load import ExpertLoad, balance, drops
 from moelaws.training.history import History
 from moelaws.training.loop import Trainer
 from moelaws.training.plan import TrainingPlan
@@ -71,7 +71,8 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
             f"balance_group, context or model takes less ({str(error).partition(chr(10))[0]})"
         )
     attempts.end()
-    history, expert_load = History(), ExpertLoad(plan.config.steps, 0)
+    dropping = drops(plan.config.model.ffn)
+    history, expert_load = History(), ExpertLoad(plan.config.steps, 0, dropping)
     seconds, model = 0.0, None
     provenance["micro_batch"] = plan.options.micro_batch
     if trainer:
@@ -91,7 +92,7 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
         steps=len(history),
         tokens=tokens,
         epochs=len(history) * plan.config.batch / batches.windows,
-        balance=None if counts_LE is None else balance(counts_LE),
+        balance=None if counts_LE is None else balance(counts_LE, dropping=dropping),
         wall_seconds=checkpoints.wall_seconds(),
         tokens_per_second=tokens / seconds if seconds else 0.0,
         peak_memory_bytes=plan.ranks.maximum(peak_of(plan.options.device)),

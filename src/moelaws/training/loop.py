@@ -18,7 +18,7 @@ from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 from moelaws.training.checkpoint import held, take
 from moelaws.training.device import Upload, give_back, lacks_memory
-from moelaws.training.expert_load import ExpertLoad
+from moelaws.training.expert_load import ExpertLoad, drops
 from moelaws.training.history import History
 from moelaws.training.optimizer import Optimizer
 from moelaws.training.ranks import ALONE, Ranks, own
@@ -95,9 +95,10 @@ class Trainer:
         self.micro_batch = micro_batch or self.sequences
         ffn = config.model.ffn
         moe = ffn if isinstance(ffn, MoE) else None
-        self.coefficients = (moe.load_balance, moe.router_z) if moe else (0.0, 0.0)
+        self.coefficients = (moe.balance_loss, moe.router_z) if moe else (0.0, 0.0)
+        self.by_sequence = moe is not None and moe.sequence_balance > 0
         self.jitter = moe.jitter if moe else 0.0
-        self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0)
+        self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0, drops(moe))
         # Noise is drawn anew in each step, several devices wait for each other, and in fp32 the
         # host waits for the sizes of the experts' groups.
         waits = self.jitter or ranks.size > 1 or (moe and config.precision == "fp32")
@@ -142,7 +143,9 @@ class Trainer:
         seen = self.step * config.batch * config.model.context
         self.history.add([self.step, seen, lr], torch.cat((losses, norm.view(1))), self.seconds)
         if counts_LE is not None:
-            self.expert_load.add(self.step, self.ranks.total(counts_LE))
+            counts_LE = self.ranks.total(counts_LE)
+            self.model.move_biases(counts_LE)
+            self.expert_load.add(self.step, counts_LE)
 
     def _gradients(self, tokens: Tensor) -> Measured | None:
         """Accumulates the gradient of a batch (batch, context + 1).
@@ -179,7 +182,8 @@ class Trainer:
         first = first if counted else 0
         sequences = tokens[first : first + self.micro_batch]
         groups = self.groups[first // group : (first + len(sequences)) // group]
-        losses = self.model.losses(sequences, len(groups), self._noise(groups))
+        balanced = len(sequences) if self.by_sequence else len(groups)
+        losses = self.model.losses(sequences, balanced, self._noise(groups))
         balance, z = self.coefficients
         objective = losses.cross_entropy
         if balance:
@@ -230,7 +234,7 @@ class Trainer:
             "seconds": self.seconds,
             "model": {
                 name: held(p, own(p.detach()), self.ranks)
-                for name, p in self.model.named_parameters()
+                for name, p in self.model.trained().items()
             },
             "optimizer": self.optimizer.state(),
             "history": self.history.state(),
@@ -246,7 +250,7 @@ class Trainer:
         If its micro-batch had been reduced, that one is used unless this trainer's is smaller.
         """
         self.data.restore(state["data"])
-        for name, parameter in self.model.named_parameters():
+        for name, parameter in self.model.trained().items():
             take(parameter, own(parameter.detach()), state["model"][name], self.ranks)
         self.optimizer.restore(state["optimizer"])
         self.history.restore(state["history"])

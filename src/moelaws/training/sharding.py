@@ -60,17 +60,17 @@ class Sharding:
 
 
 def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
-    """Returns all weights on the host of the first process, and nothing on the others.
+    """Returns all that was trained on the host of the first process, and nothing on the others.
 
     All must call it. A device holds one whole parameter, or one process' experts, at a time.
     """
     weights = {}
-    for name, parameter in model.named_parameters():
+    for name, parameter in model.trained().items():
         whole = parameter.detach()
         if place := getattr(parameter, "dealt", None):
             whole = _joined(whole, place[1], ranks)
-        elif ranks.size > 1:
-            whole = whole.full_tensor()  # type: ignore[attr-defined]
+        elif hasattr(whole, "full_tensor"):
+            whole = whole.full_tensor()
         if ranks.is_first:
             weights[name] = whole.cpu().contiguous()
     return weights

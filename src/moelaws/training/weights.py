@@ -86,7 +86,8 @@ def load(folder: Path, step: int | None = None) -> tuple[RunConfig, Transformer]
     check_kept(path)
     seal.check(path)
     config, tensors = config_of(path), load_file(path)
-    held, wanted = sum(map(torch.numel, tensors.values())), count_parameters(config.model).total
+    held = sum(map(torch.numel, tensors.values()))
+    wanted = count_parameters(config.model).total + config.model.n_biases
     if held != wanted:  # before a model takes the memory that the header asks for
         raise foreign(path, f"it has {held:,} numbers, and the model of its header {wanted:,}")
     for name, tensor in tensors.items():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exported_models import DENSE, EXPERTS, FIRST_DENSE, MODELS, model_of
+from exported_models import DENSE, EXPERTS, FIRST_DENSE, MODELS, SIGMOID, model_of
 from moelaws.exports.hf.architecture import architecture_of, config
 from moelaws.spec.errors import UserError
 
@@ -23,6 +23,10 @@ def test_the_architecture_is_that_of_the_models_parts(name):
         ({"ffn": EXPERTS | {"normalize_top_k": False}}, "normalize_top_k is false, and Ernie"),
         ({"ffn": DENSE, "n_heads": 3, "n_kv": 3, "head_width": 6}, "d_model is 16 with n_heads"),
         ({"ffn": EXPERTS | {"mlp": "gelu", "n_shared": 1}, "qk_norm": True}, "gelu.*; n_shared"),
+        ({"ffn": EXPERTS | {"balance": "bias"}, "qk_norm": True}, "balance is bias, and Qwen3Moe"),
+        ({"ffn": EXPERTS | {"route_scale": 2}}, "route_scale is 2.0, and only"),
+        ({"ffn": SIGMOID | {"capacity_factor": 1.5}}, "capacity_factor is 1.5, and none of them"),
+        ({"ffn": SIGMOID | {"n_experts": 1, "top_k": 1}}, "n_experts is 1, and Glm4Moe"),
     ],
 )
 def test_what_transformers_cannot_compute_is_refused_with_the_reason(changes, says):

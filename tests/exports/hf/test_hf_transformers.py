@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from exported_models import DENSE, EXPERTS, MODELS, SHARED, built, model_of
+from exported_models import DENSE, EXPERTS, MODELS, SHARED, SIGMOID, built, model_of
 from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.tokenizer import Tokenizer
@@ -32,6 +32,7 @@ RUNS = {
     "experts with QK-norm": {},
     "shared experts": {"ffn": EXPERTS | SHARED, "qk_norm": False},
     "dense": {"ffn": DENSE, "qk_norm": False, "tied_embeddings": True},
+    "sigmoids with a bias": {"ffn": SIGMOID},
 }
 
 

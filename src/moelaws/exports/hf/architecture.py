@@ -10,7 +10,8 @@ from moelaws.spec.model import DenseFFN, Model, MoE
 
 FITS = (
     "What fits has mlp: swiglu. Dense models fit with and without qk_norm; models with experts fit "
-    "with qk_norm: true and n_shared: 0, or with qk_norm: false and normalize_top_k: true"
+    "with gate: sigmoid, with qk_norm: true and n_shared: 0, or with qk_norm: false and "
+    "normalize_top_k: true"
 )
 # Transformers prefers grouped matrix products for experts. Their rows must have a multiple of 16
 # bytes, which are this many numbers in bf16.
@@ -21,8 +22,8 @@ GROUPED = 8
 class Architecture:
     """A model of transformers.
 
-    Each of them has RMSNorm before attention and feed-forward, SwiGLU, no biases, and experts that
-    are chosen by the softmax over all experts. They differ in these fields.
+    Each of them has RMSNorm before attention and feed-forward, SwiGLU, and no biases in its
+    products. They differ in these fields, and in what makes the scores of experts.
     """
 
     name: str  # of the class, as config.json has it
@@ -30,16 +31,23 @@ class Architecture:
     # RoPE turns neighbouring entries of a head together, as moelaws does; otherwise it turns the
     # first half of the head with the second.
     turns_neighbours: bool = False
-    # The router adds a bias to the scores by which it chooses experts; an export sets it to 0.
-    has_router_bias: bool = False
+    router_bias: str = ""  # a layer's tensor that is added to scores to choose experts, if any
+    bias_is_row: bool = False  # (1, E) instead of (E,)
+    has_shared: bool = False  # always; those of a model without shared experts have the width 0
 
 
 QWEN3 = Architecture("Qwen3ForCausalLM", "qwen3")
 LLAMA = Architecture("LlamaForCausalLM", "llama")
 QWEN3_MOE = Architecture("Qwen3MoeForCausalLM", "qwen3_moe")
 ERNIE_MOE = Architecture(
-    "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", turns_neighbours=True, has_router_bias=True
-)
+    "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", turns_neighbours=True,
+    router_bias="mlp.moe_statics.e_score_correction_bias", bias_is_row=True,
+)  # fmt: skip
+# The router of DeepSeek-V3 with ordinary attention; DeepSeek-V3 itself has latent attention.
+GLM4_MOE = Architecture(
+    "Glm4MoeForCausalLM", "glm4_moe",
+    router_bias="mlp.gate.e_score_correction_bias", has_shared=True,
+)  # fmt: skip
 
 
 def architecture_of(model: Model) -> Architecture:
@@ -53,6 +61,8 @@ def architecture_of(model: Model) -> Architecture:
             f"{'; '.join(reasons)}. {FITS}"
         )
     if isinstance(model.ffn, MoE):
+        if model.ffn.gate == "sigmoid":
+            return GLM4_MOE
         return QWEN3_MOE if model.qk_norm else ERNIE_MOE
     return QWEN3 if model.qk_norm else LLAMA
 
@@ -66,8 +76,18 @@ def _obstacles(model: Model) -> Iterator[str]:
     if isinstance(ffn, MoE):
         if ffn.route_by != "token":
             yield f"route_by is {ffn.route_by}, and all of them decide for each token"
+        if ffn.capacity_factor is not None:
+            yield f"capacity_factor is {ffn.capacity_factor}, and none of them drops tokens"
+        if ffn.gate == "sigmoid":
+            if ffn.n_experts == 1:
+                yield "n_experts is 1, and Glm4Moe, which has sigmoid gates, wants two or more"
+            return
+        if ffn.route_scale != 1:
+            yield f"route_scale is {ffn.route_scale}, and only gates of gate: sigmoid have one"
         if model.qk_norm and ffn.n_shared:
             yield f"n_shared is {ffn.n_shared}, and Qwen3Moe, which has QK-norm, has none"
+        if model.qk_norm and ffn.balance == "bias":
+            yield "balance is bias, and Qwen3Moe, which has QK-norm and a softmax, has no bias"
         if not model.qk_norm and not ffn.normalize_top_k:
             yield (
                 "normalize_top_k is false, and Ernie4_5_Moe, which has no QK-norm, divides the "
@@ -117,6 +137,21 @@ def _feed_forward(model: Model) -> dict[str, Any]:
     }
     if model.d_model % GROUPED or ffn.d_expert % GROUPED:
         widths["experts_implementation"] = "eager"  # a loop over the experts
+    if ffn.gate == "sigmoid":
+        return {
+            **widths,
+            "n_routed_experts": ffn.n_experts,
+            "num_experts_per_tok": ffn.top_k,
+            "n_shared_experts": ffn.n_shared,
+            "norm_topk_prob": ffn.normalize_top_k,
+            "routed_scaling_factor": ffn.route_scale,
+            "first_k_dense_replace": ffn.n_dense_layers,
+            "n_group": 1,
+            "topk_group": 1,
+            "use_qk_norm": model.qk_norm,
+            "partial_rotary_factor": 1.0,
+            "num_nextn_predict_layers": 0,
+        }
     if model.qk_norm:
         return {
             **widths,

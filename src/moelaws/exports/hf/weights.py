@@ -49,9 +49,10 @@ def convert(
         }
         for name, tensor in _layer(model, architecture, layer):
             tensors[f"model.layers.{i}.{name}.weight"] = tensor
-        if architecture.has_router_bias and "moe.router.weight" in layer:
-            name = f"model.layers.{i}.mlp.moe_statics.e_score_correction_bias"
-            tensors[name] = torch.zeros(1, len(layer["moe.router.weight"]))
+        if architecture.router_bias and "moe.router.weight" in layer:
+            bias_E = layer.get("moe.router.bias", torch.zeros(len(layer["moe.router.weight"])))
+            shape = (1, -1) if architecture.bias_is_row else (-1,)
+            tensors[f"model.layers.{i}.{architecture.router_bias}"] = bias_E.view(shape)
     tensors["model.norm.weight"] = weights["final_norm.gain"]
     if not model.tied_embeddings:
         tensors["lm_head.weight"] = weights["unembedding"]
@@ -85,6 +86,9 @@ def _layer(
     if "moe.shared_experts.w_down" in layer:
         shared = (layer[f"moe.shared_experts.{name}"] for name in ("w_gate_up", "w_down"))
         yield from _swiglu("mlp.shared_experts", *shared)
+    elif architecture.has_shared:
+        D = model.d_model
+        yield from _swiglu("mlp.shared_experts", torch.empty(0, D), torch.empty(D, 0))
 
 
 def _swiglu(prefix: str, gate_up: Tensor, down: Tensor) -> Iterator[tuple[str, Tensor]]:
