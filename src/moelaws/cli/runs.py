@@ -1,7 +1,5 @@
 """``moelaws runs``: what was trained, what failed, what other code made."""
 
-import shutil
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,7 +90,7 @@ def command(
     """List the runs on record, or each RUN: sizes, loss, times, status, code.
 
     RUN is an id or its beginning, or a name such as 'd48 E32 2e11 s0': width, experts, training
-    FLOPs, seed. The list is cut at the terminal's width, unless --columns names what it has. A
+    FLOPs, seed. A terminal's width cuts the list, unless --columns names what it has. A
     COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws show
     RUN` lists them), or the last word of a key, such as tokens.
     """
@@ -124,12 +122,11 @@ def command(
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table = table_text(names, [list(map(_cell, names, row)) for row in rows])
-    width = sys.maxsize if columns else shutil.get_terminal_size().columns
-    lines = (x if len(x) <= width else f"{x[: width - 1]}…" for x in table.splitlines())
+    cells = [list(map(_cell, names, row)) for row in rows]
+    table = table_text(names, cells, cut=columns is None)
     of = f" of {total:,}" if len(rows) < total else ""
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
-    click.echo("\n".join([*lines, f"{counted(len(rows), 'run')}{of}{nowhere}"]))
+    click.echo(f"{table}\n{counted(len(rows), 'run')}{of}{nowhere}")
 
 
 def _cell(name: str, value: Any) -> object:
