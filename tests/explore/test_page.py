@@ -232,6 +232,16 @@ def test_training_curves_are_smoothed_as_asked_and_end_at_the_validation_loss(vi
     assert curves_of(page)[0]["y"] == pale["y"]
 
 
+def test_names_of_runs_stand_first_and_ids_beside_them(visit, file):
+    page = visit(file)
+    cells = page.locator('#runs-table tr[data-row="7"] td').all_inner_texts()
+    assert cells[1:3] == ["d71 E8 1e12 s0", "run-7"]
+    show(page, "scatter")
+    words = "box => box.data.flatMap(one => one.text)"
+    hover = page.locator("#scatter-plot").evaluate(words)
+    assert any(text.startswith("d71 E8 1e12 s0 (run-7)<br>") for text in hover)
+
+
 def test_a_filter_narrows_table_and_plots(visit, file):
     page = visit(file)
     show(page, "scatter")
@@ -300,7 +310,7 @@ def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
     show(page, "curves")
     until(
         lambda: sorted(one["legendgroup"] for one in curves_of(page, "lines")),
-        2 * ["run-3"] + 2 * ["run-5"],
+        2 * ["d67 E8 1e12 s0 (run-3)"] + 2 * ["d69 E8 1e12 s0 (run-5)"],
     )
 
 
@@ -345,7 +355,8 @@ def test_a_click_shows_configuration_curve_and_load(visit, file):
     page.locator('#runs-table tr[data-row="7"] td').nth(1).click()
     detail = page.locator("#detail")
     detail.locator(".main-svg").nth(4).wait_for(state="attached")
-    assert detail.locator("h2").inner_text() == "run-7"
+    assert detail.locator("h2").inner_text() == "d71 E8 1e12 s0"
+    assert "run run-7, completed" in detail.inner_text()
     assert "model.d_model\t71" in detail.inner_text()
     assert NASTY[2] in detail.inner_text()
     until(lambda: "run=run-7" in page.evaluate("location.hash"))
@@ -357,7 +368,8 @@ def test_a_click_shows_configuration_curve_and_load(visit, file):
 
 def test_an_address_opens_its_run_and_one_without_a_curve_says_so(visit, file):
     page = visit(file, place=f"#runs&run={quote(IMAGE)}")
-    assert page.locator("#detail h2").inner_text() == IMAGE
+    assert page.locator("#detail h2").inner_text() == f"d64 E8 {IMAGE} s0"
+    assert f"run {IMAGE}, diverged" in page.locator("#detail").inner_text()
     assert "No training curve of this run is at hand." in page.locator("#detail").inner_text()
     page.keyboard.press("Escape")
     until(lambda: "run=" in page.evaluate("location.hash"), False)
@@ -431,7 +443,8 @@ def test_markup_is_shown_as_text(visit, file):
         show(page, name)
     page.fill("#filter", "L=missing")  # run 0 is one of these
     page.locator('#runs-table tr[data-row="0"] td').nth(1).click()
-    assert page.locator("#detail h2").inner_text() == IMAGE
+    assert page.locator("#detail h2").inner_text() == f"d64 E8 {IMAGE} s0"
+    assert f"run {IMAGE}, diverged" in page.locator("#detail").inner_text()
     page.keyboard.press("Escape")
     page.locator("#studies .picture").click()
     assert NASTY[1] in page.locator("#enlarged").inner_text()

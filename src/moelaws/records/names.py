@@ -1,5 +1,6 @@
 """Names by which people call runs, such as ``d48 E32 2e11 s0``, and runs found by them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -23,9 +24,23 @@ def name_of(config: RunConfig) -> str:
 
     Runs that differ in something else, such as the learning rate, share a name.
     """
-    model, budget = config.model, f"{flops_of(config):.2g}".replace("e+", "e")
-    experts = f"E{model.ffn.n_experts}" if isinstance(model.ffn, MoE) else "dense"
-    return f"d{model.d_model} {experts} {budget} s{config.seed}"
+    ffn = config.model.ffn
+    experts = ffn.n_experts if isinstance(ffn, MoE) else None
+    return _name(config.model.d_model, experts, flops_of(config), config.seed)
+
+
+def name_of_row(row: Mapping[str, Any]) -> str | None:
+    """Returns the name of a run by its row of a table; None if the row lacks a part of it."""
+    parts = [row.get(column) for column in ("d_model", "E", "C_sparsity", "seed")]
+    if any(part is None or part != part for part in parts):  # NaN is not equal to itself
+        return None
+    width, experts, flops, seed = parts
+    return _name(int(width), int(experts) if row.get("kind") == "moe" else None, flops, int(seed))
+
+
+def _name(width: int, experts: int | None, flops: float, seed: int) -> str:
+    budget = f"{flops:.2g}".replace("e+", "e")
+    return f"d{width} {'dense' if experts is None else f'E{experts}'} {budget} s{seed}"
 
 
 def sizes_of(config: RunConfig) -> dict[str, Any]:

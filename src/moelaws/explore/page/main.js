@@ -66,12 +66,12 @@ function watchAddress(data) {
     const { run, place: goal } = readAddress();
     if (goal) document.getElementById(goal)?.scrollIntoView();
     for (let row = 0; run && row < data.count; row += 1) {
-      if (runName(data, row) === run) return change({ chosen: row });
+      if (runId(data, row) === run) return change({ chosen: row });
     }
     return undefined;
   };
   const write = () => {
-    const run = state.chosen === null ? null : `run=${encodeURIComponent(runName(data, state.chosen))}`;
+    const run = state.chosen === null ? null : `run=${encodeURIComponent(runId(data, state.chosen))}`;
     const hash = [place, run].filter(Boolean).join("&");
     history.replaceState(null, "", `#${hash}`);
   };
