@@ -26,7 +26,7 @@ from moelaws.tables.schema import TRAINED_COLUMNS
 DECLARED = {c.name: (c.unit, c.description) for c in TRAINED_COLUMNS}
 # Columns that the page has in addition to those of the tables
 OWN = {
-    "name": ("1", "the run's width, experts, training FLOPs and seed, which several runs may share"),
+    "name": ("1", "width, experts, training FLOPs and seed of the run; several may share it"),
     "steps_done": ("steps", "optimizer steps done so far"),
     "started": ("1", "when the run's last attempt began"),
     "message": ("1", "what the trainer said of a run that failed"),
