@@ -12,7 +12,7 @@ from moelaws.files.layout import Results
 from moelaws.records.code import training_code
 from moelaws.records.hours import by_study
 from moelaws.records.listing import COLUMNS, WORDS, Listing
-from moelaws.records.names import find_record
+from moelaws.records.names import find_record, find_records
 from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, retry
 from moelaws.spec.words import counted, short
 
@@ -26,10 +26,18 @@ class Selection:
     tags: Words
     where: str
 
-    def of(self, results: Results, chosen: Iterable[str]) -> Listing:
-        """Returns the selected runs among those ``chosen`` by id, or among all on record."""
+    def of(self, results: Results, chosen: Iterable[str], by_one: bool = False) -> Listing:
+        """Returns the selected runs among those ``chosen`` by id or name, or among all on record.
+
+        ``by_one`` refuses a name that several runs share.
+        """
         code = training_code()
-        records = [find_record(results, run) for run in chosen] or all_records(results)
+        named = [
+            record
+            for word in chosen
+            for record in ([find_record(results, word)] if by_one else find_records(results, word))
+        ]
+        records = [*{r.run_id: r for r in named}.values()] or all_records(results)
         selected = [record for record in records if self._holds(record, code)]
         return Listing(selected, code).where(self.where)
 
@@ -95,7 +103,7 @@ def command(
     RUN` lists them), or the last word of a key, such as tokens.
     """
     results = Results()
-    listing = selection.of(results, chosen)
+    listing = selection.of(results, chosen, by_one=again)
     if again:
         of_all = bool(chosen) or selection.stale
         retried = [r for r in listing.records if r.status in UNSUCCESSFUL or (of_all and r.summary)]

@@ -63,11 +63,8 @@ def config_of(record: Record) -> RunConfig | None:
         return None
 
 
-def find_record(results: Results, word: str) -> Record:
-    """Returns the run whose id begins with ``word``, or else the one whose name has its words.
-
-    A UserError lists the runs that may be meant, with the first things in which they differ.
-    """
+def find_records(results: Results, word: str) -> list[Record]:
+    """Returns the runs whose id begins with ``word``, or else those whose name has its words."""
     ids = sorted(p.name for p in results.runs.glob(f"{word}*")) if word.isalnum() else []
     found, words = [read_record(results, run) for run in ids], {*word.split()}
     if words and not ids:
@@ -75,6 +72,15 @@ def find_record(results: Results, word: str) -> Record:
         found = [r for r, config in configs if config and words <= {*name_of(config).split()}]
     if not found:
         raise UserError(f"run {word!r}: no such run; `moelaws runs` lists them")
+    return found
+
+
+def find_record(results: Results, word: str) -> Record:
+    """Returns the one run of ``find_records``.
+
+    A UserError lists the runs that may be meant, with the first things in which they differ.
+    """
+    found = find_records(results, word)
     if len(found) == 1:
         return found[0]
     apart, each = [*differences(*(record.config for record in found)).items()][:2], []
