@@ -170,8 +170,8 @@ def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
     """Prints a line for each budget and sparsity: ranges over their runs."""
 
     def span(runs: list[dict[str, Any]], name: str) -> str:
-        low, high = min(r[name] for r in runs), max(r[name] for r in runs)
-        return f"{low:.3g}" if low == high else f"{low:.3g} .. {high:.3g}"
+        ends = (min(r[name] for r in runs), max(r[name] for r in runs))
+        return " to ".join(dict.fromkeys(short(x) if x >= 1e4 else f"{x:g}" for x in ends))
 
     ranged = ["E", "d_model", "N_total", "N_active", "D"]
     if any(r["devices"] > 1 for r in rows):

@@ -22,7 +22,7 @@ from moelaws.files.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
-from moelaws.spec.words import counted
+from moelaws.spec.words import counted, short
 
 if TYPE_CHECKING:
     from moelaws.analysis.plan import Coefficient, Planned
@@ -105,7 +105,7 @@ def command(
     for cost in costs:
         disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
         click.echo(
-            f"{counted(cost.runs, 'run')} of {cost.tokens:.3g} tokens in all, "
+            f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
             f"{cost.flops:.3g} FLOPs: about {cost.hours:,.3g} {cost.device.name} hours, "
             f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
         )
