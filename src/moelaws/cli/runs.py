@@ -98,9 +98,9 @@ def command(
     """List the runs on record, or each RUN: sizes, loss, times, status, code.
 
     RUN is an id or its beginning, or a name such as 'd48 E32 2e11 s0' (width, experts, training
-    FLOPs, seed), which several runs may share. A terminal's width cuts the list, unless --columns names what it has. A
-    COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws show
-    RUN` lists them), or the last word of a key, such as tokens.
+    FLOPs, seed), which several runs may share. A terminal's width cuts the list, unless --columns
+    names what it has. A COLUMN is a heading of the list, a key of a run's record such as
+    summary.tokens (`moelaws show RUN` lists them), or the last word of a key, such as tokens.
     """
     results = Results()
     listing = selection.of(results, chosen, by_one=again)
