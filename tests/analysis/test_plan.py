@@ -14,14 +14,15 @@ from moelaws.tables.simulate import simulation_entry
 from planned_study import small
 
 
-def planned_in(folder, **changes):
+def planned_in(folder, every=True, **changes):
     """Name -> planned fit of the small study, in their order."""
     study, sweep = small(**changes)
     entry = simulation_entry(study)
     simulation, about = simulated(sweep, entry)
     results = Results(folder).tier("demo", simulated=True)
-    write(simulation, results.table("small"), about)
-    fits = plan(fits_of(study, entry, sample=100), results, about, lambda name: lambda *stage: None)
+    write(simulation, results.table("small"), about, code="")
+    possible = fits_of(study, entry, sample=100)
+    fits = plan(possible, results, about, lambda name: lambda *stage: None, every)
     return {fit.name: fit for fit in fits}
 
 
@@ -55,6 +56,10 @@ def test_a_fit_follows_the_fits_that_it_reads(planned):
     # ln C of the first row, C = S = 0, does not exist.
     assert later.report is None
     assert "C" in later.reason
+
+
+def test_unless_all_are_asked_for_only_fits_with_a_true_value_are_made(tmp_path):
+    assert list(planned_in(tmp_path, every=False)) == ["each", "loss", "few"]
 
 
 def test_rows_that_cannot_be_fitted_say_why(planned):

@@ -176,6 +176,10 @@ def test_days_follow_from_the_gpus_and_gpus_from_the_days(project_folder, gpus, 
         (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
         (["--compute", 2e16, "--write-study", "small"], "no three models"),
         (["--compute", 1e10], "decades from those of its runs, and beyond 2 a law judges nothing"),
+        (
+            ["--compute", 1e20, "--serve-memory", "48"],
+            "'48' is that many bytes; did you mean 48GB?",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(project_folder, words, message):
@@ -193,7 +197,6 @@ def test_mistakes_are_told_in_one_line(project_folder, words, message):
             ["--compute", 1e20, "--serve-memory", "48Gb"],
             "is no amount of memory with its unit, such as 80GB",
         ),
-        (["--compute", 1e20, "--serve-memory", "48"], "is no amount of memory with its unit"),
         (["--compute", 1e20, "--serve-memory", "1KB"], "is no amount of memory with its unit"),
         (["--compute", 1e20, "--experts", "8,x"], "is no list of counts, such as 8,16,32"),
         (["--compute", 1e20, "--max-sparsity", 1], "is no number from 0 to 0.9999"),

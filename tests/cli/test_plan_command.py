@@ -35,7 +35,7 @@ def plan(*words, study=STUDY):
 
 
 def test_the_studys_own_law_its_intervals_and_the_cost(folder):
-    data = json.loads(plan("--json", study={**STUDY, "simulation": SIMULATION}))
+    data = json.loads(plan("--json", "--all", study={**STUDY, "simulation": SIMULATION}))
     assert (data["law"], data["noise"], data["seed"], data["rows"]) == ("chinchilla", 0.001, 1, 12)
     assert data["assumed"] == "much"
     fits = {fit["name"]: fit for fit in data["fits"]}
@@ -74,10 +74,13 @@ def test_people_see_what_is_true_and_what_it_costs():
     text = plan(study={**STUDY, "simulation": SIMULATION})
     assert "small, demo: chinchilla at 12 runs, noise 0.001 of ln L, simulated" in text
     assert "assumed: much" in text
-    assert "many, sparsity.loss: cannot be fitted: " in text
-    assert "none has a true value to compare with" in text
+    assert "chinchilla, chinchilla: 12 rows" in text
+    assert "2 other fits of the study: --all" in text
     assert "12 runs of" in text
     assert "H100 hours" in text
+    every = plan("--all", study={**STUDY, "simulation": SIMULATION})
+    assert "many, sparsity.loss: cannot be fitted: " in every
+    assert "other fit" not in every
 
 
 @pytest.mark.parametrize(

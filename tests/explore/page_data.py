@@ -61,6 +61,7 @@ def page_data(count=60, points=20):
         "pages": [{"href": "claims.md", "html": "<h3>C</h3><h4>One</h4><table><tr><td>1</table>"}],
         "runs": {"count": count, "columns": [
             text("run_id", [NASTY[0] if i == 0 else f"run-{i}" for i in run]),
+            text("name", [f"d{64 + i} E8 {NASTY[0] if i == 0 else '1e12'} s0" for i in run]),
             text("study", [NASTY[i % 4] for i in run]),
             text("source", ["trained" if i % 3 else "simulated" for i in run]),
             text("status", ["diverged" if is_lost else "completed" for is_lost in lost]),

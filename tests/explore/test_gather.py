@@ -81,6 +81,8 @@ def test_each_run_is_a_row_and_its_loss_is_that_of_the_table(data, published):
     codes = numbers(columns["run_id"]["codes"], "<i4")
     assert [columns["run_id"]["levels"][i] for i in codes] == table["run_id"].tolist()
     assert columns["L"]["unit"] == "nats/token"
+    codes = numbers(columns["name"]["codes"], "<i4")
+    assert columns["name"]["levels"][codes[0]] == "d24 E2 1e12 s0"
     for series in data["isoflop"][0]["series"]:
         assert table["L"].iloc[series["run"]].tolist() == pytest.approx(series["L"], rel=1e-6)
 

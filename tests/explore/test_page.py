@@ -22,7 +22,7 @@ from moelaws.explore.page import render
 
 pytestmark = pytest.mark.slow
 SECTIONS = [
-    *("answers", "isoflop", "runs", "curves", "scatter", "parallel", "laws", "studies", "words"),
+    *("answers", "isoflop", "runs", "curves", "scatter", "laws", "studies", "words"),
 ]
 # A browser that runs as root in a container has no sandbox; it asks no host for anything.
 OPTIONS = [
@@ -232,6 +232,16 @@ def test_training_curves_are_smoothed_as_asked_and_end_at_the_validation_loss(vi
     assert curves_of(page)[0]["y"] == pale["y"]
 
 
+def test_names_of_runs_stand_first_and_ids_beside_them(visit, file):
+    page = visit(file)
+    cells = page.locator('#runs-table tr[data-row="7"] td').all_inner_texts()
+    assert cells[1:3] == ["d71 E8 1e12 s0", "run-7"]
+    show(page, "scatter")
+    words = "box => box.data.flatMap(one => one.text)"
+    hover = page.locator("#scatter-plot").evaluate(words)
+    assert any(text.startswith("d71 E8 1e12 s0 (run-7)<br>") for text in hover)
+
+
 def test_a_filter_narrows_table_and_plots(visit, file):
     page = visit(file)
     show(page, "scatter")
@@ -296,11 +306,10 @@ def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
         page.locator(f'#runs-table tr[data-row="{run}"] input').check()
     show(page, "scatter")
     until(lambda: sorted(highlighted_runs(page)), [3, 5])
-    assert page.locator("#parallel-plot path.rest").count() == 1
     show(page, "curves")
     until(
         lambda: sorted(one["legendgroup"] for one in curves_of(page, "lines")),
-        2 * ["run-3"] + 2 * ["run-5"],
+        2 * ["d67 E8 1e12 s0 (run-3)"] + 2 * ["d69 E8 1e12 s0 (run-5)"],
     )
 
 
@@ -324,28 +333,13 @@ def test_a_box_in_the_scatter_plot_picks_runs_in_the_table(visit, file):
     until(lambda: drawn_runs(page), small)
 
 
-def test_a_range_on_a_parallel_axis_picks_runs(visit, file):
-    page = visit(file)
-    plot = show(page, "parallel-plot")
-    axis = plot.locator('.grip[data-axis="S"]').bounding_box()
-    x = axis["x"] + axis["width"] / 2
-    page.mouse.move(x, axis["y"] + 1)
-    page.mouse.down()
-    page.mouse.move(x, axis["y"] + axis["height"] * 0.1, steps=4)
-    page.mouse.up()
-    assert "15 runs selected" in count(page)
-    page.locator("#parallel").get_by_text("Ranges as numbers").click()
-    page.get_by_label("S from").fill("0.6")
-    page.get_by_label("S from").press("Tab")
-    assert "30 runs selected" in count(page)
-
-
 def test_a_click_shows_configuration_curve_and_load(visit, file):
     page = visit(file)
     page.locator('#runs-table tr[data-row="7"] td').nth(1).click()
     detail = page.locator("#detail")
     detail.locator(".main-svg").nth(4).wait_for(state="attached")
-    assert detail.locator("h2").inner_text() == "run-7"
+    assert detail.locator("h2").inner_text() == "d71 E8 1e12 s0"
+    assert "run run-7, completed" in detail.inner_text()
     assert "model.d_model\t71" in detail.inner_text()
     assert NASTY[2] in detail.inner_text()
     until(lambda: "run=run-7" in page.evaluate("location.hash"))
@@ -357,7 +351,8 @@ def test_a_click_shows_configuration_curve_and_load(visit, file):
 
 def test_an_address_opens_its_run_and_one_without_a_curve_says_so(visit, file):
     page = visit(file, place=f"#runs&run={quote(IMAGE)}")
-    assert page.locator("#detail h2").inner_text() == IMAGE
+    assert page.locator("#detail h2").inner_text() == f"d64 E8 {IMAGE} s0"
+    assert f"run {IMAGE}, diverged" in page.locator("#detail").inner_text()
     assert "No training curve of this run is at hand." in page.locator("#detail").inner_text()
     page.keyboard.press("Escape")
     until(lambda: "run=" in page.evaluate("location.hash"), False)
@@ -431,7 +426,8 @@ def test_markup_is_shown_as_text(visit, file):
         show(page, name)
     page.fill("#filter", "L=missing")  # run 0 is one of these
     page.locator('#runs-table tr[data-row="0"] td').nth(1).click()
-    assert page.locator("#detail h2").inner_text() == IMAGE
+    assert page.locator("#detail h2").inner_text() == f"d64 E8 {IMAGE} s0"
+    assert f"run {IMAGE}, diverged" in page.locator("#detail").inner_text()
     page.keyboard.press("Escape")
     page.locator("#studies .picture").click()
     assert NASTY[1] in page.locator("#enlarged").inner_text()
@@ -480,7 +476,7 @@ def test_a_thousand_runs_are_small_and_quick(visit, tmp_path):
     path.write_text(render(page_data(count=1000, points=200)), encoding="utf-8")
     assert path.stat().st_size < 10e6
     page = visit(path)
-    show(page, "parallel")
+    show(page, "scatter")
     began = time.monotonic()
     page.fill("#filter", "N_total>1e6")
     page.get_by_role("button", name="Select all that match").click()

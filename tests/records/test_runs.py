@@ -13,7 +13,7 @@ from moelaws.files.atomic import read_json, replacing, write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
 from moelaws.records.code import PACKAGE, closure, digest, training_code
-from moelaws.records.names import find_record, name_of
+from moelaws.records.names import find_record, find_records, name_of
 from moelaws.records.runs import all_records, differences
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
@@ -50,6 +50,7 @@ def test_a_run_by_the_beginning_of_its_id(results):
     assert find_record(results, "a1").run_id == "a1"
     with pytest.raises(UserError, match="may be any of a1, a2; `moelaws runs` lists them"):
         find_record(results, "a")
+    assert [record.run_id for record in find_records(results, "a")] == ["a1", "a2"]
     for unknown in ("c", "", "*", "../a1"):
         with pytest.raises(UserError, match="no such run"):
             find_record(results, unknown)

@@ -112,7 +112,7 @@ def test_round_trip(clauses):
     [
         "S",
         "S >",
-        "S = 1",
+        "S =! 1",
         "S >= 1x",
         "data == 'c4",
         "S > 1_0",

@@ -231,7 +231,7 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_total"})
     path = tmp_path / "t.parquet"
     simulation, about = from_entry(of, simulation_entry(of.study))
-    write(simulation, path, about)
+    write(simulation, path, about, code="")
     assert is_study(path)
     frame = completed(read_runs(path))
     assert list(frame)[: len(COLUMNS)] == [column.name for column in COLUMNS]

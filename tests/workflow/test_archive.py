@@ -34,7 +34,7 @@ def test_what_is_unpacked_anywhere_can_be_read_and_trains_nothing_again(moved, t
     assert "snakemake --cores all -n --config 'studies=[sparsity]'\n" in text
     assert (unpacked.root / "src/moelaws/new.yaml").exists()
     assert not (unpacked.root / "profiles/slurm/site.yaml").exists()
-    assert "baseline=yes" in unpacked.moelaws("runs", run, "--columns", "tags").stdout
+    assert "baseline=yes" in unpacked.moelaws("runs", run).stdout
     assert unpacked.moelaws("show", run).stdout == moved.moelaws("show", run).stdout
     sql = ("query", "SELECT count(*) AS n, min(L) FROM sparsity", "--json")
     assert unpacked.moelaws(*sql).stdout == moved.moelaws(*sql).stdout

@@ -14,6 +14,7 @@ from moelaws.files.layout import TierFolder
 from moelaws.fitting.report import FitReport, Where
 from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import split_rows
+from moelaws.fitting.variables import with_size
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Simulation, Study
@@ -76,16 +77,26 @@ def _quick(entry: Fit, sample: int) -> Fit:
 
 
 def plan(
-    study: Study, folder: TierFolder, about: Mapping[str, Any], progress: Callable[[str], Progress]
+    study: Study,
+    folder: TierFolder,
+    about: Mapping[str, Any],
+    progress: Callable[[str], Progress],
+    every: bool = True,
 ) -> Iterator[Planned]:
     """Makes the fits of a study of ``fits_of`` and the derived tables that they read.
 
-    Yields each fit when it is made, after those that it needs. ``about`` says how the study's table
-    was simulated, as the table's file records it. ``progress`` returns, for a fit's name, what to
-    call with the fit's progress.
+    Yields each fit when it is made, after those that it needs. Unless ``every`` fit is asked for,
+    it yields those of the simulated law alone whose rows follow it. ``about`` says how the study's
+    table was simulated, as the table's file records it. ``progress`` returns, for a fit's name,
+    what to call with the fit's progress.
     """
-    for entry, report, reason in remake(study, folder, {f.name for f in study.fits}, progress):
-        if isinstance(entry, Fit):
+    chosen = {f.name for f in study.fits if every or f.law == about["law"]}
+
+    def has_no_truth(entry: Fit, table: pd.DataFrame, units: Mapping[str, str]) -> bool:
+        return not every and entry.name in chosen and not _reference(entry, about, table, units)[0]
+
+    for entry, report, reason in remake(study, folder, chosen, progress, has_no_truth):
+        if isinstance(entry, Fit) and entry.name in chosen:
             known = []
             if report is not None:
                 known = coefficients(report, about, *fitted_table(study, entry, folder))
@@ -100,7 +111,8 @@ def coefficients(
     ``about`` says how the losses were simulated: ``law``, ``params``, ``noise`` and ``study``.
     ``table`` is what was fitted, and ``units`` are those that it declares.
     """
-    reference, simulated = _reference(report, about, table, units)
+    entry = parse(Fit, report.spec | {"law": report.law}, report.name)
+    reference, simulated = _reference(entry, about, table, units)
     compared = []
     for fitted in report.parts:
         unknown = {*fitted.diagnostics.unidentified, *fitted.diagnostics.at_bounds}
@@ -119,22 +131,22 @@ def coefficients(
 
 
 def _reference(
-    report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
+    entry: Fit, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
 ) -> tuple[Mapping[str, float], bool]:
     """Returns what the parameters should be, and whether the losses were simulated with it.
 
     They should be those of the simulated law if the rows, as this fit reads them, follow it up to
     its noise. Rows do not follow it if the fit takes other columns for the law's variables.
     """
-    law, simulated = laws.fittable(report.law), laws.fittable(about["law"])
+    law, simulated = laws.fittable(entry.law), laws.fittable(about["law"])
     if law.id != simulated.id:
         of_the_paper = law.source.partition(",")[0] == about["study"]
         same = of_the_paper and simulated.published == about["params"]
         return (law.published or {}, False) if same else ({}, False)
-    if report.law == about["law"]:
+    if entry.law == about["law"]:
         residuals = [
             law.on_scale(rows.response) - law.on_scale(law.predict(about["params"], rows.columns))
-            for rows in split_rows(law, table, parse(Fit, report.spec, report.name), units)
+            for rows in split_rows(law, table, with_size(law, table, entry), units)
         ]
         rms = np.sqrt(np.mean(np.concatenate(residuals) ** 2))
         if rms < 2 * about["noise"] + 1e-9:

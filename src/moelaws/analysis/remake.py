@@ -1,6 +1,6 @@
 """Makes a study's fits and derived tables in a folder, as the workflow would of other losses."""
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from graphlib import TopologicalSorter
 
 import pandas as pd
@@ -27,12 +27,17 @@ def with_starts(entry: Fit, sample: int) -> Fit:
 
 
 def remake(
-    study: Study, folder: TierFolder, names: Set[str], progress: Callable[[str], Progress]
+    study: Study,
+    folder: TierFolder,
+    names: Set[str],
+    progress: Callable[[str], Progress],
+    skipped: Callable[[Fit, pd.DataFrame, Mapping[str, str]], bool] = lambda *_: False,
 ) -> Iterator[tuple[Fit | Derived, FitReport | None, str]]:
     """Makes the fits and derived tables ``names`` of a study, and those that they need.
 
     The study's table lies in ``folder``, where all are written. Yields each with its report, if it
-    is a fit, or with the reason why it could not be made.
+    is a fit, or with the reason why it could not be made. A fit is ``skipped`` by its entry, its
+    table and the table's units.
     """
     lost: dict[str, str] = {}  # fits and derived tables -> why
     for entry, needs in _steps(study, names):
@@ -45,6 +50,8 @@ def remake(
                 derive(study, entry.name, inputs_of(study, entry, folder), path)
             else:
                 frame, units = fitted_table(study, entry, folder)
+                if skipped(entry, frame, units):
+                    continue
                 with located(f"the table of {entry.name}"):
                     law, shown = laws.fittable(entry.law), progress(entry.name)
                     report = fit(law, frame, entry, units=units, progress=shown, calibrated=False)

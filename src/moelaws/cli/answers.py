@@ -2,6 +2,9 @@
 
 import io
 import json
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any, TextIO
@@ -10,6 +13,8 @@ import click
 
 from moelaws.files.atomic import finite
 from moelaws.spec.words import visible
+
+LONGEST_WORD = 30  # characters of a word that a folded cell does not break
 
 
 class Visible(io.TextIOWrapper):
@@ -61,21 +66,50 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     click.echo(table_text(columns, rows, title))
 
 
-def table_text(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> str:
-    """Returns what ``print_table`` prints."""
+def table_text(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", cut: bool = False
+) -> str:
+    """Returns what ``print_table`` prints.
+
+    Where a terminal is too narrow, its widest texts are folded, or its lines ``cut``.
+    """
     # By hand, for lists of 10,000 runs: 0.2 s, where tabulate takes 0.8 s and rich 13 s.
-    body = [list(row) for row in rows]
-    numeric = [bool(body) and all(_is_number(row[i]) for row in body) for i in range(len(columns))]
-    lines: list[Sequence[str]] = [columns]
-    for row in body:
-        cells = (format_cell(cell).splitlines() or [""] for cell in row)
+    data = [*rows]
+    body = [[format_cell(cell) for cell in row] for row in data]
+    numeric = [bool(data) and all(_is_number(row[i]) for row in data) for i in range(len(columns))]
+    texts = ["\n".join(column) for column in zip(columns, *body, strict=True)]
+    widths = [max(map(len, text.split("\n"))) for text in texts]
+    terminal = shutil.get_terminal_size((sys.maxsize, 1)).columns  # a pipe has no bound
+    room = terminal - 2 * (len(widths) - 1)
+    if sum(widths) > room and not cut:
+        words = [min(LONGEST_WORD, max(map(len, text.split()), default=0)) for text in texts]
+        while (over := sum(widths) - room) > 0:
+            each = zip(widths, words, numeric, strict=True)
+            spare = [0 if number else width - word for width, word, number in each]
+            if not (most := max(spare)) > 0:
+                break
+            widths[spare.index(most)] -= min(over, -(-most // 2))
+    lines: list[Sequence[str]] = []
+    for row in (columns, *body):
+        cells = (_folded(cell, width) for cell, width in zip(row, widths, strict=True))
         lines += zip_longest(*cells, fillvalue="")
     aligned = []
-    for column, number in zip(zip(*lines, strict=True), numeric, strict=True):
-        pad, width = str.rjust if number else str.ljust, max(map(len, column))
-        aligned.append([pad(cell, width) for cell in column])
+    for column, number, width in zip(zip(*lines, strict=True), numeric, widths, strict=True):
+        aligned.append([(str.rjust if number else str.ljust)(cell, width) for cell in column])
     text = ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
+    if cut:
+        text = [line if len(line) <= terminal else f"{line[: terminal - 1]}…" for line in text]
     return "\n".join([title, *text] if title else text)
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    """Returns the lines of a cell, none longer than ``width``."""
+    lines = cell.splitlines() or [""]
+    return [
+        part
+        for line in lines
+        for part in (textwrap.wrap(line, width) if len(line) > width else [line])
+    ]
 
 
 def _is_number(cell: object) -> bool:

@@ -20,6 +20,8 @@ _EPOCHS, _SERVED_BYTES = 1.0, 2.0  # defaults: passes over the text, bytes of a 
 
 def _bytes(text: str) -> float:
     size, unit = re.fullmatch(r"([0-9.eE+]+)\s*([A-Za-z]*)", text).groups()  # type: ignore[union-attr]
+    if not unit and float(size) < 1e6:
+        raise UserError(f"{text!r} is that many bytes; did you mean {text}GB?")
     return float(size) * _BYTES[unit]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import JsonCommand, format_cell, print_answer, table_text
 from moelaws.cli.common import FILE, law_study_option, option, out_option
 from moelaws.cli.fit import fit_options, from_options, read_all, seed_option, threads_option
 from moelaws.files.atomic import write_json
@@ -76,31 +76,34 @@ def command(
 
 
 def _table(entries: list[dict[str, Any]], level: float, holdout: str) -> str:
-    percent = f"{100 * level:g} %"
-    columns = ["law", "parameters", "converged", "rmse", "r2", "AICc - least", "BIC - least"]
-    rows: list[list[object]] = [
-        [
-            law["law"],
-            law["n_params"],
-            "yes" if law["converged"] else "NO",
-            *(law[name] for name in ("rmse", "r2", "aicc_excess", "bic_excess")),
-        ]
-        for law in entries
+    """Returns errors and criteria, or with held-out rows the errors there and the ranks by them."""
+    title = f"{entries[0]['n']} rows fitted"
+    laws = [law["law"] + " (did not converge)" * (not law["converged"]) for law in entries]
+    if not holdout:
+        columns = ("law", "parameters", "rmse", "r2", "AICc - least", "BIC - least")
+        keys = ("n_params", "rmse", "r2", "aicc_excess", "bic_excess")
+        rows = [[name, *map(law.get, keys)] for name, law in zip(laws, entries, strict=True)]
+        return table_text(columns, rows, title)
+    each = [
+        (
+            name,
+            law["rmse"],
+            *(_within(law["holdout"], key) for key in ("rmse", "rmse_excess", "rank")),
+            *map(law["holdout"].get, ("first", "inside")),
+        )
+        for name, law in zip(laws, entries, strict=True)
     ]
-    if holdout:
-        columns += ["held-out rmse", f"low ({percent})", "high", "held-out r2"]
-        columns += ["excess", "excess low", "excess high"]
-        columns += ["rank", "best rank", "worst rank", "first", "inside"]
-        for row, law in zip(rows, entries, strict=True):
-            held = law["holdout"]
-            nothing = [None, None]
-            row += [held["rmse"], *(held.get("rmse_interval") or nothing), held["r2"]]
-            row += [held.get("rmse_excess"), *(held.get("rmse_excess_interval") or nothing)]
-            row += [held["rank"], *(held.get("rank_interval") or nothing), held.get("first")]
-            row.append(held["inside"])
-    n = entries[0]["n"]
-    held_out = f"; {entries[0]['holdout']['n']} rows held out ({holdout})" if holdout else ""
-    return table_text(columns, rows, title=f"{n} rows fitted{held_out}")
+    title += f"; {entries[0]['holdout']['n']} rows held out ({holdout}); intervals {level:.0%}"
+    return table_text(
+        ("law", "rmse", "held-out rmse", "excess", "rank", "first", "inside"), each, title
+    )
+
+
+def _within(held: dict[str, Any], name: str) -> str:
+    """Returns a number with its interval, such as ``0.031 (0.027 to 0.036)``."""
+    value, ends = held.get(name), held.get(f"{name}_interval")
+    between = f" ({' to '.join(map(format_cell, ends))})" if ends else ""
+    return format_cell(value) + between
 
 
 def _of_average(average: dict[str, Any] | None) -> list[str]:

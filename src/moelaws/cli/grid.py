@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
+from moelaws.cli.answers import JsonCommand, print_json, print_table, table_text, warn
 from moelaws.cli.common import option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
@@ -17,17 +17,20 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.tier import CPU_TIERS
-from moelaws.spec.words import counted
+from moelaws.spec.words import counted, short
 
 if TYPE_CHECKING:
     from moelaws.accounting.cost import Device, PerRun
     from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
-COLUMNS = (
-    "name", "run_id", "C", "S", "E", "k", "n_layers", "d_model", "d_expert", "N_total", "N_active",
-    "D", "steps", "lr", "seed", "C_sparsity",
-)  # fmt: skip
+# Of these a terminal shows the first ones.
+COLUMNS = {
+    "name": "name", "run_id": "id", "S": "S", "N_total": "N", "N_active": "N_active", "D": "D",
+    "lr": "lr", "estimated_seconds": "seconds", "steps": "steps", "C": "C", "E": "E", "k": "k",
+    "n_layers": "n_layers", "d_model": "d_model", "d_expert": "d_expert", "seed": "seed",
+    "C_sparsity": "C_sparsity",
+}  # fmt: skip
 
 
 @click.command(name="grid", cls=JsonCommand)
@@ -92,10 +95,10 @@ def _print(
     title = f"{sweep.study.study}, {project.tier}: {counted(len(rows), 'run')}"
     if every or len(rows) <= LONG:
         placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
-        shown = {c: c for c in COLUMNS} | (placed if device.own_memory else {})
+        shown = COLUMNS | (placed if device.own_memory else {})
         shown |= {"corpus": "corpus"} if len(sweep.texts) > 1 else {}
-        cells = [[*(r[c] for c in shown), r["estimated_seconds"]] for r in rows]
-        print_table([*shown.values(), "seconds"], cells, title)
+        cells = [[_cell(name, row[name]) for name in shown] for row in rows]
+        click.echo(table_text([*shown.values()], cells, title, cut=True))
     else:
         _print_summary(rows, title)
     _print_cost(sweep, rows, device)
@@ -104,6 +107,13 @@ def _print(
         warn(*filter(None, map(choice_of(project).borrowed, gates)))
     if problem := too_long_for(sweep):
         warn(f"this sweep cannot be run as it is: {problem}")
+
+
+def _cell(name: str, value: Any) -> object:
+    """Returns a size as people write it, and the beginning of an id."""
+    if name in ("N_total", "N_active", "D"):
+        return short(value, 4)
+    return value[:8] if name == "run_id" else value
 
 
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
@@ -160,8 +170,8 @@ def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
     """Prints a line for each budget and sparsity: ranges over their runs."""
 
     def span(runs: list[dict[str, Any]], name: str) -> str:
-        low, high = min(r[name] for r in runs), max(r[name] for r in runs)
-        return f"{low:.3g}" if low == high else f"{low:.3g} .. {high:.3g}"
+        ends = (min(r[name] for r in runs), max(r[name] for r in runs))
+        return " to ".join(dict.fromkeys(short(x) if x >= 1e4 else f"{x:g}" for x in ends))
 
     ranged = ["E", "d_model", "N_total", "N_active", "D"]
     if any(r["devices"] > 1 for r in rows):

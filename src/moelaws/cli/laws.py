@@ -28,9 +28,8 @@ def command(ref: str | None, as_json: bool) -> None:
         known = [laws.get(key) for key in laws.ids()]
         shown = ("id", "kind", "title", "source")
         data = [_read(x, shown) | {"variants": list(laws.variants(x.id))} for x in known]
-        rows = [(x.id, x.kind, len(laws.variants(x.id)), x.title, x.source) for x in known]
-        columns = ("law", "kind", "variants", "title", "source")
-        print_answer(as_json, data, table_text(columns, rows))
+        rows = [(x.id, x.title, x.source) for x in known]
+        print_answer(as_json, data, table_text(("law", "title", "source"), rows))
         return
     law = laws.get(ref)
     if as_json:

@@ -22,7 +22,7 @@ from moelaws.files.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
-from moelaws.spec.words import counted
+from moelaws.spec.words import counted, short
 
 if TYPE_CHECKING:
     from moelaws.analysis.plan import Coefficient, Planned
@@ -41,7 +41,7 @@ _CORES = min(8, len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
 @simulation_options
 @option("--rows", "Runs to plan, such as 'C >= 1e11'; all by default.", default="", metavar="EXPR")
 @option("--sample", "Number of starts of a fit whose law has more.", COUNT, _SAMPLE)
-@option("--all every", "Show coefficients that have no true value, too.", is_flag=True)
+@option("--all every", "Make the study's fits that have no true value, too.", is_flag=True)
 @partial(threads_option, default=_CORES, shown="all")
 def command(
     study_name: str,
@@ -56,7 +56,8 @@ def command(
     """Tell how well STUDY's grid would determine the laws, and what it would cost.
 
     Nothing is trained. The study's law is simulated at each run of the grid, with noise, and the
-    study's fits are made of these losses. Their intervals are what to expect of such a sweep.
+    study's fits of this law are made of these losses. Their intervals are what to expect of such a
+    sweep.
     """
     from moelaws.analysis.plan import fits_of, plan
     from moelaws.grids.sweep import expand_study
@@ -71,12 +72,13 @@ def command(
     costs = [*_costs(sweep, options.repeats, rows, project)]
     with tempfile.TemporaryDirectory() as root, reporting(lines=False) as show:
         folder = Results(Path(root)).tier(about["tier"], simulated=True)
-        write(simulation, folder.table(study.study), about)
+        write(simulation, folder.table(study.study), about, code="")
 
         def progress(name: str) -> Any:
             return lambda _, done, total: show(name, done, total)
 
-        fits = [*plan(fits_of(study, entry, sample), folder, about, progress)]
+        possible = fits_of(study, entry, sample)
+        fits = [*plan(possible, folder, about, progress, every)]
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
         print_json(
@@ -96,12 +98,14 @@ def command(
     )
     for fit in fits:
         click.echo()
-        _print(fit, every)
+        _print(fit)
+    if others := len(possible.fits) - len(fits):
+        click.echo(f"{counted(others, 'other fit')} of the study: --all")
     click.echo()
     for cost in costs:
         disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
         click.echo(
-            f"{counted(cost.runs, 'run')} of {cost.tokens:.3g} tokens in all, "
+            f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
             f"{cost.flops:.3g} FLOPs: about {cost.hours:,.3g} {cost.device.name} hours, "
             f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
         )
@@ -138,7 +142,7 @@ def _as_json(fit: Planned) -> dict[str, Any]:
     return {"name": fit.name, "law": fit.law, "error": fit.reason or None, "parts": groups}
 
 
-def _print(fit: Planned, every: bool) -> None:
+def _print(fit: Planned) -> None:
     report, coefficients = fit.report, fit.coefficients
     if report is None:
         click.echo(f"{fit.name}, {fit.law}: cannot be fitted: {fit.reason}")
@@ -149,14 +153,10 @@ def _print(fit: Planned, every: bool) -> None:
     state = f"{open_ones} of {len(coefficients)} coefficients not identified"
     title = f"{fit.name}, {report.law}: {counted(runs, 'row')}{divided}, "
     title += state if open_ones else "all identified"
-    shown = [c for c in coefficients if every or c.reference is not None]
-    if not shown:
-        click.echo(f"{title}; none has a true value to compare with (--all shows them)")
-        return
     columns = (*([split] if split else ()), "", "true", "estimate", "low", "high", "width")
-    rows = [(*([c.where[split]] if split else ()), *_cells(c)) for c in shown]
+    rows = [(*([c.where[split]] if split else ()), *_cells(c)) for c in coefficients]
     print_table((*columns, "identified"), rows, title)
-    if any(map(_of_another_law, shown)):
+    if any(map(_of_another_law, coefficients)):
         click.echo("* as published, for another law than the one simulated")
 
 

@@ -1,7 +1,5 @@
 """``moelaws runs``: what was trained, what failed, what other code made."""
 
-import shutil
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +12,7 @@ from moelaws.files.layout import Results
 from moelaws.records.code import training_code
 from moelaws.records.hours import by_study
 from moelaws.records.listing import COLUMNS, WORDS, Listing
-from moelaws.records.names import find_record
+from moelaws.records.names import find_record, find_records
 from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, retry
 from moelaws.spec.words import counted, short
 
@@ -28,10 +26,18 @@ class Selection:
     tags: Words
     where: str
 
-    def of(self, results: Results, chosen: Iterable[str]) -> Listing:
-        """Returns the selected runs among those ``chosen`` by id, or among all on record."""
+    def of(self, results: Results, chosen: Iterable[str], by_one: bool = False) -> Listing:
+        """Returns the selected runs among those ``chosen`` by id or name, or among all on record.
+
+        ``by_one`` refuses a name that several runs share.
+        """
         code = training_code()
-        records = [find_record(results, run) for run in chosen] or all_records(results)
+        named = [
+            record
+            for word in chosen
+            for record in ([find_record(results, word)] if by_one else find_records(results, word))
+        ]
+        records = [*{r.run_id: r for r in named}.values()] or all_records(results)
         selected = [record for record in records if self._holds(record, code)]
         return Listing(selected, code).where(self.where)
 
@@ -91,13 +97,13 @@ def command(
 ) -> None:
     """List the runs on record, or each RUN: sizes, loss, times, status, code.
 
-    RUN is an id or its beginning, or a name such as 'd48 E32 2e11 s0': width, experts, training
-    FLOPs, seed. The list is cut at the terminal's width, unless --columns names what it has. A
-    COLUMN is a heading of the list, a key of a run's record such as summary.tokens (`moelaws show
-    RUN` lists them), or the last word of a key, such as tokens.
+    RUN is an id or its beginning, or a name such as 'd48 E32 2e11 s0' (width, experts, training
+    FLOPs, seed), which several runs may share. A terminal's width cuts the list, unless --columns
+    names what it has. A COLUMN is a heading of the list, a key of a run's record such as
+    summary.tokens (`moelaws show RUN` lists them), or the last word of a key, such as tokens.
     """
     results = Results()
-    listing = selection.of(results, chosen)
+    listing = selection.of(results, chosen, by_one=again)
     if again:
         of_all = bool(chosen) or selection.stale
         retried = [r for r in listing.records if r.status in UNSUCCESSFUL or (of_all and r.summary)]
@@ -124,12 +130,11 @@ def command(
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table = table_text(names, [list(map(_cell, names, row)) for row in rows])
-    width = sys.maxsize if columns else shutil.get_terminal_size().columns
-    lines = (x if len(x) <= width else f"{x[: width - 1]}…" for x in table.splitlines())
+    cells = [list(map(_cell, names, row)) for row in rows]
+    table = table_text(names, cells, cut=columns is None)
     of = f" of {total:,}" if len(rows) < total else ""
     nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
-    click.echo("\n".join([*lines, f"{counted(len(rows), 'run')}{of}{nowhere}"]))
+    click.echo(f"{table}\n{counted(len(rows), 'run')}{of}{nowhere}")
 
 
 def _cell(name: str, value: Any) -> object:

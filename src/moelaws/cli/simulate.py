@@ -95,6 +95,7 @@ def command(
     from moelaws import laws
     from moelaws.grids.sweep import expand_study
     from moelaws.tables.simulate import simulation_entry
+    from moelaws.workflow.code import of_simulation
 
     mapped = pairs("--map", mapping, "VAR=COLUMN, such as N=N_active")
     study = load_study(study_name)
@@ -102,7 +103,7 @@ def command(
     sweep = expand_study(study, project)
     simulation, about = simulated(sweep, entry, options.repeats, options.params, mapped)
     path = out or Path(f"{study.study}.parquet")
-    write(simulation, path, about)
+    write(simulation, path, about, digest(of_simulation(about["law"])))
     runs, ranges = len(simulation.frame), _ranges(laws.fittable(about["law"]), simulation)
     keys = ("from", "values", "lowest", "highest", "unit", "meaning")
     lines = [(name, *(values[key] for key in keys)) for name, values in ranges.items()]
@@ -172,10 +173,9 @@ def _coefficients(
     return form, report.group(at).estimates(), dict(report.spec.get("mapping", {}))
 
 
-def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
-    """Writes Parquet, with units and ``about``, or CSV, which holds the values alone."""
+def write(simulation: Simulation, path: Path, about: Mapping[str, Any], code: str) -> None:
+    """Writes Parquet, with units, ``about`` and the digest ``code``, or CSV: the values alone."""
     from moelaws.tables.parquet import write_table
-    from moelaws.workflow.code import of_simulation
 
     if path.suffix == ".csv":
         with replacing(path) as temporary:
@@ -185,8 +185,7 @@ def write(simulation: Simulation, path: Path, about: Mapping[str, Any]) -> None:
         if "L_true" in simulation.frame:
             # A study's own table: figures and fits read it like a trained one.
             notes |= {"study": about["study"], "tier": about["tier"]}
-        made_of = {"code": digest(of_simulation(about["law"]))}
-        write_table(simulation.frame, simulation.columns, path, notes, made_of)
+        write_table(simulation.frame, simulation.columns, path, notes, {"code": code})
 
 
 def _ranges(law: FittableLaw, simulation: Simulation) -> dict[str, dict[str, Any]]:

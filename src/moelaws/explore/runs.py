@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
 from moelaws.grids.expand import Run
+from moelaws.records.names import name_of_row
 from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed
 from moelaws.spec.study import Study
@@ -25,6 +26,7 @@ from moelaws.tables.schema import TRAINED_COLUMNS
 DECLARED = {c.name: (c.unit, c.description) for c in TRAINED_COLUMNS}
 # Columns that the page has in addition to those of the tables
 OWN = {
+    "name": ("1", "width, experts, training FLOPs and seed of the run; several may share it"),
     "steps_done": ("steps", "optimizer steps done so far"),
     "started": ("1", "when the run's last attempt began"),
     "message": ("1", "what the trainer said of a run that failed"),
@@ -130,7 +132,8 @@ class _Reader:
         if key in self.rows:
             self.rows[key]["study"] += f", {study.study}"
         else:
-            self.rows[key] = {**row, "run_id": key[1], "study": study.study}
+            named = {"run_id": key[1], "name": name_of_row(row), "study": study.study}
+            self.rows[key] = {**row, **named}
 
     def under_way(self, run: Run, record: Record) -> dict[str, Any]:
         """Returns the row of a run that the table lacks."""

@@ -1,6 +1,7 @@
 """Names by which people call runs, such as ``d48 E32 2e11 s0``, and runs found by them."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -24,9 +25,23 @@ def name_of(config: RunConfig) -> str:
 
     Runs that differ in something else, such as the learning rate, share a name.
     """
-    model, budget = config.model, f"{flops_of(config):.2g}".replace("e+", "e")
-    experts = f"E{model.ffn.n_experts}" if isinstance(model.ffn, MoE) else "dense"
-    return f"d{model.d_model} {experts} {budget} s{config.seed}"
+    ffn = config.model.ffn
+    experts = ffn.n_experts if isinstance(ffn, MoE) else None
+    return _name(config.model.d_model, experts, flops_of(config), config.seed)
+
+
+def name_of_row(row: Mapping[str, Any]) -> str | None:
+    """Returns the name of a run by its row of a table; None if the row lacks a part of it."""
+    parts: list[Any] = [row.get(column) for column in ("d_model", "E", "C_sparsity", "seed")]
+    if any(part is None or part != part for part in parts):  # NaN is not equal to itself
+        return None
+    width, experts, flops, seed = parts
+    return _name(int(width), int(experts) if row.get("kind") == "moe" else None, flops, int(seed))
+
+
+def _name(width: int, experts: int | None, flops: float, seed: int) -> str:
+    budget = f"{flops:.2g}".replace("e+", "e")
+    return f"d{width} {'dense' if experts is None else f'E{experts}'} {budget} s{seed}"
 
 
 def sizes_of(config: RunConfig) -> dict[str, Any]:
@@ -49,11 +64,8 @@ def config_of(record: Record) -> RunConfig | None:
         return None
 
 
-def find_record(results: Results, word: str) -> Record:
-    """Returns the run whose id begins with ``word``, or whose name has its words.
-
-    A UserError lists the runs that may be meant, with the first things in which they differ.
-    """
+def find_records(results: Results, word: str) -> list[Record]:
+    """Returns the runs whose id begins with ``word``, or whose name has its words."""
     ids = sorted(p.name for p in results.runs.glob(f"{word}*")) if word.isalnum() else []
     found, words = [read_record(results, run) for run in ids], {*word.split()}
     # Ids may begin with a name's word, such as d48 or 2e11.
@@ -63,6 +75,15 @@ def find_record(results: Results, word: str) -> Record:
         found += [record for record in named if record.run_id not in ids]
     if not found:
         raise UserError(f"run {word!r}: no such run; `moelaws runs` lists them")
+    return found
+
+
+def find_record(results: Results, word: str) -> Record:
+    """Returns the one run of ``find_records``.
+
+    A UserError lists the runs that may be meant, with the first things in which they differ.
+    """
+    found = find_records(results, word)
     if len(found) == 1:
         return found[0]
     apart, each = [*differences(*(record.config for record in found)).items()][:2], []

@@ -21,6 +21,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
+    "=": operator.eq,
     "!=": operator.ne,
     ">": operator.gt,
     "<": operator.lt,
@@ -31,7 +32,7 @@ MAX_LENGTH = 1000  # characters of an expression; messages must be able to quote
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+|[kKMBT])?"
 _QUOTED = r"\"[^\"]+\"|'[^']+'"
 _CLAUSE = re.compile(
-    rf"\s*([^\W\d][\w.]*|{_QUOTED})\s*(>=|<=|==|!=|>|<)"
+    rf"\s*([^\W\d][\w.]*|{_QUOTED})\s*(>=|<=|==?|!=|>|<)"
     rf"\s*(?:({_NUMBER})|([^\W\d][\w.-]*|{_QUOTED}))\s*(?:(\band\b|&&?|,)|\Z)"
 )
 

@@ -87,7 +87,7 @@ def _of_fit(
     """Returns the candidate law of a fit of one group; a UserError says why it is none."""
     entry = next((entry for entry in config.candidate_laws if entry.law == report.law), None)
     if entry is None:
-        known = ", ".join(entry.law for entry in config.candidate_laws)
+        known = ", ".join(dict.fromkeys(entry.law for entry in config.candidate_laws))
         raise UserError(f"{report.law} is no candidate law of config/advice.yaml ({known})")
     if "simulated" in report.source:
         raise UserError("it is of simulated losses, which tell nothing of real models")

@@ -61,20 +61,20 @@ function results(data, row) {
 }
 
 function detailHeading(data, row, close) {
-  const name = runName(data, row);
+  const id = runId(data, row);
   const status = data.column("status")?.text(row);
   const loss = data.column("L");
-  const words = [status, loss && !loss.missing(row) ? `L = ${loss.text(row)} ${loss.unit}` : "without a validation loss"];
+  const words = [data.column("name")?.text(row) ? `run ${id}` : "", status, loss && !loss.missing(row) ? `L = ${loss.text(row)} ${loss.unit}` : "without a validation loss"];
   const pick = button(state.selected.has(row) ? "Remove from the selection" : "Add to the selection", (event) => {
     toggle(row);
     event.target.textContent = state.selected.has(row) ? "Remove from the selection" : "Add to the selection";
   });
   return [
-    h("div", { class: "title" }, h("h2", { id: "detail-title" }, name), button("Close", close, { autofocus: true })),
+    h("div", { class: "title" }, h("h2", { id: "detail-title" }, data.column("name")?.text(row) || id), button("Close", close, { autofocus: true })),
     h("p", {}, words.filter(Boolean).join(", "), " ", sourceBadge(data.column("source")?.text(row))),
     h("div", { class: "bar" }, pick,
-      button("Copy run id", (event) => copy(event.target, name)),
-      button("Copy “moelaws show”", (event) => copy(event.target, `moelaws show ${name}`))),
+      button("Copy run id", (event) => copy(event.target, id)),
+      button("Copy “moelaws show”", (event) => copy(event.target, `moelaws show ${id}`))),
   ];
 }
 

@@ -1,7 +1,7 @@
 // Every run: a filter, a sortable table in pages of 50, and the selection in words.
 
 const PAGE_ROWS = 50;
-const FIRST_COLUMNS = ["run_id", "study", "status", "L", "S", "N_total", "N_active", "D", "C", "E", "k", "L_se", "source", "tags", "seconds"];
+const FIRST_COLUMNS = ["name", "run_id", "study", "status", "L", "S", "N_total", "N_active", "D", "C", "E", "k", "L_se", "source", "tags", "seconds"];
 
 /** Rows in the table's order; missing values come last whichever way it is sorted. */
 function sortedRows(data) {
@@ -15,9 +15,15 @@ function sortedRows(data) {
   return rows.sort((a, b) => column.missing(a) - column.missing(b) || (column.missing(a) ? 0 : sign * order(a, b)) || a - b);
 }
 
-/** Returns the run's name for people: its id, or its number where the table has none. */
-function runName(data, row) {
+/** Returns the run's id, or its number where the table has none. */
+function runId(data, row) {
   return data.column("run_id")?.text(row) || `run ${row + 1}`;
+}
+
+/** Returns the run's name, which several may share, and the beginning of its id; the id where it has no name. */
+function runName(data, row) {
+  const name = data.column("name")?.text(row);
+  return name ? `${name} (${runId(data, row).slice(0, 8)})` : runId(data, row);
 }
 
 function filterBox(data) {
@@ -53,7 +59,7 @@ function selectionBar(data, table) {
   return h("div", { class: "bar" }, count,
     button("Select all that match", () => select(state.rows)),
     button("Clear the selection", () => select([])),
-    button("Copy run ids", (event) => copy(event.target, [...(state.selected.size ? state.selected : state.rows)].map((row) => runName(data, row)).join("\n"))),
+    button("Copy run ids", (event) => copy(event.target, [...(state.selected.size ? state.selected : state.rows)].map((row) => runId(data, row)).join("\n"))),
     only, table.chooser);
 }
 
