@@ -22,7 +22,7 @@ from moelaws.explore.page import render
 
 pytestmark = pytest.mark.slow
 SECTIONS = [
-    *("answers", "isoflop", "runs", "curves", "scatter", "laws", "studies", "words"),
+    *("answers", "isoflop", "runs", "curves", "scatter", "parallel", "laws", "studies", "words"),
 ]
 # A browser that runs as root in a container has no sandbox; it asks no host for anything.
 OPTIONS = [
@@ -306,6 +306,7 @@ def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
         page.locator(f'#runs-table tr[data-row="{run}"] input').check()
     show(page, "scatter")
     until(lambda: sorted(highlighted_runs(page)), [3, 5])
+    assert page.locator("#parallel-plot path.rest").count() == 1
     show(page, "curves")
     until(
         lambda: sorted(one["legendgroup"] for one in curves_of(page, "lines")),
@@ -331,6 +332,22 @@ def test_a_box_in_the_scatter_plot_picks_runs_in_the_table(visit, file):
     until(lambda: picked_rows(page), small)
     show(page, "scatter")
     until(lambda: drawn_runs(page), small)
+
+
+def test_a_range_on_a_parallel_axis_picks_runs(visit, file):
+    page = visit(file)
+    plot = show(page, "parallel-plot")
+    axis = plot.locator('.grip[data-axis="S"]').bounding_box()
+    x = axis["x"] + axis["width"] / 2
+    page.mouse.move(x, axis["y"] + 1)
+    page.mouse.down()
+    page.mouse.move(x, axis["y"] + axis["height"] * 0.1, steps=4)
+    page.mouse.up()
+    assert "15 runs selected" in count(page)
+    page.locator("#parallel").get_by_text("Ranges as numbers").click()
+    page.get_by_label("S from").fill("0.6")
+    page.get_by_label("S from").press("Tab")
+    assert "30 runs selected" in count(page)
 
 
 def test_a_click_shows_configuration_curve_and_load(visit, file):
@@ -476,7 +493,7 @@ def test_a_thousand_runs_are_small_and_quick(visit, tmp_path):
     path.write_text(render(page_data(count=1000, points=200)), encoding="utf-8")
     assert path.stat().st_size < 10e6
     page = visit(path)
-    show(page, "scatter")
+    show(page, "parallel")
     began = time.monotonic()
     page.fill("#filter", "N_total>1e6")
     page.get_by_role("button", name="Select all that match").click()

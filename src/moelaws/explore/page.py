@@ -17,7 +17,7 @@ from moelaws.spec.errors import UserError
 # Scripts share one scope, and each may use those before it.
 SCRIPTS = (
     "decode.js", "elements.js", "store.js", "filter.js", "palette.js", "plots.js", "answers.js",
-    "table.js", "scatter.js", "detail.js", "curves.js", "isoflop.js", "surface.js",
+    "table.js", "scatter.js", "parallel.js", "detail.js", "curves.js", "isoflop.js", "surface.js",
     "laws.js", "studies.js", "main.js",
 )  # fmt: skip
 

@@ -15,12 +15,12 @@ function watchTheme() {
   apply();
 }
 
-const NAMES = { answers: "Answers", isoflop: "IsoFLOP", runs: "Runs", curves: "Training curves", scatter: "Two columns", laws: "Laws", studies: "Studies", words: "Words" };
+const NAMES = { answers: "Answers", isoflop: "IsoFLOP", runs: "Runs", curves: "Training curves", scatter: "Two columns", parallel: "Parallel coordinates", laws: "Laws", studies: "Studies", words: "Words" };
 
 /** The sections in their order: a plot follows the answers, that of two columns where no budget was swept. */
 function sections(data) {
   const plots = data.isoflop.length ? [isoflopSection, tableSection, curvesSection, scatterSection] : [scatterSection, tableSection, curvesSection];
-  return [answersSection, ...plots, lawsSection, studiesSection, wordsSection].map((part) => part(data));
+  return [answersSection, ...plots, parallelSection, lawsSection, studiesSection, wordsSection].map((part) => part(data));
 }
 
 /** Marks the section in view in the navigation; `seen(id)` is told. */
