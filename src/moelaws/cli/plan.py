@@ -42,7 +42,7 @@ _CORES = min(8, len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
 @option("--rows", "Runs to plan, such as 'C >= 1e11'; all by default.", default="", metavar="EXPR")
 @option("--sample", "Number of starts of a fit whose law has more.", COUNT, _SAMPLE)
 @option("--all every", "Make the study's fits that have no true value, too.", is_flag=True)
-@partial(threads_option, default=_CORES, shown="all")
+@partial(threads_option, default=_CORES, shown="up to 8")
 def command(
     study_name: str,
     project: Project,

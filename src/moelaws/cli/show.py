@@ -49,7 +49,7 @@ def command(
         project = load_project(overrides={"tier": tier} if tier else {})
         folder = Results().tier(project.tier, simulated or project.source == "simulated")
         path = _file(what, name, study_name, folder)
-    elif Path(what).suffix and " " not in Path(what).suffix:  # which a run's name may have
+    elif Path(what).suffix and " " not in what:  # which a run's name may have
         path = Path(what)
     else:
         data = find_record(Results(), what).as_dict()

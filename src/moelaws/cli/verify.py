@@ -1,5 +1,6 @@
 """``moelaws verify``: reads everything in results/ and says what is wrong with it."""
 
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -82,7 +83,8 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
     project = load_project()
     listed = [*(load_study(name) for name in study_names()), *chosen_studies(project)]
     studies = {study.file: study for study in listed}.values()
-    runs = {path.stem for kind in _OF_RUNS for path in results.root.glob(f"{kind}/*")}
+    stems = {path.stem for kind in _OF_RUNS for path in results.root.glob(f"{kind}/*")}
+    runs = {stem for stem in stems if re.fullmatch("[0-9a-f]{16}", stem)}  # markers lie there, too
     unknown = set(runs)
     for tier, study in product(TIERS, studies):
         if unknown and tier in study.grids:

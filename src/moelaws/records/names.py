@@ -32,7 +32,7 @@ def name_of(config: RunConfig) -> str:
 
 def name_of_row(row: Mapping[str, Any]) -> str | None:
     """Returns the name of a run by its row of a table; None if the row lacks a part of it."""
-    parts = [row.get(column) for column in ("d_model", "E", "C_sparsity", "seed")]
+    parts: list[Any] = [row.get(column) for column in ("d_model", "E", "C_sparsity", "seed")]
     if any(part is None or part != part for part in parts):  # NaN is not equal to itself
         return None
     width, experts, flops, seed = parts

@@ -1,5 +1,7 @@
 """What Snakemake's report lists of each figure and table: its place, its name and its caption."""
 
+import re
+
 from moelaws.spec.study import Study
 from moelaws.spec.words import natural
 
@@ -15,5 +17,6 @@ def report_labels(study: Study, name: str) -> dict[str, str]:
     captions = {figure.name: figure.caption for figure in study.figures}
     captions |= {table.name: table.caption for table in study.tables}
     place = sorted(captions, key=natural).index(name) + 1
-    shows = " ".join(captions[name].split()).partition(". ")[0].rstrip(".").translate(_PLAIN)
+    text = " ".join(captions[name].split())
+    shows = re.split(r"(?<!et al)\. ", text)[0].rstrip(".").translate(_PLAIN)
     return {"no.": f"{place:03d}", "figure": name, "shows": shows}

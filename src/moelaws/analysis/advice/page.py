@@ -147,7 +147,7 @@ def agreement(answer: Advice) -> Iterator[str]:
         yield f"The model is near these limits: {joined(robust.at_limits)}."
     if names := _not_counting(answer):
         yield (
-            f"{counted(len(names), 'law is', 'laws are')} left out of the tables, because its fit "
+            f"{counted(len(names), 'law is', 'laws are')} left out of the tables, for a fit that "
             f"did not converge or has a coefficient at its bound: {joined(names)}."
         )
     if out := answer.left_out:

@@ -74,7 +74,7 @@ function sentences(data) {
   const of = (source) => completed.filter((row) => data.column("source")?.text(row) === source);
   const source = Object.keys(ORIGINS).find((name) => of(name).length);
   const done = source ? of(source) : completed;
-  const series = data.isoflop[0]?.series ?? [];
+  const series = data.isoflop.find((one) => one.source === source)?.series ?? [];
   const sizes = (name) => span(done.map((row) => data.column(name)?.number(row) ?? NaN), shortNumber);
   const budgets = series.length ? `, with budgets of ${span(series.map((one) => one.C), formatNumber)} FLOPs` : "";
   const trained = done.length ? [`${plural(done.length, "model")} of ${sizes("N_total")} parameters ${ORIGINS[source] ?? "have"} ${sizes("D")} tokens${budgets}.`, ...bestSentence(data, done, series)] : ["No run of this tier is completed yet."];
