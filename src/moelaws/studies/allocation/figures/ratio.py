@@ -31,11 +31,9 @@ def percent(S: float) -> str:
 
 def ratio_axis(panel: Panel, which: str, low: float, high: float, label: str) -> None:
     """Sets a logarithmic axis of ratios r from ``low`` to ``high`` with round ticks."""
-    axis = getattr(panel.ax, f"{which}axis")
-    panel.ax.set(**{f"{which}scale": "log"})
-    getattr(panel.ax, f"set_{which}lim")(low / 1.12, high * 1.12)
-    style.fixed_ticks(axis, style.round_ticks(low / 1.12, high * 1.12))
-    axis.set_label_text(label)
+    ends = low / 1.12, high * 1.12
+    panel.ax.set(**{f"{which}scale": "log", f"{which}lim": ends, f"{which}label": label})
+    style.fixed_ticks(getattr(panel.ax, f"{which}axis"), style.round_ticks(*ends))
 
 
 def valleys(inputs: Inputs, outer: bool) -> Sheet:
