@@ -86,11 +86,7 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
     every = -(-len(cells) // LABELS)
     budgets = {i * step: cell.C for i, cell in enumerate(cells) if i % every == 0}
     panel.ax.set_yticks(list(budgets), [style.power(C) for C in budgets.values()])
-    _scale_bar(panel, step)
-
-
-def _scale_bar(panel: Panel, step: float) -> None:
-    """Draws a bar left of the lines that is as high as a round number of nats."""
+    # A bar left of the lines is as high as a round number of nats.
     low, high = panel.ax.get_ylim()
     length = float(f"{step:.0e}")
     panel.ax.set_ylim(low, high + 1.6 * length)
