@@ -8,7 +8,7 @@ from moelaws.corpus.sources import resolve
 from moelaws.files.layout import Results
 from moelaws.model.transformer import Transformer
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Corpus, Text
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.run import RunConfig
 from moelaws.training import weights
 
@@ -25,7 +25,7 @@ def random_corpus(root: Path) -> tuple[Corpus, Path]:
         lines = (" ".join(draw.choices(words, k=9)) for _ in range(draw.randint(20, 60)))
         (texts / f"{i:02}.txt").write_text("\n".join(lines))
     sources = resolve("*.txt", texts)
-    identity = Corpus(source=Text(digest=sources.digest()), vocab_size=VOCABULARY, validation=0.2)
+    identity = Corpus(source=sources.identity(), vocab_size=VOCABULARY, validation=0.2)
     folder = Results(root / "results").corpus(identity.corpus_id)
     prepare(identity, sources, folder)
     return identity, folder

@@ -183,7 +183,7 @@ def test_a_document_costs_few_bytes_of_memory(tmp_path):
     def peak(n):
         path = tmp_path / f"{n}"
         path.write_bytes(b"".join(b"%07d" % i for i in range(n)))
-        text = Spool("rows", path, array("q", range(0, 7 * n + 1, 7)), n, 0)
+        text = Spool("rows", (path,), array("q", range(0, 7 * n + 1, 7)), n, 0)
         tracemalloc.start()
         parts = split(Corpus(source=Text(digest="0"), vocab_size=300), text)
         bytes_held = tracemalloc.get_traced_memory()[1]

@@ -27,7 +27,7 @@ def test_stdlib_is_sources_and_prose_without_tests_and_parts_packaged_apart(tmp_
     assert not [name for name in names if "_sysconfigdata" in name or name == "sitecustomize.py"]
     assert 7e6 < sources.bytes < 12e6
     assert sources.bytes == sum(path.stat().st_size for _, path in sources.files)
-    sources.digest()  # all of it is UTF-8
+    sources.identity()  # all of it is UTF-8
 
 
 def normalised(name):
@@ -62,7 +62,7 @@ def test_environment_is_the_standard_library_and_the_packages(tmp_path):
 
 @pytest.mark.slow
 def test_the_environment_is_utf8(tmp_path):
-    assert len(resolve("environment", tmp_path).digest()) == 64  # it reads 47 MB
+    assert len(resolve("environment", tmp_path).identity().digest) == 64  # it reads 47 MB
 
 
 def test_a_package_of_the_environment_that_lacks_files_is_named(tmp_path, monkeypatch):
@@ -78,15 +78,16 @@ def test_a_package_of_the_environment_that_lacks_files_is_named(tmp_path, monkey
 
 
 def test_digest_is_of_names_and_contents_wherever_they_lie(texts, tmp_path):
-    digest = resolve("*.txt", texts).digest()
+    digest = resolve("*.txt", texts).identity()
     moved = tmp_path / "elsewhere"
     texts.rename(moved)
-    assert resolve([str(moved / "[1-3]*.txt"), str(moved / "0*.txt")], tmp_path).digest() == digest
+    both = [str(moved / "[1-3]*.txt"), str(moved / "0*.txt")]
+    assert resolve(both, tmp_path).identity() == digest
     (moved / "00.txt").rename(moved / "000.txt")
-    renamed = resolve("*.txt", moved).digest()
+    renamed = resolve("*.txt", moved).identity()
     assert renamed != digest
     (moved / "000.txt").write_text("other")
-    assert resolve("*.txt", moved).digest() not in {digest, renamed}
+    assert resolve("*.txt", moved).identity() not in {digest, renamed}
 
 
 def test_patterns_that_overlap_name_a_file_once_and_go_into_folders(tmp_path):
@@ -101,15 +102,15 @@ def test_patterns_that_overlap_name_a_file_once_and_go_into_folders(tmp_path):
 def test_warm_digest_reads_no_file(texts, tmp_path, monkeypatch):
     old(texts)
     sources = resolve("*.txt", texts)
-    digest = sources.digest(tmp_path / "cache.json")
-    assert digest == sources.digest(None)
+    digest = sources.identity(tmp_path / "cache.json")
+    assert digest == sources.identity(None)
     read = []
     honest = module._text_digest
     monkeypatch.setattr(module, "_text_digest", lambda path: read.append(path) or honest(path))
-    assert resolve("*.txt", texts).digest(tmp_path / "cache.json") == digest
+    assert resolve("*.txt", texts).identity(tmp_path / "cache.json") == digest
     assert read == []
     (texts / "07.txt").write_text("new text")
-    assert resolve("*.txt", texts).digest(tmp_path / "cache.json") != digest
+    assert resolve("*.txt", texts).identity(tmp_path / "cache.json") != digest
     assert read == [texts / "07.txt"]
 
 
@@ -118,22 +119,22 @@ def test_a_file_rewritten_within_its_time_stamp_is_noticed(tmp_path):
     path.write_text("one")
     now = time.time()
     os.utime(path, (now, now))
-    first = resolve("a.txt", tmp_path).digest(cache)
+    first = resolve("a.txt", tmp_path).identity(cache)
     path.write_text("two")
     os.utime(path, (now, now))
-    assert resolve("a.txt", tmp_path).digest(cache) != first
+    assert resolve("a.txt", tmp_path).identity(cache) != first
 
 
 def test_a_text_that_was_put_in_place_with_its_old_time_is_noticed(texts, tmp_path):
     """As rsync -t and a restored backup do; the size is the same, too."""
     old(texts)
     path, cache = texts / "07.txt", tmp_path / "cache.json"
-    first = resolve("*.txt", texts).digest(cache)
+    first = resolve("*.txt", texts).identity(cache)
     assert str(path) in module._load(cache)
     path.write_text(path.read_text()[::-1])
     old(texts)
     again = resolve("*.txt", texts)
-    assert again.digest(cache) == again.digest(None) != first
+    assert again.identity(cache) == again.identity(None) != first
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"x": 1}', '{"PATH": [1, 2]}', b"\xff"])
@@ -144,7 +145,7 @@ def test_a_broken_cache_is_replaced(texts, tmp_path, content):
         content = content.replace("PATH", str(texts / "00.txt")).encode()
     cache.write_bytes(content)
     sources = resolve("*.txt", texts)
-    assert sources.digest(cache) == sources.digest(None)
+    assert sources.identity(cache) == sources.identity(None)
     assert len(module._load(cache)) == 40
 
 
@@ -152,8 +153,8 @@ def test_a_cache_that_cannot_be_written_is_no_error(texts, tmp_path):
     old(texts)
     (tmp_path / "file").write_text("")
     sources = resolve("*.txt", texts)
-    assert sources.digest(tmp_path) == sources.digest(None)  # a folder is there
-    assert sources.digest(tmp_path / "file" / "cache.json") == sources.digest(None)
+    assert sources.identity(tmp_path) == sources.identity(None)  # a folder is there
+    assert sources.identity(tmp_path / "file" / "cache.json") == sources.identity(None)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +182,9 @@ def test_what_is_not_text_is_named(texts, setting, says):
 def test_text_that_is_not_utf8_is_named(texts, data):
     (texts / "17.txt").write_bytes(b"x" * module.BLOCK + data)
     with pytest.raises(UserError, match=r"17\.txt is not UTF-8"):
-        resolve("*.txt", texts).digest()
+        resolve("*.txt", texts).identity()
 
 
 def test_a_character_across_two_reads_is_utf8(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"x" * (module.BLOCK - 1) + "é".encode())
-    assert len(resolve("a.txt", tmp_path).digest()) == 64
+    assert len(resolve("a.txt", tmp_path).identity().digest) == 64

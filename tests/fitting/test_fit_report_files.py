@@ -143,8 +143,8 @@ def evaluated(path):
 @pytest.mark.parametrize(
     ("keys", "value", "message"),
     [
-        (("params", "A", "estimate"), None, "params.A.estimate: it is not a finite number"),
-        (("params", "A", "estimate"), "big", "params.A.estimate: it is not a finite number"),
+        (("params", "A", "estimate"), None, "params.A.estimate: Input should be a valid number"),
+        (("params", "A", "estimate"), "big", "params.A.estimate: Input should be a valid number"),
         (("params", "A"), 5, "params.A: Input should be an object"),
         (("params",), {}, "params has none; those of chinchilla are A, "),
         (("law",), [1], "law: Input should be a valid string"),

@@ -10,7 +10,7 @@ from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files.layout import TOKENIZER
-from moelaws.spec.corpus import Corpus, Text
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 from moelaws.tasks import held_out
 from moelaws.tasks.held_out import FEWEST, ITEMS, PER_DOCUMENT, documents, held_out_items
@@ -25,7 +25,7 @@ def corpus(tmp_path_factory):
     """A prepared corpus of this package's own sources, three tenths of which is held out."""
     root = tmp_path_factory.mktemp("tasks")
     sources = resolve("**/*.py", REPOSITORY / "src/moelaws")
-    identity = Corpus(source=Text(digest=sources.digest()), vocab_size=512, validation=0.3)
+    identity = Corpus(source=sources.identity(), vocab_size=512, validation=0.3)
     prepare(identity, sources, root / "corpus")
     return PreparedCorpus.open(root / "corpus")
 
@@ -89,7 +89,7 @@ def test_a_text_that_gives_no_questions_is_told(tmp_path: Path):
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(f"{name} short text\n" * 3)
     sources = resolve("*.txt", tmp_path)
-    identity = Corpus(source=Text(digest=sources.digest()), vocab_size=257, validation=0.5)
+    identity = Corpus(source=sources.identity(), vocab_size=257, validation=0.5)
     prepare(identity, sources, tmp_path / "corpus")
     with pytest.raises(UserError, match="held-out documents give fewer than 60 questions"):
         held_out_items(PreparedCorpus.open(tmp_path / "corpus"))

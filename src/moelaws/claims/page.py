@@ -190,8 +190,11 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
             for how, law in _beforehand(each, split).items():
                 r2 = "" if law["r2"] is None else f" and R2 {law['r2']:.3f}"
                 lines += ["", f"`{law['law']}`, {how}, has the error {law['rmse']:.4f}{r2}."]
-        known = {law["law"]: law for split in each["splits"] for law in split["laws"]}
-        lines += ["", "The laws as fitted:", "", *map(_equation, known.values())]
+        lines += ["", "The laws as fitted:", ""]
+        for law in {law["law"]: law for split in each["splits"] for law in split["laws"]}.values():
+            read = [f"{name} from column {column}" for name, column in law["columns"].items()]
+            variables = ", ".join([*read, *law["derived"]])
+            lines.append(f"- `{law['law']}`: `{law['equation']}`, with {variables}")
     return without_tags("\n".join(lines) + "\n")
 
 
@@ -280,29 +283,19 @@ def _split_section(split: SplitScores, entry: Contest) -> list[str]:
 
 def _score(law: LawScore) -> str:
     ranks, top = law.get("rank_interval"), law.get("ceiling")
+    infinite = "+infinite" if law.get("told_apart") else "-infinite", "+infinite"
+    excess = _ends(law.get("rmse_excess_interval"), "+.4f", infinite)
     cells = (
         f"`{law['law']}`" + ("" if law["converged"] else " (not converged)"),
         str(law["parameters"]),
         f"{law['rmse']:.4f}",
         _ends(law.get("rmse_interval")),
-        _excess(law),
+        excess if law["rmse_excess"] else "",
         "" if law["r2"] is None else f"{law['r2']:.3f}" + (f" of {top:.3f}" if top else ""),
         str(law["rank"]) + (f" [{ranks[0]}, {ranks[1]}]" if ranks else ""),
         f"{law['first']:.0%}" if "first" in law else "",
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _equation(law: LawScore) -> str:
-    columns = [f"{name} from column {column}" for name, column in law["columns"].items()]
-    return f"- `{law['law']}`: `{law['equation']}`, with {', '.join([*columns, *law['derived']])}"
-
-
-def _excess(law: LawScore) -> str:
-    if not law["rmse_excess"]:
-        return ""
-    below = "+infinite" if law.get("told_apart") else "-infinite"
-    return _ends(law.get("rmse_excess_interval"), "+.4f", (below, "+infinite"))
 
 
 def _ends(

@@ -62,7 +62,10 @@ def tried(
     runs, simulated = completed(table), study.of_simulated()
     fits = tuple(with_starts(entry, SAMPLE) for entry in simulated.fits)
     simulated = simulated.model_copy(update={"fits": fits})
-    noise, noise_of = _noise(study, runs)
+    noise, noise_of = seed_sd(runs) / runs["L"].mean(), "the spread of these runs between seeds"
+    if not isfinite(noise):
+        noise = (study.simulation or Simulation(law="")).noise
+        noise_of = "assumed, since no run has a second seed"
     truths = [*_truths(simulated, runs)]
     counts: dict[str, dict[str, Counts]] = {}
     total = len(truths) * tables
@@ -81,14 +84,6 @@ def tried(
         "claims": counts,
         "made_of": dict(made_of),
     }
-
-
-def _noise(study: Study, runs: pd.DataFrame) -> tuple[float, str]:
-    """Returns the standard deviation of ln L of a run between seeds, and where it is from."""
-    noise = seed_sd(runs) / float(runs["L"].mean())
-    if isfinite(noise):
-        return noise, "the spread of these runs between seeds"
-    return (study.simulation or Simulation(law="")).noise, "assumed, since no run has a second seed"
 
 
 def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:

@@ -4,7 +4,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -132,7 +132,7 @@ def _records(seed: int, text: Sources | Spool, progress: Progress) -> NDArray[An
     A span is a document, but large spans, and those of a corpus with few, are cut at empty lines.
     """
     limit = LARGEST
-    if text.n_spans < MANY_SPANS:
+    if len([*islice(text.spans(), MANY_SPANS)]) < MANY_SPANS:
         limit = max(SMALLEST_CUT, min(LARGEST, text.bytes // 1024))
     records = bytearray()
     done = 0

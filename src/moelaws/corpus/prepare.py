@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -79,8 +79,10 @@ def prepare(
         )
     if pretrained is not None:
         pretrained.require(corpus.vocab_size)
+    work = temporary(out)
     try:
-        with _workplace(out) as work:
+        work.mkdir(parents=True)
+        with acquire(work):  # processes on other hosts see by the heartbeat that it is in use
             text: Sources | Spool
             if isinstance(sources, Sources):
                 text = sources
@@ -93,6 +95,8 @@ def prepare(
             _put_in_place(corpus, folder, out, work)
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror or error}") from error
+    finally:
+        discard(work)
 
 
 def shown_by(report: Report, name: str) -> Progress:
@@ -212,21 +216,6 @@ def _batches(documents: Documents) -> Iterator[tuple[list[str], int]]:
             batch, total = [], 0
     if batch:
         yield batch, total
-
-
-@contextmanager
-def _workplace(out: Path) -> Iterator[Path]:
-    """Yields a folder beside ``out`` for as long as the block runs.
-
-    It is locked, so that processes on other hosts see by the heartbeat that it is in use.
-    """
-    folder = temporary(out)
-    try:
-        folder.mkdir(parents=True)
-        with acquire(folder):
-            yield folder
-    finally:
-        discard(folder)
 
 
 def _put_in_place(corpus: Corpus, folder: Path, out: Path, work: Path) -> None:

@@ -22,10 +22,10 @@ LONGEST = 1 << 26  # bytes of a document that is joined from rows
 
 @dataclass(frozen=True)
 class Spool:
-    """The documents of a data set, one after another in the file ``path``."""
+    """The documents of a data set, one after another in one file."""
 
     name: str
-    path: Path
+    paths: tuple[Path]
     starts: "array[int]"  # (documents + 1,): where each begins, and the end of the last
     rows: int  # how many rows were read
     empty: int  # how many of them have no text
@@ -33,14 +33,6 @@ class Spool:
     @property
     def bytes(self) -> int:
         return self.starts[-1]
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        return (self.path,)
-
-    @property
-    def n_spans(self) -> int:
-        return len(self.starts) - 1
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Yields the file, first byte and bytes of each document."""
@@ -76,7 +68,7 @@ def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) ->
             f"corpus {source.name}: no text in column {setting.column!r} of split "
             f"{setting.split!r}{limit}: {counts['rows']} rows read, {counts['empty']} of them empty"
         )
-    return Spool(source.name, path, starts, **counts)
+    return Spool(source.name, (path,), starts, **counts)
 
 
 def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:

@@ -59,25 +59,17 @@ class Sources:
     def paths(self) -> tuple[Path, ...]:
         return tuple(path for _, path in self.files)
 
-    @property
-    def n_spans(self) -> int:
-        return len(self.files)
-
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Yields the number, the first byte and the size of each file."""
         for number, (_, path) in enumerate(self.files):
             yield number, 0, path.stat().st_size
 
-    def digest(self, cache: Path | None = None) -> str:
-        """Returns the SHA-256 (hex) over all names and contents; ``cache`` is as in ``digest``.
+    def identity(self, cache: Path | None = None) -> Text:
+        """Returns what a run's identity holds of this text: the digest of all names and contents.
 
         Raises UserError for a file that cannot be read or is not UTF-8.
         """
-        return digest(self.files, cache, _text_digest)
-
-    def identity(self, cache: Path | None = None) -> Text:
-        """Returns what a run's identity holds of this text; raises as ``digest`` does."""
-        return Text(digest=self.digest(cache))
+        return Text(digest=digest(self.files, cache, _text_digest))
 
 
 @dataclass(frozen=True)

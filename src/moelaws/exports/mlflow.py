@@ -45,8 +45,15 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     database = _database(uri)
-    if database:
-        _check(database)
+    if database:  # another file is refused at once: MLflow would try to open it for minutes
+        database.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with closing(sqlite3.connect(database)) as connection:
+                connection.execute("PRAGMA schema_version")
+        except sqlite3.Error as error:
+            raise UserError(
+                f"--to names {database}: {error}; give a SQLite database of MLflow's, or a new file"
+            ) from None
     with one_at_a_time(database.parent) if database else nullcontext():
         try:
             client = MlflowClient(tracking_uri=uri)
@@ -65,18 +72,6 @@ def _database(uri: str) -> Path | None:
         f"--to is {quoted(uri)}; give sqlite:///FILE.db, or the http address of an MLflow server. "
         "MLflow gave up its plain folders"
     )
-
-
-def _check(database: Path) -> None:
-    """Refuses a file that is no database at once: MLflow would try to open it for minutes."""
-    database.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute("PRAGMA schema_version")
-    except sqlite3.Error as error:
-        raise UserError(
-            f"--to names {database}: {error}; give a SQLite database of MLflow's, or a new file"
-        ) from None
 
 
 def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:

@@ -189,7 +189,12 @@ def fit_each(
     all rows, held-out ones included. Each core takes a law, unless one law keeps all cores busy.
     """
     owns = [own_entry(law, spec, mappings) for law in candidates]
-    apart = core_count() > 1 and _are_short(candidates, owns, len(table))
+    pairs = zip(candidates, owns, strict=True)
+    starts = [overridden(law, own.protocol, own.name).n_run for law, own in pairs]
+    refits = [own.bootstrap for own in owns if own.resample_by in ("", ROWS)]
+    # Fits of more batches of work than this keep all cores busy one by one.
+    are_short = len(batches(max([*starts, *refits]), max(1, len(table)))) <= 2 * core_count()
+    apart = core_count() > 1 and are_short
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         """Returns the rows and the fit of one law, or why it is refused."""
@@ -252,14 +257,6 @@ def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, s
         if len(x) and np.ptp(x) <= NEARLY_CONSTANT * np.abs(x).max():
             constant.add(variable.name)
     return reduced(law, constant)
-
-
-def _are_short(candidates: Sequence[FittableLaw], owns: Sequence[Fit], rows: int) -> bool:
-    """Tells whether every fit has too few batches of work to keep all cores busy."""
-    pairs = zip(candidates, owns, strict=True)
-    starts = [overridden(law, own.protocol, own.name).n_run for law, own in pairs]
-    refits = [own.bootstrap for own in owns if own.resample_by in ("", ROWS)]
-    return len(batches(max([*starts, *refits]), max(1, rows))) <= 2 * core_count()
 
 
 def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:

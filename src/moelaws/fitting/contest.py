@@ -50,7 +50,10 @@ def contest(
     """
     candidates = [laws.fittable(ref) for ref in entry.laws]
     check_comparable(candidates, entry.mapping)
-    rows = _Rows(entry, table)
+    used = completed(table) & select(columns(table), entry.rows)
+    if entry.sweep:
+        used &= in_sweep(table, entry.sweep)
+    used = best_trials(table, entry.best_per, used, entry.mapping.get("L", "L"))
     scores = []
     known: dict[bytes, Round] = {}  # by rows, for two splits may have the same ones
     seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
@@ -70,7 +73,7 @@ def contest(
                 )  # fmt: skip
             return known[key]
 
-        kept = rows.kept(split)
+        kept = _kept(split, table, used)
         if isinstance(kept, str):  # the other splits may still be scored
             scores.append(_without_laws(split, dict.fromkeys(entry.laws, kept)))
             continue
@@ -85,43 +88,33 @@ def contest(
     return scores
 
 
-class _Rows:
-    """A table as a contest reads it: its columns, and which rows take part."""
+def _kept(split: Split, table: pd.DataFrame, used: Mask) -> list[Kept] | str:
+    """Returns the rounds of a split, first the one that fits the most rows, or why none can be.
 
-    def __init__(self, entry: Contest, table: pd.DataFrame) -> None:
-        self.table = table
-        self.columns = columns(table)
-        self.used = completed(table) & select(self.columns, entry.rows)
-        if entry.sweep:
-            self.used = self.used & in_sweep(table, entry.sweep)
-        self.used = best_trials(table, entry.best_per, self.used, entry.mapping.get("L", "L"))
-
-    def kept(self, split: Split) -> list[Kept] | str:
-        """Returns the rounds of a split, first the one that fits the most rows, or why none can be.
-
-        A round has rows to fit and rows that are held out.
-        """
-        used = self.used & select(self.columns, split.rows)
-        if not split.column:
-            held = used & select(self.columns, split.holdout)
-            for mask, what in ((held, "selects none"), (used & ~held, "selects all")):
-                if not mask.any():
-                    return f"holdout {split.holdout!r} {what} of the {used.sum()} rows"
-            return [Kept(split.holdout, used & ~held, held)]
-        values = numbers(self.table, split.column, "the split")
-        finite = values[used & np.isfinite(values)]
-        cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
-        if not len(cuts):
-            return f"all of its {used.sum()} rows have one {split.column}"
-        largest = f"the largest {split.column}, {_number(finite.max(), 3)}"
-        return [
-            Kept(
-                f"{split.column} > {_number(cut, 6)}" if split.rollout else largest,
-                used & (values <= cut),
-                used & (values > cut),
-            )
-            for cut in reversed(cuts)
-        ]
+    A round has rows to fit and rows that are held out, all of which are ``used``.
+    """
+    cells = columns(table)
+    used = used & select(cells, split.rows)
+    if not split.column:
+        held = used & select(cells, split.holdout)
+        for mask, what in ((held, "selects none"), (used & ~held, "selects all")):
+            if not mask.any():
+                return f"holdout {split.holdout!r} {what} of the {used.sum()} rows"
+        return [Kept(split.holdout, used & ~held, held)]
+    values = numbers(table, split.column, "the split")
+    finite = values[used & np.isfinite(values)]
+    cuts = thresholds(finite) if split.rollout else np.unique(finite)[-2:-1]
+    if not len(cuts):
+        return f"all of its {used.sum()} rows have one {split.column}"
+    largest = f"the largest {split.column}, {_number(finite.max(), 3)}"
+    return [
+        Kept(
+            f"{split.column} > {_number(cut, 6)}" if split.rollout else largest,
+            used & (values <= cut),
+            used & (values > cut),
+        )
+        for cut in reversed(cuts)
+    ]
 
 
 def _number(value: float, digits: int) -> str:

@@ -78,7 +78,9 @@ def select(
         mse_k = sum(((p - y) ** 2).sum(axis=1) for p, y in errors) / n_held
         spread = float(np.std(mse_k, ddof=1)) if k > 1 else math.nan
         standard_error = spread * math.sqrt(1 / k + n_held / n_fitted)
-        pearson = float(np.mean([_pearson(p, y) for p, y in errors]))
+        with np.errstate(divide="ignore", invalid="ignore"):  # a response may be constant
+            r = [np.corrcoef(p.ravel(), y.ravel())[0, 1] for p, y in errors]
+        pearson = float(np.mean(r))
         mse = float(np.mean(mse_k))
         ranked.append(Candidate(name, len(law.parameters), mse, standard_error, pearson))
     if not ranked:
@@ -141,9 +143,3 @@ def _standardised(X: Array) -> Array:
         X = np.where(constant, X, X - X.mean(axis=0))
     scale = np.sqrt((X**2).mean(axis=0))
     return np.asarray(X / np.where(scale > 0, scale, 1.0))
-
-
-def _pearson(p: Array, y: Array) -> float:
-    p, y = p.ravel() - p.mean(), y.ravel() - y.mean()
-    size = math.sqrt(float(p @ p) * float(y @ y))
-    return float(p @ y) / size if size > 0 else math.nan

@@ -4,14 +4,13 @@
 A report or a contest is read without the engine and without pandas, so that it is quick.
 """
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
-from pydantic import Field, PlainValidator, ValidationError
+from pydantic import Field, FiniteFloat, ValidationError
 from typing_extensions import TypedDict
 
 from moelaws.files import seal
@@ -57,17 +56,11 @@ def has_value(cells: Any, value: float | str, tolerance: float = 1e-9) -> Any:
     return np.isclose(np.asarray(cells, dtype=float), value, rtol=tolerance, atol=0)
 
 
-def _finite(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError("it is not a finite number")
-    return value
-
-
 @dataclass(frozen=True)
 class Estimate(Checked):
     """One parameter on its natural scale, with the ends of its interval; None if unknown."""
 
-    estimate: Annotated[float, PlainValidator(_finite)]
+    estimate: FiniteFloat
     low: Number | None
     high: Number | None
 

@@ -267,16 +267,12 @@ def median_interval(
 
 def _seconds(call: Callable[[], None], device: str) -> float:
     """Returns how long a call takes, until the device has done all of its work."""
-    _wait_for(device)
+    wait = torch.cuda.synchronize if device == "cuda" else time.perf_counter
+    wait()
     began = time.perf_counter()
     call()
-    _wait_for(device)
+    wait()
     return time.perf_counter() - began
-
-
-def _wait_for(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 # Writes measured rows to a path.

@@ -31,6 +31,12 @@ def card(
         "pipeline_tag": "text-generation",
         "tags": ["moelaws", "scaling-laws", *(["moe"] if isinstance(model.ffn, MoE) else [])],
     }
+    tokenizer = "The tokenizer is a byte-level BPE that was trained on the same text."
+    if digest := config.corpus.tokenizer:
+        tokenizer = f"The tokenizer is a published one, a file with the SHA-256 digest `{digest}`."
+    settings = flatten(config.model_dump(mode="json", exclude={"corpus"}))
+    rows = [f"| `{key}` | {value} |" for key, value in settings.items() if value is not None]
+    rows_of_settings = "\n".join(rows)
     return f"""---
 {yaml.safe_dump(heading, sort_keys=False)}---
 
@@ -57,7 +63,7 @@ document.
 ## The text
 
 {_text(config.corpus)}
-{_tokenizer(config.corpus)} The corpus has the identity `{config.corpus.corpus_id}`.
+{tokenizer} The corpus has the identity `{config.corpus.corpus_id}`.
 
 This card names no licence: what the text allows is for whoever publishes the model to find out.
 
@@ -76,7 +82,7 @@ The weights are in fp32, as they were kept at the end of the training.
 |-|-|
 | code | {_code(provenance)} |
 | run | `{config.run_id}` |
-{_settings(config)}
+{rows_of_settings}
 
 ## How to read text with it
 
@@ -111,19 +117,6 @@ def _text(corpus: Corpus) -> str:
         )
     what = "a data set in a folder" if isinstance(source, FolderDataset) else "text files"
     return f"The model was trained on {what} with the SHA-256 digest `{source.digest}`."
-
-
-def _tokenizer(corpus: Corpus) -> str:
-    if corpus.tokenizer is None:
-        return "The tokenizer is a byte-level BPE that was trained on the same text."
-    return f"The tokenizer is a published one, a file with the SHA-256 digest `{corpus.tokenizer}`."
-
-
-def _settings(config: RunConfig) -> str:
-    """Returns a row for each key of the configuration but those of the text."""
-    settings = flatten(config.model_dump(mode="json", exclude={"corpus"}))
-    rows = [f"| `{key}` | {value} |" for key, value in settings.items() if value is not None]
-    return "\n".join(rows)
 
 
 def _code(provenance: dict[str, Any]) -> str:

@@ -21,6 +21,8 @@ LAWS = {
     "joint": ("joint", "#8a6fb0", "v"),
     "deepseek": ("DeepSeek", "#a8324a", "P"),
 }
+# Quantity of the table of rates -> the label and the ends of its axis
+AXES = {"lr": ("peak learning rate", (1e-4, 1.2e-2)), "batch": ("batch (tokens)", (5e4, 4e6))}
 SIZES = (5e7, 1e8, 3e8, 1e9, 3e9)
 SHOWN = 8  # the most budgets of a panel
 
@@ -88,27 +90,12 @@ def ladder(inputs: Inputs, dataset: str, floor: float) -> Sheet:
     return sheet
 
 
-def rates(inputs: Inputs, groups: dict[str, list[str]]) -> Sheet:
-    """Draws the best rate over compute beside published laws, a panel a data set."""
-    sheet = beside_laws(inputs, groups, "lr")
-    sheet.panels[0].ax.set_ylabel("peak learning rate")
-    for panel in sheet.panels:
-        panel.ax.set_ylim(1e-4, 1.2e-2)
-        style.fixed_ticks(panel.ax.yaxis, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), style.power)
-    return sheet
-
-
-def batches(inputs: Inputs, groups: dict[str, list[str]]) -> Sheet:
-    """Draws the best batch over compute beside published laws, a panel a data set."""
-    sheet = beside_laws(inputs, groups, "batch")
-    sheet.panels[0].ax.set_ylabel("batch (tokens)")
-    for panel in sheet.panels:
-        panel.ax.set_ylim(5e4, 4e6)
-    return sheet
-
-
 def beside_laws(inputs: Inputs, groups: dict[str, list[str]], quantity: str) -> Sheet:
-    """Draws the best ``quantity``, lr or batch, and what the laws give that its group names."""
+    """Draws the best ``quantity``, lr or batch, over compute, a panel a data set.
+
+    Beside it stands what those published laws give that the data set's group names.
+    """
+    label_y, ends_y = AXES[quantity]
     every = inputs.derived("rates")
     here = [name for name in groups if name in set(every["dataset"])]
     if not here:
@@ -125,6 +112,9 @@ def beside_laws(inputs: Inputs, groups: dict[str, list[str]], quantity: str) -> 
             look = {"color": colour, "marker": mark, "label": label, "ms": 3, "mfc": "none"}
             panel.points(f"by {label}", known["C"], known[f"{quantity}_{law}"], mew=0.8, **look)
         panel.title(dataset)
-        panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE)
+        panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE, ylim=ends_y)
+        if quantity == "lr":
+            style.fixed_ticks(panel.ax.yaxis, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), style.power)
+    sheet.panels[0].ax.set_ylabel(label_y)
     sheet.panels[-1].legend()
     return sheet

@@ -207,8 +207,16 @@ def architectures(inputs: FittedInputs) -> Sheet:
         runs = inputs.rows(fit)
         runs = runs[runs["router"] != "Dense"]
         fixed = runs["routing_frequency"] == 0.5 if column == "k" else runs["k"] == 1
+        runs = runs[fixed & runs["E"].isin([8, 64, 256])].sort_values("E")
         for panel, size in zip(sheet.panels[2 * i : 2 * i + 2], SIZES, strict=True):
-            _draw_panel(panel, inputs, fit, runs[fixed & (runs["size"] == size)], column)
+            rows = runs[runs["size"] == size]
+            for value, colour in style.palette(rows[column]).items():
+                own = rows[rows[column] == value]
+                label = f"{value:g}" if column == "k" else FRACTIONS.get(value, "one")
+                law = inputs.predict(fit, N_active=own["N_active_nonemb"], E=own["utilisation"])
+                panel.line(f"law, {label}", own["E"], law, color=colour, lw=0.9)
+                panel.points(label, own["E"], own["L"], color=colour, label=label, **POINT)
+            expert_axis(panel.ax, 6, 340, (8, 64, 256))
             panel.title(f"{NAMES[fit]}, {size} base parameters")
         what = "active experts $k$" if column == "k" else "routed layers"
         sheet.panels[2 * i + 1].legend(what)
@@ -216,17 +224,3 @@ def architectures(inputs: FittedInputs) -> Sheet:
     for panel in sheet.panels[-2:]:
         panel.ax.set_xlabel("experts $E$")
     return sheet
-
-
-def _draw_panel(
-    panel: Panel, inputs: FittedInputs, fit: str, runs: pd.DataFrame, column: str
-) -> None:
-    """Draws the ``runs`` over experts, a colour for each value of ``column``."""
-    runs = runs[runs["E"].isin([8, 64, 256])].sort_values("E")
-    for value, colour in style.palette(runs[column]).items():
-        own = runs[runs[column] == value]
-        label = f"{value:g}" if column == "k" else FRACTIONS.get(value, "one")
-        law = inputs.predict(fit, N_active=own["N_active_nonemb"], E=own["utilisation"])
-        panel.line(f"law, {label}", own["E"], law, color=colour, lw=0.9)
-        panel.points(label, own["E"], own["L"], color=colour, label=label, **POINT)
-    expert_axis(panel.ax, 6, 340, (8, 64, 256))

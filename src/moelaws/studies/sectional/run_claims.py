@@ -58,9 +58,8 @@ def fewer_flops(inputs: Inputs) -> Evidence:
     """Returns the slope of the loss over log2 E at equal FLOPs, of each reading and size."""
     cells = _slopes(inputs.derived("arms"))
     slopes = {(arm, f"{ARMS[arm]}{_at(size)}"): contrast(x, w) for size, arm, x, w in cells}
-    if not slopes:
-        return Evidence("no two numbers of slices completed at one size")
-    return _of(slopes, SLICES, "nats/token for each doubling of E at equal FLOPs a token")
+    unit = "nats/token for each doubling of E at equal FLOPs a token"
+    return _of(slopes, SLICES, unit, "no two numbers of slices completed at one size")
 
 
 def better_loss(inputs: Inputs) -> Evidence:
@@ -75,9 +74,8 @@ def better_loss(inputs: Inputs) -> Evidence:
                 pair = pd.DataFrame([best, other])
                 name = f"{ARMS[arm]}, E = {best['E']}, against {ARMS[other['arm']]}{_at(size)}"
                 differences[arm, name] = contrast(pair, np.array([1.0, -1.0]))
-    if not differences:
-        return Evidence("the dense model, both mixtures or the slices did not complete")
-    return _of(differences, SLICES, "nats/token")
+    nothing = "the dense model, both mixtures or the slices did not complete"
+    return _of(differences, SLICES, "nats/token", nothing)
 
 
 def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
@@ -89,9 +87,8 @@ def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
             if {arm, BALANCED} <= set(cells.index):
                 pair = cells.loc[[arm, BALANCED]]
                 differences[arm, f"{ARMS[arm]}{_at(size)}"] = contrast(pair, np.array([1.0, -1.0]))
-    if not differences:
-        return Evidence("neither way to route chunks completed beside the top-2 mixture")
-    return _of(differences, CHUNKS, "nats/token")
+    nothing = "neither way to route chunks completed beside the top-2 mixture"
+    return _of(differences, CHUNKS, "nats/token", nothing)
 
 
 def balanced(inputs: Inputs) -> Evidence:
@@ -172,10 +169,9 @@ def specialise(inputs: Inputs) -> Evidence:
     table = table[table["arm"].isin((*CHUNKS, *DIVIDED))]
     cells = ["arm", *SIZE[:2]]
     runs = table.groupby([*cells, "run_id", "step"])["matched"].mean().groupby([*cells, "run_id"])
-    change = (runs.last() - runs.first())[runs.size() > 1]
-    if not len(change):
-        return Evidence("no run keeps weights at steps on the way")
-    return _of(_pooled(change), (*CHUNKS, *DIVIDED), "of the cosine of matched units")
+    change = _pooled((runs.last() - runs.first())[runs.size() > 1])
+    nothing = "no run keeps weights at steps on the way"
+    return _of(change, (*CHUNKS, *DIVIDED), "of the cosine of matched units", nothing)
 
 
 def longer_sequences(inputs: Inputs) -> Evidence:
@@ -189,9 +185,8 @@ def longer_sequences(inputs: Inputs) -> Evidence:
         return Evidence("no dense model was evaluated in longer sequences")
     more = pd.Series(rises.sub(rises[DENSE], axis=0).stack())
     more = more[more.index.isin(SECTIONS, level="arm")]
-    if not len(more):
-        return Evidence("no sections were evaluated in longer sequences beside a dense model")
-    return _of(_pooled(more), SECTIONS, "nats/token more than in the dense model")
+    nothing = "no sections were evaluated in longer sequences beside a dense model"
+    return _of(_pooled(more), SECTIONS, "nats/token more than in the dense model", nothing)
 
 
 def larger_carry_more(inputs: Inputs) -> Evidence:
@@ -208,10 +203,9 @@ def larger_carry_more(inputs: Inputs) -> Evidence:
                 changes[f"{arm}, {axis}", f"{ARMS[arm]}, {words}"] = Estimate(
                     two.value - one.value, math.hypot(one.se, two.se), min(one.freedom, two.freedom)
                 )
-    if not changes:
-        return Evidence("all runs with several numbers of slices have one width and one length")
     expected = [f"{arm}, {axis}" for arm in SLICES for axis in SIZE[:2]]
-    return _of(changes, expected, "nats/token for each doubling of E")
+    nothing = "all runs with several numbers of slices have one width and one length"
+    return _of(changes, expected, "nats/token for each doubling of E", nothing)
 
 
 def faster(inputs: Inputs) -> Evidence:
@@ -312,9 +306,11 @@ def _ends(low: float, high: float) -> str:
     return "(no interval)" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
-def _of(estimates: Mapping[Key, Estimate], expected: Iterable[str], unit: str) -> Evidence:
-    """Returns the evidence of several numbers, all of which decide, with joint intervals."""
-    return _shown(_joint(estimates), expected, unit)
+def _of(
+    estimates: Mapping[Key, Estimate], expected: Iterable[str], unit: str, nothing: str
+) -> Evidence:
+    """Returns the evidence of several numbers, all of which decide; ``nothing`` without any."""
+    return _shown(_joint(estimates), expected, unit) if estimates else Evidence(nothing)
 
 
 def _joint(estimates: Mapping[Key, Estimate], logarithms: bool = False) -> dict[Key, Shown]:

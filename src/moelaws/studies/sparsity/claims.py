@@ -1,7 +1,5 @@
 """Claims of the sparsity paper, measured by slopes of the optima and by held-out errors."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
@@ -18,16 +16,31 @@ NO_DRAWS = "the surfaces have no draws: too few runs for an interval"
 EXAMPLE = "olmo:boolq/rc_0shot"  # a task of that group
 
 
-def trend(inputs: Inputs, name: str) -> Evidence:
-    """Returns the mean slope of the trend ``name`` beside that of its null."""
+def trend(inputs: Inputs, name: str, all_decide: bool = False) -> Evidence:
+    """Returns what is left of the mean slope of the trend ``name`` beyond that of its null.
+
+    A slope that its null has too is no effect, and one that is only smaller than its null's is not
+    absent. So an interval that decides holds both the slope and the rest: that of the mean, or
+    those of all budgets if ``all_decide``. Without an interval the evidence says why.
+    """
     average, each = _slopes(inputs, name)
-    return _evidence(average, each, [average])
-
-
-def loss_falls(inputs: Inputs) -> Evidence:
-    """Returns the slope of L* over sparsity; those of all budgets decide, not their mean."""
-    average, each = _slopes(inputs, "L_over_S")
-    return _evidence(average, each, [row for _, row in each.iterrows()])
+    if not np.isfinite(average["beyond_low"]):
+        reasons = [f"{row['at']}: {row['note']}" for _, row in each.iterrows() if row["note"]]
+        return Evidence("; ".join(reasons) or NO_DRAWS)
+    value, low, high = (float(average[f"beyond{end}"]) for end in ("", "_low", "_high"))
+    listed = "; ".join(
+        f"{row['at']}: {row['note'] or _interval(row) + ', null ' + _interval(row, 'null')}"
+        for _, row in each.iterrows()
+    )
+    measured = (
+        f"slope {_interval(average)} {average['unit']}, of the null {_interval(average, 'null')}, "
+        f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})"
+    )
+    decide = [row for _, row in each.iterrows()] if all_decide else [average]
+    both = [
+        (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"])) for row in decide
+    ]
+    return Evidence(measured, value, low, high, str(average["unit"]), both)
 
 
 def same_slope(inputs: Inputs) -> Evidence:
@@ -118,31 +131,6 @@ def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, pd.DataFrame]:
     """Returns the mean slope of a ``trend``, and a row for each of the slopes behind it."""
     rows = having(inputs.derived("trends"), trend=trend)
     return rows[rows["at"] == "mean"].iloc[0], rows[rows["at"] != "mean"]
-
-
-def _evidence(average: pd.Series, each: pd.DataFrame, decides: Sequence[pd.Series]) -> Evidence:
-    """Returns what is left of the ``average`` slope beyond its null, or why it has no interval.
-
-    A slope that its null has too is no effect, and one that is only smaller than its null's is not
-    absent. So the interval of each row of ``decides`` holds both the slope and the rest.
-    """
-    if not np.isfinite(average["beyond_low"]):
-        reasons = [f"{row['at']}: {row['note']}" for _, row in each.iterrows() if row["note"]]
-        return Evidence("; ".join(reasons) or NO_DRAWS)
-    value, low, high = (float(average[f"beyond{end}"]) for end in ("", "_low", "_high"))
-    listed = "; ".join(
-        f"{row['at']}: {row['note'] or _interval(row) + ', null ' + _interval(row, 'null')}"
-        for _, row in each.iterrows()
-    )
-    measured = (
-        f"slope {_interval(average)} {average['unit']}, of the null {_interval(average, 'null')}, "
-        f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})"
-    )
-    both = [
-        (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"]))
-        for row in decides
-    ]
-    return Evidence(measured, value, low, high, str(average["unit"]), both)
 
 
 def _interval(row: pd.Series, of: str = "slope") -> str:

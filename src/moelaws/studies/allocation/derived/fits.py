@@ -1,6 +1,7 @@
 """Tables that follow from the fits of r*: r* beside each run's ratio, and the second stage."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -53,19 +54,15 @@ def runs(inputs: FittedInputs) -> Rows:
     Column("note", "string", "1", "what was left out, or why there is no estimate"),
     told={"note != ''": "{coefficient} over 1-S ({selection}): {note}"},
 )
-def stages(inputs: FittedInputs) -> Rows:
+def stages(inputs: FittedInputs) -> Iterator[Row]:
     """Fits lines of ln alpha_r and ln beta_r in ln(1 - S), for each declared fit split by S.
 
     A beta_r that is not positive has no logarithm: it is left out, and the note says so. Intervals
     are Student's t of the line's residuals. Source: allocation, sec 3.3 and Fig 2b, 2c.
     """
-    return [record for name in sorted(inputs.fits) for record in _of_fit(inputs, name)]
-
-
-def _of_fit(inputs: FittedInputs, name: str) -> Iterator[Row]:
-    report = inputs.fit(name)
-    table = estimates_table(report)
-    for coefficient, law in LAWS.items():
+    for name, (coefficient, law) in product(sorted(inputs.fits), LAWS.items()):
+        report = inputs.fit(name)
+        table = estimates_table(report)
         positive = table[table[coefficient] > 0]
         dropped = len(table) - len(positive)
         note = f"{dropped} of {len(table)} sparsities have {coefficient} <= 0" if dropped else ""

@@ -135,9 +135,13 @@ def _of_sparsity(cells: Sequence[Cell], noise: float, rng: np.random.Generator) 
         row |= {"r_raw": cell.r[best], "L_raw": cell.L[best], "r_adjusted": cell.r[chosen]}
         row["raw_low"], row["raw_high"] = percentile_interval(raw_draws[i], LEVEL)
         row["adjusted_low"], row["adjusted_high"] = percentile_interval(adjusted_draws[i], LEVEL)
+        u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
+        if least := parabola_minima(u, L):  # over the cell's own ratios
+            row |= with_ends("r_parabola", np.exp(least.x), LEVEL, "parabola")
+            row["L_parabola"] = least.y[0]
         yield {
             **row,
-            **_parabola(cell),
+            "parabola_note": least.notes[0] if least else TOO_FEW,
             "E": int(cell.rows["E"].iloc[0] + cell.rows["E_s"].iloc[0]),
             "N_active": float(cell.rows["N_active_nonemb"].median()),
             "adjusted": chosen != best,
@@ -168,13 +172,3 @@ def _chosen_draws(
 def _smooth(u: Array, L: Array, at: Array) -> Array:
     """Returns the values (m,) ``at`` points (m,) of the parabola fitted to ``L`` (n,) in ``u``."""
     return np.asarray(np.polyval(np.polyfit(u - u.mean(), L, 2), at - u.mean()))
-
-
-def _parabola(cell: Cell) -> Row:
-    """Returns the minimum of the cell's own parabola in ln r, within its ratios."""
-    u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
-    best = parabola_minima(u, L)
-    if best is None:
-        return {"parabola_note": TOO_FEW}
-    ends = with_ends("r_parabola", np.exp(best.x), LEVEL, "parabola")
-    return {**ends, "L_parabola": best.y[0], "parabola_note": best.notes[0]}

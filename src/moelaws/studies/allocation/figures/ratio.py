@@ -31,11 +31,9 @@ def percent(S: float) -> str:
 
 def ratio_axis(panel: Panel, which: str, low: float, high: float, label: str) -> None:
     """Sets a logarithmic axis of ratios r from ``low`` to ``high`` with round ticks."""
-    axis = getattr(panel.ax, f"{which}axis")
-    panel.ax.set(**{f"{which}scale": "log"})
-    getattr(panel.ax, f"set_{which}lim")(low / 1.12, high * 1.12)
-    style.fixed_ticks(axis, style.round_ticks(low / 1.12, high * 1.12))
-    axis.set_label_text(label)
+    ends = low / 1.12, high * 1.12
+    panel.ax.set(**{f"{which}scale": "log", f"{which}lim": ends, f"{which}label": label})
+    style.fixed_ticks(getattr(panel.ax, f"{which}axis"), style.round_ticks(*ends))
 
 
 def valleys(inputs: Inputs, outer: bool) -> Sheet:
@@ -88,11 +86,7 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
     every = -(-len(cells) // LABELS)
     budgets = {i * step: cell.C for i, cell in enumerate(cells) if i % every == 0}
     panel.ax.set_yticks(list(budgets), [style.power(C) for C in budgets.values()])
-    _scale_bar(panel, step)
-
-
-def _scale_bar(panel: Panel, step: float) -> None:
-    """Draws a bar left of the lines that is as high as a round number of nats."""
+    # A bar left of the lines is as high as a round number of nats.
     low, high = panel.ax.get_ylim()
     length = float(f"{step:.0e}")
     panel.ax.set_ylim(low, high + 1.6 * length)

@@ -129,22 +129,18 @@ def slopes(inputs: FittedInputs) -> Iterator[Row]:
     """
     for form, floor in FLOORS.items():
         every = {fit.corpus: fit for fit in estimates(inputs, f"data_{form}")}
-        for model in estimates(inputs, f"model_{form}"):
-            if model.corpus in every:
-                yield from _slopes(floor, model, every[model.corpus])
-
-
-def _slopes(floor: str, model: Estimates, data: Estimates) -> Iterator[Row]:
-    about: Row = {"corpus": model.corpus, "floor": floor, "level": model.level}
-    for series, fit in (("model", model), ("data", data)):
-        metrics = {name: fit.result.metrics.get(name) for name in ("aicc", "r2")}
-        for name in fit.params:
-            row = {"series": series, **about, "name": name, "n": fit.result.n, **metrics}
-            yield row | fit.with_interval(name)
-    drawn = consistency(*paired(model.draws["alpha"], data.draws["alpha"]))["kappa"]
-    kappa = consistency(model.params["alpha"], data.params["alpha"])["kappa"]
-    row = {"series": "both", **about, "name": "kappa", "n": model.result.n + data.result.n}
-    yield row | with_interval("value", kappa, drawn, model.level)
+        models = estimates(inputs, f"model_{form}")
+        for model, data in ((m, every[m.corpus]) for m in models if m.corpus in every):
+            about: Row = {"corpus": model.corpus, "floor": floor, "level": model.level}
+            for series, fit in (("model", model), ("data", data)):
+                metrics = {name: fit.result.metrics.get(name) for name in ("aicc", "r2")}
+                for name in fit.params:
+                    row = {"series": series, **about, "name": name, "n": fit.result.n, **metrics}
+                    yield row | fit.with_interval(name)
+            drawn = consistency(*paired(model.draws["alpha"], data.draws["alpha"]))["kappa"]
+            kappa = consistency(model.params["alpha"], data.params["alpha"])["kappa"]
+            row = {"series": "both", **about, "name": "kappa", "n": model.result.n + data.result.n}
+            yield row | with_interval("value", kappa, drawn, model.level)
 
 
 def experts(inputs: FittedInputs) -> Array:

@@ -6,7 +6,6 @@ Size is the model's scale M, its training FLOPs per token without logits, so tha
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from moelaws.analysis.derive import Row, of_runs, table
 from moelaws.analysis.inputs import Inputs, at
@@ -39,19 +38,14 @@ def derive(inputs: Inputs) -> Iterator[Row]:
         rows = inputs.sweep(sweep)
         rows = rows.assign(M=rows["C_leverage_no_router"] / rows["D"])
         for _, best in rows[best_trials(rows, ["C"])].sort_values("C").iterrows():
-            group = at(rows, "C", best["C"])
-            yield {"kind": kind, "A": best["A"], **_best(group, best)}
-
-
-def _best(group: pd.DataFrame, best: pd.Series) -> Row:
-    C, M = float(best["C"]), group["M"].to_numpy(float)
-    record: Row = {f"{name}_argmin": best[name] for name in "MDL"}
-    record |= {"C": C, "end": bool(best["M"] in (M.min(), M.max())), "n": len(group)}
-    record |= {"inside": False, "note": TOO_FEW}
-    lowest = parabola_minima(np.log(M), group["L"].to_numpy(float))
-    if lowest is None:
-        return record
-    record |= with_ends("M_star", np.exp(lowest.x), LEVEL, "M")
-    pairs = {"D_star": "M_star", "D_low": "M_high", "D_high": "M_low"}
-    record |= {D: C / record[M] for D, M in pairs.items()}
-    return record | {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}
+            C, group = float(best["C"]), at(rows, "C", best["C"])
+            M = group["M"].to_numpy(float)
+            row: Row = {f"{name}_argmin": best[name] for name in "MDL"}
+            row |= {"kind": kind, "A": best["A"], "C": C, "n": len(group)}
+            row |= {"end": bool(best["M"] in (M.min(), M.max())), "inside": False, "note": TOO_FEW}
+            if lowest := parabola_minima(np.log(M), group["L"].to_numpy(float)):
+                row |= with_ends("M_star", np.exp(lowest.x), LEVEL, "M")
+                pairs = {"D_star": "M_star", "D_low": "M_high", "D_high": "M_low"}
+                row |= {D_end: C / row[M_end] for D_end, M_end in pairs.items()}
+                row |= {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}
+            yield row

@@ -89,11 +89,16 @@ def points(inputs: FittedInputs) -> Rows:
     An architecture that two sweeps share appears once.
     """
     dense = curve(inputs, DENSE)
-    mixtures = list(_architectures(inputs))
-    budgets = np.unique(np.concatenate([moe.rows["C"].to_numpy(float) for moe, _ in mixtures]))
+    mixtures: dict[tuple[str, ...], tuple[Curve, list[str]]] = {}  # by their runs
+    for name in (name for name in inputs.fits if name != DENSE):
+        for moe in curves(inputs, name):
+            runs = tuple(sorted(moe.rows["run_id"]))
+            mixtures.setdefault(runs, (moe, []))[1].append(inputs.spec(name).sweep)
+    every = [moe.rows["C"].to_numpy(float) for moe, _ in mixtures.values()]
+    budgets = np.unique(np.concatenate(every))
     points = [_points(dense, dense, "activation", budgets)]
-    for moe, sweeps in mixtures:
-        own = _points(dense, moe, sweeps, budgets)
+    for moe, sweeps in mixtures.values():
+        own = _points(dense, moe, ",".join(sweeps), budgets)
         C, C_dense = own["C"].to_numpy(float), own["C_dense"].to_numpy(float)
         errors = leverage_errors(inputs, dense, moe.rows, moe.influence(C), C_dense)
         points.append(own.assign(**errors))
@@ -133,17 +138,6 @@ def by_joint_law(inputs: FittedInputs, points: pd.DataFrame) -> tuple[Array, Arr
     columns = {name: points[column].to_numpy(float) for name, column in names.items()}
     draws = inputs.draws(JOINT).reindex(columns=[*law.names]).to_numpy(float)
     return law.predict(fitted.estimates(), columns), of_draws(law, fitted, draws, columns)
-
-
-def _architectures(inputs: FittedInputs) -> Iterator[tuple[Curve, str]]:
-    """Yields each mixture's curve with its sweeps; curves of the same runs are one architecture."""
-    architectures: dict[tuple[str, ...], tuple[Curve, list[str]]] = {}
-    for name in (name for name in inputs.fits if name != DENSE):
-        for moe in curves(inputs, name):
-            runs = tuple(sorted(moe.rows["run_id"]))
-            architectures.setdefault(runs, (moe, []))[1].append(inputs.spec(name).sweep)
-    for moe, sweeps in architectures.values():
-        yield moe, ",".join(sweeps)
 
 
 def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFrame:

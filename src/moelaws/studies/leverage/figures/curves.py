@@ -172,28 +172,23 @@ def heatmap(inputs: FittedInputs) -> Sheet:
     fitted = inputs.predict(JOINT, A=A[None], G=G[:, None], C=C)
     printed = published_leverage(A[None], G[:, None], PUBLISHED_AT)
     titles = (f"these runs, {style.power(C)} FLOPs", "published, $10^{22}$ FLOPs")
+    a, g = np.meshgrid(A, G)
     for panel, EL, title in zip(sheet.panels, (fitted, printed), titles, strict=True):
-        _map(panel, A, G, EL, title)
+        mesh = panel.ax.pcolormesh(A, G, EL, cmap=style.ORDERED, shading="gouraud", rasterized=True)
+        sheet.record(panel.name, title, x=a.ravel(), y=g.ravel(), z=EL.ravel())
+        lines = panel.ax.contour(A, G, EL, levels=7, colors="white", linewidths=0.5)
+        panel.ax.clabel(lines, fontsize=6, fmt="%.3g")
+        sheet.figure.colorbar(mesh, ax=panel.ax, label="efficiency leverage EL", pad=0.02)
+        panel.title(title)
+        panel.ax.grid(False)
+        ticks = [value for value in 2.0 ** -np.arange(0, 12, 2) if value >= A[0] * 0.999]
+        log_axis(panel.ax.xaxis, RATIO, ticks, percent)
+        panel.ax.set(yscale="log", ylabel="granularity $G$")
+        style.fixed_ticks(panel.ax.yaxis, [x for x in (2, 4, 8, 16) if x <= G[-1] * 1.01])
     look: dict[str, Any] = {"color": "white", "markersize": 3, "markeredgecolor": style.INK}
     look |= {"markeredgewidth": 0.5, "clip_on": False, "zorder": 5}
     sheet.panels[0].points("architectures trained", points["A_routed"], points["G"], **look)
     return sheet
-
-
-def _map(panel: Panel, A: np.ndarray, G: np.ndarray, EL: np.ndarray, title: str) -> None:
-    mesh = panel.ax.pcolormesh(A, G, EL, cmap=style.ORDERED, shading="gouraud", rasterized=True)
-    a, g = np.meshgrid(A, G)
-    panel.sheet.record(panel.name, title, x=a.ravel(), y=g.ravel(), z=EL.ravel())
-    lines = panel.ax.contour(A, G, EL, levels=7, colors="white", linewidths=0.5)
-    panel.ax.clabel(lines, fontsize=6, fmt="%.3g")
-    panel.sheet.figure.colorbar(mesh, ax=panel.ax, label="efficiency leverage EL", pad=0.02)
-    panel.title(f"{title}")
-    panel.ax.grid(False)
-    ticks = [value for value in 2.0 ** -np.arange(0, 12, 2) if value >= A[0] * 0.999]
-    log_axis(panel.ax.xaxis, RATIO, ticks, percent)
-    panel.ax.set_yscale("log")
-    style.fixed_ticks(panel.ax.yaxis, [x for x in (2, 4, 8, 16) if x <= G[-1] * 1.01])
-    panel.ax.set_ylabel("granularity $G$")
 
 
 def predicted(inputs: FittedInputs) -> Sheet:

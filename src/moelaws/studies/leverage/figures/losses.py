@@ -38,9 +38,7 @@ def loss_and_excess(inputs: Inputs, sweep: str) -> Sheet:
     series = SERIES[sweep]
     runs = series.compared(inputs)
     if not len(runs):
-        losses.message(NO_RUNS)
-        excesses.ax.set_axis_off()
-        return sheet
+        return sheet.message(NO_RUNS)
     _lines(losses, series, runs, "L")
     losses.ax.set_ylabel("validation loss (nats/token)")
     means = runs.groupby(["C", "x"])["L"].mean()
@@ -120,23 +118,19 @@ def losses(inputs: Inputs, sweep: str) -> Sheet:
         return panel.message(f"no run of the sweep {sweep}\ncompleted")
     for (_, run), colour in zip(runs.iterrows(), style.ordered_colours(len(runs)), strict=True):
         series, label = _names(run)
-        history = _smooth(inputs.history(str(run["run_id"])))
-        panel.line(series, history["tokens"], history["loss"], color=colour, label=label)
+        history = inputs.history(str(run["run_id"]))
+        tokens = history["tokens"]
+        late = history[tokens >= tokens.max() / 100]  # without the first hundredth of the tokens
+        ends = late["tokens"].min(), late["tokens"].max() * (1 + 1e-9)
+        bins = np.digitize(late["tokens"], np.geomspace(*ends, BINS + 1))
+        means = late.groupby(bins)[["tokens", "loss"]].mean()
+        panel.line(series, means["tokens"], means["loss"], color=colour, label=label)
         panel.points(f"{series}, validation", [run["D"]], [run["L"]], color=colour, zorder=3)
     panel.ax.plot([], [], color=style.GREY, marker="o", ls="none", label="validation loss")
     panel.ax.set(ylabel="training loss (nats/token)", xscale="log")
     log_axis(panel.ax.xaxis, "training tokens", text=style.short)
     panel.legend()
     return sheet
-
-
-def _smooth(history: pd.DataFrame) -> pd.DataFrame:
-    """Returns means over equal bins of ln(tokens), without the first hundredth of the tokens."""
-    late = history[history["tokens"] >= history["tokens"].max() / 100]
-    edges = np.geomspace(late["tokens"].min(), late["tokens"].max() * (1 + 1e-9), BINS + 1)
-    bins = np.digitize(late["tokens"], edges)
-    means: pd.DataFrame = late.groupby(bins)[["tokens", "loss"]].mean()
-    return means
 
 
 def scores(inputs: Inputs, by: str) -> Sheet:

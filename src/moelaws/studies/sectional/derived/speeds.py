@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from moelaws.accounting.flops import TRAINING, forward_terms
-from moelaws.analysis.derive import Row, Rows, of_runs, records, table
+from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
 from moelaws.studies.sectional.arms import BALANCED, DENSE, RATES, SLICES, WIDTHS
@@ -83,10 +83,18 @@ def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:
     Column("printed_ratio", "float", "1", f"S(E) as printed for n tokens, without alpha, {_ONE}"),
     Column("corrected_ratio", "float", "1", f"S(E) corrected for n tokens, without alpha, {_ONE}"),
 )
-def counted(inputs: Inputs) -> Rows:
-    """Returns a row for each size of the grid and number of slices that divides it."""
-    sizes = inputs.completed[["d_model", "context"]].drop_duplicates()
-    return [row for d, n in sizes.itertuples(index=False) for row in _counted(int(d), int(n))]
+def counted(inputs: Inputs) -> Iterator[Row]:
+    """Yields a row for each size of the grid and number of slices that divides it."""
+    sizes = inputs.completed[["d_model", "context"]].drop_duplicates().astype(int)
+    for d, n in sizes.itertuples(index=False):
+        one: dict[str, float] = {}
+        for E in (E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0):
+            at = {"E": float(E), "L": n / E, "d0": float(d), "alpha": 0.0}
+            cost = {arm: section_flops(d, n, E, positions) for arm, positions in READINGS.items()}
+            cost |= {form: float(evaluate(form, **at)["S"]) for form in (PRINTED, CORRECTED)}
+            one = one or cost
+            ratios = {name: cost[of] / one[of] for name, of in zip(RATIOS, cost, strict=True)}
+            yield {"d_model": d, "context": n, "E": E, **cost, **ratios}
 
 
 def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
@@ -95,18 +103,6 @@ def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
     timed = speeds[speeds["sweep"].isin(WIDTHS.values())]
     chosen = (timed if len(timed) else counted.sort_values(size))[size].iloc[-1]
     return counted[(counted[size] == chosen).all(axis=1)]
-
-
-def _counted(d: int, n: int) -> Iterator[Row]:
-    numbers = [E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0]
-    one: dict[str, float] = {}
-    for E in numbers:
-        at = {"E": float(E), "L": n / E, "d0": float(d), "alpha": 0.0}
-        cost = {arm: section_flops(d, n, E, positions) for arm, positions in READINGS.items()}
-        cost |= {form: float(evaluate(form, **at)["S"]) for form in (PRINTED, CORRECTED)}
-        one = one or cost
-        ratios = {name: cost[of] / one[of] for name, of in zip(RATIOS, cost, strict=True)}
-        yield {"d_model": d, "context": n, "E": E, **cost, **ratios}
 
 
 def section_flops(d: int, n: int, E: int, positions: SlicePositions) -> float:

@@ -34,6 +34,14 @@ SHIFT = 1.03  # by which each size or reading is shifted right, so that interval
 POINTS = 80  # of a curve
 SKIPPED = 0.05  # fraction of first steps, over which the smoothed loss averages too few
 SHOWN = {"slice_all": 4, "slice_chunks": 4}  # the number of slices that is shown of an arm
+_COUNTED = [(f"{ARMS[a]} (counted)", {"color": LOOKS[a], "marker": "o"}) for a in SLICES]
+# Column of the counted costs -> its label and look.
+COSTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "all_ratio": _COUNTED[0],
+    "chunks_ratio": _COUNTED[1],
+    "printed_ratio": ("$S(E)$, published", {"color": style.GREY, **FORMS[PRINTED]}),
+    "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK, **FORMS[CORRECTED]}),
+}
 MEMORY = {
     "state_bytes": ("model, optimizer", style.INK),
     "activation_bytes": ("activations", style.GREY),
@@ -47,7 +55,16 @@ def arms(inputs: Inputs) -> Sheet:
     sizes = [rows for _, rows in shown.groupby(SIZE)]
     sheet = Sheet(style.DOUBLE, 3.6, max(1, len(sizes)))
     for panel, rows in zip(sheet.panels, sizes, strict=False):
-        _differences(panel, rows, names)
+        panel.ax.axvline(0, color=style.INK, linewidth=0.8)
+        for _, row in rows.iterrows():
+            y, colour = -names.index(row["name"]), LOOKS[row["arm"]]
+            ends = {"y": row["difference"], "low": row["low"], "high": row["high"]}
+            panel.sheet.record(panel.name, row["name"], x=y, **ends)
+            panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.2)
+            filled = colour if row["n_seeds"] > 1 else "white"
+            panel.ax.plot(row["difference"], y, "o", color=colour, markerfacecolor=filled)
+        panel.ax.set_yticks(-np.arange(len(names)), names)
+        panel.ax.grid(axis="y", visible=False)
         panel.title(size_name(rows, "\n" if len(sizes) > 2 else " "))
         if panel is not sheet.panels[0]:
             panel.ax.sharex(sheet.panels[0].ax)
@@ -62,19 +79,6 @@ def _named(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     table = table.assign(place=places).sort_values(["place", *SHAPE], kind="stable")
     names = [name_of(row) for _, row in table.iterrows()]
     return table.assign(name=names), list(dict.fromkeys(names))
-
-
-def _differences(panel: Panel, rows: pd.DataFrame, names: list[str]) -> None:
-    panel.ax.axvline(0, color=style.INK, linewidth=0.8)
-    for _, row in rows.iterrows():
-        y, colour = -names.index(row["name"]), LOOKS[row["arm"]]
-        ends = {"y": row["difference"], "low": row["low"], "high": row["high"]}
-        panel.sheet.record(panel.name, row["name"], x=y, **ends)
-        panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.2)
-        filled = colour if row["n_seeds"] > 1 else "white"
-        panel.ax.plot(row["difference"], y, "o", color=colour, markerfacecolor=filled)
-    panel.ax.set_yticks(-np.arange(len(names)), names)
-    panel.ax.grid(axis="y", visible=False)
 
 
 def name_of(row: pd.Series) -> str:
@@ -100,9 +104,15 @@ def experts(inputs: Inputs) -> Sheet:
     _losses(losses, inputs.derived("arms"))
     speeds = inputs.derived("speeds")
     counted = of_widths(inputs.derived("counted"), speeds)
-    _costs(costs, counted)
+    for column, (label, look) in COSTS.items():
+        costs.line(column, counted["E"], counted[column], label=label, **look)
+    style.experts_axis(costs.ax, counted["E"], "slices $E$")
+    for arm, sweep in WIDTHS.items():
+        rows = speeds[speeds["sweep"] == sweep].sort_values("E")
+        columns = (rows[name] for name in ("E", "ratio", "low", "high"))
+        look = {"color": LOOKS[arm], "marker": "x", "linestyle": ":", "linewidth": 0.8}
+        costs.points(sweep, *columns, **look, label=f"{ARMS[arm]} (time)")
     costs.title(f"{size_name(counted)}, at equal widths")
-    _slice_times(costs, speeds)
     losses.ax.set_ylabel("loss less the dense\nmodel's (nats/token)")
     losses.title("at equal FLOPs a token")
     costs.ax.set_ylabel("cost a token over that of one slice")
@@ -126,27 +136,6 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
     style.experts_axis(panel.ax, numbers, "slices $E$")
     panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-
-
-def _costs(panel: Panel, rows: pd.DataFrame) -> None:
-    counted = [(f"{ARMS[a]} (counted)", {"color": LOOKS[a], "marker": "o"}) for a in SLICES]
-    curves = {
-        "all_ratio": counted[0],
-        "chunks_ratio": counted[1],
-        "printed_ratio": ("$S(E)$, published", {"color": style.GREY, **FORMS[PRINTED]}),
-        "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK, **FORMS[CORRECTED]}),
-    }
-    for column, (label, look) in curves.items():
-        panel.line(column, rows["E"], rows[column], label=label, **look)
-    style.experts_axis(panel.ax, rows["E"], "slices $E$")
-
-
-def _slice_times(panel: Panel, table: pd.DataFrame) -> None:
-    for arm, sweep in WIDTHS.items():
-        rows = table[table["sweep"] == sweep].sort_values("E")
-        columns = (rows[name] for name in ("E", "ratio", "low", "high"))
-        look: dict[str, Any] = {"color": LOOKS[arm], "marker": "x", "linestyle": ":"}
-        panel.points(sweep, *columns, **look, linewidth=0.8, label=f"{ARMS[arm]} (time)")
 
 
 def rates(inputs: Inputs) -> Sheet:
@@ -239,7 +228,14 @@ def speed(inputs: Inputs) -> Sheet:
     latencies.ax.set_xlabel("time a token generated\nover the top-2 mixture's")
     times.ax.set_yticks(-np.arange(len(names)), names)
     shown = widest(table)
-    _memory(memory, shown)
+    left = np.zeros(len(shown))
+    for column, (label, colour) in MEMORY.items():
+        megabytes = shown[column].to_numpy(float) / 1e6
+        sheet.record(memory.name, label, x=shown["y"], y=megabytes)
+        memory.ax.barh(shown["y"], megabytes, left=left, color=colour, label=label, height=0.7)
+        left = left + megabytes
+    memory.ax.set_xlabel("memory of a\nstep (MB)")
+    memory.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.06), fontsize=6)
     for panel in (latencies, memory):
         panel.ax.set_ylim(times.ax.get_ylim())
         panel.ax.set_yticks(-np.arange(len(names)), [""] * len(names))
@@ -262,14 +258,3 @@ def _times(panel: Panel, table: pd.DataFrame, value: str, low: str, high: str) -
     panel.ax.axvline(1, color=style.INK, linewidth=0.8)
     if len(sizes) > 1:
         panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), fontsize=6)
-
-
-def _memory(panel: Panel, table: pd.DataFrame) -> None:
-    y, left = table["y"].to_numpy(float), np.zeros(len(table))
-    for column, (label, colour) in MEMORY.items():
-        megabytes = table[column].to_numpy(float) / 1e6
-        panel.sheet.record(panel.name, label, x=y, y=megabytes)
-        panel.ax.barh(y, megabytes, left=left, color=colour, label=label, height=0.7)
-        left = left + megabytes
-    panel.ax.set_xlabel("memory of a\nstep (MB)")
-    panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.06), fontsize=6)

@@ -66,12 +66,21 @@ def capacity(inputs: Inputs) -> Sheet:
     if not len(table):
         return sheet.message(NOTHING)
     above, below = sheet.panels[:2], sheet.panels[2:]
+    held_out, training = table[table["held_out"]], table[~table["held_out"]]
     for panel, (column, label) in zip(above, BY_LAYER.items(), strict=True):
-        _by_layer(panel, table[table["held_out"]], column)
-        panel.ax.set_ylabel(label)
+        for arm, own in _arms(held_out):
+            means = own.groupby("layer")[column].mean()
+            look: dict[str, Any] = {"label": name_of(own.iloc[0]), "marker": "o", "markersize": 3}
+            panel.line(arm, means.index, means, color=LOOKS[arm], **look)
+        panel.ax.set_xticks(sorted(set(held_out["layer"])))
+        panel.ax.set(xlabel="layer", ylabel=label)
     for panel, (column, label) in zip(below, OVER_TRAINING.items(), strict=True):
-        _over_training(panel, table[~table["held_out"]], column)
-        panel.ax.set_ylabel(label)
+        for arm, own in _arms(training):
+            for factor, dashes in FACTORS.items():
+                means = own.groupby("step")[f"{column}_{factor}"].mean()
+                look = {"color": LOOKS[arm], "linestyle": dashes, "linewidth": 0.9}
+                panel.line(f"{arm}, capacity factor {factor}", means.index, means, **look)
+        panel.ax.set(xlabel="training steps", ylabel=label)
     for panel in sheet.panels:
         panel.ax.set_ylim(bottom=0)
     above[0].title(size_name(table))
@@ -82,24 +91,6 @@ def capacity(inputs: Inputs) -> Sheet:
         below[1].ax.plot([], [], color=style.GREY, linestyle=dashes, label=label)
     below[1].ax.legend()
     return sheet
-
-
-def _by_layer(panel: Panel, table: pd.DataFrame, column: str) -> None:
-    for arm, own in _arms(table):
-        means = own.groupby("layer")[column].mean()
-        label = name_of(own.iloc[0])
-        panel.line(arm, means.index, means, color=LOOKS[arm], label=label, marker="o", markersize=3)
-    panel.ax.set_xticks(sorted(set(table["layer"])))
-    panel.ax.set_xlabel("layer")
-
-
-def _over_training(panel: Panel, table: pd.DataFrame, column: str) -> None:
-    for arm, own in _arms(table):
-        for factor, dashes in FACTORS.items():
-            means = own.groupby("step")[f"{column}_{factor}"].mean()
-            look: dict[str, Any] = {"color": LOOKS[arm], "linestyle": dashes, "linewidth": 0.9}
-            panel.line(f"{arm}, capacity factor {factor}", means.index, means, **look)
-    panel.ax.set_xlabel("training steps")
 
 
 def _arms(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -117,15 +108,14 @@ def similarity(inputs: Inputs) -> Sheet:
         return sheet.message(NOTHING)
     for arm, own in _arms(table):
         means: pd.DataFrame = own.groupby("step").mean(numeric_only=True)
-        steps, colour, name = means.index.to_numpy(float), LOOKS[arm], name_of(own.iloc[0])
-        plain.line(arm, steps, means["cosine"], color=colour, marker="o", label=name)
-        units.line(arm, steps, means["matched"], color=colour, marker="o", label=name)
-        pale: dict[str, Any] = {"color": colour, "alpha": PALE, "linestyle": "--"}
+        steps = means.index.to_numpy(float)
+        look: dict[str, Any] = {"color": LOOKS[arm], "marker": "o", "label": name_of(own.iloc[0])}
+        plain.line(arm, steps, means["cosine"], **look)
+        units.line(arm, steps, means["matched"], **look)
+        pale: dict[str, Any] = {"color": LOOKS[arm], "alpha": PALE, "linestyle": "--"}
         units.line(f"{arm}, random", steps, means["random"], **pale, linewidth=0.8)
-    plain.ax.set_ylabel("cosine of two experts' weights")
-    units.ax.set_ylabel("cosine of matched hidden units")
-    for panel in sheet.panels:
-        panel.ax.set_xlabel("training steps")
+    for panel, what in ((plain, "two experts' weights"), (units, "matched hidden units")):
+        panel.ax.set(xlabel="training steps", ylabel=f"cosine of {what}")
         panel.title(size_name(table))
     units.legend()
     return sheet
