@@ -14,6 +14,7 @@ from moelaws.figures import style
 from moelaws.figures.losses import bars, error_among, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.quantiles import percentiles
+from moelaws.spec.words import counted
 from moelaws.studies.sparsity.derived.optima import size_optima
 from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
 from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
@@ -152,6 +153,9 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> None:
         panel.line(f"surface, N={size:g}", S, L, **band, color=palette[size], label=key)
         reached = (own_S > S[0] - 1e-9) & (own_S < S[-1] + 1e-9)
         apart[i, reached] = np.abs(np.log(N[reached] / size))
+    if unseen := int(np.isinf(apart.min(axis=0)).sum()):
+        runs = counted(unseen, "run is", "runs are")
+        panel.sheet.warn(f"{runs} not drawn over S: no line of a size reaches the sparsity")
     edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "zorder": 3}
     for i, (size, colour) in enumerate(palette.items()):
         near = np.isfinite(apart.min(axis=0)) & (apart.argmin(axis=0) == i)
