@@ -52,7 +52,8 @@ class ExpertLoad:
 
     def add(self, step: int, counts_LE: Tensor) -> None:
         """Counts optimizer step ``step`` (from 1)."""
-        self._current = counts_LE if self._current is None else self._current + counts_LE
+        # A copy, because other lengths count the same tensor, and a checkpoint holds each once.
+        self._current = counts_LE.clone() if self._current is None else self._current + counts_LE
         if step * WINDOWS // self.steps > (step - 1) * WINDOWS // self.steps:
             self.ends.append(step)
             self.windows.append(self._current)
