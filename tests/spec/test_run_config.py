@@ -35,7 +35,7 @@ def test_every_field_that_decides_the_result_decides_the_id(run_data):
     changes = [
         {"seed": 1}, {"steps": 11}, {"precision": "bf16"}, {"optimizer": {"lr": 4e-3}},
         {"schedule": {"warmup": 0.1}}, {"evaluation": {"sequences": 7}},
-        {"balance_group": 2}, {"max_epochs": 2}, {"schedule": {"warmup_steps": 0}},
+        {"balance_group": 2}, {"max_epochs": 2}, {"schedule": {"warmup_steps": 1}},
     ]  # fmt: skip
     ids = {RunConfig.model_validate({**run_data, **change}).run_id for change in changes}
     assert len(ids | {base}) == len(changes) + 1

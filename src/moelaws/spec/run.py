@@ -8,17 +8,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from moelaws.spec.base import (
-    BelowOne,
-    Count,
-    Fraction,
-    Frozen,
-    NonNegative,
-    Positive,
-    Rate,
-    Seed,
-    Whole,
-)
+from moelaws.spec.base import BelowOne, Count, Fraction, Frozen, NonNegative, Positive, Rate, Seed
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.model import Model, MoE
 
@@ -45,7 +35,7 @@ class Schedule(Frozen):
     kind: Literal["cosine", "wsd"] = "cosine"
     warmup: Fraction = 0.02  # fraction of all steps, unless ``warmup_steps`` is set
     # The steps of the warm-up, whatever the length of the run: see ``RunConfig.trunk``
-    warmup_steps: Whole | None = None
+    warmup_steps: Count | None = None
     decay: Fraction = 0.1  # of WSD: fraction of all steps
     final: Fraction = 0.1  # the last learning rate as a fraction of the peak
 

@@ -5,8 +5,8 @@ trunk's folder, and keeps the state at each branch point, where a run of the bat
 At its own branch point it leaves, and trains on as any run. The next run begins at the last
 kept state that lies before its own branch point, and carries the trunk on from there.
 
-A state holds nothing of the length of the run that wrote it. What is counted in parts of a run's
-length, the load of experts, is counted for each length of the batch.
+No state depends on the length of the run that wrote it. What is counted in parts of a run's length,
+the load of experts, is counted for each length of the batch.
 """
 
 import shutil
@@ -44,8 +44,8 @@ class Trunk:
         """Returns whether the state after ``step`` is one that another run goes on from."""
         if step not in self.branches.values() or step > self.config.branch_step:
             return False
-        others = (branch for n, branch in self.branches.items() if n != self.config.steps)
-        return max(others) >= step
+        own = self.config.steps
+        return any(n != own and branch >= step for n, branch in self.branches.items())
 
     def state(self, step: int) -> Path:
         return self.folder / str(step) / LATEST
@@ -62,10 +62,11 @@ class Trunk:
                 kept.append(n)
             else:
                 self._remove(n)
-        sizes = [sum(f.stat().st_size for f in self.state(n).parent.iterdir()) for n in kept]
-        while len(kept) > 1 and sum(sizes) > LIMIT:
-            self._remove(kept.pop(0))
-            del sizes[0]
+        with suppress(OSError):  # somebody may have removed them
+            sizes = [sum(f.stat().st_size for f in self.state(n).parent.iterdir()) for n in kept]
+            while len(kept) > 1 and sum(sizes) > LIMIT:
+                self._remove(kept.pop(0))
+                del sizes[0]
 
     def leave(self) -> None:
         """Lets the next run carry the trunk."""
