@@ -13,6 +13,7 @@ from moelaws.accounting.cost import (
     H100,
     Timing,
     activation_bytes,
+    device_of,
     estimate,
     fitted_to,
     placed,
@@ -25,7 +26,7 @@ from moelaws.model.transformer import Transformer
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.model import DenseFFN, Model, MoE, Slices
-from moelaws.spec.project import load_study, study_names
+from moelaws.spec.project import Project, load_study, study_names
 from moelaws.spec.run import RunConfig
 from random_corpus import VOCABULARY, run_of
 from repository import REPOSITORY
@@ -165,6 +166,13 @@ def test_timings_of_a_machine_tell_its_speed_and_its_overheads():
     assert estimate(larger, learned).seconds == pytest.approx(
         estimate(larger, machine).seconds, rel=0.1
     )
+
+
+def test_the_projects_mfu_scales_the_speed_of_a_gpu_alone():
+    slow = Project(mfu=0.07, gpu_memory=40)
+    assert device_of("cuda", slow).flops_per_second == pytest.approx(H100.flops_per_second / 5)
+    assert device_of("cuda", slow).own_memory == 4e10
+    assert device_of("cpu", slow) == CPU
 
 
 def test_one_timing_scales_the_whole_estimate_and_none_changes_nothing():

@@ -3,8 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from moelaws.corpus.batches import Batches, validation
+from moelaws.corpus.batches import Batches, shuffled, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
@@ -54,6 +56,31 @@ def test_the_order_never_changes():
     """Golden: a change here would give every trained run other data."""
     batch = Batches(corpus_of_positions(1 + 10 * CONTEXT), 10, CONTEXT, seed=7).next()
     assert (batch[:, 0] // CONTEXT).tolist() == [8, 4, 1, 6, 3, 2, 7, 5, 9, 0]
+
+
+@given(
+    documents=st.lists(st.lists(st.integers(0, 8), max_size=30), min_size=1, max_size=6),
+    seed=st.integers(0, 1000),
+)
+def test_shuffling_keeps_every_document_where_it_is_and_what_it_is_made_of(documents, seed):
+    END = 9
+    text = np.array([token for d in documents for token in (*d, END)][:-1], np.uint16)
+    mixed = shuffled(text, END, seed)
+    np.testing.assert_array_equal(mixed == END, text == END)
+    for before, after in zip(*(_documents(t, END) for t in (text, mixed)), strict=True):
+        assert sorted(before) == sorted(after)
+    np.testing.assert_array_equal(shuffled(text, END, seed), mixed)
+
+
+def _documents(tokens, end):
+    return [part.tolist() for part in np.split(tokens, np.flatnonzero(tokens == end))]
+
+
+def test_two_seeds_shuffle_a_document_differently():
+    text = np.arange(100, dtype=np.uint16)
+    one, other = (shuffled(text, 255, seed) for seed in (0, 1))
+    assert (one != text).mean() > 0.9
+    assert (one != other).mean() > 0.9
 
 
 def test_a_restored_run_goes_on_with_the_batches_it_would_have_seen():

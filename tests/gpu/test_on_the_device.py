@@ -10,7 +10,7 @@ from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
-from moelaws.training.device import Upload
+from moelaws.training.device import Upload, compute_deterministically
 from moelaws.training.loop import Trainer, halved
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -51,6 +51,18 @@ def test_it_trains_as_on_the_cpu(kind, precision, tolerance):
     for counts, expected in windows:
         near_ties = 0.05 if precision == "fp32" else 0.1
         assert (counts.cpu() - expected).abs().sum() <= near_ties * expected.sum()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_deterministic_run_has_the_same_bits_again(precision):
+    compute_deterministically()
+    try:
+        first, again = (rows(trainer_of("shared", precision=precision)) for _ in range(2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(True)
+        torch.backends.cuda.enable_cudnn_sdp(True)
+    assert torch.equal(first, again)
 
 
 @pytest.mark.parametrize("micro_batch", [2, 4])

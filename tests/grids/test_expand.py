@@ -152,3 +152,22 @@ def test_runs_that_differ_in_seed_rate_and_steps_alone_train_alike(axes, count):
     assert len(runs) == 16
     assert [run.config.model.d_model for run in chosen] == [8] * count + [16] * count
     assert chosen[0].run_id == runs[0].run_id
+
+
+def test_an_optimizer_is_an_axis_whose_default_changes_no_run():
+    def first(**settings):
+        data = changed("settings", {**DATA["settings"], **settings})
+        run = runs_of(data)[0]
+        return run.run_id, run.config.optimizer
+
+    plain, _ = first()
+    named, _ = first(optimizer="adamw")
+    other, muon = first(optimizer="muon", momentum=0.9)
+    assert plain == named != other
+    assert (muon.kind, muon.momentum) == ("muon", 0.9)
+    for wrong, message in (
+        ({"optimizer": "lion"}, "optimizer is 'lion'"),
+        ({"momentum": 0.9}, "unknown key optimizer.momentum"),
+    ):
+        with pytest.raises(UserError, match=message):
+            first(**wrong)

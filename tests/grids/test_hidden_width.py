@@ -48,6 +48,18 @@ def test_every_kind_meets_the_budget_and_no_other_width_is_nearer(budget, kind):
         assert abs(cost(run(budget, kind, **{name: other})) - budget) >= miss or "slices" in kind
 
 
+def test_widths_in_steps_of_16_for_slices_too():
+    rules = {"hidden_width": {"rule": "flops", "convention": "leverage", "multiple": 16}}
+    for kind, own in KINDS.items():
+        point = {**SETTINGS, **own, "d_model": 256, "flops_per_token": 5e7}
+        (run,) = runs_of({"settings": point, "derive": rules, "sweeps": [{"axes": {"seed": 0}}]})
+        model = run.config.model
+        widths = [getattr(model.ffn, name, None) for name in ("d_ffn", "d_expert")]
+        widths += [model.slices.d_expert] if model.slices else []
+        assert not any(width % 16 for width in widths if width), kind
+        assert cost(run.config) == pytest.approx(5e7, rel=TOLERANCE)
+
+
 def test_what_follows_from_the_width():
     """Slices share the width of the full blocks; dense layers cost what active experts cost."""
     model = run(2e6, "slices").model

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
-from moelaws.grids.model import RATIO_TOLERANCE, base_flops, widths_at_ratio
+from moelaws.grids.model import RATIO_TOLERANCE, TOLERANCE, base_flops, widths_at_ratio
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import WidthsFromRatio
@@ -77,6 +77,16 @@ def test_flops_stay_and_the_ratio_is_within_the_rounding_of_the_width(
         assert aside_by >= abs(math.log(widths.r / r)) - 0.01  # d_expert is rounded, too
 
 
+@given(r=st.floats(0.25, 1.3), d_base=st.sampled_from([256, 512, 1024]), kv=st.sampled_from([2, 8]))
+def test_widths_in_steps_of_16_keep_the_flops_and_come_near_the_ratio(r, d_base, kv) -> None:
+    point = at(r=r, d_base=d_base, n_kv=kv)
+    flops = base_flops(point, RULE)
+    widths = widths_at_ratio(point, flops, RULE.model_copy(update={"multiple": 16}))
+    assert widths.d_model % 16 == widths.d_expert % 16 == 0
+    assert widths.flops == pytest.approx(flops, rel=TOLERANCE)
+    assert widths.r == pytest.approx(r, rel=0.25)
+
+
 def test_a_grid_derives_both_widths_and_the_same_tokens_for_all_ratios() -> None:
     grid = {
         "settings": {"context": 4096, "vocab_size": 128_000, "n_layers": 8, "n_heads": 8,
@@ -100,7 +110,7 @@ def test_a_grid_derives_both_widths_and_the_same_tokens_for_all_ratios() -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"r": 4000}, "r is 4000; multiples of 2 n_heads = 16"),
+        ({"r": 4000}, r"r is 4000; multiples of 16 for d_model \(2 n_heads = 16\)"),
         ({"r": 0.001}, "choose r among them"),
         ({"d_base": 500}, "d_model = 500 with n_heads = 8"),
         ({"r": None}, "r is missing; the derivation 'ratio' needs it"),

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from torch import nn
 
-from moelaws.spec.run import AdamW
-from moelaws.training.optimizer import Optimizer
+from moelaws.spec.run import AdamW, Muon
+from moelaws.training.optimizer import Optimizer, orthogonalized
 
 
 def parameters():
@@ -72,3 +73,52 @@ def test_scale_free_decay_does_not_depend_on_the_peak_rate(peak):
     settings = AdamW(lr=peak, weight_decay=0.01, scale_free=True)
     assert shrinkage(settings, peak)[0] == pytest.approx(1 - 0.01, abs=1e-6)
     assert shrinkage(settings, peak / 2)[0] == pytest.approx(1 - 0.005, abs=1e-6)
+
+
+def muon(**settings):
+    return Muon(kind="muon", lr=2e-2, weight_decay=0.1, **settings)
+
+
+def test_muon_agrees_with_torchs_on_matrices_and_with_adamw_elsewhere():
+    mine, theirs, adam = parameters(), parameters(), parameters()
+    settings = muon(clip=0)
+    leaves = ["w_in", "gain", "w_gate_up", "embedding"]
+    optimizer = Optimizer(zip(leaves, mine, strict=True), settings)
+    other = Optimizer(zip(leaves, adam, strict=True), AdamW(lr=2e-2, weight_decay=0.1, clip=0))
+    # Torch's takes matrices one by one and rounds them to bf16.
+    experts = [nn.Parameter(expert.detach().clone()) for expert in theirs[2]]
+    reference = torch.optim.Muon(
+        [theirs[0], *experts], lr=2e-2, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
+    )
+    for step in range(10):
+        for ps in (mine, theirs, adam):
+            set_gradients(ps, step)
+        for expert, gradient in zip(experts, theirs[2].grad, strict=True):
+            expert.grad = gradient
+        optimizer.step(2e-2)
+        other.step(2e-2)
+        reference.step()
+    for a, b in zip([mine[0], *mine[2]], [theirs[0], *experts], strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=2e-3)
+    for a, b in ((mine[1], adam[1]), (mine[3], adam[3])):
+        assert torch.equal(a, b)
+    assert not torch.allclose(mine[0], adam[0], atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (5, 20), (3, 24, 6)])
+def test_a_direction_is_nearly_orthogonal(shape):
+    g = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    exact = torch.linalg.svd(g, full_matrices=False)
+    values = torch.linalg.svdvals(orthogonalized(g))
+    assert values.min() > 0.3
+    assert values.max() < 1.3
+    cosine = (orthogonalized(g) * (exact.U @ exact.Vh)).sum() / orthogonalized(g).norm()
+    assert cosine / (exact.U @ exact.Vh).norm() > 0.97
+    assert torch.isfinite(orthogonalized(torch.zeros(shape))).all()
+
+
+def test_a_step_of_muon_is_as_large_as_a_usual_one_of_adamw():
+    matrix = torch.zeros(64, 256, requires_grad=True)
+    matrix.grad = torch.randn(matrix.shape, generator=torch.Generator().manual_seed(1))
+    Optimizer([("w_in", matrix)], muon()).step(1e-2)
+    assert matrix.square().mean().sqrt().item() == pytest.approx(0.2e-2, rel=0.2)

@@ -88,6 +88,15 @@ def test_sectional_models_are_those_of_one_process_too(tmp_path, model):
 
 
 @pytest.mark.slow
+def test_muon_sees_whole_matrices_however_they_are_divided(tmp_path):
+    optimizer = {"kind": "muon", "lr": 0.003}
+    alone = trained(tmp_path, 1, FFNS["unequal numbers of experts"], optimizer=optimizer)
+    for processes in (2, 4):
+        several = trained(tmp_path, processes, MOE | {"n_experts": 6}, optimizer=optimizer)
+        np.testing.assert_allclose(losses(several), losses(alone), rtol=0, atol=1e-4)
+
+
+@pytest.mark.slow
 def test_in_bf16_the_losses_of_two_processes_differ_by_its_rounding(tmp_path):
     alone = trained(tmp_path, 1, MOE, micro_batch=2, precision="bf16")
     two = trained(tmp_path, 2, MOE, micro_batch=2, precision="bf16")

@@ -23,6 +23,15 @@ def test_from_a_file_to_one_line_and_again(configure, results, corpus, tmp_path)
     assert again.stderr == ""
 
 
+def test_a_deterministic_run_meets_no_operation_that_torch_refuses(configure, results, corpus):
+    config = configure(steps=3)
+    words = ("train", "-", "--results", results.root, "--corpus", corpus[1], "--deterministic")
+    done = moelaws(*words, input=config.canonical_json())
+    assert done.returncode == 0, done.stderr
+    refused = moelaws(*words, "--backend", "megablocks", input=config.canonical_json())
+    assert (refused.returncode, "promises no equal bits" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -36,6 +36,12 @@ VARIANTS = {
     "chunks by position": (
         {**ROUTED, "route_by": "position", "chunk": 16, "load_balance": 0, "router_z": 0}, {}, {},
     ),
+    "Muon": (
+        {**ROUTED, "n_shared": 1},
+        {"tied_embeddings": True},
+        {"optimizer": {"kind": "muon", "lr": 1e-2}},
+    ),
+    "shuffled text": (ROUTED, {}, {"shuffle": "tokens"}),
     "bf16": (ROUTED, {}, {"precision": "bf16"}),
     "WSD, scale-free decay, small init": (
         ROUTED,

@@ -43,5 +43,6 @@ rule train:
         "export OMP_NUM_THREADS=$(( {threads} < {resources.workers} ? 1 : {threads} / {resources.workers} )); "
         "exec moelaws train {params.runs} "
         + f"--device {JOBS.project.device} {TRAININGS.gpu_option} "
+        + ("--deterministic " if JOBS.project.deterministic else "")
         + "--workers {resources.workers} --runs-per-gpu {resources.runs_per_gpu} "
         "--devices {resources.devices} --nodes {resources.spans} --marker {output} > {log} 2>&1"

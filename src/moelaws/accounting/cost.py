@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.spec.model import Model, MoE
+from moelaws.spec.project import Project
 from moelaws.spec.run import RunConfig
 
 
@@ -63,9 +64,12 @@ GPUS = {
 PRIOR_WEIGHT = 0.1  # in runs, in ``fitted_to``
 
 
-def device_of(kind: Literal["cpu", "cuda"], gigabytes: float) -> Device:
-    """Returns the device that estimates assume: a core, or an H100 with the memory given."""
-    return CPU if kind == "cpu" else replace(H100, own_memory=gigabytes * 1e9)
+def device_of(kind: Literal["cpu", "cuda"], project: Project) -> Device:
+    """Returns what the project's estimates assume: a core, or an H100 of its memory and ``mfu``."""
+    if kind == "cpu":
+        return CPU
+    speed = H100.flops_per_second * project.mfu / MFU
+    return replace(H100, flops_per_second=speed, own_memory=project.gpu_memory * 1e9)
 
 
 @dataclass(frozen=True)

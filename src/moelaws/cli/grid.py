@@ -59,7 +59,7 @@ def command(
         click.echo(next(iter(runs.values())).config.canonical_json())
         return
     on_cpu = project.tier in CPU_TIERS
-    device = learned(device_of("cpu" if on_cpu else "cuda", project.gpu_memory), Results())
+    device = learned(device_of("cpu" if on_cpu else "cuda", project), Results())
     listed = {s.study.study: _rows(s, device, project.devices_per_run) for s in sweeps}
     if as_json:
         print_json(listed[sweeps[0].study.study] if study else listed)

@@ -126,7 +126,7 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
     kept = kept_runs(sweep)
     probed = kept if any(d.hidden for d in sweep.study.derived) else ()
     for kind in ("cpu", "cuda"):
-        device = learned(device_of(kind, project.gpu_memory), Results())
+        device = learned(device_of(kind, project), Results())
         yield budget(runs * repeats, device, kept, probed, project.devices_per_run)
 
 

@@ -48,6 +48,7 @@ class Setup:
     micro_batch: int | None
     devices: int
     nodes: int
+    deterministic: bool
 
     def words(self, as_json: bool) -> list[str]:
         """Returns the options for the processes that train one run together."""
@@ -55,6 +56,7 @@ class Setup:
         words += ["--backend", self.backend, "--devices", str(self.devices)]
         words += ["--corpus", str(self.corpus)] if self.corpus else []
         words += ["--out", str(self.out)] if self.out else []
+        words += ["--deterministic"] if self.deterministic else []
         words += ["--micro-batch", str(self.micro_batch)] if self.micro_batch else []
         return words + (["--json"] if as_json else [])
 
@@ -87,6 +89,7 @@ class Setup:
     COUNT,
     1,
 )
+@option("--deterministic", "Compute the same bits again on a GPU, more slowly.", is_flag=True)
 @gpus_option
 @option(
     "--keep-weights",
@@ -112,6 +115,7 @@ def command(
     runs_per_gpu: int,
     devices: int,
     nodes: int,
+    deterministic: bool,
     gpus: Chosen | None,
     keep_weights: bool,
     keep_steps: tuple[int, ...],
@@ -142,7 +146,7 @@ def command(
     alone = len(orders) == 1 and marker is None
     if out and not alone:
         raise UserError("--out is for a single run; without it each has a folder of its own")
-    setup = Setup(tree, out, corpus, device, backend, micro_batch, devices, nodes)
+    setup = Setup(tree, out, corpus, device, backend, micro_batch, devices, nodes, deterministic)
     number = devices if devices > 1 else -(-workers // runs_per_gpu)
     if alone:
         with holding(gpus, number) as held:
@@ -255,9 +259,15 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
 
     config = order.config
     options = TrainingOptions(
-        setup.device, setup.backend, setup.micro_batch, order.keep, order.steps, progress=True,
+        setup.device,
+        setup.backend,
+        setup.micro_batch,
+        order.keep,
+        order.steps,
+        setup.deterministic,
+        progress=True,
         lengths=order.lengths,
-    )  # fmt: skip
+    )
     rank, processes, _ = place()
     if setup.devices > 1 and processes == 1:
         device = checked(config, options, setup.devices)[0].device  # reports a mistake once

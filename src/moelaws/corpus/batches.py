@@ -1,6 +1,7 @@
 """Training batches, which any process can resume at any step, and the fixed held-out set."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.spec.errors import UserError
+
+SHUFFLES = 1 << 40  # the first of the streams that shuffle documents; epochs have those below
 
 
 class Batches:
@@ -77,6 +80,21 @@ def random_order(n: int, seed: int, stream: int) -> NDArray[np.intp]:
     """
     bits = np.random.Philox(key=[seed, stream]).random_raw(n)
     return np.argsort(np.asarray(bits), kind="stable")
+
+
+def shuffled(
+    tokens: NDArray[np.unsignedinteger[Any]], end_of_document: int, seed: int
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Returns ``tokens`` (n,), with those of each document in a random order by ``seed``.
+
+    The ends of documents stay where they are. The whole text is copied to memory.
+    """
+    mixed = np.array(tokens)
+    ends = [*np.flatnonzero(mixed == end_of_document).tolist(), len(mixed)]
+    for document, (before, end) in enumerate(pairwise([-1, *ends])):
+        here = slice(before + 1, end)
+        mixed[here] = mixed[here][random_order(end - before - 1, seed, SHUFFLES + document)]
+    return mixed
 
 
 @dataclass(frozen=True, eq=False)

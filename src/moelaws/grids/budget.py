@@ -110,7 +110,7 @@ def over_limit(
     sweeps = list(sweeps)
     every = [run for sweep in sweeps for run in sweep.runs]
     todo = {run.run_id: run for run in every if not _done(run, results, kept)}
-    device, per_run = device_of(project.device, project.gpu_memory), project.devices_per_run
+    device, per_run = device_of(project.device, project), project.devices_per_run
     total = budget(list(todo.values()), device, kept, probed, per_run)
     unit = "CPU" if device is CPU else "GPU"
     key = f"{unit.lower()}_hours"

@@ -13,7 +13,7 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.grid import Derivations, Grid, Settings, data_of
 from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
-from moelaws.spec.run import AdamW, Evaluation, RunConfig, Schedule
+from moelaws.spec.run import AdamW, Evaluation, Muon, RunConfig, Schedule
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,13 @@ def _run(
 def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, Any]:
     """Returns the data of a RunConfig with one step: steps are planned when its batch is valid."""
     whole = {"balance_group": point["batch"]} if "batch" in point else {}
+    kind = {"kind": point["optimizer"]} if "optimizer" in point else {}
     return {
         **whole,
         **data_of(point, RunConfig),
         "model": model,
         "corpus": text,
-        "optimizer": data_of(point, AdamW),
+        "optimizer": data_of(point, AdamW, Muon) | kind,
         "schedule": data_of(point, Schedule),
         "evaluation": data_of(point, Evaluation),
         "steps": 1,

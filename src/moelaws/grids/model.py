@@ -33,33 +33,36 @@ def with_hidden_width(point: Point, rule: WidthFromFlops, where: str) -> Point:
     """Returns ``point`` with the hidden width whose training FLOPs are nearest its budget's."""
     name = "d_ffn" if point.get("ffn", "moe") == "dense" else "d_expert"
     if name in point:
-        return _at_width(point, name, point[name])
+        return _at_width(point, name, point[name], rule.multiple)
     budget: float = needed(point, "flops_per_token", rule.rule)
 
-    def cost(width: int) -> float:
-        model = parse(Model, model_data(_at_width(point, name, width)), where)
-        return train_flops_per_token(model, rule.convention)
+    def at(units: int) -> Point:
+        return _at_width(point, name, units * rule.multiple, rule.multiple)
+
+    def cost(units: int) -> float:
+        return train_flops_per_token(parse(Model, model_data(at(units)), where), rule.convention)
 
     low, high = 1, 2
-    while cost(high) < budget and high < MAX_WIDTH:
+    while cost(high) < budget and high * rule.multiple < MAX_WIDTH:
         low, high = high, 2 * high
-    while high - low > 1:  # cost(low) <= budget < cost(high), unless a width of 1 costs too much
+    while high - low > 1:  # cost(low) <= budget < cost(high), unless the least costs too much
         middle = (low + high) // 2
         low, high = (middle, high) if cost(middle) <= budget else (low, middle)
-    width = min(low, high, key=lambda w: abs(cost(w) - budget))
-    if abs(cost(width) / budget - 1) > TOLERANCE:
+    nearest = min(low, high, key=lambda units: abs(cost(units) - budget))
+    if abs(cost(nearest) / budget - 1) > TOLERANCE:
         raise UserError(
             f"flops_per_token is {budget:g}, and the nearest that {name} reaches is "
-            f"{cost(width):.6g} with {name} = {width}; choose another budget, or a smaller d_model "
-            "or fewer layers"
+            f"{cost(nearest):.6g} with {name} = {at(nearest)[name]}; choose another budget, or a "
+            "smaller d_model or fewer layers"
         )
-    return _at_width(point, name, width)
+    return at(nearest)
 
 
-def _at_width(point: Point, name: str, width: int) -> Point:
+def _at_width(point: Point, name: str, width: int, multiple: int) -> Point:
     point = point | {name: width}
     if name == "d_ffn" and "n_slices" in point:
-        point.setdefault("slice_d_expert", max(1, round(width / point["n_slices"])))
+        units = max(1, round(width / point["n_slices"] / multiple))
+        point.setdefault("slice_d_expert", units * multiple)
     if name == "d_expert" and point.get("n_dense_layers"):
         point.setdefault("d_ffn", width * point["top_k"])
     return point
@@ -95,22 +98,25 @@ def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths
     """Returns widths whose C_E / C_A is nearest ``r``, as logarithms, with C_A + C_E = ``flops``.
 
     ``d_model`` is a multiple of 2 n_heads, so that rotary heads can divide it; ``d_expert`` spends
-    the FLOPs that remain. Layers, heads, experts and context are the point's. Source: allocation,
-    App B.1, FLOPs as in App C corrected. A ratio that no widths reach raises a UserError.
+    the FLOPs that remain; both are multiples of the rule's ``multiple``. Layers, heads, experts and
+    context are the point's. Source: allocation, App B.1, FLOPs as in App C corrected. A ratio that
+    no widths reach raises a UserError.
     """
     ratio: float = needed(point, "r", rule.rule)
-    unit = 2 * needed(point, "n_heads", rule.rule)
+    unit = math.lcm(2 * needed(point, "n_heads", rule.rule), rule.multiple)
     reached: list[Widths] = []
     d_model = unit
     base = _model(point, unit, 1, rule)
     while (attention := _flops(base, d_model, 1)[0]) < flops:
         one, two = (_flops(base, d_model, width)[1] for width in (1, 2))
-        width = round(1 + (flops - attention - one) / (two - one))
+        exact = 1 + (flops - attention - one) / (two - one)
+        width = rule.multiple * round(exact / rule.multiple)
         if width >= 1:
             ffn = one + (width - 1) * (two - one)
             reached.append(Widths(d_model, width, ffn / attention, attention + ffn))
         d_model += unit
-    reached = [w for w in reached if abs(w.flops / flops - 1) <= RATIO_TOLERANCE]
+    tolerance = TOLERANCE if rule.multiple > 1 else RATIO_TOLERANCE
+    reached = [w for w in reached if abs(w.flops / flops - 1) <= tolerance]
     if not reached:
         raise UserError(
             f"no widths give {flops:.4g} FLOPs a token with n_heads = {point['n_heads']}; "
@@ -120,8 +126,9 @@ def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths
     best = min(reached, key=lambda w: abs(math.log(w.r / ratio)))
     if not low / _step(reached, -1) <= ratio <= high * _step(reached, 0):
         raise UserError(
-            f"r is {ratio:g}; multiples of 2 n_heads = {unit} for d_model reach {low:.3g} to "
-            f"{high:.3g} at these FLOPs a token; choose r among them, raise d_base or lower n_heads"
+            f"r is {ratio:g}; multiples of {unit} for d_model (2 n_heads = "
+            f"{2 * point['n_heads']}) reach {low:.3g} to {high:.3g} at these FLOPs a token; choose "
+            "r among them, raise d_base or lower n_heads"
         )
     return best
 

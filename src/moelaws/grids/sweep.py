@@ -112,7 +112,7 @@ def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
     from moelaws.records.names import sizes_of
     from moelaws.records.watching import Planned  # loads pyarrow
 
-    device = device_of(project.device, project.gpu_memory)
+    device = device_of(project.device, project)
     runs: dict[str, Planned] = {}
     for sweep in sweeps:
         own = spent([run.config for run in sweep.runs])

@@ -15,7 +15,7 @@ from moelaws.spec.errors import or_nearest
 from moelaws.spec.experts import routers
 from moelaws.spec.fit import Name
 from moelaws.spec.model import DenseFFN, Model, Slices
-from moelaws.spec.run import AdamW, Evaluation, RunConfig, Schedule
+from moelaws.spec.run import AdamW, Evaluation, Muon, RunConfig, Schedule
 
 Scalar = bool | int | float | str
 MAX_POINTS = 100_000  # of one sweep
@@ -29,7 +29,8 @@ ConventionName = Literal[
 # The parts of a run whose fields a grid may set. Its name for a field is the field's own behind the
 # part's prefix, if there is one, unless ``RENAMED`` gives another.
 PARTS: tuple[type[Frozen], ...] = (
-    Model, *routers().values(), DenseFFN, Slices, RunConfig, AdamW, Schedule, Evaluation,
+    Model, *routers().values(), DenseFFN, Slices, RunConfig, AdamW, Muon, Schedule,
+    Evaluation,
 )  # fmt: skip
 PREFIX: dict[type[Frozen], str] = {Slices: "slice_", Evaluation: "evaluation_"}
 RENAMED: dict[tuple[type[Frozen], str], str] = {
@@ -77,6 +78,7 @@ class _OfGrids(Frozen):
     d_base: Size | None = None  # the width at which the rule ``ratio`` counts the FLOPs it keeps
     flops_per_token: Positive | None = None  # training FLOPs, for the rule ``flops``
     ffn: Literal["moe", "dense"] | None = None
+    optimizer: Literal["adamw", "muon"] | None = None
 
 
 if TYPE_CHECKING:
@@ -121,21 +123,25 @@ class WidthsFromRatio(Frozen):
     """Sets the d_model and d_expert that have the FLOPs ratio r (allocation, B.1).
 
     Their FLOPs per token are those of d_model = d_expert = d_base: attention and experts as in the
-    allocation paper's App C, corrected. d_model is a multiple of 2 n_heads.
+    allocation paper's App C, corrected. d_model is a multiple of 2 n_heads; both are multiples of
+    ``multiple``, for GPUs multiply bf16 matrices fast whose rows are whole blocks of 16 bytes.
     """
 
     rule: Literal["ratio"]
+    multiple: Count = 1
 
 
 class WidthFromFlops(Frozen):
     """Sets the hidden width at which training costs ``flops_per_token`` by a convention.
 
-    This is d_ffn of dense models and d_expert of others. Unless they are set, the experts of E
-    slices get the width d_ffn / E, and dense layers below experts top_k * d_expert.
+    This is d_ffn of dense models and d_expert of others, a multiple of ``multiple``. Unless they
+    are set, the experts of E slices get the nearest such width to d_ffn / E, and dense layers below
+    experts top_k * d_expert.
     """
 
     rule: Literal["flops"]
     convention: ConventionName
+    multiple: Count = 1
 
 
 class StepsFromCompute(Frozen):

@@ -60,6 +60,10 @@ class Project(Frozen):
         Literal["all"] | Annotated[tuple[Whole, ...], Field(min_length=1)],
         BeforeValidator(_list),
     ] = "all"
+    # Whether training computes the same bits again on CUDA, too, and more slowly
+    deterministic: bool = False
+    # The share of a GPU's peak that estimates assume for large products; docs/speed.md has measured
+    mfu: Annotated[Fraction, Field(gt=0)] = 0.35
     # How many runs train on one GPU at a time; auto: as many as its memory holds by estimate
     runs_per_gpu: Count | Literal["auto"] = 1
     # How many devices train one run together; auto: the fewest whose memory holds it by estimate

@@ -20,6 +20,7 @@ class AdamW(Frozen):
     ``weight_decay * lr_t / lr`` (the sparsity paper) instead of ``weight_decay * lr_t``.
     """
 
+    kind: Literal["adamw"] = "adamw"
     lr: Rate  # peak learning rate
     beta1: BelowOne = 0.9
     beta2: BelowOne = 0.95
@@ -27,6 +28,17 @@ class AdamW(Frozen):
     weight_decay: NonNegative = 0.1
     scale_free: bool = False
     clip: NonNegative = 1.0  # global gradient norm; 0 is off
+
+
+class Muon(AdamW):
+    """Muon for the matrices of layers (Jordan et al., 2024), and AdamW for all other parameters.
+
+    A step of a matrix is its momentum made orthogonal, times 0.2 sqrt(its longer side), so that it
+    is as large as a usual step of AdamW: rates and decays of AdamW serve (Liu et al., 2025).
+    """
+
+    kind: Literal["muon"]  # type: ignore[assignment]
+    momentum: BelowOne = 0.95  # of the matrices, by Nesterov
 
 
 class Schedule(Frozen):
@@ -74,13 +86,16 @@ class RunConfig(Frozen):
     corpus: Corpus
     steps: Count  # optimizer steps
     batch: Count  # sequences a step
-    optimizer: AdamW
+    optimizer: AdamW | Muon
     schedule: Schedule = Schedule()
     balance_group: Count  # sequences over which the load-balancing loss is measured; divides batch
     precision: Literal["fp32", "bf16"] = "fp32"
     evaluation: Evaluation = Evaluation()
     max_epochs: Positive = 1.0  # passes over the training text that are allowed
     seed: Seed = 0  # of the initial weights and the order of the data
+    # A negative control: the tokens of each training document in a random order. What is learned
+    # from them is how often tokens occur, for the held-out text stays as it is.
+    shuffle: Literal["none", "tokens"] = "none"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

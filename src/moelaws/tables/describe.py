@@ -60,6 +60,8 @@ def describe(run: Run) -> dict[str, Any]:
         "warmup": schedule.warmup
         if schedule.warmup_steps is None
         else schedule.warmup_steps / config.steps,
+        "optimizer": config.optimizer.kind,
+        "shuffle": config.shuffle,
         "recipe": config.model_copy(update=common).fingerprint(),
     }
 

@@ -86,6 +86,8 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
     ),
     Column("load_balance", "float", "1", "weight of the load-balancing loss", nullable=True),
     Column("warmup", "float", "1", "fraction of the steps that warm up", nullable=True),
+    Column("optimizer", "string", "1", "adamw or muon", nullable=True),
+    Column("shuffle", "string", "1", "tokens where each document's are shuffled, else none", True),
     Column("recipe", "string", "1", "what runs that differ in sparsity and seed alone share", True),
     Column("chunk", "int", "positions", "that share a routing decision; 0 where none is made"),
     Column("slice_positions", "string", "1", "that an expert on a slice sees: all, chunks or none"),

@@ -46,6 +46,18 @@ def choose_device(name: str) -> str:
     return "cuda" if available and name != "cpu" else "cpu"
 
 
+def compute_deterministically() -> None:
+    """Makes this process compute the same bits again on the same CUDA device, and more slowly.
+
+    Attention's kernels for fp32 that add in any order are left out, and an operation that torch has
+    no deterministic kernel for raises a RuntimeError.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def check_number(device: str, number: int) -> None:
     """Raises UserError if fewer than ``number`` GPUs are visible here."""
     if device == "cuda" and (seen := torch.cuda.device_count()) < number:

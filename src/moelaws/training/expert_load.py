@@ -3,8 +3,9 @@
 Shapes: L layers with experts, E experts.
 """
 
+import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -49,6 +50,12 @@ class ExpertLoad:
         self.ends: list[int] = []
         self.windows: list[Tensor] = []  # (L, E) each, still on the device, so nothing waits
         self._current: Tensor | None = None  # on the device
+
+    def for_length(self, steps: int) -> Self:
+        """Returns what counts the same for a run of another length, from its first step on."""
+        other = copy.deepcopy(self)
+        other.steps = steps
+        return other
 
     def add(self, step: int, counts_LE: Tensor) -> None:
         """Counts optimizer step ``step`` (from 1)."""

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.corpus.batches import Batches, Validation, validation
+from moelaws.corpus.batches import Batches, Validation, shuffled, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.records.progress import reporting
@@ -119,6 +119,9 @@ def _data_and_provenance(plan: TrainingPlan) -> tuple[Batches, list[Validation],
             f"{plan.corpus} holds corpus {data.corpus.corpus_id}, but run {config.run_id} is "
             f"on {config.corpus.corpus_id}; prepare that one (moelaws corpus) or name its folder"
         )
+    if config.shuffle == "tokens":
+        last = config.corpus.vocab_size - 1  # the entry that ends a document
+        data = replace(data, train=shuffled(data.train, last, config.seed))
     batches = Batches(data, config.batch, context, config.seed, config.max_epochs)
     batches.check(config.steps)
     provenance = {

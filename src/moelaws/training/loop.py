@@ -105,8 +105,8 @@ class Trainer:
 
     def count_for(self, lengths: Iterable[int]) -> None:
         """Counts the experts' load for runs of other ``lengths``, too, while they are the same."""
-        first, own = self.expert_load.first_layer, self.config.steps
-        self.other_loads = [ExpertLoad(n, first) for n in lengths if n != own]
+        others = (n for n in lengths if n != self.config.steps)
+        self.other_loads = list(map(self.expert_load.for_length, others))
 
     def run(self) -> bool:
         """Trains to the last step; returns False if the loss diverged, where the history ends."""

@@ -1,4 +1,4 @@
-"""AdamW with decoupled decay (Loshchilov & Hutter, 2019) and its scale-free form."""
+"""AdamW with decoupled decay (Loshchilov & Hutter, 2019), its scale-free form, and Muon."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,13 +6,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from moelaws.spec.run import AdamW
+from moelaws.spec.run import AdamW, Muon
 from moelaws.training.checkpoint import held, take
-from moelaws.training.ranks import ALONE, Ranks, own
+from moelaws.training.ranks import ALONE, Ranks, own, place_of
+
+# Jordan et al. (2024): an odd polynomial that draws singular values from (0, 1] to between .7 and
+# 1.2 when it is applied five times.
+NEWTON_SCHULZ, ROUNDS = (3.4445, -4.7750, 2.0315), 5
 
 
 class Optimizer:
     """AdamW by torch's fused kernel, which also clips gradients; moments are in fp32.
+
+    With ``Muon`` it is that of embeddings, unembeddings, routers, gains and biases; matrices of
+    layers, the stacked ones of experts among them, follow ``_step_matrix``.
 
     The kernel is called without ``torch.optim``, whose constructors import torch's compiler: that
     takes a second, and a run may last three. Only matrices decay (embeddings and experts among
@@ -28,15 +35,22 @@ class Optimizer:
         self.whole = list(named.values())
         self.parameters = [own(parameter.detach()) for parameter in self.whole]
         self.settings, self.ranks = settings, ranks
+        leaves = [name.rpartition(".")[2] for name in named]
+        layers = [leaf.startswith("w_") for leaf in leaves] if isinstance(settings, Muon) else []
+        # The one row that a router starts with is no matrix.
+        self.matrices = [i for i, of in enumerate(layers) if of and self.whole[i].shape[-2] > 1]
         self.first = [torch.zeros_like(p) for p in self.parameters]
-        self.second = [torch.zeros_like(p) for p in self.parameters]
+        # The momentum of a matrix is its first moment, and it has no second one.
+        self.adaptive = sorted(set(range(len(leaves))) - set(self.matrices))
+        self.second = [torch.zeros_like(self.parameters[i]) for i in self.adaptive]
         self.count = torch.zeros((), device=self.parameters[0].device)
-        decay = settings.weight_decay / (settings.lr if settings.scale_free else 1.0)
+        self.decay = settings.weight_decay / (settings.lr if settings.scale_free else 1.0)
         # Names decide, not shapes, because the stacked biases of experts have two dimensions.
-        bare = [name.rpartition(".")[2].startswith(("gain", "b_")) for name in named]
+        spared = {i for i, leaf in enumerate(leaves) if leaf.startswith(("gain", "b_"))}
+        places = list(enumerate(self.adaptive))  # (among second moments, among all)
         self.groups = [
-            ([i for i, spared in enumerate(bare) if not spared], decay),
-            ([i for i, spared in enumerate(bare) if spared], 0.0),
+            ([place for place in places if place[1] not in spared], self.decay),
+            ([place for place in places if place[1] in spared], 0.0),
         ]
 
     @torch.no_grad()
@@ -55,10 +69,10 @@ class Optimizer:
         self.count += 1
         for members, decay in self.groups:
             torch._fused_adamw_(
-                [self.parameters[i] for i in members],
-                [gradients[i] for i in members],
-                [self.first[i] for i in members],
-                [self.second[i] for i in members],
+                [self.parameters[i] for _, i in members],
+                [gradients[i] for _, i in members],
+                [self.first[i] for _, i in members],
+                [self.second[j] for j, _ in members],
                 [],
                 [self.count] * len(members),
                 lr=lr,
@@ -70,8 +84,27 @@ class Optimizer:
                 maximize=False,
                 grad_scale=divisor,
             )
+        for i in self.matrices:
+            gradient = gradients[i] if divisor is None else gradients[i] / divisor
+            self._step_matrix(i, gradient, lr)
         self.drop_gradients()
         return norm
+
+    def _step_matrix(self, i: int, gradient: Tensor, lr: float) -> None:
+        """Moves one matrix, or a stack of them, against its momentum made orthogonal."""
+        assert isinstance(self.settings, Muon)
+        own_rows, whole = self.parameters[i], self.whole[i]
+        momentum = self.first[i].lerp_(gradient, 1 - self.settings.momentum)
+        ahead = gradient.lerp(momentum, self.settings.momentum)
+        place = place_of(whole, self.ranks)
+        if place is None or whole.dim() > 2:
+            direction = orthogonalized(ahead)
+        else:  # each process has some rows of the matrix, and computes all of them
+            from moelaws.training.sharding import all_rows
+
+            direction = orthogonalized(all_rows(ahead, whole))[place[0] : place[0] + len(own_rows)]
+        size = 0.2 * max(whole.shape[-2:]) ** 0.5
+        own_rows.mul_(1 - lr * self.decay).sub_(direction, alpha=lr * size)
 
     def drop_gradients(self) -> None:
         """Frees the accumulated gradients."""
@@ -80,16 +113,39 @@ class Optimizer:
 
     def state(self) -> dict[str, object]:
         """Returns the moments and the step count for a checkpoint."""
-
-        def rows(moments: list[Tensor]) -> list[object]:
-            return [held(p, m, self.ranks) for p, m in zip(self.whole, moments, strict=True)]
-
-        return {"count": self.count, "first": rows(self.first), "second": rows(self.second)}
+        first, second = (
+            [held(p, moment, self.ranks) for p, moment in moments] for moments in self._moments()
+        )
+        return {"count": self.count, "first": first, "second": second}
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Any]) -> None:
         """Takes over a stored state of the same parameters."""
         self.count.copy_(state["count"].whole())
-        for mine, stored in ((self.first, state["first"]), (self.second, state["second"])):
-            for parameter, values, theirs in zip(self.whole, mine, stored, strict=True):
+        for moments, stored in zip(self._moments(), (state["first"], state["second"]), strict=True):
+            for (parameter, values), theirs in zip(moments, stored, strict=True):
                 take(parameter, values, theirs, self.ranks)
+
+    def _moments(self) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
+        """Returns the first and the second moments, each with its parameter."""
+        adaptive = [self.whole[i] for i in self.adaptive]
+        first = list(zip(self.whole, self.first, strict=True))
+        return first, list(zip(adaptive, self.second, strict=True))
+
+
+def orthogonalized(g_EAB: Tensor) -> Tensor:
+    """Returns U V^T of each matrix's singular value decomposition U S V^T, as Newton-Schulz has it.
+
+    Singular values come out between 0.7 and 1.2. ``g_EAB`` is a matrix or a stack of them. It
+    computes in bf16 on a GPU.
+    """
+    x = g_EAB.to(torch.bfloat16) if g_EAB.is_cuda else g_EAB
+    wide = x.shape[-2] <= x.shape[-1]
+    x = x if wide else x.mT  # the products below then have the shorter side
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    a, b, c = NEWTON_SCHULZ
+    for _ in range(ROUNDS):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    direction: Tensor = x if wide else x.mT
+    return direction.to(g_EAB.dtype)

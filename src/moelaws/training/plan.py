@@ -34,6 +34,7 @@ class TrainingOptions:
     # Whether to keep the final weights; a run that is done without them is then trained again
     keep_weights: bool = False
     keep_steps: tuple[int, ...] = ()  # the steps after which weights are kept, too
+    deterministic: bool = False  # the same bits again on CUDA, too; on the CPU they always are
     progress: bool = False  # whether to report the progress on standard error
     checkpoint_seconds: float = 30.0  # wall time between checkpoints, or more where they are slow
     history_seconds: float = 10.0  # wall time between writings of the history so far
@@ -83,6 +84,10 @@ def checked(
     Raises UserError for a device, back end, micro-batch or number of devices that cannot be used.
     """
     options = replace(options, device=choose_device(options.device))
+    if options.deterministic and options.backend == "megablocks":
+        raise UserError("back end megablocks promises no equal bits; leave out --deterministic")
+    if options.deterministic and options.backend == "auto":
+        options = replace(options, backend="torch")
     micro_batch, smallest = options.micro_batch, config.smallest_micro_batch
     if micro_batch is not None and (micro_batch % smallest or not 0 < micro_batch <= config.batch):
         raise UserError(

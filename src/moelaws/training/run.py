@@ -17,7 +17,7 @@ from moelaws.records.tensors import are_kept
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint, weights
-from moelaws.training.device import threads
+from moelaws.training.device import compute_deterministically, threads
 from moelaws.training.job import Outcome, execute
 from moelaws.training.plan import (
     DEFAULTS,
@@ -45,8 +45,9 @@ def train(
     """Trains ``config`` and writes its record; the summary, written last, says that it is done.
 
     A run that is done is not trained again: its summary is returned, even if nothing can be
-    written. An unfinished run continues from its checkpoint; on the same device and with the same
-    number of threads, the result is bit for bit as if it had never stopped. If another trainer has
+    written. An unfinished run continues from its checkpoint; on the CPU with the same number of
+    threads, and on the same kind of GPU if the options say ``deterministic``, the result is bit for
+    bit as if it had never stopped. If another trainer has
     the same run, this one waits for it, also if that one took the run over while this one was
     suspended. Divergence and lack of memory are results with a ``status``; the latter is retried.
 
@@ -58,6 +59,8 @@ def train(
     torch.set_num_threads(threads())
     keep_freed_memory()
     options, backend, reason = checked(config, options)
+    if options.deterministic:
+        compute_deterministically()
     folders = RunFolders.of(results, config.run_id, out)
     with joined(options.device) as ranks:
         check_devices(ranks.size, config)

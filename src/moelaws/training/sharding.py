@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor
 
 from moelaws.model.exchange import Exchange
 from moelaws.model.experts import RoutedExperts
@@ -73,6 +74,14 @@ def gathered(model: Transformer, ranks: Ranks) -> dict[str, Tensor]:
         if ranks.is_first:
             weights[name] = whole.cpu().contiguous()
     return weights
+
+
+def all_rows(mine: Tensor, sharded: Tensor) -> Tensor:
+    """Returns, on every process, all rows of what is divided as the parameter ``sharded`` is."""
+    assert isinstance(sharded, DTensor)
+    mesh, placements = sharded.device_mesh, sharded.placements
+    shape, stride = sharded.shape, sharded.stride()
+    return DTensor.from_local(mine, mesh, placements, shape=shape, stride=stride).full_tensor()
 
 
 def _joined(mine: Tensor, total: int, ranks: Ranks) -> Tensor:

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from moelaws.accounting.cost import H100, MANY, Cost, device_of, estimate, placed
@@ -80,7 +80,9 @@ class Requests:
         """Returns the estimated cost of each run, without the steps that a shorter one trains."""
         # As sold: a card of 80 GB has 80 GiB, less what the driver takes.
         sold = [gpu.memory / 2**30 for gpu in self.gpus if gpu.memory]
-        device = device_of(self.project.device, min(sold, default=self.project.gpu_memory))
+        device = device_of(self.project.device, self.project)
+        if sold:
+            device = replace(device, own_memory=min(sold) * 1e9)
         per_run, max_devices = self.project.devices_per_run, len(self.gpus) or MANY
         own = spent([run.config for run in self.runs.values()])
         costs = (placed(config, device, per_run, max_devices) for config in own)
