@@ -23,10 +23,6 @@ OPTIONAL = {
     "rich": "rich",  # bars in a terminal
     "datasets": "datasets",  # text by name, from a network
 }
-# What a machine with torch mostly has.
-NOT_CARRIED = {
-    "torch", "numpy", "pyyaml", "pyarrow", "tokenizers", "safetensors", "pytest", "hypothesis",
-}  # fmt: skip
 OLDEST_TORCH = (2, 11)
 
 

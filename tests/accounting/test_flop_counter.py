@@ -9,9 +9,12 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from architectures import ARCHITECTURES
+from moelaws.accounting.cost import orthogonalizing_flops
 from moelaws.accounting.flops import CONVENTIONS, forward_terms, train_flops_per_token
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
+from moelaws.spec.run import Muon
+from moelaws.training.optimizer import Optimizer
 
 SEQUENCES = 2
 
@@ -100,3 +103,16 @@ def test_the_backward_pass_is_twice_the_forward_pass(model):
         rows = SEQUENCES * model.context * ffn.top_k * model.n_moe_layers
         sums = 2 * 4 * rows * (ffn.d_expert + model.d_model)
     assert both == 3 * forward + sums
+
+
+@each_architecture
+def test_a_step_of_muon_is_what_it_computes(model):
+    if model.slices:
+        pytest.skip("their blocks are not counted")
+    built = Transformer(model, 0)
+    optimizer = Optimizer(built.named_parameters(), Muon(kind="muon", lr=1e-2))
+    for parameter in built.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    with FlopCounterMode(display=False) as counter:
+        optimizer.step(1e-2)
+    assert counter.get_total_flops() == orthogonalizing_flops(model)

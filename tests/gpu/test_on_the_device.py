@@ -7,6 +7,7 @@ import torch
 
 from calls import Calls, Made
 from moelaws.model.backends import BACKENDS
+from moelaws.model.mlp import weight_shapes
 from moelaws.model.transformer import Transformer
 from moelaws.spec.run import RunConfig
 from moelaws.training import checkpoint
@@ -146,17 +147,19 @@ def test_a_recorded_step_is_the_step(kind):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_experts_without_tokens_have_exact_zeros_for_gradients(dtype):
+@pytest.mark.parametrize("mlp", ["swiglu", "gelu"])
+def test_experts_without_tokens_have_exact_zeros_for_gradients(mlp, dtype):
     """Memory that was freed with NaN in it must not show through."""
     T, D, E, F = 64, 32, 8, 24
-    weights = [torch.randn(s, device=DEVICE, dtype=dtype) for s in ((E, D, 2 * F), (E, F, D))]
+    shapes = weight_shapes(mlp, E, D, F).values()
+    weights = [torch.randn(shape, device=DEVICE, dtype=dtype) for shape in shapes]
     x = torch.randn(T, D, device=DEVICE, dtype=dtype)
     for tensor in (x, *weights):
         tensor.requires_grad_()
     experts = torch.tensor([[1, 5]], device=DEVICE).expand(T, 2)
     poison = [torch.full((E * D * 2 * F * 4,), float("nan"), device=DEVICE) for _ in range(20)]
     del poison
-    y = BACKENDS["torch"].functions["swiglu"](x, experts, torch.rand(T, 2, device=DEVICE), *weights)
+    y = BACKENDS["torch"].functions[mlp](x, experts, torch.rand(T, 2, device=DEVICE), *weights)
     y.sum().backward()
     empty = [0, 2, 3, 4, 6, 7]
     assert x.grad.isfinite().all()

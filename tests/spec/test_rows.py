@@ -162,3 +162,11 @@ def test_the_values_of_one_row_are_compared_like_columns_and_a_missing_one_satis
     assert select(row, "kind == moe and k < E")
     assert not select(row, "kind == dense")
     assert not select(row, "gates != softmax")
+
+
+def test_whole_numbers_are_compared_as_they_are_and_others_at_their_digits():
+    columns = {"steps": np.array([99_960, 100_000, 100_040]), "L": np.array([2.4996, 2.5, 2.5004])}
+    assert select(columns, "steps == 1e5").tolist() == [False, True, False]
+    assert select(columns, "steps > 1e5").tolist() == [False, False, True]
+    assert select(columns, "steps == 100K").all()
+    assert select(columns, "L == 2.5").sum() == 3

@@ -16,7 +16,7 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.project import Project
-from moelaws.spec.run import RunConfig
+from moelaws.spec.run import Muon, RunConfig
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,9 @@ class Cost:
         return self.seconds * self.devices
 
 
-# The logits that exist at once, at most, and the bytes of each with its gradient: ``model.head``.
-ENTRIES, ENTRY_BYTES = 1 << 26, 8.0
+# The logits that exist at once, at most, on a device with memory of its own and on a CPU, and the
+# bytes of each with its gradient: ``model.head``.
+ENTRIES, ENTRIES_ON_CPU, ENTRY_BYTES = 1 << 26, 1 << 24, 8.0
 PerRun = int | Literal["auto"]
 MANY = 1 << 20  # devices: more than any run takes
 
@@ -109,7 +110,8 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
 
     def held(groups: int) -> float:
         tokens = groups * tokens_per_group
-        logits = ENTRY_BYTES * min(tokens * model.vocab_size, ENTRIES)
+        entries = ENTRIES if device.own_memory else ENTRIES_ON_CPU
+        logits = ENTRY_BYTES * min(tokens * model.vocab_size, entries)
         return states + tokens * activation_bytes(model, config.precision) + logits
 
     groups = at_once = math.ceil(config.groups / devices)
@@ -226,10 +228,33 @@ def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
     )
 
 
+def orthogonalizing_flops(model: Model) -> float:
+    """Returns the FLOPs that a step of Muon takes to make the momentum of all matrices orthogonal.
+
+    Of a matrix with the sides a <= b a round takes two products of a a b and one of a a a. Blocks
+    on slices of the embedding are not counted.
+    """
+    d, ffn, gates = model.d_model, model.ffn, 2 if model.ffn.mlp == "swiglu" else 1
+    heads = (model.n_heads + 2 * model.n_kv) * model.width_of_head
+    shapes = [(model.n_full_layers, heads, d), (model.n_full_layers, model.d_attention, d)]
+
+    def mlp(count: int, width: int) -> list[tuple[int, int, int]]:
+        return [(count, d, gates * width), (count, width, d)]
+
+    if isinstance(ffn, MoE):
+        shapes += mlp(model.n_moe_layers * ffn.n_experts, ffn.d_expert)
+        shapes += mlp(model.n_moe_layers, ffn.n_shared * ffn.d_expert)
+    shapes += mlp(model.n_full_layers - model.n_moe_layers, ffn.d_ffn or 0)
+    sides = ((count, *sorted(pair)) for count, *pair in shapes)
+    return float(sum(5 * 2 * count * (2 * a * a * b + a**3) for count, a, b in sides))
+
+
 def _work(config: RunConfig, passes: int, devices: int = 1) -> NDArray[np.float64]:
     """Returns a device's work: its FLOPs, layers times passes, and routed experts times passes."""
     model, ffn = config.model, config.model.ffn
     flops = train_flops_per_token(model, "sparsity") * config.tokens
+    if isinstance(config.optimizer, Muon):
+        flops += orthogonalizing_flops(model) * config.steps
     experts = model.n_moe_layers * ffn.n_experts if isinstance(ffn, MoE) else 0
     return np.array([flops / devices, model.n_layers * passes, experts * passes / devices], float)
 

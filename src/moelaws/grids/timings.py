@@ -41,6 +41,8 @@ def _is_on(device: Device, record: Record) -> bool:
     made_by = record.provenance
     if made_by.get("resumed_from") or made_by.get("devices", 1) > 1:
         return False  # another machine may have trained its first steps
+    if made_by.get("deterministic") and device is not CPU:
+        return False  # slower than others
     if device is CPU:
         return made_by.get("device") == "cpu" and made_by.get("threads") == 1
     return device.name in str(made_by.get("device")) and made_by.get("gpu_share") in (None, 1)

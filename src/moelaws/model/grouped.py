@@ -75,6 +75,26 @@ def zero_where_empty(products_ENM: Tensor, ends_E: Tensor) -> None:
     products_ENM.masked_fill_((rows_E == 0)[:, None, None], 0)
 
 
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x_XN: Tensor, w_ENM: Tensor, ends_E: Tensor) -> Tensor:
+        ctx.save_for_backward(x_XN, w_ENM, ends_E)
+        return F.grouped_mm(x_XN, w_ENM, offs=ends_E)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy_XM: Tensor) -> tuple[Tensor | None, ...]:
+        x_XN, w_ENM, ends_E = ctx.saved_tensors
+        dx_XN = F.grouped_mm(dy_XM, w_ENM.transpose(1, 2), offs=ends_E)
+        return dx_XN, by_group(x_XN, dy_XM, ends_E), None
+
+
+def product(x_XN: Tensor, w_ENM: Tensor, ends_E: Tensor) -> Tensor:
+    """Returns each group's rows times its matrix, (X, M); gradients are those of ``by_group``."""
+    y_XM: Tensor = _Product.apply(x_XN, w_ENM, ends_E)  # type: ignore[no-untyped-call]
+    return y_XM
+
+
 class GroupedExperts(torch.autograd.Function):
     """y_t = sum_k gate_tk * W_down[e_tk]^T (silu(W_gate[e_tk]^T x_t) * W_up[e_tk]^T x_t).
 
@@ -228,13 +248,13 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
 
     def sum_of_expert(rows_XN: Tensor) -> Tensor:  # as a product with ones, in rows of 16 bytes
         ones_XI = rows_XN.new_ones(len(rows_XN), multiple)
-        return F.grouped_mm(ones_XI.t(), rows_XN, offs=order.ends_E)[:, 0]
+        return by_group(ones_XI, rows_XN, order.ends_E)[:, 0]
 
     # The gradients of gathers are gathers and sums, not scatters.
     x_XD = mapped(x_TD, of_tokens, sum_of_token)
     b_in_XF, b_out_XD = (mapped(b, of_experts, sum_of_expert) for b in (b_in_EF, b_out_ED))
-    a_XF = F.gelu(F.grouped_mm(x_XD, w_in_EDF, offs=order.ends_E) + b_in_XF)
-    y_XD = F.grouped_mm(a_XF, w_out_EFD, offs=order.ends_E) + b_out_XD
+    a_XF = F.gelu(product(x_XD, w_in_EDF, order.ends_E) + b_in_XF)
+    y_XD = product(a_XF, w_out_EFD, order.ends_E) + b_out_XD
     gates_X = gates_TK.reshape(-1).index_select(0, order.order_X)
     y_XD = y_XD * gates_X.to(y_XD.dtype)[:, None]
     return mapped(y_XD, sum_of_token, of_tokens)[:, :D]

@@ -77,7 +77,7 @@ def logits_of(
 
 
 def _chunks(h_TD: Tensor, head_VD: Tensor) -> Iterator[slice]:
-    """Cuts the rows into equal parts of at most ENTRIES logits; the last may be shorter."""
+    """Cuts the rows into equal parts of about ENTRIES logits at most; the last may be shorter."""
     parts = -(-len(h_TD) * len(head_VD) // ENTRIES[h_TD.device.type])
     size = -(-len(h_TD) // max(parts, 1))
     return (slice(first, first + size) for first in range(0, len(h_TD), size))

@@ -1,5 +1,6 @@
 """Names by which people call runs, such as ``d48 E32 2e11 s0``, and runs found by them."""
 
+import re
 from typing import Any
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -49,15 +50,17 @@ def config_of(record: Record) -> RunConfig | None:
 
 
 def find_record(results: Results, word: str) -> Record:
-    """Returns the run whose id begins with ``word``, or else the one whose name has its words.
+    """Returns the run whose id begins with ``word``, or whose name has its words.
 
     A UserError lists the runs that may be meant, with the first things in which they differ.
     """
     ids = sorted(p.name for p in results.runs.glob(f"{word}*")) if word.isalnum() else []
     found, words = [read_record(results, run) for run in ids], {*word.split()}
-    if words and not ids:
+    # Ids may begin with a name's word, such as d48 or 2e11.
+    if words and (not ids or re.fullmatch(r"d\d+|\d+e\d+", word)):
         configs = ((record, config_of(record)) for record in all_records(results))
-        found = [r for r, config in configs if config and words <= {*name_of(config).split()}]
+        named = (r for r, config in configs if config and words <= {*name_of(config).split()})
+        found += [record for record in named if record.run_id not in ids]
     if not found:
         raise UserError(f"run {word!r}: no such run; `moelaws runs` lists them")
     if len(found) == 1:

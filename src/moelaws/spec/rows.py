@@ -1,7 +1,8 @@
 """Row expressions ``COLUMN OP VALUE [and ...]``: parsed here, never evaluated by Python.
 
 A number is compared at the digits that tables show, or at all that the expression has if these are
-more: what is shown as 0.9688 satisfies S >= 0.9688, and not S > 0.9688.
+more: what is shown as 0.9688 satisfies S >= 0.9688, and not S > 0.9688. Whole numbers are compared
+as they are, except with one that is written short, such as 38.13K.
 """
 
 import math
@@ -42,6 +43,7 @@ class Clause:
     value: float | str  # a number, another column, or a word
     is_word: bool = False  # whether ``value`` is in quotes, and so no column
     digits: int = 0  # of a number, by which it is compared
+    is_short: bool = False  # whether a number ends in K, M, B or T
 
 
 def parse_rows(expression: str) -> tuple[Clause, ...]:
@@ -68,7 +70,8 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
             clauses.append(Clause(_bare(column), op, _bare(word), word != _bare(word)))
         else:
             written = len(re.sub(r"[eE].*|\D", "", number).lstrip("0"))
-            clauses.append(Clause(_bare(column), op, amount(number), digits=max(written, _SHOWN)))
+            digits, short = max(written, _SHOWN), number[-1].isalpha()
+            clauses.append(Clause(_bare(column), op, amount(number), False, digits, short))
         rest, is_last = rest[match.end() :], not more
     return tuple(clauses)
 
@@ -122,7 +125,9 @@ def _holds(columns: Mapping[str, Any], clause: Clause) -> Any:
         raise UserError(f"{name} has {kind} such as {clause.value!r}")
     if _are_texts(left) and clause.op not in ("==", "!="):
         raise UserError(f"{name} has words, which only == and != compare")
-    if clause.digits and isinstance(right, float) and 0 < abs(right) < math.inf:
+    whole = isinstance(left, int) or "int" in str(getattr(left, "dtype", "")).lower()
+    by_digits = clause.digits and (clause.is_short or not whole)
+    if by_digits and isinstance(right, float) and 0 < abs(right) < math.inf:
         last = 10.0 ** (math.floor(math.log10(abs(right))) - clause.digits + 1)
         # Half of the last digit, and what rounding makes of a number in between
         left = right + (left - right) * (abs(left - right) > 0.5 * last * (1 + 1e-9))

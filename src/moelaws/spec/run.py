@@ -4,9 +4,10 @@ It holds no device, back end, path or name. A new field must have a default, and
 never change, so that every run that was ever trained keeps its ``run_id`` (golden ids are tested).
 """
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Discriminator, Tag, model_validator
 
 from moelaws.spec.base import BelowOne, Count, Fraction, Frozen, NonNegative, Positive, Rate, Seed
 from moelaws.spec.corpus import Corpus
@@ -39,6 +40,12 @@ class Muon(AdamW):
 
     kind: Literal["muon"]  # type: ignore[assignment]
     momentum: BelowOne = 0.95  # of the matrices, by Nesterov
+
+
+def _kind(optimizer: Any) -> str:
+    """Returns the kind of an optimizer's settings, given as data or built."""
+    kind = optimizer.get("kind") if isinstance(optimizer, Mapping) else optimizer.kind
+    return "muon" if kind == "muon" else "adamw"
 
 
 class Schedule(Frozen):
@@ -86,7 +93,9 @@ class RunConfig(Frozen):
     corpus: Corpus
     steps: Count  # optimizer steps
     batch: Count  # sequences a step
-    optimizer: AdamW | Muon
+    optimizer: Annotated[
+        Annotated[AdamW, Tag("adamw")] | Annotated[Muon, Tag("muon")], Discriminator(_kind)
+    ]
     schedule: Schedule = Schedule()
     balance_group: Count  # sequences over which the load-balancing loss is measured; divides batch
     precision: Literal["fp32", "bf16"] = "fp32"

@@ -99,8 +99,12 @@ class Trainer:
         self.jitter = moe.jitter if moe else 0.0
         self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0)
         self.other_loads: list[ExpertLoad] = []  # of runs that may go on from this one's states
-        # Noise is drawn anew in each step, and several devices wait for each other.
-        can_record = self.device.type == "cuda" and not self.jitter and ranks.size == 1
+        # Noise is drawn anew in each step, several devices wait for each other, and in fp32 the
+        # host waits for the sizes of the experts' groups.
+        waits = self.jitter or ranks.size > 1 or (moe and config.precision == "fp32")
+        can_record = self.device.type == "cuda" and not waits
+        # The first steps would have other bits than their recording.
+        can_record = can_record and not torch.are_deterministic_algorithms_enabled()
         self.recorder = Recorder(self.optimizer.whole, can_record)
 
     def count_for(self, lengths: Iterable[int]) -> None:

@@ -60,18 +60,18 @@ class Recorder:
         return losses.clone(), None if counts_LE is None else counts_LE.clone()
 
     def _record(self, compute: Compute, tokens: Tensor) -> None:
-        """Records, or notes that it cannot be done: there may be no memory for a second set of all
-        tensors, and in fp32 the host waits for the sizes of the experts' groups."""
+        """Records, or notes that there is no memory for a second set of all tensors."""
         give_back(tokens.device)
         inputs, graph = tokens.clone(), torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
+            # A recording that fails would leave its own stream the current one.
+            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
                 outputs = compute(inputs)
             self.graph, self.inputs, self.outputs = graph, [inputs], [outputs]
             self.gradients = [parameter.grad for parameter in self.parameters]
         except RuntimeError:
             self.can_record = False
+        for parameter in self.parameters:
+            parameter.grad = None
+        if not self.can_record:  # the error, which holds what was computed, is gone by now
             give_back(tokens.device)
-        finally:
-            for parameter in self.parameters:
-                parameter.grad = None

@@ -59,7 +59,7 @@ def train(
     torch.set_num_threads(threads())
     keep_freed_memory()
     options, backend, reason = checked(config, options)
-    if options.deterministic:
+    if options.deterministic and options.device == "cuda":
         compute_deterministically()
     folders = RunFolders.of(results, config.run_id, out)
     with joined(options.device) as ranks:

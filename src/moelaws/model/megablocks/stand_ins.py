@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from moelaws.model.grouped import product
+
 
 def sort(x: Tensor, end_bit: int, x_out: Tensor, iota_out: Tensor) -> None:
     """Writes the sorted integers x (n,) and where each came from; stable, like a radix sort.
@@ -62,4 +64,4 @@ def gmm(a: Tensor, b: Tensor, batch_sizes: Tensor, trans_b: bool = False) -> Ten
         a = F.pad(a, (0, -k % multiple))
         b = F.pad(b, (0, -m % multiple, 0, -k % multiple))
     # The Triton kernels that read it next go by its address, so it must be contiguous.
-    return F.grouped_mm(a, b, offs=ends)[:, :m].contiguous()
+    return product(a, b, ends)[:, :m].contiguous()
