@@ -186,10 +186,11 @@ def test_a_batch_stopped_by_a_signal_goes_on_and_leaves_no_states(
     process = moelaws_train(results, corpus, file, "--workers", "2")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
+    # Whichever carries the trunk on, each of its 60 steps is trained once, and then the decays.
     own = [s["steps"] - s["shared_steps"] for s in summaries(results, configs)]
-    assert own == [40, 60 - 30, 80 - 45]
+    assert sum(own) == 60 + 10 + 15 + 20
     assert not folder.exists()
-    assert_as_alone(results, configs[1:2], train, tmp_path)
+    assert_as_alone(results, configs, train, tmp_path)
 
 
 @pytest.mark.slow
