@@ -2,11 +2,14 @@
 
 import json
 from functools import partial
+from pathlib import Path
 
 import pytest
+import yaml
 
 from command_line import printed
 from moelaws.spec.errors import UserError
+from planned_study import STUDY as SMALL
 
 CHOSEN = "studies=generalization,sparsity,routing"
 
@@ -31,3 +34,41 @@ def test_a_tier_that_no_chosen_study_has(grid):
         UserError, match=r"no study of the configuration \(routing\) has a grid gpu"
     ):
         grid("--set", "studies=routing", "--tier", "gpu")
+
+
+GRID = SMALL["grids"]["demo"]
+SHARING = GRID["settings"] | {"schedule": "wsd", "warmup_steps": 10, "n_experts": 4}
+WIDTH = {"d_expert": GRID["derive"]["d_expert"]}
+
+
+def listed(settings, derive, axes):
+    grid = {"settings": settings, "derive": derive, "sweeps": [{"axes": axes}]}
+    study = {"study": "small", "title": "Several lengths", "grids": {"demo": grid}}
+    Path("config/studies/small.yaml").write_text(yaml.safe_dump(study))
+    return printed("grid", "small"), json.loads(printed("grid", "small", "--json"))
+
+
+def test_what_runs_of_one_trunk_spend(project_folder):
+    """100 steps, of 200 all but the first 90, and of 400 all but the first 180."""
+    text, rows = listed(SHARING, WIDTH, {"steps": [100, 200, 400], "d_model": [64, 128]})
+    assert [row["shared_steps"] for row in rows] == [0, 90, 180] * 2
+    for row in rows:
+        own = 1 - row["shared_steps"] / row["steps"]
+        assert row["flops_spent"] == pytest.approx(row["C_sparsity"] * own)
+    assert "4 runs go on from a shorter one of the same trunk" in text
+    assert f"FLOPs ({430 / 700:.0%}) are really spent" in text
+
+
+def test_rates_that_depend_on_the_length_make_no_trunk(project_folder):
+    settings = {key: value for key, value in SHARING.items() if key != "lr"}
+    rate = {"rule": "power", "value": 1e-3, "at": {"C": 1.0}, "exponent": {"C": -0.1}}
+    by_tokens = {"rule": "tokens", "min_steps": 10, "laws_at": {"convention": "sparsity"}}
+    derive = {**WIDTH, "lr": rate, "steps": by_tokens}
+    text, rows = listed(settings, derive, {"D": [1e5, 2e5], "d_model": 64})
+    assert not any(row["shared_steps"] for row in rows)
+    assert "no trunk is shared: learning rates or batches depend on the length" in text
+
+
+def test_a_warm_up_as_long_as_the_run_is_refused(project_folder):
+    with pytest.raises(UserError, match="warmup_steps is 10; it must be below the 10 steps"):
+        listed(SHARING, WIDTH, {"steps": 10, "d_model": 64})

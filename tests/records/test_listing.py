@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli import cli
-from moelaws.files.atomic import write_json, write_text
+from moelaws.files.atomic import read_json, write_json, write_text
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 
@@ -108,8 +108,14 @@ def test_a_list_is_cut_at_its_limit():
 
 
 def test_what_a_sweep_took_is_counted_by_study_and_in_sum(run_data):
-    """A run of two studies counts in both and once in sum; GPUs and cores are not added up."""
+    """A run of two studies counts in both and once in sum; GPUs and cores are not added up.
+
+    Steps that a run shares with another one count for that one alone.
+    """
     sized(run_data, "aa", 3600, device="cpu", threads=2)
+    sized(run_data, "dd", 9000, device="cpu", threads=1)
+    of_trunk = read_json(Results().summary("dd")) | {"shared_seconds": 5400}
+    write_json(Results().summary("dd"), of_trunk)
     sized(run_data, "bb", 1800, device="NVIDIA H100", devices=4)
     sized(run_data, "cc", 7200, device="NVIDIA H100", gpu_share=0.5)
     for study, own in {"one": ["aa", "bb"], "two": ["bb", "never"]}.items():
@@ -121,7 +127,8 @@ def test_what_a_sweep_took_is_counted_by_study_and_in_sum(run_data):
         ("one", "NVIDIA H100"): 2.0,
         ("two", "NVIDIA H100"): 2.0,
         ("of no study", "NVIDIA H100"): 1.0,
-        ("in sum", "CPU core"): 2.0,
+        ("of no study", "CPU core"): 1.0,
+        ("in sum", "CPU core"): 3.0,
         ("in sum", "NVIDIA H100"): 3.0,
     }
     assert "NVIDIA H100" in CliRunner().invoke(cli, ["runs", "--cost"]).output

@@ -35,7 +35,7 @@ def test_every_field_that_decides_the_result_decides_the_id(run_data):
     changes = [
         {"seed": 1}, {"steps": 11}, {"precision": "bf16"}, {"optimizer": {"lr": 4e-3}},
         {"schedule": {"warmup": 0.1}}, {"evaluation": {"sequences": 7}},
-        {"balance_group": 2}, {"max_epochs": 2},
+        {"balance_group": 2}, {"max_epochs": 2}, {"schedule": {"warmup_steps": 1}},
     ]  # fmt: skip
     ids = {RunConfig.model_validate({**run_data, **change}).run_id for change in changes}
     assert len(ids | {base}) == len(changes) + 1
@@ -76,6 +76,7 @@ def test_key_order_is_nothing(run_data):
         ("model.ffn.capacity_factor", 0, "capacity_factor is 0; it must be greater than 0"),
         ("corpus.vocab_size", 400, "differs from corpus.vocab_size"),
         ("balance_group", 3, "must divide batch"),
+        ("schedule", {"warmup": 0.1, "warmup_steps": 9}, "are both set; set one of them"),
     ],
 )
 def test_mistakes_are_named(run_data, path, value, message):

@@ -22,7 +22,9 @@ def test_slow_checkpoints_are_rare(monkeypatch, of_a_save, saves):
         saved.append(clock[0])
 
     plan = SimpleNamespace(
-        config=SimpleNamespace(run_id="0"), options=SimpleNamespace(checkpoint_seconds=EVERY)
+        config=SimpleNamespace(run_id="0"),
+        options=SimpleNamespace(checkpoint_seconds=EVERY),
+        trunk=None,
     )
     checkpoints = callbacks.Checkpoints(plan, {"corpus_files": {"train.bin": ""}})
     monkeypatch.setattr(checkpoints, "save", save)

@@ -115,6 +115,23 @@ def test_a_bad_checkpoint_is_refused_and_the_run_starts_over(
     assert elsewhere.exists()  # nothing else is lost
 
 
+def test_a_checkpoint_from_before_there_were_trunks_goes_on(configure, train, results, stopped):
+    config = configure(steps=20)
+    expected = train(config, results=type(results)(results.root / "clean"))
+    stopped(config, 5)
+    path = results.checkpoint(config.run_id) / "latest.json"
+    index = read_json(path)
+    index["state"].pop("trained")
+    for key in ("other_loads", "steps"):
+        index["state"]["trainer"].pop(key)
+    write_json(path, index)
+    lines = []
+    summary = train(config, log=lines.append)
+    assert any("resumed at step 5/20" in line for line in lines)
+    assert (summary.loss, summary.shared_steps) == (expected.loss, 0)
+    assert summary.flops_spent == summary.flops
+
+
 @pytest.mark.parametrize(
     ("signum", "times", "code"), [(signal.SIGTERM, 3, 143), (signal.SIGINT, 1, 130)]
 )

@@ -46,3 +46,13 @@ def test_wsd_is_constant_then_falls_by_equal_ratios():
     ratios = [b / a for a, b in itertools.pairwise(rates[39:])]
     assert ratios == pytest.approx([0.1**0.1] * 10)
     assert rates[-1] == pytest.approx(0.1)
+
+
+def test_with_a_warm_up_in_steps_lengths_agree_until_the_shorter_one_decays():
+    schedule = Schedule(kind="wsd", warmup_steps=7, decay=0.2)
+    for steps in (8, 20, 50, 99):
+        ours, theirs = ([rate(schedule, t, n) for t in range(n)] for n in (steps, 100))
+        shared = steps - schedule.decaying(steps)
+        assert ours[:shared] == theirs[:shared]
+        assert ours[shared] < theirs[shared]
+    assert [rate(schedule, t, 5) for t in range(5)] == [(t + 1) / 7 for t in range(5)]

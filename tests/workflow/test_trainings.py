@@ -57,6 +57,18 @@ def test_one_run_more_changes_one_batch_and_the_order_of_runs_none(seconds, more
         assert len(before - digests(seconds)) <= 1
 
 
+@given(SECONDS, st.integers(1, 9))
+def test_runs_of_one_trunk_are_in_one_batch(seconds, trunks):
+    def trunk(run):
+        return run_id(f"trunk {int(run, 16) % trunks}") if int(run, 16) % 2 else None
+
+    batches = batches_of(seconds, seconds.__getitem__, LONGEST, trunk)
+    assert sorted(run for batch in batches.values() for run in batch) == sorted(seconds)
+    places = {run: digest for digest, batch in batches.items() for run in batch}
+    for group in {trunk(run) for run in seconds} - {None}:
+        assert len({places[run] for run in seconds if trunk(run) == group}) == 1
+
+
 def test_the_demo_is_some_jobs_and_each_study_has_batches_of_its_own():
     every = Trainings(Jobs.load({"studies": "all"}, REPOSITORY))
     alone = Trainings(Jobs.load({"studies": "sparsity"}, REPOSITORY))

@@ -119,9 +119,11 @@ def _cell(name: str, value: Any) -> object:
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
     """Returns each run's columns in the study's table, with its devices and its cost."""
     from moelaws.accounting.cost import placed
-    from moelaws.tables.describe import describe
+    from moelaws.accounting.trunks import spent
+    from moelaws.tables.describe import describe, kept_runs
 
-    costs = [placed(run.config, device, per_run) for run in sweep.runs]
+    own = spent([run.config for run in sweep.runs], kept_runs(sweep))
+    costs = [placed(config, device, per_run) for config in own]
     return [
         {
             **describe(run),
@@ -130,15 +132,18 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
             "device": device.name,
             "devices": cost.devices,
             "micro_batch": cost.micro_batch,
+            "shared_steps": run.config.steps - part.steps,
+            "flops_spent": cost.flops,
             "estimated_seconds": cost.seconds,
             "estimated_memory": cost.device_bytes or cost.host_bytes,
         }
-        for run, cost in zip(sweep.runs, costs, strict=True)
+        for run, part, cost in zip(sweep.runs, own, costs, strict=True)
     ]
 
 
 def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> None:
     """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
+    from moelaws.accounting.trunks import apart
     from moelaws.tables.describe import kept_runs
 
     flops = sum(r["C_sparsity"] for r in rows)
@@ -148,6 +153,15 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
         f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours; "
         f"the largest run needs about {memory:.2g} GB"
     )
+    if shared := [r for r in rows if r["shared_steps"]]:
+        spent = sum(r["flops_spent"] for r in rows)
+        click.echo(
+            f"{counted(len(shared), 'run')} {'goes' if len(shared) == 1 else 'go'} on from a "
+            f"shorter one of the same trunk: {spent:.3g} FLOPs ({spent / flops:.0%}) are really "
+            "spent, in these hours"
+        )
+    elif apart([run.config for run in sweep.runs]):
+        click.echo("no trunk is shared: learning rates or batches depend on the length of the runs")
     if kept := kept_runs(sweep):
         held = {run: 1 + len(steps) for run, steps in kept.items()}
         size = 4e-9 * sum(r["N_total"] * held.get(r["run_id"], 0) for r in rows)

@@ -104,9 +104,11 @@ def command(
     click.echo()
     for cost in costs:
         disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
+        saved = cost.flops_spent < cost.flops
+        less = f", {cost.flops_spent:.3g} of them spent with shared trunks" if saved else ""
         click.echo(
             f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
-            f"{cost.flops:.3g} FLOPs: about {cost.hours:,.3g} {cost.device.name} hours, "
+            f"{cost.flops:.3g} FLOPs{less}: about {cost.hours:,.3g} {cost.device.name} hours, "
             f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
         )
         if cost.device.basis:

@@ -24,7 +24,7 @@ from moelaws.cli.gpu import gpus_option, holding, worker_environments
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
-from moelaws.records.batches import Order, Orders, write_marker
+from moelaws.records.batches import Order, Orders, by_trunk, forget_trunks, write_marker
 from moelaws.records.progress import last_lines
 from moelaws.records.summary import RunSummary, finished, read_summary
 from moelaws.records.tensors import are_kept
@@ -140,7 +140,9 @@ def command(
             "are for a command that starts its processes by itself"
         )
     tree = Results(results)
-    orders = [order for run in runs for order in _orders(run, tree, keep_weights, keep_steps)]
+    orders = by_trunk(
+        order for run in runs for order in _orders(run, tree, keep_weights, keep_steps)
+    )
     alone = len(orders) == 1 and marker is None
     if out and not alone:
         raise UserError("--out is for a single run; without it each has a folder of its own")
@@ -155,6 +157,7 @@ def command(
     if waiting:
         with holding(gpus, number) as held:
             _train_all(waiting, setup, worker_environments(held, workers, runs_per_gpu))
+    forget_trunks(orders, tree)
     if marker:
         write_marker(marker, orders, tree)
     summaries = [read_json(tree.summary(order.config.run_id)) for order in orders]
@@ -263,6 +266,7 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
         order.steps,
         setup.deterministic,
         progress=True,
+        lengths=order.lengths,
     )
     rank, processes, _ = place()
     if setup.devices > 1 and processes == 1:
@@ -285,9 +289,8 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
     from moelaws.training.together import across_nodes, node_of, together
 
     words = ["-P", "-m", "moelaws.cli", "train", "-", *setup.words(as_json)]
-    words += ["--keep-weights"] if order.keep else []
-    words += ["--keep-steps", ",".join(map(str, order.steps))] if order.steps else []
-    text = order.config.canonical_json()  # standard input cannot be read again
+    # Standard input cannot be read again.
+    text = Orders(runs=(order,)).model_dump_json(exclude_defaults=True)
     if setup.nodes > 1:
         across_nodes(words, setup.nodes, text)
     node = node_of(os.environ)

@@ -109,6 +109,8 @@ class Results:
     lacked_memory = _Path(f"runs/%s/{LACKED_MEMORY}")
     # Of an unfinished run, outside its record
     checkpoint = _Path("checkpoints/%s")
+    # Of a trunk, by its digest: a lock, and a folder for each state, named by its step
+    trunk = _Path("trunks/%s")
     weights = _Path("weights/%s")
     # Written after the weights: says that they are there, or why not
     kept = _Path(f"weights/%s/{KEPT}")

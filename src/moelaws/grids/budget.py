@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from moelaws.accounting.cost import CPU, Device, PerRun, device_of, placed
 from moelaws.accounting.parameters import count_parameters
+from moelaws.accounting.trunks import spent
 from moelaws.files.layout import Results
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
@@ -32,9 +33,10 @@ class Budget:
 
     device: Device  # whose seconds and hours these are
     runs: int  # their number
-    flops: float  # of training, by the sparsity paper's convention (Eq 9)
+    flops: float  # of training each run alone, by the sparsity paper's convention (Eq 9)
+    flops_spent: float  # the same, with steps that runs share counted once
     tokens: float  # of training, summed over runs
-    seconds: float  # of one device: a run's seconds times its devices, summed over runs
+    seconds: float  # of one device: a run's own seconds times its devices, summed over runs
     seconds_by_run: Mapping[str, float]  # run_id -> its term of this sum
     disk: Mapping[str, float]  # kind of file -> bytes
 
@@ -48,7 +50,7 @@ class Budget:
         return sum(self.disk.values())
 
     def as_dict(self) -> dict[str, object]:
-        names = ("runs", "flops", "tokens", "hours", "disk_bytes", "disk")
+        names = ("runs", "flops", "flops_spent", "tokens", "hours", "disk_bytes", "disk")
         return {"device": self.device.name, **{name: getattr(self, name) for name in names}}
 
 
@@ -65,7 +67,10 @@ def budget(
     are kept, too; ``probed`` has the ids of runs whose hidden states are kept; ``per_run`` devices
     train a run (``accounting.cost.placed``).
     """
-    costs = [placed(run.config, device, per_run) for run in runs]
+    configs = [run.config for run in runs]
+    own = spent(configs, kept)
+    costs = [placed(config, device, per_run) for config in own]
+    flops = [c.flops * x.steps / part.steps for c, x, part in zip(costs, configs, own, strict=True)]
     sizes = [count_parameters(run.config.model).total for run in runs]
     copies = {run: 1 + len(steps) for run, steps in kept.items()}
     held = [n * copies.get(run.run_id, 0) for run, n in zip(runs, sizes, strict=True)]
@@ -73,7 +78,8 @@ def budget(
     return Budget(
         device=device,
         runs=len(runs),
-        flops=sum(c.flops for c in costs),
+        flops=sum(flops),
+        flops_spent=sum(c.flops for c in costs),
         tokens=float(sum(run.config.tokens for run in runs)),
         seconds=sum(c.device_seconds for c in costs),
         seconds_by_run={r.run_id: c.device_seconds for r, c in zip(runs, costs, strict=True)},

@@ -9,7 +9,7 @@ from moelaws.grids.model import model_data, with_hidden_width
 from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus
-from moelaws.spec.errors import located
+from moelaws.spec.errors import UserError, located
 from moelaws.spec.grid import Derivations, Grid, Settings, data_of
 from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
@@ -69,7 +69,9 @@ def _run(
     parsed = parse(RunConfig, _config(point, model, text), label)
     with located(label):
         steps = planned_steps(point, model, rules, batch_from)
-    parsed = parsed.model_copy(update={"steps": steps})
+        if (warmup := parsed.schedule.warmup_steps or 0) >= steps:
+            raise UserError(f"warmup_steps is {warmup}; it must be below the {steps} steps")
+    parsed = parsed.of_length(steps)
     return Run(parsed.run_id, parsed, point.get("C"), corpus=corpus.name)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moelaws.accounting.cost import device_of, placed
+from moelaws.accounting.trunks import spent
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
@@ -114,10 +115,11 @@ def planned(sweeps: Iterable[Sweep], project: Project) -> dict[str, "Planned"]:
     device = device_of(project.device, project)
     runs: dict[str, Planned] = {}
     for sweep in sweeps:
-        for run in sweep.runs:
+        own = spent([run.config for run in sweep.runs])
+        for run, config in zip(sweep.runs, own, strict=True):
             before = runs[run.run_id].studies if run.run_id in runs else ()
             studies, size = (*before, sweep.study.study), sizes_of(run.config)
-            seconds = placed(run.config, device, project.devices_per_run).seconds
-            own = size["C"], run.config.steps, size["N"], size["N_active"], seconds
-            runs[run.run_id] = Planned(size["name"], studies, *own)
+            seconds = placed(config, device, project.devices_per_run).seconds
+            plan = size["C"], run.config.steps, size["N"], size["N_active"], seconds
+            runs[run.run_id] = Planned(size["name"], studies, *plan)
     return runs

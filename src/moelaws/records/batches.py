@@ -5,6 +5,7 @@ writes ``<digest>.json`` once each run has a summary. The marker alone decides w
 done. The workflow removes a marker that is no longer true, so it needs no memory of its own.
 """
 
+import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Self
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
+from moelaws.files.lock import holder
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
@@ -24,6 +26,7 @@ class Order(Frozen):
     config: RunConfig
     keep: bool = False  # whether the final weights are kept
     steps: tuple[int, ...] = ()  # the steps on the way after which weights are kept, too
+    lengths: tuple[int, ...] = ()  # the steps of the runs that share its trunk, its own among them
 
 
 class Orders(Frozen):
@@ -42,6 +45,34 @@ class Orders(Frozen):
             if read_json(path) == data:
                 return
         write_json(path, data)
+
+
+def by_trunk(orders: Iterable[Order]) -> list[Order]:
+    """Returns the orders with the ``lengths`` of those that share a trunk.
+
+    The shortest run of each trunk comes first, then the second shortest of each, and so on: a run
+    goes on where a shorter one has left the trunk, and several workers have several trunks to
+    train. A run that keeps weights on the way trains all of its steps alone.
+    """
+    families: dict[str | None, list[Order]] = {}
+    for order in orders:
+        trunk = None if order.steps else order.config.trunk
+        families.setdefault(trunk, []).append(order)
+    placed = [(0, order) for order in families.pop(None, [])]
+    for family in families.values():
+        lengths = tuple(sorted({order.config.steps for order in family}))
+        alike = {"lengths": lengths} if len(lengths) > 1 else {}
+        for order in family:
+            place = lengths.index(order.config.steps)
+            placed.append((place, order.model_copy(update=alike)))
+    return [order for _, order in sorted(placed, key=lambda pair: pair[0])]
+
+
+def forget_trunks(orders: Iterable[Order], results: Results) -> None:
+    """Removes the states of the trunks of ``orders``, which are done, unless others train there."""
+    for trunk in {order.config.trunk for order in orders} - {None}:
+        if not holder(folder := results.trunk(trunk)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Marker(Frozen):

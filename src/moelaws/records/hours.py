@@ -13,8 +13,10 @@ def device_hours(record: Record) -> tuple[str, float]:
     """Returns what trained and evaluated a run, and the hours of one such core or GPU.
 
     A fraction of a GPU counts as such, and what came before an interruption as the last device's.
+    Shared steps count for the run that trained them.
     """
-    made_by, hours = record.provenance, record.summary.get("wall_seconds", 0.0) / 3600
+    made_by, summary = record.provenance, record.summary
+    hours = (summary.get("wall_seconds", 0.0) - summary.get("shared_seconds", 0.0)) / 3600
     if (device := str(made_by.get("device") or "unknown")) == "cpu":
         return "CPU core", hours * (made_by.get("threads") or 1)
     return device, hours * (made_by.get("devices") or 1) * (made_by.get("gpu_share") or 1)

@@ -17,7 +17,9 @@ from moelaws.records.annotations import Annotations
 from moelaws.records.annotations import of as annotations_of
 from moelaws.records.code import training_code
 from moelaws.records.summary import Status
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.run import RunConfig
 
 STATUSES = (*get_args(Status), "running", "interrupted", "damaged")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
@@ -116,6 +118,9 @@ def retry(results: Results, record: Record) -> None:
         (results.run(record.run_id) / name).unlink(missing_ok=True)
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
     shutil.rmtree(results.weights(record.run_id), ignore_errors=True)
+    with suppress(UserError):  # a damaged configuration names no trunk
+        if trunk := parse(RunConfig, record.config, record.run_id).trunk:
+            shutil.rmtree(results.trunk(trunk), ignore_errors=True)
     results.history_so_far(record.run_id).unlink(missing_ok=True)
     results.summary(record.run_id).unlink(missing_ok=True)
 

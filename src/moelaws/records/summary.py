@@ -44,7 +44,14 @@ class RunSummary(Frozen):
     tokens: Whole  # training tokens seen
     epochs: float  # passes over the training text
     balance: Balance | None  # None for dense models
-    wall_seconds: float  # training and evaluation, summed over resumptions
+    # Of the steps, those that another run of its trunk trained
+    shared_steps: Whole = 0
+    # Training FLOPs of all steps (Eq 9, sparsity), and of those that this run trained itself; None
+    # in records from before they were counted
+    flops: float | None = None
+    flops_spent: float | None = None
+    wall_seconds: float  # training and evaluation, summed over resumptions and shared steps
+    shared_seconds: float = 0.0  # those of the shared steps
     tokens_per_second: float  # of the training loop
     peak_memory_bytes: Whole
     message: str = ""

@@ -52,7 +52,9 @@ class Schedule(Frozen):
     """A linear warm-up, then a cosine, or a constant rate and exponential decay (WSD)."""
 
     kind: Literal["cosine", "wsd"] = "cosine"
-    warmup: Fraction = 0.02  # fraction of all steps
+    warmup: Fraction = 0.02  # fraction of all steps, unless ``warmup_steps`` is set
+    # The steps of the warm-up, whatever the length of the run: see ``RunConfig.trunk``
+    warmup_steps: Count | None = None
     decay: Fraction = 0.1  # of WSD: fraction of all steps
     final: Fraction = 0.1  # the last learning rate as a fraction of the peak
 
@@ -60,7 +62,20 @@ class Schedule(Frozen):
     def _final_reachable(self) -> Self:
         if self.kind == "wsd" and self.final == 0:
             raise ValueError("final = 0 cannot be reached by wsd's exponential decay")
+        if self.warmup_steps is not None and self.warmup != Schedule.model_fields["warmup"].default:
+            raise ValueError(
+                f"warmup = {self.warmup:g} and warmup_steps = {self.warmup_steps} are both set; "
+                "set one of them"
+            )
         return self
+
+    def warming(self, steps: int) -> int:
+        """Returns how many of a run's ``steps`` warm up."""
+        return round(self.warmup * steps) if self.warmup_steps is None else self.warmup_steps
+
+    def decaying(self, steps: int) -> int:
+        """Returns how many of a run's ``steps`` decay under WSD."""
+        return max(0, min(round(self.decay * steps), steps - self.warming(steps)))
 
 
 class Evaluation(Frozen):
@@ -113,6 +128,26 @@ class RunConfig(Frozen):
     def run_id(self) -> str:
         """Returns the first 16 hex digits of the SHA-256 of the canonical JSON."""
         return self.fingerprint()
+
+    @property
+    def trunk(self) -> str | None:
+        """Returns a digest of all but the length if runs that differ in length share steps.
+
+        Under WSD with a warm-up in steps they are the same run until the shorter one begins to
+        decay (Haegele et al., 2024). Under other schedules they share nothing, and this is None.
+        """
+        if self.schedule.kind != "wsd" or self.schedule.warmup_steps is None:
+            return None
+        return self.of_length(1).fingerprint()
+
+    @property
+    def branch_step(self) -> int:
+        """Returns the steps before the decay, which longer runs of the same trunk share."""
+        return self.steps - self.schedule.decaying(self.steps)
+
+    def of_length(self, steps: int) -> Self:
+        """Returns this run with another number of steps."""
+        return self.model_copy(update={"steps": steps})
 
     @property
     def tokens(self) -> int:

@@ -14,7 +14,7 @@ from moelaws.spec.rows import select
 def describe(run: Run) -> dict[str, Any]:
     """Returns column -> value for those columns of ``tables.schema``."""
     config = run.config
-    model, tokens = config.model, config.tokens
+    model, tokens, schedule = config.model, config.tokens, config.schedule
     parameters = count_parameters(model)
     ffn = model.ffn
     moe = isinstance(ffn, MoE)
@@ -60,7 +60,9 @@ def describe(run: Run) -> dict[str, Any]:
         "balance": ffn.balance if isinstance(ffn, MoE) else None,
         "gate": ffn.gate if isinstance(ffn, MoE) else None,
         "capacity_factor": ffn.capacity_factor if isinstance(ffn, MoE) else None,
-        "warmup": config.schedule.warmup,
+        "warmup": schedule.warmup
+        if schedule.warmup_steps is None
+        else schedule.warmup_steps / config.steps,
         "optimizer": config.optimizer.kind,
         "shuffle": config.shuffle,
         "recipe": config.model_copy(update=common).fingerprint(),

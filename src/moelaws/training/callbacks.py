@@ -9,8 +9,9 @@ from moelaws.files.layout import HISTORY_SO_FAR
 from moelaws.records.progress import Report
 from moelaws.records.tensors import is_whole
 from moelaws.spec.errors import UserError
+from moelaws.spec.model import MoE
 from moelaws.training import checkpoint, weights
-from moelaws.training.loop import Callback, Trainer
+from moelaws.training.loop import Callback, Trainer, loads_of
 from moelaws.training.plan import TrainingPlan
 
 RARE = 20  # times as long as a checkpoint takes, at least, between two of them
@@ -92,14 +93,20 @@ class Checkpoints(Callback):
         self.earlier_seconds = 0.0  # wall time of earlier processes, up to their checkpoint
         self.began, self.last = time.perf_counter(), 0.0
         self.spent = 0.0  # seconds that the last checkpoint took
+        # What processes have trained of the trunk, or of this run: run_id -> steps and seconds
+        self.trained: dict[str, tuple[int, float]] = {}
+        self.shared_steps, self.shared_seconds = 0, 0.0  # what those of other runs trained
+        self.resumed_at = 0
 
     def before_training(self, trainer: Trainer) -> None:
         self.last = time.monotonic()
+        self._leave_trunk(trainer)
 
     def after_step(self, trainer: Trainer) -> None:
         every = self.plan.options.checkpoint_seconds  # 0: after each step
         due = time.monotonic() - self.last >= (every and max(every, RARE * self.spent))
-        if trainer.ranks.broadcast(due):
+        trunk = self.plan.trunk
+        if trainer.ranks.broadcast(due or (trunk is not None and trunk.is_branch(trainer.step))):
             began = time.monotonic()
             try:
                 self.save(trainer)
@@ -107,13 +114,30 @@ class Checkpoints(Callback):
                 self.plan.log(f"{error} Training goes on.")
             self.last = time.monotonic()
             self.spent = self.last - began
+        self._leave_trunk(trainer)
+
+    def _leave_trunk(self, trainer: Trainer) -> None:
+        """Leaves the trunk where this run begins to decay, or if it shares it with no other."""
+        trunk = self.plan.trunk
+        if trunk and not (trunk.branches and trainer.step < trainer.config.branch_step):
+            trunk.leave()
+            trainer.other_loads.clear()
+
+    def share_end(self, trainer: Trainer) -> None:
+        """Keeps the state of a trunk that diverged, which ends the runs that have not left it."""
+        trunk = self.plan.trunk
+        if trunk and trunk.carried(trainer.ranks) and trainer.step > self.resumed_at:
+            try:
+                self.save(trainer)
+            except UserError as error:  # the others then diverge by themselves
+                self.plan.log(str(error))
 
     def wall_seconds(self) -> float:
         """Returns the wall time of this process and of those before it, up to their checkpoint."""
         return self.earlier_seconds + time.perf_counter() - self.began
 
     def save(self, trainer: Trainer) -> None:
-        """Writes a checkpoint.
+        """Writes a checkpoint, to the trunk's folder as long as this run carries the trunk.
 
         Raises UserError if the disk has no room for it, and TakenOver if another trainer took the
         run.
@@ -126,7 +150,19 @@ class Checkpoints(Callback):
             "wall_seconds": self.wall_seconds(),
             "processes": [*self.provenance["resumed_from"], this_process],
         }
-        checkpoint.save(self.plan.folders.checkpoint, self.identity, state, trainer.ranks)
+        own = trainer.step - self.shared_steps, state["wall_seconds"] - self.shared_seconds
+        state["trained"] = {**self.trained, self.plan.config.run_id: own}
+        trunk = self.plan.trunk
+        if trunk and trunk.carried(trainer.ranks):
+            path = trunk.state(trainer.step)
+            checkpoint.save(path, self._of_trunk(), state, trainer.ranks)
+            if trainer.ranks.is_first:
+                trunk.tidy(trainer.step)
+        else:
+            checkpoint.save(self.plan.folders.checkpoint, self.identity, state, trainer.ranks)
+
+    def _of_trunk(self) -> dict[str, str]:
+        return {**self.identity, "run": self.plan.config.trunk or ""}
 
     def resume(self, trainer: Trainer, kept: WeightsOnTheWay) -> None:
         """Continues from the checkpoint if it is good and no weights ``kept`` so far are gone."""
@@ -136,12 +172,39 @@ class Checkpoints(Callback):
             state, refusal = None, f"the weights after step {lost} were not kept, or are gone"
         if refusal:
             self.plan.log(f"checkpoint refused, the run starts over: {refusal}")
+        state = state or self._branch(trainer, kept)
         if state is None:
             return
         trainer.restore(state["trainer"])
         self.earlier_seconds = float(state["wall_seconds"])
         self.provenance["resumed_from"] = state["processes"]
+        own = self.plan.config.run_id
+        self.trained = state.get("trained", {own: (trainer.step, self.earlier_seconds)})
+        steps, seconds = self.trained.get(own, (0, 0.0))
+        self.shared_steps = trainer.step - steps
+        self.shared_seconds = self.earlier_seconds - seconds
+        self.resumed_at = trainer.step
         self.plan.log(
             f"resumed at step {trainer.step}/{trainer.config.steps}, "
             f"{trainer.micro_batch} sequences at a time"
         )
+
+    def _branch(self, trainer: Trainer, kept: WeightsOnTheWay) -> Any:
+        """Returns the last state of the trunk that this run can go on from; None if there is none.
+
+        It needs counts of the experts' load for the length of this run, and the weights ``kept``.
+        """
+        trunk, ranks, config = self.plan.trunk, trainer.ranks, trainer.config
+        if trunk is None or not trunk.carried(ranks):
+            return None
+        step = config.branch_step
+        while step := ranks.broadcast(trunk.last(step)):
+            state, refusal = checkpoint.load(trunk.state(step), self._of_trunk(), ranks)
+            if refusal:
+                self.plan.log(f"state of the trunk refused: {refusal}")
+            if state is not None and not ranks.broadcast(kept.lost(step)):
+                counted = loads_of(state["trainer"])
+                if config.steps in counted or not isinstance(config.model.ffn, MoE):
+                    return state
+            step -= 1
+        return None

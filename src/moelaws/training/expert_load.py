@@ -4,8 +4,9 @@ Shapes: L layers with experts, E experts, X = E columns, or E + 1 of which the l
 was dropped.
 """
 
+import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -74,9 +75,16 @@ class ExpertLoad:
         self.windows: list[Tensor] = []  # (L, X) each, still on the device, so nothing waits
         self._current: Tensor | None = None  # on the device
 
+    def for_length(self, steps: int) -> Self:
+        """Returns what counts the same for a run of another length, from its first step on."""
+        other = copy.deepcopy(self)
+        other.steps = steps
+        return other
+
     def add(self, step: int, counts_LX: Tensor) -> None:
         """Counts optimizer step ``step`` (from 1)."""
-        self._current = counts_LX if self._current is None else self._current + counts_LX
+        # A copy, because other lengths count the same tensor, and a checkpoint holds each once.
+        self._current = counts_LX.clone() if self._current is None else self._current + counts_LX
         if step * WINDOWS // self.steps > (step - 1) * WINDOWS // self.steps:
             self.ends.append(step)
             self.windows.append(self._current)

@@ -49,6 +49,11 @@ class History:
                 self.rows.append([*before, *value, seconds])
             self._pending.clear()
 
+    @property
+    def unchecked(self) -> int:
+        """Returns the number of steps that ``diverged_at`` has not seen."""
+        return len(self) - self._seen
+
     def loss(self) -> float:
         """Returns the training loss of the last settled step."""
         return self.rows[-1][LOSS] if self.rows else math.nan

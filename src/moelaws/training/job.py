@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from moelaws.accounting.flops import train_flops_per_token
 from moelaws.corpus.batches import Batches, Validation, shuffled, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
@@ -83,6 +84,8 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
     give_back(torch.device(plan.options.device))
     history.settle()
     tokens = len(history) * plan.config.batch * plan.config.model.context
+    flops = train_flops_per_token(plan.config.model, "sparsity") * tokens
+    shared_steps = min(checkpoints.shared_steps, len(history))
     counts_LE = evaluation.counts_LE if evaluation else None
     summary = RunSummary(
         run_id=plan.config.run_id,
@@ -93,7 +96,11 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
         tokens=tokens,
         epochs=len(history) * plan.config.batch / batches.windows,
         balance=None if counts_LE is None else balance(counts_LE, dropping=dropping),
+        shared_steps=shared_steps,
+        flops=flops,
+        flops_spent=flops * (1 - shared_steps / max(1, len(history))),
         wall_seconds=checkpoints.wall_seconds(),
+        shared_seconds=checkpoints.shared_seconds,
         tokens_per_second=tokens / seconds if seconds else 0.0,
         peak_memory_bytes=plan.ranks.maximum(peak_of(plan.options.device)),
         message=message,
@@ -148,7 +155,9 @@ def build_trainer(plan: TrainingPlan, batches: Batches, attempts: Attempts) -> T
 
         place = Sharding(ranks, options.device)
     model = Transformer(config.model, config.seed, plan.backend, config.precision, place)
-    return Trainer(config, model, batches, micro_batch, ranks=ranks)
+    trainer = Trainer(config, model, batches, micro_batch, ranks=ranks)
+    trainer.count_for(plan.trunk.branches if plan.trunk else ())
+    return trainer
 
 
 def _train_and_evaluate(
@@ -176,6 +185,7 @@ def _train_and_evaluate(
             shown = [Progress(report)] if plan.options.progress else []
             trainer.callbacks = [attempts, kept, stop, *shown, *watched, checkpoints]
             if not trainer.run():
+                checkpoints.share_end(trainer)
                 return None
             evaluation, *longer = (_evaluate(trainer.model, x, attempts, stop) for x in texts)
     except Stopped as stopped:

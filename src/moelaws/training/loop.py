@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,6 +99,7 @@ class Trainer:
         self.by_sequence = moe is not None and moe.sequence_balance > 0
         self.jitter = moe.jitter if moe else 0.0
         self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0, drops(moe))
+        self.other_loads: list[ExpertLoad] = []  # of runs that may go on from this one's states
         # Noise is drawn anew in each step, several devices wait for each other, and in fp32 the
         # host waits for the sizes of the experts' groups.
         waits = self.jitter or ranks.size > 1 or (moe and config.precision == "fp32")
@@ -106,6 +107,11 @@ class Trainer:
         # The first steps would have other bits than their recording.
         can_record = can_record and not torch.are_deterministic_algorithms_enabled()
         self.recorder = Recorder(self.optimizer.whole, can_record)
+
+    def count_for(self, lengths: Iterable[int]) -> None:
+        """Counts the experts' load for runs of other ``lengths``, too, while they are the same."""
+        others = (n for n in lengths if n != self.config.steps)
+        self.other_loads = list(map(self.expert_load.for_length, others))
 
     def run(self) -> bool:
         """Trains to the last step; returns False if the loss diverged, where the history ends."""
@@ -145,7 +151,8 @@ class Trainer:
         if counts_LE is not None:
             counts_LE = self.ranks.total(counts_LE)
             self.model.move_biases(counts_LE)
-            self.expert_load.add(self.step, counts_LE)
+            for load in (self.expert_load, *self.other_loads):
+                load.add(self.step, counts_LE)
 
     def _gradients(self, tokens: Tensor) -> Measured | None:
         """Accumulates the gradient of a batch (batch, context + 1).
@@ -208,7 +215,7 @@ class Trainer:
 
     def _diverged(self) -> bool:
         """Checks for divergence every ``SETTLE`` steps and at the end; cuts off what came after."""
-        if self.step % SETTLE and self.step < self.config.steps:
+        if self.history.unchecked < SETTLE and self.step < self.config.steps:
             return False
         self._settle()
         threshold = math.log(self.config.model.vocab_size) + WORSE_THAN_UNIFORM
@@ -216,7 +223,8 @@ class Trainer:
         if diverged is None:
             return False
         self.history.cut(diverged)
-        self.expert_load.cut(diverged)
+        for load in (self.expert_load, *self.other_loads):
+            load.cut(diverged)
         self.step = diverged
         return True
 
@@ -239,13 +247,15 @@ class Trainer:
             "optimizer": self.optimizer.state(),
             "history": self.history.state(),
             "load": self.expert_load.state(),
+            "other_loads": {str(load.steps): load.state() for load in self.other_loads},
+            "steps": self.config.steps,  # for which ``load`` is counted
             "micro_batch": self.micro_batch,
             "most": self.sequences,
             "data": self.data.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from a ``state`` of the same configuration and data.
+        """Continues from a ``state`` of the same data and configuration, up to the length.
 
         If its micro-batch had been reduced, that one is used unless this trainer's is smaller.
         """
@@ -254,10 +264,20 @@ class Trainer:
             take(parameter, own(parameter.detach()), state["model"][name], self.ranks)
         self.optimizer.restore(state["optimizer"])
         self.history.restore(state["history"])
-        self.expert_load.restore(state["load"], self.device)
         self.step, self.seconds = state["step"], state["seconds"]
+        loads = loads_of(state)
+        self.expert_load.restore(loads.get(self.config.steps, state["load"]), self.device)
+        self.other_loads = [x for x in self.other_loads if x.steps in loads and x.steps > self.step]
+        for load in self.other_loads:
+            load.restore(loads[load.steps], self.device)
         if state["micro_batch"] < state["most"]:  # else nothing is known of larger ones
             self.micro_batch = min(self.micro_batch, state["micro_batch"])
+
+
+def loads_of(state: dict[str, Any]) -> dict[int, Any]:
+    """Returns the loads of experts in a trainer's state, by the length for which each counts."""
+    loads = {int(steps): load for steps, load in state.get("other_loads", {}).items()}
+    return {state.get("steps", 0): state["load"], **loads}
 
 
 def halved(micro_batch: int, smallest: int) -> int:

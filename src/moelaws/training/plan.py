@@ -13,6 +13,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training.device import choose_device
 from moelaws.training.ranks import ALONE, Ranks
+from moelaws.training.trunk import Trunk
 
 Log = Callable[[str], None]
 
@@ -37,6 +38,7 @@ class TrainingOptions:
     progress: bool = False  # whether to report the progress on standard error
     checkpoint_seconds: float = 30.0  # wall time between checkpoints, or more where they are slow
     history_seconds: float = 10.0  # wall time between writings of the history so far
+    lengths: tuple[int, ...] = ()  # the steps of the runs with which it trains its trunk
 
 
 DEFAULTS = TrainingOptions()
@@ -69,6 +71,7 @@ class TrainingPlan:
     folders: RunFolders
     log: Log  # takes lines about this run
     ranks: Ranks = ALONE
+    trunk: Trunk | None = None
     # Raises TakenOver if another trainer took the run; in the process that holds its lock
     check_lock: Callable[[], None] = lambda: None
 

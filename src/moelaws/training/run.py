@@ -1,6 +1,7 @@
 """Trains one run from its configuration to its record; it may be called again at any time."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,8 +29,9 @@ from moelaws.training.plan import (
     checked,
     to_stderr,
 )
-from moelaws.training.ranks import joined
+from moelaws.training.ranks import Ranks, joined
 from moelaws.training.signals import Stop, Stopped, stoppable
+from moelaws.training.trunk import Trunk
 
 
 def train(
@@ -68,9 +70,15 @@ def train(
                 log(f"{config.run_id}: {line}")
 
         options = replace(options, progress=options.progress and ranks.is_first)
-        plan = TrainingPlan(config, options, backend, reason, corpus, folders, of_this_run, ranks)
+        trunk = None if out else _trunk(config, results, options.lengths, ranks)
+        plan = TrainingPlan(
+            config, options, backend, reason, corpus, folders, of_this_run, ranks, trunk
+        )
         try:
-            return _under_lock(plan) if ranks.is_first else _beside_the_first(plan)
+            with trunk.holding if trunk else nullcontext():
+                if trunk and ranks.is_first:
+                    trunk.join(lambda who: of_this_run(f"its trunk is carried by {who}: waiting"))
+                return _under_lock(plan) if ranks.is_first else _beside_the_first(plan)
         except UnwritableError:  # in a colleague's tree, or an archive, finished runs can be read
             summary = finished(folders.record, config)
             if summary is None or _lacks_weights(plan, summary):
@@ -80,6 +88,17 @@ def train(
         except Stopped as error:
             stopped = error
     raise stopped  # all processes have stopped and know it
+
+
+def _trunk(
+    config: RunConfig, results: Results, lengths: tuple[int, ...], ranks: Ranks
+) -> Trunk | None:
+    """Returns the trunk of a run that shares one, now or with runs that have left states of it."""
+    if config.trunk is None:
+        return None
+    folder = results.trunk(config.trunk)
+    is_shared = ranks.broadcast(bool(lengths) or folder.is_dir())
+    return Trunk(config, folder, lengths) if is_shared else None
 
 
 def _beside_the_first(plan: TrainingPlan) -> RunSummary:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from moelaws.accounting.cost import H100, MANY, Cost, device_of, estimate, placed
+from moelaws.accounting.trunks import spent
 from moelaws.gpus.listing import Gpu, list_gpus
 from moelaws.grids.expand import Run
 from moelaws.spec.errors import UserError
@@ -24,27 +25,34 @@ MAX_RUNS = 8  # on one GPU, by `auto`: they also share its time
 
 
 def batches_of(
-    runs: Iterable[str], seconds: Callable[[str], float], longest: float
+    runs: Iterable[str],
+    seconds: Callable[[str], float],
+    longest: float,
+    trunk: Callable[[str], str | None] = lambda run: None,
 ) -> dict[str, Sequence[str]]:
     """Returns the batches of one study's ``runs``, each of up to ``longest`` estimated seconds.
 
-    A batch has the runs of one job, in the order in which they train. Its name is 16 hex digits of
-    the SHA-256 of its run_ids.
+    A batch has the runs of one job. Its name is 16 hex digits of the SHA-256 of its run_ids.
 
     A batch that is too long is divided by a bit of the run_ids, again and again. So one more run
     changes only the batch that it falls into. A run that is too long is alone in its batch.
     ``seconds`` gives the estimate of a run's training, or infinity if it must be alone.
+    Runs that have a ``trunk`` go by its digest in place of their ids, so that they are together.
     """
-    batches = _divided(list(runs), seconds, longest, BITS - 1)
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        groups.setdefault(trunk(run) or run, []).append(run)
+    batches = _divided(groups, seconds, longest, BITS - 1)
     return {hashlib.sha256("\n".join(sorted(b)).encode()).hexdigest()[:16]: b for b in batches}
 
 
 def _divided(
-    runs: Sequence[str], seconds: Callable[[str], float], longest: float, bit: int
+    groups: Mapping[str, list[str]], seconds: Callable[[str], float], longest: float, bit: int
 ) -> list[Sequence[str]]:
-    if len(runs) <= 1 or sum(START + seconds(run) for run in runs) <= longest:
+    runs = [run for group in groups.values() for run in group]
+    if len(groups) <= 1 or sum(START + seconds(run) for run in runs) <= longest:
         return [runs] if runs else []
-    halves = [[run for run in runs if (int(run, 16) >> bit & 1) == side] for side in (0, 1)]
+    halves = [{k: g for k, g in groups.items() if (int(k, 16) >> bit & 1) == x} for x in (0, 1)]
     return [runs for half in halves for runs in _divided(half, seconds, longest, bit - 1)]
 
 
@@ -69,16 +77,16 @@ class Requests:
 
     @cached_property
     def costs(self) -> dict[str, Cost]:
-        """Returns the estimated cost of each run on as many devices as it takes."""
+        """Returns the estimated cost of each run, without the steps that a shorter one trains."""
         # As sold: a card of 80 GB has 80 GiB, less what the driver takes.
         sold = [gpu.memory / 2**30 for gpu in self.gpus if gpu.memory]
         device = device_of(self.project.device, self.project)
         if sold:
             device = replace(device, own_memory=min(sold) * 1e9)
         per_run, max_devices = self.project.devices_per_run, len(self.gpus) or MANY
-        return {
-            key: placed(run.config, device, per_run, max_devices) for key, run in self.runs.items()
-        }
+        own = spent([run.config for run in self.runs.values()])
+        costs = (placed(config, device, per_run, max_devices) for config in own)
+        return dict(zip(self.runs, costs, strict=True))
 
     def seconds(self, run: str) -> float:
         """Returns the seconds of a run that one device trains, and infinity for other runs."""

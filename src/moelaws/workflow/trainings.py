@@ -34,13 +34,15 @@ class Trainings:
     @cached_property
     def of_study(self) -> dict[str, dict[str, Sequence[str]]]:
         """Returns the batches of each study, which depend on no other study and no machine."""
-        anywhere = Requests(self.jobs.project, self.jobs.runs)
-        return {
-            key: batches_of(
-                [run.run_id for run in sweep.runs], anywhere.seconds, anywhere.batch_seconds
+        batches = {}
+        for key, sweep in self.jobs.sweeps.items():
+            runs = {run.run_id: run for run in sweep.runs}
+            anywhere = Requests(self.jobs.project, runs)
+            trunks = {key: run.config.trunk for key, run in runs.items()}
+            batches[key] = batches_of(
+                runs, anywhere.seconds, anywhere.batch_seconds, trunks.__getitem__
             )
-            for key, sweep in self.jobs.sweeps.items()
-        }
+        return batches
 
     @cached_property
     def batches(self) -> dict[str, Sequence[str]]:
