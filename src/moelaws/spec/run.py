@@ -35,7 +35,7 @@ class Muon(AdamW):
     """Muon for the matrices of layers (Jordan et al., 2024), and AdamW for all other parameters.
 
     A step of a matrix is its momentum made orthogonal, times 0.2 sqrt(its longer side), so that it
-    is as large as a usual step of AdamW: rates and decays of AdamW serve (Liu et al., 2025).
+    is as large as a usual step of AdamW, and one rate serves both (Liu et al., 2025).
     """
 
     kind: Literal["muon"]  # type: ignore[assignment]
