@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 from repository import REPOSITORY
 from sweep_copy import Copy
 
+os.environ.pop("COLUMNS", None)  # pytest-xdist gives its workers 80, as if a terminal read them
+
 # Who runs the tests twice of the same code hears the same twice; `make explore` looks further.
 # No test is about time: a busy machine draws and runs examples slowly.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
