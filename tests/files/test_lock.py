@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -71,6 +72,17 @@ def foreign_lock(folder, age):
     path.write_text(json.dumps({"token": "x", "host": "n7", "pid": 1, "process": ["b", "1"]}))
     then = time.time() - age
     os.utime(path, (then, then))
+
+
+def test_a_folder_that_is_removed_meanwhile_is_made_again(tmp_path):
+    folder = tmp_path / "trunk"
+
+    def removed(who):
+        shutil.rmtree(folder)
+
+    with acquire(folder) as first, acquire(folder, on_wait=removed) as second:
+        assert second.held()
+        assert not first.held()
 
 
 def test_another_nodes_lock_goes_by_its_heartbeat(tmp_path):

@@ -63,6 +63,8 @@ def test_key_order_is_nothing(run_data):
         ("optimizer.lr", 1e30, "optimizer.lr is 1e+30; it must be at most 1,000"),
         ("optimizer.beta1", 1, "optimizer.beta1 is 1; it must be less than 1"),
         ("optimizer", {"lr": 1, "kind": "muon", "moment": 0.9}, "did you mean momentum?"),
+        ("optimizer", "adamw", "optimizer is 'adamw'; it must be"),
+        ("optimizer", None, "optimizer is"),
         ("model.head_width", 15, "head_width = 15; it must be even"),
         (
             "model.ffn.n_expert",

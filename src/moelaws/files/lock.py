@@ -74,13 +74,9 @@ def acquire(
     It calls ``on_wait`` once, with a description of the holder, when waiting begins, and removes
     what dead processes left half-written. Raises UnwritableError if ``folder`` cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnwritableError(f"{folder}: cannot be written: {error.strerror}") from None
     lock = Lock(folder / LOCK, uuid4().hex)
     waits = False
-    while not _try_create(lock):
+    while not (_made(folder) and _try_create(lock)):
         owner = _read(lock.path)
         if _is_dead(lock.path, owner, stale):
             _break(lock.path, owner)
@@ -100,6 +96,15 @@ def acquire(
         with suppress(OSError):  # a lock that stays is soon that of a dead process
             if lock.held():
                 lock.path.unlink(missing_ok=True)
+
+
+def _made(folder: Path) -> bool:
+    """Makes the folder, which whoever removes it may do while this process waits."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableError(f"{folder}: cannot be written: {error.strerror}") from None
+    return True
 
 
 def holder(folder: Path, now: float | None = None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from moelaws.model.fused import fused
 from moelaws.spec.experts import ChunkRouted, MoE, PositionRouted
 
 Noise = Sequence[torch.Generator]  # of the router's jitter: a generator for each balance group
+TINY = 1e-20  # a sum of sigmoids, which may all be zero, is taken as no less
 ROWS_OF_A_GROUP = 16  # the most rows in which a group's assignments are counted
 
 
@@ -74,14 +75,14 @@ class Router(nn.Module):
         scores_TE = p_TE
         if self.moe.gate == "sigmoid":
             scores_TE = logits_TE.sigmoid()
-            p_TE = scores_TE / scores_TE.sum(-1, keepdim=True)
+            p_TE = scores_TE / scores_TE.sum(-1, keepdim=True).clamp(min=TINY)
         if self.bias is None:
             gates_TK, experts_TK = scores_TE.topk(K, dim=-1)
         else:
             experts_TK = (scores_TE + self.bias).topk(K, dim=-1).indices
             gates_TK = scores_TE.gather(1, experts_TK)
         if self.moe.normalize_top_k:
-            gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True)
+            gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True).clamp(min=TINY)
         if self.moe.route_scale != 1:
             gates_TK = gates_TK * self.moe.route_scale
         counts_GE = count(experts_TK, E, groups)

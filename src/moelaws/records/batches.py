@@ -69,9 +69,16 @@ def by_trunk(orders: Iterable[Order]) -> list[Order]:
 
 
 def forget_trunks(orders: Iterable[Order], results: Results) -> None:
-    """Removes the states of the trunks of ``orders``, which are done, unless others train there."""
-    for trunk in {order.config.trunk for order in orders} - {None}:
-        if not holder(folder := results.trunk(trunk)):
+    """Removes the states of the trunks of ``orders``, which have summaries.
+
+    They stay where another process trains, and where a run lacked memory: it is tried again.
+    """
+    ended: dict[str | None, set[str]] = {}
+    for order in orders:
+        status = read_json(results.summary(order.config.run_id))["status"]
+        ended.setdefault(order.config.trunk, set()).add(status)
+    for trunk in ended.keys() - {None}:
+        if "out_of_memory" not in ended[trunk] and not holder(folder := results.trunk(trunk)):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -119,7 +119,8 @@ def retry(results: Results, record: Record) -> None:
     shutil.rmtree(results.checkpoint(record.run_id), ignore_errors=True)
     shutil.rmtree(results.weights(record.run_id), ignore_errors=True)
     with suppress(UserError):  # a damaged configuration names no trunk
-        if trunk := parse(RunConfig, record.config, record.run_id).trunk:
+        trunk = parse(RunConfig, record.config, record.run_id).trunk
+        if trunk and not holder(results.trunk(trunk)):
             shutil.rmtree(results.trunk(trunk), ignore_errors=True)
     results.history_so_far(record.run_id).unlink(missing_ok=True)
     results.summary(record.run_id).unlink(missing_ok=True)

@@ -187,7 +187,7 @@ def _ended(path: Path) -> Course | None:
     except UserError:
         damaged = Course("failed", reason="its summary.json is damaged")
         return damaged if path.exists() else None
-    seconds, pace = summary.wall_seconds, summary.tokens_per_second
+    seconds, pace = summary.wall_seconds - summary.shared_seconds, summary.tokens_per_second
     over = Course("done", step=summary.steps, seconds=seconds, tokens_per_second=pace)
     if summary.status == "completed":
         return replace(over, loss=summary.loss)

@@ -44,7 +44,8 @@ class Muon(AdamW):
 
 def _kind(optimizer: Any) -> str:
     """Returns the kind of an optimizer's settings, given as data or built."""
-    kind = optimizer.get("kind") if isinstance(optimizer, Mapping) else optimizer.kind
+    is_data = isinstance(optimizer, Mapping)
+    kind = optimizer.get("kind") if is_data else getattr(optimizer, "kind", None)
     return "muon" if kind == "muon" else "adamw"
 
 

@@ -70,13 +70,15 @@ def train(
                 log(f"{config.run_id}: {line}")
 
         options = replace(options, progress=options.progress and ranks.is_first)
-        trunk = None if out else _trunk(config, results, options.lengths, ranks)
+        trunk = _trunk(config, results, options, ranks) if out is None else None
         plan = TrainingPlan(
             config, options, backend, reason, corpus, folders, of_this_run, ranks, trunk
         )
         try:
             with trunk.holding if trunk else nullcontext():
-                if trunk and ranks.is_first:
+                done = finished(folders.record, config) if ranks.is_first else None
+                waits = done is None or _lacks_weights(plan, done)
+                if trunk and ranks.is_first and waits:
                     trunk.join(lambda who: of_this_run(f"its trunk is carried by {who}: waiting"))
                 return _under_lock(plan) if ranks.is_first else _beside_the_first(plan)
         except UnwritableError:  # in a colleague's tree, or an archive, finished runs can be read
@@ -91,14 +93,14 @@ def train(
 
 
 def _trunk(
-    config: RunConfig, results: Results, lengths: tuple[int, ...], ranks: Ranks
+    config: RunConfig, results: Results, options: TrainingOptions, ranks: Ranks
 ) -> Trunk | None:
     """Returns the trunk of a run that shares one, now or with runs that have left states of it."""
-    if config.trunk is None:
+    if config.trunk is None or options.keep_steps:
         return None
     folder = results.trunk(config.trunk)
-    is_shared = ranks.broadcast(bool(lengths) or folder.is_dir())
-    return Trunk(config, folder, lengths) if is_shared else None
+    is_shared = ranks.broadcast(bool(options.lengths) or folder.is_dir())
+    return Trunk(config, folder, options.lengths) if is_shared else None
 
 
 def _beside_the_first(plan: TrainingPlan) -> RunSummary:

@@ -63,10 +63,11 @@ class Trunk:
             else:
                 self._remove(n)
         with suppress(OSError):  # somebody may have removed them
-            sizes = [sum(f.stat().st_size for f in self.state(n).parent.iterdir()) for n in kept]
-            while len(kept) > 1 and sum(sizes) > LIMIT:
-                self._remove(kept.pop(0))
-                del sizes[0]
+            size = {n: sum(f.stat().st_size for f in self.state(n).parent.iterdir()) for n in kept}
+            for n in kept:
+                if sum(size.values()) > LIMIT and n != step:
+                    self._remove(n)
+                    del size[n]
 
     def leave(self) -> None:
         """Lets the next run carry the trunk."""

@@ -155,8 +155,13 @@ class Requests:
 
     def minutes(self, runs: Sequence[str], attempt: int) -> int:
         """Returns the minutes to request: many, because nodes differ, and doubled per retry."""
-        work = sum(START / 20 + max(1, int(self.costs[run].seconds / 20)) for run in runs)
-        return min(LONGEST, math.ceil(SLACK + work / self.workers(runs)) * int(2 ** (attempt - 1)))
+        alone: dict[str, float] = {}  # of the runs of each trunk, which wait for each other
+        for run in runs:
+            work = START / 20 + max(1, int(self.costs[run].seconds / 20))
+            trunk = self.runs[run].config.trunk or run
+            alone[trunk] = alone.get(trunk, 0.0) + work
+        time = max(sum(alone.values()) / self.workers(runs), *alone.values())
+        return min(LONGEST, math.ceil(SLACK + time) * int(2 ** (attempt - 1)))
 
     def gpu_words(self, runs: Iterable[str]) -> str:
         """Returns a line for the user on which GPUs of this machine train ``runs``."""
