@@ -16,7 +16,7 @@ from typing import Any
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.sources import Sources, resolve
 from moelaws.files.atomic import write_text
-from moelaws.spec.corpus import Corpus, Text
+from moelaws.spec.corpus import Corpus
 from moelaws.spec.run import RunConfig
 
 CHILD = Path(__file__).with_name("start_child.py")
@@ -56,7 +56,7 @@ def made_up_corpus(root: Path, vocab_size: int) -> Corpus:
         write_text(texts / f"{i:03}.txt", "\n".join(lines))
     sources = resolve("*.txt", texts)
     assert isinstance(sources, Sources)
-    corpus = Corpus(source=Text(digest=sources.digest()), vocab_size=vocab_size, validation=0.2)
+    corpus = Corpus(source=sources.identity(), vocab_size=vocab_size, validation=0.2)
     prepare(corpus, sources, root / "prepared")
     return corpus
 
