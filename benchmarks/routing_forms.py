@@ -22,6 +22,7 @@ from moelaws.laws.base import Array
 from moelaws.laws.clark.routing import effective_experts
 from moelaws.spec.project import load_study
 from moelaws.studies.routing.routers import main_runs
+from moelaws.tables.at_hand import imported_files
 
 LARGEST = 1.3e9  # base parameters of the runs that take no part
 JUDGED = 3  # sizes, the largest below that one
@@ -159,7 +160,7 @@ def rms(values: Array) -> str:
 
 def main() -> None:
     """Prints the table."""
-    table, _ = load_study("routing").imported_files
+    (table,) = imported_files(load_study("routing"))
     runs = main_runs(read_parquet(table).to_pandas())
     runs = runs[runs["N_dense"] < LARGEST]
     with np.errstate(over="ignore"):  # of steps that are refused
