@@ -112,7 +112,7 @@ def isoflop(loss, size):
     ]  # fmt: skip
     return {
         "study": "one", "title": NASTY[1], "x": {"name": "N_total", "unit": "parameters"},
-        "source": "simulated", "series": series,
+        "source": "trained", "series": series,
     }  # fmt: skip
 
 
