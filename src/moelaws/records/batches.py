@@ -14,7 +14,6 @@ from typing import Self
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
-from moelaws.files.lock import holder
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
@@ -73,6 +72,8 @@ def forget_trunks(orders: Iterable[Order], results: Results) -> None:
 
     They stay where another process trains, and where a run lacked memory: it is tried again.
     """
+    from moelaws.files.lock import holder  # what measures kept runs reads batches without a lock
+
     ended: dict[str | None, set[str]] = {}
     for order in orders:
         status = read_json(results.summary(order.config.run_id))["status"]
