@@ -66,27 +66,27 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     },
 )
 def routing_slopes(inputs: Inputs) -> Iterator[Row]:
-    """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them.
-
-    L is regressed on ln M by least squares, with an intercept for each series.
-    """
+    """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
     runs = inputs.derived("runs", sweep="routing").sort_values(SERIES, kind="stable")
     for D in (float("nan"), *sorted(runs["D"].unique())):
         rows = runs if np.isnan(D) else runs[runs["D"] == D]
         for half in (FEW, MANY):
-            own = _half(rows, half)
-            series = indicators(own.groupby(SERIES).ngroup())
-            X = np.column_stack([np.log(own["M"].to_numpy(float)), series])
-            slope = contrast(X, own["L"].to_numpy(float), np.eye(X.shape[1])[0])
-            ends = zip(("slope", "slope_low", "slope_high"), slope.interval, strict=True)
-            about = {"level": LEVEL, "n": len(own), "series": series.shape[1]}
-            yield {"part": half, "D": D, **about, **dict(ends)}
+            yield {"part": half, "D": D, **_slope(_half(rows, half))}
 
 
 def _half(rows: pd.DataFrame, half: str) -> pd.DataFrame:
     """Returns each series' runs up to its middle M, or from there on; the middle is in both."""
     middle = rows.groupby(SERIES)["M"].transform(lambda M: np.sort(M.unique())[M.nunique() // 2])
     return rows[rows["M"] <= middle] if half == FEW else rows[rows["M"] >= middle]
+
+
+def _slope(rows: pd.DataFrame) -> Row:
+    """Fits L on ln M by least squares, with an intercept for each series and a t interval."""
+    series = indicators(rows.groupby(SERIES).ngroup())
+    X = np.column_stack([np.log(rows["M"].to_numpy(float)), series])
+    slope = contrast(X, rows["L"].to_numpy(float), np.eye(X.shape[1])[0])
+    ends = dict(zip(("slope", "slope_low", "slope_high"), slope.interval, strict=True))
+    return {"level": LEVEL, "n": len(rows), "series": series.shape[1], **ends}
 
 
 @table(
