@@ -164,6 +164,12 @@ def test_the_values_of_one_row_are_compared_like_columns_and_a_missing_one_satis
     assert not select(row, "gates != softmax")
 
 
+def test_one_equals_sign_compares_words_and_numbers():
+    row = {"status": "completed", "E": 8}
+    assert select(row, "status = completed, E = 8")
+    assert not select(row, "status = diverged")
+
+
 def test_whole_numbers_are_compared_as_they_are_and_others_at_their_digits():
     columns = {"steps": np.array([99_960, 100_000, 100_040]), "L": np.array([2.4996, 2.5, 2.5004])}
     assert select(columns, "steps == 1e5").tolist() == [False, True, False]

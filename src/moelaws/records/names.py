@@ -67,15 +67,15 @@ def config_of(record: Record) -> RunConfig | None:
 def find_records(results: Results, word: str) -> list[Record]:
     """Returns the runs whose id begins with ``word``, or whose name has its words."""
     ids = sorted(p.name for p in results.runs.glob(f"{word}*")) if word.isalnum() else []
-    found, words = [read_record(results, run) for run in ids], {*word.split()}
+    records, words = [read_record(results, run) for run in ids], {*word.split()}
     # Ids may begin with a name's word, such as d48 or 2e11.
     if words and (not ids or re.fullmatch(r"d\d+|\d+e\d+", word)):
         configs = ((record, config_of(record)) for record in all_records(results))
         named = (r for r, config in configs if config and words <= {*name_of(config).split()})
-        found += [record for record in named if record.run_id not in ids]
-    if not found:
+        records += [record for record in named if record.run_id not in ids]
+    if not records:
         raise UserError(f"run {word!r}: no such run; `moelaws runs` lists them")
-    return found
+    return records
 
 
 def find_record(results: Results, word: str) -> Record:
@@ -83,11 +83,11 @@ def find_record(results: Results, word: str) -> Record:
 
     A UserError lists the runs that may be meant, with the first things in which they differ.
     """
-    found = find_records(results, word)
-    if len(found) == 1:
-        return found[0]
-    apart, each = [*differences(*(record.config for record in found)).items()][:2], []
-    for i, record in enumerate(found):
+    records = find_records(results, word)
+    if len(records) == 1:
+        return records[0]
+    apart, each = [*differences(*(record.config for record in records)).items()][:2], []
+    for i, record in enumerate(records):
         values = (f"{key.rpartition('.')[2]}={row[i]}" for key, row in apart)
         each.append(" ".join([record.run_id[:8], *values]))
     raise UserError(f"run {word!r} may be any of {listed(each, _MOST)}; `moelaws runs` lists them")

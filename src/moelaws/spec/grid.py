@@ -124,7 +124,7 @@ class WidthsFromRatio(Frozen):
 
     Their FLOPs per token are those of d_model = d_expert = d_base: attention and experts as in the
     allocation paper's App C, corrected. d_model is a multiple of 2 n_heads; both are multiples of
-    ``multiple``, for GPUs multiply bf16 matrices fast whose rows are whole blocks of 16 bytes.
+    ``multiple``: GPUs multiply bf16 matrices faster if each row is whole blocks of 16 bytes.
     """
 
     rule: Literal["ratio"]

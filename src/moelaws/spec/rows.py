@@ -21,7 +21,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
-    "=": operator.eq,
     "!=": operator.ne,
     ">": operator.gt,
     "<": operator.lt,
@@ -67,6 +66,7 @@ def parse_rows(expression: str) -> tuple[Clause, ...]:
                 "quotes"
             )
         column, op, number, word, more = match.groups()
+        op = "==" if op == "=" else op
         if number is None:
             clauses.append(Clause(_bare(column), op, _bare(word), word != _bare(word)))
         else:

@@ -60,7 +60,7 @@ class Schedule(Frozen):
     final: Fraction = 0.1  # the last learning rate as a fraction of the peak
 
     @model_validator(mode="after")
-    def _final_reachable(self) -> Self:
+    def _possible(self) -> Self:
         if self.kind == "wsd" and self.final == 0:
             raise ValueError("final = 0 cannot be reached by wsd's exponential decay")
         if self.warmup_steps is not None and self.warmup != Schedule.model_fields["warmup"].default:

@@ -87,9 +87,9 @@ def load(folder: Path, step: int | None = None) -> tuple[RunConfig, Transformer]
     seal.check(path)
     config, tensors = config_of(path), load_file(path)
     held = sum(map(torch.numel, tensors.values()))
-    wanted = count_parameters(config.model).total + config.model.n_biases
-    if held != wanted:  # before a model takes the memory that the header asks for
-        raise foreign(path, f"it has {held:,} numbers, and the model of its header {wanted:,}")
+    expected = count_parameters(config.model).total + config.model.n_biases
+    if held != expected:  # before a model takes the memory that the header asks for
+        raise foreign(path, f"it has {held:,} numbers, and the model of its header {expected:,}")
     for name, tensor in tensors.items():
         if not (tensor.is_floating_point() and tensor.isfinite().all()):
             raise foreign(path, f"{name} has values that are no finite floating-point numbers")
