@@ -25,19 +25,20 @@ KINDS = {
     "attention": ("flash", "fusion::", "fmha"),
     "other products": ("nvjet", "gemm", "splitK", "cublas"),
     "loss": ("logsumexp_scalar_tensor", "nll_loss", "log_softmax"),
-    "optimizer": ("multi_tensor_apply", "LpNorm"),
+    "optimizer": ("multi_tensor_apply", "LpNorm"),  # without the products of Muon
     "fused by torch.compile": ("triton_",),
     "sorting, gathering": ("sort", "gather", "scatter", "topk", "index"),
 }
 
 
 def items(setting: Setting) -> dict[str, Item]:
-    """A measurement for each width."""
+    """A measurement for each width by AdamW, and by Muon."""
     widths = [16] if setting.small else list(SIZES)
-    return {f"d={D}": partial(by_kernel, setting, D) for D in widths}
+    return {f"d={D}{words}": partial(by_kernel, setting, D, kind)
+            for kind, words in (("adamw", ""), ("muon", ", Muon")) for D in widths}  # fmt: skip
 
 
-def by_kernel(setting: Setting, D: int) -> dict[str, Any]:
+def by_kernel(setting: Setting, D: int, optimizer: str) -> dict[str, Any]:
     """Returns the milliseconds a step of each kind of kernel, and the kernels that take most.
 
     ``step_milliseconds`` are of a step as training makes it. For the kernels' names it is started
@@ -47,9 +48,8 @@ def by_kernel(setting: Setting, D: int) -> dict[str, Any]:
     sizes = {"n_layers": layers, "context": CONTEXT, "vocab_size": VOCABULARY}
     model = {**(SMALL if setting.small else sizes), "d_model": D, "n_heads": max(1, D // HEAD)}
     ffn = {"kind": "moe", "n_experts": EXPERTS, "top_k": 2, "d_expert": D}
-    trainer = trainer_of(
-        configuration(ffn, model, batch, "bf16"), BACKENDS["torch"], setting.device
-    )
+    config = configuration(ffn, model, batch, "bf16", optimizer)
+    trainer = trainer_of(config, BACKENDS["torch"], setting.device)
     on_gpu = setting.device == "cuda"
     try:
         for _ in range(WARM):

@@ -1,4 +1,4 @@
-"""(c) A run that is killed and started again, against the same run left alone, twice."""
+"""(c) A run that is killed and started again, or leaves a trunk, against the same run alone."""
 
 from __future__ import annotations
 
@@ -30,9 +30,34 @@ MOST_SECONDS = 300  # a shared CPU may be slow
 
 
 def items(setting: Setting) -> dict[str, Item]:
-    """A measurement for each back end."""
+    """A measurement for each back end, and one of a trunk."""
     backends = ("torch",) if setting.small else ("torch", "megablocks")
-    return {backend: partial(killed_and_resumed, setting, backend) for backend in backends}
+    killed = {backend: partial(killed_and_resumed, setting, backend) for backend in backends}
+    return {**killed, "trunk": partial(from_a_trunk, setting)}
+
+
+def from_a_trunk(setting: Setting) -> dict[str, Any]:
+    """Returns how far the losses of a run that left a trunk are from those of the run alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        config, prepared = _configuration(setting, root), root / "prepared"
+        schedule = {"kind": "wsd", "warmup_steps": 10, "decay": 0.2}
+        config = RunConfig.model_validate({**config.model_dump(), "schedule": schedule})
+        results = {name: Results(root / name) for name in ("shared", "alone", "again")}
+        options = TrainingOptions(device=setting.device, lengths=(config.steps // 2, config.steps))
+        shorter = train(config.of_length(config.steps // 2), results["shared"], prepared, options)
+        longer = train(config, results["shared"], prepared, options)
+        for name in ("alone", "again"):
+            train(config, results[name], prepared, TrainingOptions(device=setting.device))
+        losses = {name: _losses(each, config) for name, each in results.items()}
+    return {
+        "shared_steps": longer.shared_steps,
+        "of_steps": longer.steps,
+        "killed_is_bit_for_bit": losses["shared"] == losses["alone"],
+        "largest_difference": _largest(losses["shared"], losses["alone"]),
+        "largest_difference_of_two_alone": _largest(losses["again"], losses["alone"]),
+        "loss": {"shorter": shorter.loss, "longer": longer.loss},
+    }
 
 
 def killed_and_resumed(setting: Setting, backend: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def _resume(items: dict[str, Any]) -> list[str]:
     rows = [[name, _cell(row, keys[0], lambda yes: "yes" if yes else "no"),
              *(_cell(row, key, "{:.2g}".format) for key in keys[1:])]
             for name, row in items.items()]  # fmt: skip
-    heads = ("back end", "the same bits", "largest difference, nats", "of two runs left alone")
+    heads = ("run", "the same bits", "largest difference, nats", "of two runs left alone")
     return _table(heads, rows)
 
 

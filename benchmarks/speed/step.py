@@ -38,7 +38,11 @@ class Words:
 
 
 def configuration(
-    ffn: dict[str, Any], model: dict[str, int], batch: int, precision: str = "fp32"
+    ffn: dict[str, Any],
+    model: dict[str, int],
+    batch: int,
+    precision: str = "fp32",
+    optimizer: str = "adamw",
 ) -> RunConfig:
     """A run of many steps; ``model`` has d_model, n_layers, n_heads, context and vocab_size."""
     return RunConfig.model_validate(
@@ -48,7 +52,7 @@ def configuration(
             "steps": 1_000_000,
             "batch": batch,
             "balance_group": batch,
-            "optimizer": {"lr": 1e-3},
+            "optimizer": {"lr": 1e-3, **({} if optimizer == "adamw" else {"kind": optimizer})},
             "precision": precision,
         }
     )

@@ -21,17 +21,22 @@ KINDS = {
     "gelu": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "mlp": "gelu"},
     "shared": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "n_shared": 1},
     "dense": {"kind": "dense", "d_ffn": 48},
-}
+    "biased": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "gate": "sigmoid",
+               "balance": "bias", "route_scale": 2.0},
+    "dropping": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24,
+                 "capacity_factor": 1.0},
+}  # fmt: skip
+MUON = {"kind": "muon"}
 STEPS = 4
 
 
-def trainer_of(kind, device=DEVICE, precision="fp32", micro_batch=None, **keywords):
+def trainer_of(kind, device=DEVICE, precision="fp32", micro_batch=None, optimizer=None, **keywords):
     model = {"n_layers": 2, "d_model": 32, "n_heads": 2, "n_kv": 1, "context": 32,
              "vocab_size": 300, "init_std": 0.1, "qk_norm": True, "ffn": KINDS[kind]}  # fmt: skip
     corpus = {"source": {"digest": "0" * 64}, "vocab_size": 300}
     config = RunConfig.model_validate(
         {"model": model, "corpus": corpus, "steps": STEPS, "batch": 8, "balance_group": 2,
-         "optimizer": {"lr": 1e-2}, "precision": precision}
+         "optimizer": {"lr": 1e-2, **(optimizer or {})}, "precision": precision}
     )  # fmt: skip
     built = Transformer(config.model, 0, precision=precision).to(device)
     return Trainer(config, built, Made(config), micro_batch, **keywords)
@@ -54,6 +59,12 @@ def test_it_trains_as_on_the_cpu(kind, precision, tolerance):
         assert (counts.cpu() - expected).abs().sum() <= near_ties * expected.sum()
 
 
+def test_muon_trains_as_on_the_cpu():
+    """There it computes the orthogonal directions in fp32, here in bf16."""
+    here, there = (trainer_of("shared", device, optimizer=MUON) for device in (DEVICE, "cpu"))
+    torch.testing.assert_close(rows(here), rows(there), rtol=3e-2, atol=3e-2)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_deterministic_run_has_the_same_bits_again(precision):
     compute_deterministically()
@@ -72,8 +83,11 @@ def test_micro_batches_change_no_more_than_rounding(micro_batch):
     torch.testing.assert_close(rows(parts), rows(whole), rtol=1e-3, atol=1e-3)
 
 
-def test_a_state_goes_on(tmp_path):
-    whole, first, second = (trainer_of("swiglu") for _ in range(3))
+@pytest.mark.parametrize(
+    ("kind", "optimizer"), [("swiglu", None), ("biased", None), ("swiglu", MUON)]
+)
+def test_a_state_goes_on(tmp_path, kind, optimizer):
+    whole, first, second = (trainer_of(kind, optimizer=optimizer) for _ in range(3))
     expected = rows(whole)
     first.train_step()
     first.train_step()
@@ -91,9 +105,10 @@ def test_batches_arrive_whole():
 
 
 @GPU
+@pytest.mark.parametrize("optimizer", [None, MUON], ids=["adamw", "muon"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_step_in_bf16_does_not_wait_for_the_gpu(kind):
-    trainer = trainer_of(kind, precision="bf16", micro_batch=4)
+def test_a_step_in_bf16_does_not_wait_for_the_gpu(kind, optimizer):
+    trainer = trainer_of(kind, precision="bf16", micro_batch=4, optimizer=optimizer)
     trainer.train_step()  # what is set up once may wait
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
