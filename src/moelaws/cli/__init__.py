@@ -26,6 +26,7 @@ SECTIONS = {
     "Plan a sweep": {
         "grid": "List the runs of a study's grid: sizes, FLOPs, estimated cost.",
         "plan": "Tell how well a grid would determine the laws, and its cost.",
+        "next": "Choose the runs that tell most of a target for their cost.",
         "power": "Tell how often rules support claims that hold, and that do not.",
         "simulate": "Write a table of a law's losses at a grid's points.",
         "speed": "Measure how fast configurations train, and in what memory.",

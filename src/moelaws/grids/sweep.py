@@ -13,6 +13,7 @@ from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.grids.expand import Run, expand
+from moelaws.grids.rounds import path_of, read_rounds
 from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
@@ -40,7 +41,10 @@ class Sweep:
 
 
 def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
-    """Returns the sweep of ``study``, empty without grids; else one of them must be the tier's."""
+    """Returns the sweep of ``study``, empty without grids; else one of them must be the tier's.
+
+    Where the project asks for rounds, the sweep has the runs of these alone.
+    """
     if not study.grids:
         return Sweep(study, project.tier, ())
     where = f"{study.file}, grids.{project.tier}"
@@ -57,6 +61,11 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
             if (known := runs.setdefault(run.run_id, run).corpus) != corpus.name:
                 raise UserError(f"{study.file}: corpora: {name}: it has the text of {known}")
         texts[corpus.name], grid = sources, grid.on_each_corpus
+    if project.runs == "rounds":
+        asked = read_rounds(path := path_of(study, root)).asked(project.tier)
+        runs = {run_id: run for run_id, run in runs.items() if run_id in asked}
+        if not runs:
+            raise UserError(f"runs = rounds, but {path} has none of {where}; see `moelaws next`")
     return Sweep(study, project.tier, tuple(runs.values()), texts)
 
 

@@ -50,6 +50,7 @@ class Project(Frozen):
         Literal["all"] | Annotated[tuple[Name | StudyFile, ...], Field(min_length=1)],
         BeforeValidator(_list),
     ] = "all"
+    runs: Literal["all", "rounds"] = "all"  # of a grid, or those that `moelaws next` chose
     corpus: CorpusSetting = "stdlib"
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     # The fraction of the text that is held out, in whole documents
@@ -110,7 +111,8 @@ def load_project(
 
 def study_names(root: Path = Path()) -> tuple[str, ...]:
     """Returns the studies that have a file in config/studies/."""
-    return tuple(sorted(path.stem for path in (root / "config/studies").glob("*.yaml")))
+    files = (root / "config/studies").glob("*.yaml")
+    return tuple(sorted(path.stem for path in files if "." not in path.stem))  # no A.rounds.yaml
 
 
 def chosen_studies(project: Project, root: Path = Path()) -> tuple[Study, ...]:

@@ -17,6 +17,7 @@ from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results, TierFolder
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
+from moelaws.grids.rounds import path_of, read_rounds
 from moelaws.grids.sweep import Sweep, expand_study, too_long_for
 from moelaws.laws.protocol import overridden, own_overrides
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
@@ -375,6 +376,8 @@ class Jobs:
         spec = self.studies[study]
         if self.simulated and spec.simulation:
             grid = spec.grids[self.project.tier].canonical_json()
+            if self.project.runs == "rounds":
+                grid += f"\n{read_rounds(path_of(spec)).canonical_json()}"
             text = f"{spec.reference}\n{spec.simulation.canonical_json()}\n{grid}\n"
             return self.spec(text, "runs", study)
         runs = self.sweeps[study].runs

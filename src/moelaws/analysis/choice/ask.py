@@ -1,0 +1,157 @@
+"""The question behind a choice of runs: a pool with costs, a target, and laws as candidates.
+
+The target is either the loss at some rows, or the best model of a budget. For a budget its models
+are the pool's own, made larger or smaller: parameters times a factor, and as many tokens as the
+budget then pays for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.choice.choose import Beliefs, Chosen, choose, error_of, weights_of
+from moelaws.analysis.choice.draws import Known, Posterior, posterior
+from moelaws.fitting.variables import read_variables, with_size
+from moelaws.laws.base import Array, FittableLaw, Mask
+from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
+from moelaws.tables.foreign import numbers
+
+DRAWS = 300  # of all laws together, but at least LEAST of each
+LEAST = 100
+FACTORS = tuple(np.geomspace(0.2, 5.0, 13))  # of sizes, about those that grow as C^(1/2)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the runs in the rows of ``pool``."""
+
+    pool: pd.DataFrame  # (n) runs, trained or not; the response has a value where it is known
+    costs: Array  # (n,) of training each, FLOPs
+    free: Mask  # (n,) which of them may be trained
+    target: pd.DataFrame  # (m) rows or models
+    target_cost: float  # FLOPs of one of these
+    is_budget: bool  # whether the target is the best of these models, and not the loss at them
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the known runs say of the target, and which runs to train next."""
+
+    weights: Mapping[str, float]  # law -> its support
+    refused: Mapping[str, str]  # law -> why it takes no part
+    known: int  # runs
+    # At the target, as a part of the loss: the root mean square error, or for a budget the expected
+    # regret, by which the model that looks best is worse than the best one
+    error: float
+    loss: Array  # (m,) that is expected at the target's rows or models
+    chosen: Sequence[Chosen]  # each with the error that is expected behind it
+
+
+def models_of(pool: pd.DataFrame, costs: Array, budget: float) -> pd.DataFrame:
+    """Returns the ``pool`` scaled to a ``budget`` in FLOPs, each of its rows to several sizes.
+
+    Columns whose names begin with N count parameters, and D the tokens.
+    """
+    if "D" not in pool or not (sizes := [c for c in map(str, pool) if c[0] == "N"]):
+        raise UserError("a target C=... needs columns of parameters (N...) and tokens (D)")
+    scaled = []
+    for factor in FACTORS:
+        own = np.sqrt(budget / costs) * factor
+        values = {c: pd.to_numeric(pool[c]) * own for c in sizes}
+        values |= {"D": pd.to_numeric(pool["D"]) * budget / costs / own, "C": budget}
+        scaled.append(pool.assign(**values))
+    return pd.concat(scaled, ignore_index=True)
+
+
+def ask(
+    question: Question,
+    laws: Sequence[FittableLaw],
+    specs: Sequence[Fit],  # how each law reads the pool and the target
+    noise: float,  # the standard deviation of ln L between two trainings of a run
+    budget: float,  # FLOPs
+    seed: int = 0,
+) -> Answer:
+    """Returns which runs are expected to narrow the target most within the ``budget``.
+
+    A UserError refuses laws none of which can be read from the pool.
+    """
+    order = np.lexsort([*(np.nan_to_num(v) for v in numbers(question.pool).values()),
+                        question.costs])  # fmt: skip
+    pool, costs = question.pool.iloc[order], question.costs[order]
+    decades = np.abs(np.log10(costs / question.target_cost))
+    drawn, posteriors, refused, observed = [], {}, {}, np.zeros(0)
+    each = max(LEAST, DRAWS // len(laws))
+    for law, spec in zip(laws, specs, strict=True):
+        try:
+            runs, target = (_read(law, frame, spec) for frame in (pool, question.target))
+        except UserError as reason:
+            refused[law.ref] = str(reason)
+            continue
+        observed = runs.pop(law.response.name)
+        known = np.isfinite(observed)
+        both = {name: np.append(values, target[name]) for name, values in runs.items()}
+        own = {name: values[known] for name, values in runs.items()}
+        view = Known(law, own, law.on_scale(observed[known]), decades[known], both)
+        posteriors[law.ref] = posterior(view, noise, each, seed)
+        drawn.append(law.model(both).evaluate(posteriors[law.ref].draws)[0])
+    if not drawn:
+        raise UserError("; ".join(f"{name}: {reason}" for name, reason in refused.items()))
+    beliefs = _beliefs(drawn, list(posteriors.values()), decades, len(pool))
+    loss = np.exp(beliefs.weights @ beliefs.target)
+    error, beliefs, importance = _aim(beliefs, question.is_budget)
+    free = question.free[order]
+    chosen = choose(beliefs, importance, costs, budget, free) if error > 0 else []
+    start = error_of(beliefs, importance)
+    power = 2 if question.is_budget else 1  # near its least value, a loss grows with the square
+    named = [
+        replace(one, run=int(order[one.run]), error=error * min(one.error / start, 1.0) ** power)
+        for one in chosen
+    ]
+    total = {law: float(beliefs.weights[i * each : (i + 1) * each].sum())
+             for i, law in enumerate(posteriors)}  # fmt: skip
+    return Answer(total, refused, int(np.isfinite(observed).sum()), error, loss, named)
+
+
+def _read(law: FittableLaw, frame: pd.DataFrame, spec: Fit) -> dict[str, Array]:
+    """Returns the law's variables and, with NaN where it is unknown, its response."""
+    frame = frame.reset_index(drop=True)
+    given = read_variables(law, frame, with_size(law, frame, spec)).values
+    columns: dict[str, Array] = dict(law.columns(given))
+    for variable in law.variables:
+        values = columns[variable.name]
+        if not variable.domain.holds(values).all():
+            raise UserError(f"{variable.name} is not {variable.domain.text} in all runs")
+    return columns | {law.response.name: given[law.response.name]}
+
+
+def _beliefs(
+    drawn: Sequence[Array], posteriors: Sequence[Posterior], decades: Array, n: int
+) -> Beliefs:
+    together, each = np.concatenate(drawn), len(drawn[0])
+    weights = weights_of([own.evidence for own in posteriors], each)
+    errors = [np.hypot(own.noise, own.rate * decades) for own in posteriors]
+    noise = np.average(errors, axis=0, weights=weights[::each])
+    laws = np.repeat(np.arange(len(drawn)), each)
+    return Beliefs(together[:, :n], together[:, n:], weights, laws, noise)
+
+
+def _aim(beliefs: Beliefs, is_budget: bool) -> tuple[float, Beliefs, Array]:
+    """Returns the target's error, and the values and their importance that decide it.
+
+    For a budget these are the losses of the models that some draw finds best, over that of the
+    model that is best on average; each counts as often as draws find it best.
+    """
+    target, weights = beliefs.target, beliefs.weights
+    if not is_budget:
+        importance = np.full(target.shape[1], 1 / target.shape[1])
+        deviations = target - weights @ target
+        return float(np.sqrt(weights @ deviations**2 @ importance)), beliefs, importance
+    best, own = int(np.argmin(weights @ target)), target.argmin(axis=1)
+    regret = float(weights @ (target[:, best] - target.min(axis=1)))
+    models = np.setdiff1d(own, [best])
+    importance = np.array([weights[own == model].sum() for model in models])
+    contrasts = target[:, models] - target[:, [best]]
+    return regret, replace(beliefs, target=contrasts), importance / max(importance.sum(), 1e-12)

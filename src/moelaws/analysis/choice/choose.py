@@ -1,0 +1,115 @@
+"""Which runs to train next: those whose losses are expected to narrow the target most.
+
+Each candidate law gives draws of the loss at the runs that could be trained and at the target. All
+draws together, each law's weighted by its support, say how far a run's loss goes together with the
+target. So a run on which the laws disagree counts as one on which a law is unsure does. A run that
+is chosen narrows the draws as its loss would on average, before the next one is chosen.
+
+Arrays: B draws, n runs, T target values; losses on the laws' scale, ln L.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moelaws.laws.base import Array
+
+FLOOR = 0.1  # the share of the weight that all laws have in common, whatever their support
+REACH = 6.0  # median deviations beyond which a draw counts as one at that distance
+POWERS = (0.0, 0.5, 1.0)  # of the cost by which a gain is divided
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Draws of all laws at the runs and at the target."""
+
+    runs: Array  # (B, n)
+    target: Array  # (B, T)
+    weights: Array  # (B,), of sum 1
+    laws: NDArray[np.intp]  # (B,) number of each draw's law
+    noise: Array  # (n,) how far a run's loss lies from the law that holds at the target
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A run to train, and what it is expected to bring."""
+
+    run: int
+    cost: float
+    error: float  # of the target behind it: the root mean square over its values
+    between: float  # the share of its gain that tells laws apart, rather than narrows one
+
+
+def weights_of(evidence: Sequence[float], draws: int) -> Array:
+    """Returns the weight (B,) of each draw of each law, ``draws`` of each."""
+    support = np.exp(np.array(evidence) - max(evidence))
+    share = (1 - FLOOR) * support / support.sum() + FLOOR / len(support)
+    return np.repeat(share / draws, draws)
+
+
+def spread(beliefs: Beliefs, values: Array) -> Array:
+    """Returns deviations (B, m) from the mean, each draw's times the root of its weight.
+
+    Draws far out are brought nearer: a few of them would decide alone.
+    """
+    middle = np.median(values, axis=0)
+    reach = REACH * 1.4826 * np.median(np.abs(values - middle), axis=0)
+    near = np.clip(values, middle - reach, middle + reach)
+    deviations: Array = near - beliefs.weights @ near
+    return deviations * np.sqrt(beliefs.weights)[:, None]
+
+
+def choose(
+    beliefs: Beliefs, importance: Array, costs: Array, budget: float, free: NDArray[np.bool_]
+) -> list[Chosen]:
+    """Returns the ``free`` runs (n,) to train within ``budget``, in the order of their choice.
+
+    ``importance`` (T,) of sum 1 weights the target's values, and ``costs`` (n,) are the runs' own.
+    Gains are divided by several powers of the cost, and the plan of least error is taken. The first
+    run of equals is.
+    """
+    plans = [_filled(beliefs, importance, costs, budget, free, power) for power in POWERS]
+    return min(plans, key=lambda plan: plan[-1].error if plan else np.inf)
+
+
+def error_of(beliefs: Beliefs, importance: Array) -> float:
+    """Returns the target's error now: the root mean square deviation over its values."""
+    return float(np.sqrt((spread(beliefs, beliefs.target) ** 2).sum(axis=0) @ importance))
+
+
+def _filled(
+    beliefs: Beliefs,
+    importance: Array,
+    costs: Array,
+    budget: float,
+    free: NDArray[np.bool_],
+    power: float,
+) -> list[Chosen]:
+    A, T = spread(beliefs, beliefs.runs), spread(beliefs, beliefs.target)
+    noise = beliefs.noise**2
+    member = np.eye(int(beliefs.laws.max()) + 1)[beliefs.laws]  # (B, laws)
+    share = np.sqrt(beliefs.weights)[:, None] * member
+    plan: list[Chosen] = []
+    free, left = free.copy(), budget
+    while True:
+        can = np.flatnonzero(free & (costs <= left))
+        if not len(can):
+            return plan
+        cross = A[:, can].T @ T
+        gain = (cross**2 @ importance) / ((A[:, can] ** 2).sum(axis=0) + noise[can])
+        best = int(np.argmax(gain / costs[can] ** power))
+        if gain[best] <= 0:
+            return plan
+        run, a = int(can[best]), A[:, can[best]].copy()
+        # The part of the covariance that the laws' means alone have
+        means = (share.T @ np.column_stack([a, T])) / np.sqrt((share**2).sum(axis=0))[:, None]
+        between = ((means[:, 0] @ means[:, 1:]) ** 2 @ importance) / (cross[best] ** 2 @ importance)
+        own = float(a @ a)
+        keep = (1 - np.sqrt(noise[run] / (own + noise[run]))) / own
+        A -= np.outer(a, keep * (a @ A))
+        T -= np.outer(a, keep * (a @ T))
+        free[run], left = False, left - float(costs[run])
+        error = float(np.sqrt((T**2).sum(axis=0) @ importance))
+        plan.append(Chosen(run, float(costs[run]), error, float(min(between, 1.0))))

@@ -1,0 +1,286 @@
+"""``moelaws next``: which runs to train next, and the loop that trains them."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import COUNT, FILE, WHOLE, Value, between, option, pairs
+from moelaws.cli.project import project_options, snakemake_call, tier_folder
+from moelaws.spec.errors import UserError, located
+from moelaws.spec.numbers import amount
+from moelaws.spec.project import Project, load_study
+from moelaws.spec.words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from moelaws.analysis.choice.ask import Answer, Question
+    from moelaws.analysis.choice.choose import Chosen
+    from moelaws.grids.rounds import Rounds
+    from moelaws.laws.base import FittableLaw, Mask
+    from moelaws.spec.fit import Fit
+    from moelaws.spec.study import Study
+
+    Asked = tuple[Question, list[FittableLaw], list[Fit]]
+
+_BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswith("%")),
+                lambda pair: 0 < pair[0] < 1e100 and not (pair[1] and pair[0] > 1),
+                "no budget, such as 1e19, or 10% of the cost of all runs")  # fmt: skip
+_BEST = Value("C=FLOPS", lambda text: amount(text.replace(" ", "").removeprefix("C=")),
+              lambda C: 0 < C < 1e100, "no budget, such as C=1e21")  # fmt: skip
+_SHOWN = 12  # runs that are printed
+
+
+@click.command(name="next", cls=JsonCommand)
+@click.argument("source", metavar="STUDY|TABLE")
+@project_options
+@option("--target", "The budget whose best model is asked for.", _BEST)
+@option("--target-rows", "Rows of the pool whose loss is asked for.", metavar="EXPR")
+@option("--budget", "What all chosen runs may cost.", _BUDGET, required=True)
+@option("--law laws", "A candidate law, or several; by default config/advice.yaml's.",
+        multiple=True)  # fmt: skip
+@option("--map mapping", "Column of a variable, for all laws.", multiple=True, metavar="VAR=COLUMN")
+@option("--pool", "A table of runs to train beside TABLE's; else they are its rows without a loss.",
+        FILE)  # fmt: skip
+@option("--cost", "FLOPs of a run, of the pool's columns.", default="C", metavar="EXPR")
+@option("--rows", "Runs of the pool that may be chosen.", default="", metavar="EXPR")
+@option("--noise", "Standard deviation of ln L between seeds.", between(1e-6, 1), 0.003)
+@option("--tolerance", "Error at the target that is small enough.", between(0, 1), 0.001)
+@option("--rounds", "Choose in so many rounds, each after the last one's losses.", COUNT, 1)
+@option("--workers", "Runs that a round has at least.", COUNT, 1)
+@option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
+@option("--seed", "Seed of the draws.", WHOLE, 0)
+def command(source: str, project: Project, as_json: bool, **asked: Any) -> None:
+    """Choose the runs that tell most of a target for what they cost.
+
+    The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
+    each run's loss goes together with the target, so that a run counts on which laws disagree.
+
+    With --rounds, STUDY's next round is written to STUDY.rounds.yaml beside its file, which
+    `snakemake --config runs=rounds` trains. With --cores, Snakemake is called, and the next
+    round follows until the target's error is within --tolerance or the budget is spent. A second
+    call goes on.
+    """
+    if (asked["target"] is None) == (asked["target_rows"] is None):
+        raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
+    if asked["pool"] is None and Path(source).suffix in ("", ".yaml", ".yml"):
+        _of_rounds(load_study(source), project, as_json, asked)
+        return
+    if asked["rounds"] > 1 or asked["cores"]:
+        raise UserError(f"{source} is a table; --rounds and --cores go with a study")
+    of_table = _of_table(Path(source), asked)
+    _show(of_table[0], _ask(of_table, asked, _budget(asked, of_table[0])), asked, as_json)
+
+
+def _of_rounds(study: Study, project: Project, as_json: bool, asked: dict[str, Any]) -> None:
+    """Chooses the next round, or with cores trains and chooses until there is nothing to choose."""
+    from moelaws.grids.rounds import Asked, Round, path_of, read_rounds, write_rounds
+
+    path, rounds, cores = path_of(study), asked["rounds"], asked["cores"]
+    of_rounds = project.model_copy(update={"runs": "rounds", "studies": (study.reference,)})
+    call = snakemake_call(of_rounds).replace("--cores all", f"--cores {cores or 'all'}")
+    is_written = rounds > 1 or cores is not None
+    while True:
+        known = read_rounds(path)
+        done = known.at(project.tier) if is_written else []
+        if done and cores:
+            known = _train(call, known, project, path)
+        of_study = _of_study(study, project, known, asked)
+        question = of_study[0]
+        spent = sum(one.cost for own in done for one in own.runs)
+        left = _budget(asked, question) - spent
+        answer = _ask(of_study, asked, left, len(done))
+        stop = ""
+        if answer.known and answer.error <= asked["tolerance"]:
+            stop = "the target is known"
+        elif not answer.chosen:
+            stop = "no run that is left would tell more and is paid for"
+        elif is_written and len(done) >= rounds:
+            stop = f"{counted(rounds, 'round')} of {rounds} are done"
+        if stop or not is_written:
+            words = f"stopped: {stop}; {spent:.3g} FLOPs were spent" if stop else ""
+            _show(question, answer, asked, as_json, words)
+            return
+        share, chosen = left / (rounds - len(done)), list[Asked]()
+        names = _names(question, answer.chosen)
+        for one, name in zip(answer.chosen, names, strict=True):
+            if len(chosen) < asked["workers"] or share > 0:
+                run = question.pool["run_id"].iloc[one.run]
+                chosen.append(Asked(run=run, name=name, cost=one.cost, reason=_reason(one)))
+                share -= one.cost
+        more = Round(round=len(done) + 1, tier=project.tier, target=_target(asked), runs=chosen)
+        write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
+        flops = sum(one.cost for one in chosen)
+        click.echo(
+            f"round {more.round}: {counted(len(chosen), 'run')}, {flops:.3g} FLOPs, in {path}"
+        )
+        if not cores:
+            _show(question, answer, asked, as_json, f"train round {more.round}: {call} -- tables")
+            return
+
+
+def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
+    """Calls Snakemake for the rounds' table; marks runs that failed, and goes on without them.
+
+    What stops it otherwise, such as a signal, ends this command with the same exit code.
+    """
+    from moelaws.files.layout import Results
+    from moelaws.grids.rounds import write_rounds
+
+    words = [*shlex.split(call), "--keep-going", "--", "tables"]
+    words[0] = str(Path(sys.executable).parent / words[0])
+    while code := subprocess.run(words).returncode:
+        asked = rounds.asked(project.tier)
+        lost = {run for run in asked if not Results().summary(run).exists()}
+        if code != 1 or not lost or lost == asked or project.source == "simulated":
+            sys.exit(code if code > 0 else 128 - code)
+        write_rounds(path, rounds := rounds.without(lost))
+        click.echo(f"not asked for again, for they failed: {', '.join(sorted(lost))}", err=True)
+    return rounds
+
+
+def _of_study(study: Study, project: Project, rounds: Rounds, asked: dict[str, Any]) -> Asked:
+    """Returns the question on the grid's runs, of which those of the tier's table are known."""
+    from moelaws.grids.sweep import expand_study
+    from moelaws.tables.foreign import read_any
+    from moelaws.tables.simulate import design, studys_mapping
+
+    pool = design(expand_study(study, project.model_copy(update={"runs": "all"})))
+    tried, losses = rounds.tried(project.tier), {}
+    if (table := tier_folder(project).table(study.study)).exists():
+        frame, _ = read_any(table)
+        tried |= set(frame["run_id"])
+        completed = frame[frame["status"] == "completed"]
+        losses = dict(zip(completed["run_id"], completed["L"], strict=True))
+    pool["L"] = pool["run_id"].map(losses).astype(float)
+    free = ~pool["run_id"].isin(tried).to_numpy()
+    return _question(pool, free, asked, lambda law: studys_mapping(study, law))
+
+
+def _of_table(path: Path, asked: dict[str, Any]) -> Asked:
+    """Returns the question on a table's rows, and on those of the pool that it does not have."""
+    import pandas as pd
+
+    from moelaws.tables.foreign import read_any
+
+    frame, _ = read_any(path)
+    loss = pairs("--map", asked["mapping"], "VAR=COLUMN").get("L", "L")
+    if asked["pool"]:
+        pool, _ = read_any(asked["pool"])
+        numbers = [c for c in pool if c in frame and c != loss and pool[c].dtype.kind in "if"]
+        shared = ["run_id"] if "run_id" in pool and "run_id" in frame else numbers
+        if not shared:
+            raise UserError(f"{asked['pool']} has no column of numbers that {path} has")
+        trained = pd.MultiIndex.from_frame(frame[shared])
+        fresh = pool[~pd.MultiIndex.from_frame(pool[shared]).isin(trained)]
+        frame = pd.concat([frame, fresh.drop(columns=loss, errors="ignore")], ignore_index=True)
+    if loss not in frame:
+        frame[loss] = np.nan
+    lost = np.zeros(len(frame), bool)
+    if "status" in frame:
+        lost = (frame["status"].fillna("completed") != "completed").to_numpy()
+    frame[loss] = frame[loss].mask(lost)
+    with located(path):
+        return _question(frame, frame[loss].isna().to_numpy() & ~lost, asked, lambda law: {})
+
+
+def _question(
+    pool: pd.DataFrame,
+    free: Mask,
+    asked: dict[str, Any],
+    mapping_of: Callable[[FittableLaw], Mapping[str, str]],  # of the study, if it has one
+) -> Asked:
+    from moelaws import laws
+    from moelaws.analysis.choice.ask import Question, models_of
+    from moelaws.cli.laws import join_own_laws
+    from moelaws.spec.advice import load_advice
+    from moelaws.spec.expressions import evaluate
+    from moelaws.spec.fit import Fit
+    from moelaws.spec.rows import select
+    from moelaws.tables.foreign import columns, numbers
+
+    costs = evaluate(asked["cost"], numbers(pool), len(pool))
+    if not (np.isfinite(costs) & (costs > 0)).all():
+        raise UserError(f"--cost {asked['cost']!r} is not above 0 in every row")
+    if asked["rows"]:
+        free = free & select(columns(pool), asked["rows"])
+    if cost := asked["target"]:
+        target = models_of(pool, costs, cost)
+    else:
+        chosen = select(columns(pool), asked["target_rows"])
+        if not chosen.any():
+            raise UserError(f"--target-rows {asked['target_rows']!r} selects no row")
+        target, cost = pool[chosen], float(np.exp(np.log(costs[chosen]).mean()))
+    entries = {entry.law: entry for entry in reversed(load_advice().candidate_laws)}
+    refs = asked["laws"] or tuple(entries)
+    join_own_laws(refs)
+    given = pairs("--map", asked["mapping"], "VAR=COLUMN, such as N=N_active")
+    candidates, specs = [laws.fittable(ref) for ref in refs], []
+    for law in candidates:
+        usual = mapping_of(law) or (entries[law.id].mapping if law.id in entries else {})
+        known = {name: column for name, column in usual.items() if column in pool}
+        mine = {v.name: given[v.name] for v in (*law.variables, law.response) if v.name in given}
+        specs.append(Fit(name="next", law=law.ref, mapping={**known, "L": "L", **mine}))
+    question = Question(pool, costs, free, target, cost, asked["target"] is not None)
+    return question, candidates, specs
+
+
+def _ask(question: Asked, asked: dict[str, Any], budget: float, turn: int = 0) -> Answer:
+    from threadpoolctl import threadpool_limits
+
+    from moelaws.analysis.choice.ask import ask
+
+    with threadpool_limits(1):  # whose number would change last digits, and a choice between equals
+        return ask(*question, asked["noise"], budget, asked["seed"] + turn)
+
+
+def _budget(asked: dict[str, Any], question: Question) -> float:
+    value, is_share = asked["budget"]
+    return float(value * question.costs.sum() if is_share else value)
+
+
+def _target(asked: dict[str, Any]) -> str:
+    return f"C={asked['target']:g}" if asked["target"] else str(asked["target_rows"])
+
+
+def _names(question: Question, chosen: Sequence[Chosen]) -> list[str]:
+    from moelaws.records.names import name_of_row
+
+    rows: list[Any] = question.pool.to_dict("records") if chosen else []
+    return [name_of_row(rows[one.run]) or f"row {one.run + 1}" for one in chosen]
+
+
+def _reason(one: Chosen) -> str:
+    why = "laws disagree there" if one.between >= 0.5 else "a law is unsure there"
+    return f"{why}; error then {100 * one.error:.2g} %"
+
+
+def _show(
+    question: Question, answer: Answer, asked: dict[str, Any], as_json: bool, last: str = ""
+) -> None:
+    what = "expected regret" if question.is_budget else "expected error"
+    support = ", ".join(f"{law} {100 * share:.0f} %" for law, share in answer.weights.items())
+    lines = [
+        f"{answer.known} of {counted(len(question.pool), 'run')} are known; laws: {support}",
+        f"{what} at {_target(asked)}: {100 * answer.error:.2g} % of the loss",
+        *(f"{law} takes no part: {why}" for law, why in answer.refused.items()),
+    ]
+    each = list(zip(_names(question, answer.chosen), answer.chosen, strict=True))
+    if each and not last.startswith("stopped"):
+        rows = [(name, one.cost, _reason(one)) for name, one in each[:_SHOWN]]
+        title = f"{counted(len(each), 'run')}, {sum(one.cost for _, one in each):.3g} FLOPs"
+        more = f"; the first {_SHOWN} of them (all: --json)" if len(each) > _SHOWN else ""
+        lines.append(table_text(("run", "FLOPs", "why"), rows, title + more))
+    runs = [{"name": name, **vars(one), "run": one.run + 1} for name, one in each]
+    data = {"known": answer.known, "laws": answer.weights, "refused": answer.refused,
+            "error": answer.error, "state": last, "runs": runs}  # fmt: skip
+    print_answer(as_json, data, "\n".join([*lines, last] if last else lines))

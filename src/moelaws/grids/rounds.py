@@ -1,0 +1,73 @@
+"""Rounds of a sweep: which of a grid's runs are asked for, one round after the other.
+
+``moelaws next`` appends them to ``STUDY.rounds.yaml`` beside the study's file. With ``runs:
+rounds`` in the configuration a sweep has these runs alone.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import yaml
+
+from moelaws.files.atomic import write_text
+from moelaws.spec.base import Count, Frozen, Positive, parse
+from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.study import Study
+from moelaws.spec.tier import Tier
+
+HEAD = "# Written by `moelaws next`: the runs of each round, which `--config runs=rounds` trains.\n"
+
+
+class Asked(Frozen):
+    """A run of a round: what it costs in FLOPs, and why it was chosen."""
+
+    run: str
+    name: str
+    cost: Positive
+    reason: str
+
+
+class Round(Frozen):
+    """The runs that were chosen together."""
+
+    round: Count
+    tier: Tier
+    target: str
+    runs: tuple[Asked, ...]
+
+
+class Rounds(Frozen):
+    """All rounds of a study, of all tiers."""
+
+    rounds: tuple[Round, ...] = ()
+    failed: tuple[str, ...] = ()  # runs that left no record, and are not asked for again
+
+    def at(self, tier: Tier) -> list[Round]:
+        return [each for each in self.rounds if each.tier == tier]
+
+    def tried(self, tier: Tier) -> set[str]:
+        """Returns the runs that were asked for at ``tier``."""
+        return {one.run for own in self.at(tier) for one in own.runs}
+
+    def asked(self, tier: Tier) -> set[str]:
+        """Returns those of them that have not failed."""
+        return self.tried(tier) - set(self.failed)
+
+    def without(self, lost: Collection[str]) -> "Rounds":
+        return self.model_copy(update={"failed": tuple(sorted({*self.failed, *lost}))})
+
+
+def path_of(study: Study, root: Path = Path()) -> Path:
+    """Returns the file of the study's rounds, whether it exists or not."""
+    return (root / study.file).with_suffix(".rounds.yaml")
+
+
+def read_rounds(path: Path) -> Rounds:
+    """Returns the rounds of a file; none if it does not exist."""
+    return parse(Rounds, read_yaml(path), path) if path.exists() else Rounds()
+
+
+def write_rounds(path: Path, rounds: Rounds) -> None:
+    data = rounds.model_dump(mode="json", exclude_defaults=True)
+    text = yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=200)
+    write_text(path, HEAD + text)
