@@ -1,6 +1,7 @@
 """What `moelaws next` spends, on losses simulated by laws that are known: docs/planning.md.
 
 python benchmarks/next_simulated.py [--seeds 5]     writes docs/images/next.png and prints a table
+python benchmarks/next_simulated.py --trained       the runs' own losses in place of simulated ones
 
 The runs are the 126 of the study sparsity at the tier workstation. Each of four laws, with its
 coefficients fitted to these runs' own losses, is taken as the truth in turn. Runs are chosen in
@@ -88,11 +89,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--trained", action="store_true")
     args = parser.parse_args()
     runs = pd.read_parquet(ROOT / "docs/evidence/sparsity.parquet").reset_index(drop=True)
     runs = runs[[c for c in runs if c not in ("L_se", "status", "source")]]
     target = models_of(runs[runs["seed"] == 0], runs.loc[runs["seed"] == 0, "C"], COMPUTE)
     target["L"] = np.nan
+    if args.trained:
+        on_trained(runs, target, args.seeds)
+        return
     rows = []
     for truth in TRUTHS:
         clean, at_target = truth_of(truth, runs, target)
@@ -126,6 +131,39 @@ def main() -> None:
           f"regret within 3 times the expected one: "
           f"{(chosen['regret'] <= 3 * chosen['promised'] + 1e-4).mean():.0%}")  # fmt: skip
     draw(table)
+
+
+def on_trained(runs: pd.DataFrame, target: pd.DataFrame, seeds: int) -> None:
+    """Chooses among the runs in eight rounds of a quarter of their cost, until the target is known.
+
+    Prints how many runs that takes, and how far the model that they advise is from the best one by
+    what all 126 runs say.
+    """
+    whole = Sweep(runs, target, np.log(runs["L"].to_numpy()))
+    whole.in_order(np.inf, range(len(runs)))
+    known = whole.ask(0.0, 0)
+    print(f"all {len(runs)}: expected regret {100 * known.error:.3f} %")
+    for seed in range(seeds):
+        sweep = Sweep(runs, target, whole.losses)
+        left = 0.25 * sweep.costs.sum()
+        for turn in range(8):
+            answer = sweep.ask(left, seed + turn)
+            trained = int(sweep.pool["L"].notna().sum())
+            if trained and answer.error <= 0.001:
+                break
+            part = left / (8 - turn)
+            for one in answer.chosen:
+                if part > 0:
+                    spent = sweep.train(one.run)
+                    left, part = left - spent, part - spent
+        best = int(np.argmin(answer.loss))
+        excess = known.loss[best] / known.loss.min() - 1
+        share = 0.25 - left / sweep.costs.sum()
+        at = {"all": int(np.argmin(known.loss)), "chosen": best}
+        shown = {way: f"N_active {target['N_active'][i]:.3g}, S {target['S'][i]:g}"
+                 for way, i in at.items()}  # fmt: skip
+        print(f"seed {seed}: {trained} runs, {100 * share:.1f} % of the FLOPs, expected regret "
+              f"{100 * answer.error:.3f} %, {100 * excess:.3f} % by all runs; {shown}")  # fmt: skip
 
 
 def draw(table: pd.DataFrame) -> None:

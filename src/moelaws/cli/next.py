@@ -136,7 +136,9 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
     from moelaws.files.layout import Results
     from moelaws.grids.rounds import write_rounds
 
-    words = [*shlex.split(call), "--keep-going", "--", "tables"]
+    # The rules hold the results themselves: the lock of a Snakemake that was killed means nothing.
+    more = ("--keep-going", "--nolock", "--rerun-incomplete")
+    words = [*shlex.split(call), *more, "--", "tables"]
     words[0] = str(Path(sys.executable).parent / words[0])
     while code := subprocess.run(words).returncode:
         asked = rounds.asked(project.tier)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from moelaws.analysis.choice.choose import Beliefs, Chosen, choose, error_of, weights_of
 from moelaws.analysis.choice.draws import Known, Posterior, posterior
@@ -78,15 +79,15 @@ def ask(
 
     A UserError refuses laws none of which can be read from the pool.
     """
-    order = np.lexsort([*(np.nan_to_num(v) for v in numbers(question.pool).values()),
-                        question.costs])  # fmt: skip
+    order, places = _order(question.pool), _order(question.target)
     pool, costs = question.pool.iloc[order], question.costs[order]
+    frames = pool, question.target.iloc[places]
     decades = np.abs(np.log10(costs / question.target_cost))
     drawn, posteriors, refused, observed = [], {}, {}, np.zeros(0)
     each = max(LEAST, DRAWS // len(laws))
     for law, spec in zip(laws, specs, strict=True):
         try:
-            runs, target = (_read(law, frame, spec) for frame in (pool, question.target))
+            runs, target = (_read(law, frame, spec) for frame in frames)
         except UserError as reason:
             refused[law.ref] = str(reason)
             continue
@@ -100,7 +101,8 @@ def ask(
     if not drawn:
         raise UserError("; ".join(f"{name}: {reason}" for name, reason in refused.items()))
     beliefs = _beliefs(drawn, list(posteriors.values()), decades, len(pool))
-    loss = np.exp(beliefs.weights @ beliefs.target)
+    loss = np.empty(len(places))
+    loss[places] = np.exp(beliefs.weights @ beliefs.target)
     error, beliefs, importance = _aim(beliefs, question.is_budget)
     free = question.free[order]
     chosen = choose(beliefs, importance, costs, budget, free) if error > 0 else []
@@ -113,6 +115,11 @@ def ask(
     total = {law: float(beliefs.weights[i * each : (i + 1) * each].sum())
              for i, law in enumerate(posteriors)}  # fmt: skip
     return Answer(total, refused, int(np.isfinite(observed).sum()), error, loss, named)
+
+
+def _order(frame: pd.DataFrame) -> NDArray[np.intp]:
+    """Returns an order of the rows (n,) that does not depend on the one that they are given in."""
+    return np.lexsort([np.nan_to_num(values) for values in numbers(frame).values()])
 
 
 def _read(law: FittableLaw, frame: pd.DataFrame, spec: Fit) -> dict[str, Array]:

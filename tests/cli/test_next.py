@@ -1,0 +1,145 @@
+"""``moelaws next``: the choice from a table, and the loop of rounds with a real Snakemake."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from command_line import printed
+from moelaws.grids.rounds import Rounds, read_rounds, write_rounds
+from moelaws.grids.sweep import expand_study
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_project, load_study, study_names
+from repository import copy_repository
+from sweep_copy import Copy
+from waiting import wait_for
+
+ROWS = [{"N": n, "D": d, "C": 6 * n * d} for n in (1e7, 1e8, 1e9) for d in (1e9, 1e10, 1e11)]
+
+
+@pytest.fixture(autouse=True)
+def folder(project_folder):
+    return project_folder
+
+
+@pytest.fixture
+def table(tmp_path):
+    """The three cheapest runs are known, one more diverged."""
+    frame = pd.DataFrame(ROWS).sort_values("C", ignore_index=True).assign(status="completed")
+    frame["L"] = [4.2, 3.6, 3.5] + [float("nan")] * 6
+    frame.loc[3, ["status", "L"]] = ["diverged", 9.0]
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    return tmp_path / "runs.csv"
+
+
+def chosen(*words):
+    return json.loads(printed("next", *map(str, words), "--law", "chinchilla", "--json"))
+
+
+def test_runs_without_a_loss_are_the_pool(table):
+    data = chosen(table, "--target", "C=1e21", "--budget", "50%")
+    assert data["known"] == 3
+    assert data["laws"] == {"chinchilla": pytest.approx(1.0)}
+    assert data["runs"]
+    assert {run["run"] for run in data["runs"]} <= {5, 6, 7, 8, 9}  # neither known nor diverged
+
+
+def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
+    known, pool = tmp_path / "known.csv", tmp_path / "pool.csv"
+    frame = pd.read_csv(table)
+    frame[:3].to_csv(known, index=False)
+    frame.drop(columns=["L", "status"]).to_csv(pool, index=False)
+    words = ("--pool", pool, "--target-rows", "N >= 1e9", "--budget", 1e20, "--cost", "6*N*D")
+    data = chosen(known, *words)
+    assert data["known"] == 3
+    assert all(run["cost"] <= 1e20 and run["run"] > 3 for run in data["runs"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--budget", "1e20"), "say what the runs are for"),
+        (("--budget", "1e20", "--target", "C=1e21", "--target-rows", "N>0"), "say what"),
+        (("--budget", "1e20", "--target-rows", "N>1e30"), "selects no row"),
+        (("--budget", "1e20", "--target", "1e21", "--cost", "N-1e8"), "not above 0"),
+        (("--budget", "1e20", "--target", "1e21", "--cost", "6*M*D"), "no column 'M'"),
+        (("--budget", "1e20", "--target", "1e21", "--rounds", "3"), "go with a study"),
+    ],
+)
+def test_slips_are_refused(table, words, message):
+    with pytest.raises(UserError, match=message):
+        printed("next", str(table), *words)
+
+
+def test_a_round_that_is_damaged_is_refused(tmp_path):
+    path = tmp_path / "a.rounds.yaml"
+    path.write_text("rounds: [{round: 1, tier: demo, target: C=1e12, runs: [{run: a, cost: -1}]}]")
+    with pytest.raises(UserError, match=r"a\.rounds\.yaml"):
+        read_rounds(path)
+    assert read_rounds(tmp_path / "none.rounds.yaml") == Rounds()
+
+
+ROUNDS = "config/studies/sparsity.rounds.yaml"
+LOOP = (
+    *("next", "sparsity", "--tier", "demo", "--set", "source=simulated"),
+    *("--target", "C=1e12", "--budget", "30%", "--rounds", "3"),
+)
+
+
+@pytest.mark.slow
+def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
+    """A round is ordinary input of Snakemake; a loop that was killed goes on; the seed decides."""
+    copy, other = Copy(tmp_path / "a"), Copy(tmp_path / "b")
+    for each in (copy, other):
+        copy_repository(each.root)
+    tools = Path(sys.executable).parent
+    words = [str(tools / "moelaws"), *LOOP]
+
+    def called(words, where):
+        of = {"cwd": where.root, "env": where.environment, "capture_output": True, "text": True}
+        done = subprocess.run(words, **of)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    said = called(words, copy)
+    assert "train round 1: snakemake" in said
+    first = read_rounds(copy.root / ROUNDS).asked("demo")
+    dry = called(
+        [str(tools / "snakemake"), "-n", *shlex.split(said.rpartition(": snakemake ")[2])], copy
+    )
+    assert "simulate" in dry
+
+    loop = subprocess.Popen([*words, "--cores", "2"], cwd=copy.root, env=copy.environment,
+                            start_new_session=True)  # fmt: skip
+    wait_for(lambda: len(read_rounds(copy.root / ROUNDS).at("demo")) == 2)
+    os.killpg(loop.pid, signal.SIGKILL)  # Snakemake with it
+    loop.wait()
+    assert "stopped:" in called([*words, "--cores", "2"], copy)
+    rounds = read_rounds(copy.root / ROUNDS)
+    table = pd.read_parquet(copy.root / "results/demo/simulated/tables/sparsity.parquet")
+    assert set(table["run_id"]) == rounds.asked("demo") > first
+    assert len(rounds.at("demo")) <= 3
+
+    called([*words, "--cores", "2"], other)
+    assert read_rounds(other.root / ROUNDS) == rounds
+
+
+def test_a_sweep_of_rounds_has_their_runs_alone():
+    study = load_study("sparsity")
+    project = load_project(overrides={"runs": "rounds"})
+    with pytest.raises(UserError, match=r"runs = rounds, but .*sparsity\.rounds\.yaml has none"):
+        expand_study(study, project)
+    whole = expand_study(study, project.model_copy(update={"runs": "all"}))
+    first, second = (run.run_id for run in whole.runs[:2])
+    runs = [{"run": run, "name": "", "cost": 1.0, "reason": ""} for run in (first, second)]
+    rounds = [{"round": 1, "tier": project.tier, "target": "C=1e12", "runs": runs}]
+    write_rounds(Path(ROUNDS), parse(Rounds, {"rounds": rounds, "failed": [second]}, "here"))
+    assert [run.run_id for run in expand_study(study, project).runs] == [first]
+    assert "sparsity.rounds" not in study_names()  # it is no study
