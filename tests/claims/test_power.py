@@ -113,17 +113,33 @@ def test_the_page_says_what_the_rule_says_of_simulated_tables(study, table):
     none = dict.fromkeys(Verdict, 0)
     counts = {
         "published": {**none, "supported": 7, "not supported": 2, "cannot tell at this scale": 1},
+        "effect": {**none, "supported": 6, "cannot tell at this scale": 4},
         "null": {**none, "supported": 1, "cannot tell at this scale": 9},
     }
     text = page([judged], "demo", {"small": {"claims": {"sound": counts}}})
     found = "supports the claim in 7 of 10 simulated tables and says that it is not supported in 2."
     assert found in text
+    stated = "*With the effect* that the study states: the rule supports the claim in 6 of 10 "
+    assert stated in text
     alone = "There the rule supports the claim in 1 of 10 simulated tables."
     assert f"Tokens alone set the loss. {alone}\n" in text
     # .1 by simulation, and two times the nominal .05
     assert "some 0.2 would be supported by chance (1 rule by simulation" in text
     remember = 'supports most clearly that "It is", contradicts that "It stays"'
     assert f"- *small*: the evidence {remember} and leaves 0 of 3 claims open." in text
+
+
+def test_a_null_may_say_what_the_effect_is_by_rows(study, table):
+    """Wide models that lose a tenth have no lower loss, and wide ones that gain a tenth have."""
+    (null,) = study.nulls
+    wide = "d_model > 200"
+    told = null.model_copy(update={"factors": {wide: 1.1}, "effect": {wide: 0.9}})
+    sound = tried(study.model_copy(update={"nulls": (told,)}), "demo", table, 4, {})["claims"][
+        "sound"
+    ]
+    assert sound["null"]["not supported"] == 4
+    assert sound["effect"]["supported"] == 4
+    assert sound["published"]["supported"] == 4
 
 
 def test_without_a_second_seed_the_noise_is_assumed(study, table):

@@ -19,7 +19,7 @@ from moelaws.spec.grid import Chosen
 from moelaws.spec.hyperparameters import choice_of, read_pinned
 from moelaws.spec.project import load_project
 from moelaws.tables.parquet import read_study, read_table, write_table
-from moelaws.tables.schema import COLUMNS
+from moelaws.tables.schema import COLUMNS, TRAINED_COLUMNS
 from repository import REPOSITORY
 
 STUDY = "hyperparameters"
@@ -131,6 +131,28 @@ def test_a_search_of_both_gates_is_refused(project):
     searched_with(project.table(STUDY), (["all", "selected"] * n)[:n])
     with pytest.raises(UserError, match="two kinds of gates"):
         pin()
+
+
+def by_optimizer(path, optimizer):
+    """Writes into the search's table that its runs are by ``optimizer``."""
+    frame = read_table(path, COLUMNS).assign(optimizer=optimizer)
+    (column,) = (column for column in TRAINED_COLUMNS if column.name == "optimizer")
+    write_table(frame, (*COLUMNS, column), path, {"study": STUDY})
+
+
+def test_rates_of_muon_are_not_pinned_as_those_of_adamw(project):
+    n = len(read_study(project.table(STUDY)))
+    by_optimizer(project.table(STUDY), (["adamw", "muon"] * n)[:n])
+    with pytest.raises(UserError, match="fit lr is of runs by Muon"):
+        pin()
+    with pytest.raises(UserError, match="two optimizers"):
+        pin("--per", "C")
+    assert not FILE.exists()
+    by_optimizer(project.table(STUDY), "muon")
+    pin("--per", "C")  # of a search of Muon alone, for grids that name it
+    by_optimizer(project.table(STUDY), "adamw")
+    pin()
+    assert FILE.exists()
 
 
 def test_a_grid_says_that_its_rates_were_searched_with_other_gates(project):

@@ -1,7 +1,9 @@
 """A number that runs determine, with its interval, as claims compare and print it."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,20 @@ class Estimate:
             bound = f"{self.low:.3g} or more" if self.low > 0 else "anywhere"
             return f"{self.value:.3g} ({bound})"
         return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def ratio_of_times(
+    row: Mapping[Any, Any], base: Mapping[Any, Any], name: str
+) -> tuple[float, float, float]:
+    """Returns the ratio of two times of ``moelaws speed`` and its interval, which is wide.
+
+    Both times are over that of the first architecture in the same round. The ends are the least and
+    the largest that both intervals allow.
+    """
+    if base["run_id"] == row["run_id"]:
+        return 1.0, 1.0, 1.0
+    low, high = f"{name}_low", f"{name}_high"
+    return row[name] / base[name], row[low] / base[high], row[high] / base[low]
 
 
 def number_or_nan(value: float | None) -> float:

@@ -22,7 +22,8 @@ def pinned(
     """Returns the laws of the fits ``lr`` and ``batch`` of a search, with their provenance.
 
     ``corpora`` are the identities of the text of the runs. A UserError refuses a fit of another
-    law, of losses that were not trained, without intervals, split, or not converged.
+    law, of losses that were not trained, of runs by Muon, without intervals, split, or not
+    converged.
     """
     reports = {
         "lr": _checked(inputs.fit(lr), f"{LAW}:lr"),
@@ -32,6 +33,12 @@ def pinned(
     gates = set(inputs.table["gates"].fillna("selected")) - {"none"}  # a table may be older
     if len(gates) > 1:
         raise UserError("the search has two kinds of gates (normalize_top_k); search one at a time")
+    searched = inputs.table[inputs.table["run_id"].isin(rows.get("run_id", inputs.table["run_id"]))]
+    if optimizers(searched) != {"adamw"}:
+        raise UserError(
+            f"fit {lr} is of runs by Muon; the pinned laws are those of AdamW, so fit its runs "
+            "alone, and set the rates of Muon in the grid or pin them by --per"
+        )
     tables = {str(report.spec["table"]) for report in reports.values()}
     if len(tables) > 1 or tables == {""}:
         raise UserError(f"fits {lr} and {batch} must be fitted to one table of a search")
@@ -68,11 +75,13 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
     """Returns the learning rate of least mean loss at each value of the columns ``per``.
 
     The mean is over what else varies there, such as sparsities; a rate that did not complete at all
-    of these is left out. A UserError refuses losses that were not trained.
+    of these is left out. A UserError refuses losses that were not trained, and two optimizers.
     """
     if inputs.sources != ("trained",):
         raise UserError(f"the losses are {'+'.join(inputs.sources)}; only trained ones are pinned")
     runs, by = inputs.completed, list(per)
+    if len(optimizers(runs)) > 1:
+        raise UserError("the search has two optimizers, and each has rates of its own; pin one")
     if missing := [name for name in by if name not in runs]:
         raise UserError(f"--per: the study's table has no column {missing[0]!r}")
     rates = runs.groupby([*by, "lr"])["L"].agg(["mean", "size"]).reset_index()
@@ -81,6 +90,11 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
     rows = tuple(best.itertuples(index=False, name=None))
     table = TableOf(rule="table", by=tuple(by), rows=rows)
     return BestRates(lr=table, runs=len(runs), corpora=tuple(corpora))
+
+
+def optimizers(runs: pd.DataFrame) -> set[str]:
+    """Returns the optimizers of a study's runs; older tables have AdamW alone."""
+    return set(runs["optimizer"].fillna("adamw")) if "optimizer" in runs else {"adamw"}
 
 
 def _checked(report: FitReport, law: str) -> FitReport:

@@ -70,7 +70,9 @@ class JudgedStudy(TypedDict):
     made_of: dict[str, Any]
 
 
-PUBLISHED, NULL = "published", "null"  # the law of a simulated table
+# The law of a simulated table: as published, as fitted to the runs with an effect that the null's
+# entry states, and without
+PUBLISHED, EFFECT, NULL = "published", "effect", "null"
 NOMINAL = 0.05  # how often a 90 % interval lies wholly above a value that holds
 Counts = dict[str, int]  # verdict -> in how many tables
 
@@ -83,7 +85,7 @@ class Tried(TypedDict):
     tables: int
     noise: float  # standard deviation of ln L
     noise_of: str  # where that is from
-    # claim -> published: with its effect, null: without, where a law simulates that
+    # claim -> published or effect: with its effect, null: without, where a law simulates that
     claims: dict[str, dict[str, Counts]]
     made_of: dict[str, Any]
 

@@ -5,7 +5,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from moelaws.claims.base import NOMINAL, NULL, PUBLISHED, JudgedClaim, JudgedStudy, Tried, Verdict
+from moelaws.claims.base import (
+    EFFECT,
+    NOMINAL,
+    NULL,
+    PUBLISHED,
+    JudgedClaim,
+    JudgedStudy,
+    Tried,
+    Verdict,
+)
 from moelaws.files.atomic import read_json
 from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.base import as_written
@@ -108,6 +117,8 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
         )
         if effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED]:
             lines[-1] += _LACKED
+    if effect := own.get(EFFECT):
+        lines.append(f"- *With the effect* that the study states: the rule {_says(effect)}.")
     if says := claim.get("null"):
         lines.append(f"- *Without the effect*: {says}")
         if null := own.get(NULL):

@@ -7,7 +7,7 @@ those of a law that does not know the effect and that was fitted to the runs.
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from moelaws import laws
 from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.inputs import completed, row_mask
 from moelaws.analysis.remake import inputs_of, remake, with_starts
-from moelaws.claims.base import NULL, PUBLISHED, Counts, Tried, Verdict
+from moelaws.claims.base import EFFECT, NULL, PUBLISHED, Counts, Tried, Verdict
 from moelaws.claims.judge import judged
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.fit import fit
@@ -38,12 +38,13 @@ SAMPLE = 32  # starts of a fit whose law has more; of Eq 6, one in ten reaches t
 class _Truth:
     """A law that gives the losses of runs, and the claims whose rules are tried on them."""
 
-    key: str  # published or null
+    key: str  # published, effect or null
     law: str
     params: Mapping[str, float]
     mapping: Mapping[str, str]
     runs: pd.DataFrame
     claims: Sequence[Claim]
+    factors: Mapping[str, float] = field(default_factory=dict)  # rows -> of the law's losses
 
 
 def tried(
@@ -87,7 +88,10 @@ def tried(
 
 
 def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
-    """Yields the published law with all claims that have a null, and each null with its own."""
+    """Yields the published law with all claims that have a null, and each null with its own.
+
+    A null that states an effect comes twice, with it and without.
+    """
     if entry := study.simulation:
         law = laws.fittable(entry.law)
         chosen = runs[row_mask(runs, entry.rows)]
@@ -100,7 +104,11 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
     for null in study.nulls:
         claims = [claim for claim in study.claims if claim.null_model == null.name]
         if null.law and claims:
-            yield _Truth(NULL, null.law, _fitted(null, runs), null.mapping, runs, claims)
+            params = _fitted(null, runs)
+            truth = _Truth(NULL, null.law, params, null.mapping, runs, claims, null.factors)
+            yield truth
+            if null.effect is not None:
+                yield replace(truth, key=EFFECT, factors=null.effect)
 
 
 def _fitted(null: Null, runs: pd.DataFrame) -> dict[str, float]:
@@ -120,6 +128,8 @@ def _verdicts(
     """Yields the verdicts of the rules on one table of simulated losses."""
     law, runs = laws.fittable(truth.law), truth.runs.assign(_configuration=truth.runs["run_id"])
     simulation = simulate(runs, law, truth.params, mapping=truth.mapping, noise=noise, seed=seed)
+    for rows, factor in truth.factors.items():
+        simulation.frame.loc[row_mask(truth.runs, rows), "L"] *= factor
     spread = {name: truth.runs[name].to_numpy() for name in ("n_seeds", "L_seed_sd")}
     frame = simulation.frame.assign(**spread)[[column.name for column in SIMULATED_COLUMNS]]
     with tempfile.TemporaryDirectory() as root:

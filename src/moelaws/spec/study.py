@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from moelaws.spec.base import Frozen, NonNegative, Real, Whole, text_like
+from moelaws.spec.base import Frozen, NonNegative, Positive, Real, Whole, text_like
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.kept_weights import KeptWeights, rows_alone
 from moelaws.spec.references import STUDIES, folder
-from moelaws.spec.rows import parse_rows
+from moelaws.spec.rows import RowExpression, parse_rows
 from moelaws.spec.tier import TIERS, Tier, Tiers
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
@@ -116,6 +116,10 @@ class Null(Frozen):
     says: str  # what holds for such runs, in a sentence
     law: str = ""  # fitted to the runs, it gives such losses; none if tests alone simulate it
     mapping: dict[str, str] = {}  # variable -> column, if it is not the one of the same name
+    # Rows, such as "gate == sigmoid" -> by what the law's losses are multiplied there, and what it
+    # is with the effect of the claims, if the rules are to be tried on that as well
+    factors: dict[RowExpression, Positive] = {}
+    effect: dict[RowExpression, Positive] | None = None
 
 
 class Simulation(Frozen):

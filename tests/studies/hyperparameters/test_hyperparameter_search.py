@@ -101,3 +101,17 @@ def test_two_sizes_give_a_best_run_and_no_parabola():
     assert (best["note"][best["n"] < 3] == "fewer than three sizes").all()
     assert best["M_star"][best["n"] < 3].isna().all()
     assert best["M_argmin"].notna().all()
+
+
+def test_each_optimizer_has_a_search_of_its_own():
+    """Muon's runs beside AdamW's, at rates and losses of their own, change nothing of AdamW's."""
+    adamw = table("demo", DEMO)
+    muon = adamw.assign(
+        run_id="m" + adamw["run_id"], optimizer="muon", lr=3 * adamw["lr"], L=0.9 * adamw["L"]
+    )
+    both = Inputs(frame=pd.concat([adamw, muon], ignore_index=True))
+    for derived in (near_optimal.derive, sizes.derive):
+        alone = derived(Inputs(frame=adamw))
+        pd.testing.assert_frame_equal(derived(both), alone)
+        assert len(derived(both, optimizer="muon")) == len(alone)
+    assert set(near_optimal.derive(both, optimizer="muon")["run_id"].str[0]) == {"m"}

@@ -59,6 +59,11 @@ def modified_z(x: pd.Series) -> pd.Series:
     return from_median / scale if scale > 1e-12 else from_median * 0.0
 
 
+def by(optimizer: str, runs: pd.DataFrame) -> pd.DataFrame:
+    """Returns the ``runs`` by an optimizer; tables of older versions have AdamW alone."""
+    return runs[runs.get("optimizer", pd.Series("adamw", runs.index)).fillna("adamw") == optimizer]
+
+
 SWEEPS = ("moe", "dense", "activation")
 SETTINGS = ("lr", "batch_tokens")
 GROUPS = ["A", "C"]  # losses are compared within one budget of one architecture
@@ -73,9 +78,9 @@ WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
     Column("tolerance", "float", "1", "of the excess (leverage, App E.1)"),
     Column("seed_sd", "float", "nats/token", "spread of L between seeds in this study", True),
 )
-def derive(inputs: Inputs) -> Rows:
-    """Returns a row for each completed run of the study's searches."""
-    table = inputs.completed
+def derive(inputs: Inputs, optimizer: str = "adamw") -> Rows:
+    """Returns a row for each completed run of the study's searches by one ``optimizer``."""
+    table = by(optimizer, inputs.completed)
     searched = np.logical_or.reduce([in_sweep(table, name) for name in SWEEPS])
     frame = table[searched].reset_index(drop=True)
     frame["near"] = near_optimal(frame, SETTINGS, GROUPS).astype(int)

@@ -10,6 +10,7 @@ import numpy as np
 from moelaws.analysis.derive import Row, of_runs, table
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import TOO_FEW, parabola_minima, with_ends
+from moelaws.studies.hyperparameters.derived.near_optimal import by
 from moelaws.tables.column import Column, estimated
 from moelaws.tables.sweeps import best_trials
 
@@ -32,10 +33,10 @@ SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
         "note != ''": "{kind}, C={C:.3g}: no minimum of the loss inside the sizes measured: {note}"
     },
 )
-def derive(inputs: Inputs) -> Iterator[Row]:
+def derive(inputs: Inputs, optimizer: str = "adamw") -> Iterator[Row]:
     """Yields the best size of each budget and kind of model, by least loss and by a parabola."""
     for kind, sweep in SWEEPS.items():
-        rows = inputs.sweep(sweep)
+        rows = by(optimizer, inputs.sweep(sweep)).reset_index(drop=True)
         rows = rows.assign(M=rows["C_leverage_no_router"] / rows["D"])
         for _, best in rows[best_trials(rows, ["C"])].sort_values("C").iterrows():
             C, group = float(best["C"]), at(rows, "C", best["C"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,18 +12,16 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.regression import indicators
-from moelaws.fitting.quantiles import t_interval
+from moelaws.analysis.spread import Spread
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
-from moelaws.studies.sectional.arms import ARMS, DENSE, LEVEL, RATES, SHAPE, SIZE
+from moelaws.studies.sectional.arms import ARMS, DENSE, RATES, SHAPE, SIZE
 from moelaws.tables.column import Column, estimated
 
 SMOOTH = 0.05  # fraction of all steps over which the loss is averaged, as single batches are noisy
 TARGET = 0.8  # fraction of the dense model's steps after which its loss is the target
 SPIKE_WINDOW = 51  # steps around one; their median loss is the usual one there
 SPIKE = 8.0  # standard deviations above the usual loss; the deviation is a robust one
-BySeed = Mapping[int, float]
 _COMMON = "between seeds beside what all arms share, pooled over the arms of the size"
 
 
@@ -45,40 +43,6 @@ def spikes(loss: Array) -> int:
     excess = (loss - around.to_numpy(float))[SPIKE_WINDOW // 2 :]
     spread = 1.4826 * np.median(np.abs(excess))  # the deviation of a normal distribution
     return int((excess > SPIKE * spread).sum()) if spread > 0 else 0
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A standard deviation between seeds, NaN where it is unknown, and its degrees of freedom.
-
-    Runs of one seed see the same batches in every arm, so some of a seed's effect is common to all
-    arms and cancels in their differences. The spread is that of the rest.
-    """
-
-    sd: float
-    freedom: int
-
-    @classmethod
-    def of(cls, cells: Sequence[BySeed]) -> Spread:
-        """Returns the spread about the least-squares sum of an effect of cells and one of seeds.
-
-        Cells that all have the same seeds have (cells - 1)(seeds - 1) degrees of freedom.
-        """
-        places = [(cell, *item) for cell, values in enumerate(cells) for item in values.items()]
-        cell, seed, values = np.array(places, float).reshape(-1, 3).T
-        design = np.hstack([indicators(cell), indicators(seed)])
-        sums, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
-        freedom = len(places) - int(rank)
-        squares = float(np.square(values - design @ sums).sum())
-        return cls(math.sqrt(squares / freedom) if freedom else math.nan, freedom)
-
-    def difference(self, one: BySeed, other: BySeed) -> tuple[float, float, float]:
-        """Returns the mean difference over the seeds of both and its interval, NaN without any."""
-        both = one.keys() & other.keys()
-        if not both:
-            return math.nan, math.nan, math.nan
-        mean = float(np.mean([one[seed] - other[seed] for seed in sorted(both)]))
-        return mean, *t_interval(mean, self.sd * math.sqrt(2 / len(both)), self.freedom, LEVEL)
 
 
 @table(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from moelaws.accounting.flops import TRAINING, forward_terms
 from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.estimate import ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
 from moelaws.studies.sectional.arms import BALANCED, DENSE, RATES, SLICES, WIDTHS
@@ -49,23 +50,13 @@ def speeds(inputs: Inputs) -> Iterator[Row]:
     mixtures = {_alike(row): row for row in records(speeds[speeds["sweep"] == BALANCED])}
     for row in records(speeds):
         if base := bases.get(_alike(row)):
-            own = dict(zip(("ratio", "low", "high"), _over(row, base, "time_ratio"), strict=True))
+            own = dict(
+                zip(("ratio", "low", "high"), ratio_of_times(row, base, "time_ratio"), strict=True)
+            )
             if mixture := mixtures.get(_alike(row)):
-                ends = _over(row, mixture, "generation_ratio")
+                ends = ratio_of_times(row, mixture, "generation_ratio")
                 own |= zip(("latency_ratio", "latency_low", "latency_high"), ends, strict=True)
             yield {**row, **own}
-
-
-def _over(row: Mapping[Any, Any], base: Mapping[Any, Any], name: str) -> tuple[float, float, float]:
-    """Returns the ratio of two times and its interval, which is wide.
-
-    Both times are over that of the first architecture in the same round. The ends are the least and
-    the largest that both intervals allow.
-    """
-    if base["run_id"] == row["run_id"]:
-        return 1.0, 1.0, 1.0
-    low, high = f"{name}_low", f"{name}_high"
-    return row[name] / base[name], row[low] / base[high], row[high] / base[low]
 
 
 def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:

@@ -1,0 +1,42 @@
+"""What the study claims: rules on the effects of choices at equal FLOPs."""
+
+import math
+
+from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.inputs import Inputs
+from moelaws.claims.base import Evidence
+from moelaws.studies.routing_choices.arms import ARMS, BASE, MUON, Arms
+
+
+def no_worse(inputs: Inputs, arm: str) -> Evidence:
+    """Returns by how many percent an arm's loss is above the base's, at equal FLOPs and tokens."""
+    arms = Arms(inputs)
+    effect = arms.effect(arm)
+    if not effect.n:
+        return Evidence(f"no block has both {ARMS[arm]} and {ARMS[BASE]}")
+    documents = arms.documents(arm)
+    known = "" if math.isnan(documents) else f"; the error by documents is {documents:.2g}"
+    words = f"the loss of {ARMS[arm]} is higher by {effect} % than that of {ARMS[BASE]}"
+    return Evidence(f"{words}, in {effect.n} blocks{known}", *effect.interval, "%")
+
+
+def fewer_flops(inputs: Inputs) -> Evidence:
+    """Returns the FLOPs that Muon needs for the loss of AdamW, over those of AdamW."""
+    arms = Arms(inputs)
+    effect = arms.effect(MUON)
+    if not effect.n or not arms.slope < 0:
+        return Evidence("Muon's runs, or AdamW's of two budgets whose loss falls, did not complete")
+    value, low, high = (math.exp(end / -arms.slope) for end in effect.interval)
+    ratio = Estimate(value, low, high, effect.n)
+    words = f"for equal loss Muon needs {ratio} times the FLOPs of AdamW, in {ratio.n} blocks"
+    return Evidence(f"{words}; its own products are not counted", *ratio.interval)
+
+
+def order_matters(inputs: Inputs) -> Evidence:
+    """Returns the slope of the loss over compute on shuffled text over that on text."""
+    arms = Arms(inputs)
+    if not arms.slope < 0:
+        return Evidence("the loss on text does not fall over two budgets")
+    ratio = arms.flattening()
+    words = f"d ln L / d ln C of shuffled text over that of text is {ratio}, in {ratio.n} blocks"
+    return Evidence(words, *ratio.interval)
