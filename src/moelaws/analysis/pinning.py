@@ -33,12 +33,9 @@ def pinned(
     gates = set(inputs.table["gates"].fillna("selected")) - {"none"}  # a table may be older
     if len(gates) > 1:
         raise UserError("the search has two kinds of gates (normalize_top_k); search one at a time")
-    searched = inputs.table[inputs.table["run_id"].isin(rows.get("run_id", inputs.table["run_id"]))]
-    if optimizers(searched) != {"adamw"}:
-        raise UserError(
-            f"fit {lr} is of runs by Muon; the pinned laws are those of AdamW, so fit its runs "
-            "alone, and set the rates of Muon in the grid or pin them by --per"
-        )
+    fitted = inputs.table["run_id"].isin(rows.get("run_id", inputs.table["run_id"]))
+    if optimizers(inputs.table[fitted]) != {"adamw"}:
+        raise UserError(f"fit {lr} is of runs by Muon; the pinned laws are AdamW's, so pin --per")
     tables = {str(report.spec["table"]) for report in reports.values()}
     if len(tables) > 1 or tables == {""}:
         raise UserError(f"fits {lr} and {batch} must be fitted to one table of a search")

@@ -70,8 +70,7 @@ class JudgedStudy(TypedDict):
     made_of: dict[str, Any]
 
 
-# The law of a simulated table: as published, as fitted to the runs with an effect that the null's
-# entry states, and without
+# The law of a simulated table; with an effect that a null states, it is fitted to the runs
 PUBLISHED, EFFECT, NULL = "published", "effect", "null"
 NOMINAL = 0.05  # how often a 90 % interval lies wholly above a value that holds
 Counts = dict[str, int]  # verdict -> in how many tables

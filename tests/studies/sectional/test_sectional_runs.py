@@ -15,7 +15,7 @@ from scipy import stats
 from moelaws.accounting.flops import forward_terms, train_flops_per_token
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs, read_runs
-from moelaws.analysis.spread import Spread
+from moelaws.analysis.regression import Spread
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table

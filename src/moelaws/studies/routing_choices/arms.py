@@ -7,6 +7,7 @@ pooled over the arms that differ from the base in their router alone.
 
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,7 @@ import pandas as pd
 from moelaws.analysis.contrasts import contrast_errors
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.regression import LEVEL, of_mean, slope_weights
-from moelaws.analysis.spread import BySeed, Spread
+from moelaws.analysis.regression import LEVEL, BySeed, Spread, of_mean, slope_weights
 from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
 
@@ -37,6 +37,7 @@ BASE, TOP_K, MUON, SHUFFLED = "adamw", 2, "muon", "shuffled"
 # as those with one do: the pairs of one block are not independent.
 ROUTERS = (BASE, "sigmoid", "bias")
 BLOCK = ["C", "k", "seed"]
+REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)  # of an interval, in normal errors
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,14 @@ class Arms:
         return Spread.of([self.of(arm) for arm in ROUTERS])
 
     def effect(self, arm: str) -> Estimate:
-        """Returns by how many percent the arm's loss is above the base's, over common blocks."""
+        """Returns by how many percent the arm's loss is above the base's, over common blocks.
+
+        The interval is for other seeds and, where losses by document are known, other documents.
+        """
         one, base = self.of(arm), self.of(BASE)
-        return Estimate(*self.spread.difference(one, base), len(one.keys() & base.keys()))
+        value, _, high = self.spread.difference(one, base)
+        reach = float(np.hypot(high - value, REACH * np.nan_to_num(self.documents(arm))))
+        return Estimate(value, value - reach, value + reach, len(one.keys() & base.keys()))
 
     def of_active(self, k: int) -> Estimate:
         """Returns by how many percent the base's loss is higher with ``k`` active experts.
@@ -73,11 +79,14 @@ class Arms:
         These models begin with other weights, so that the interval is by seeds alone.
         """
         base = self.runs[self.runs["arm"] == BASE].pivot_table("y", ["C", "seed"], "k")
-        return of_mean((base[k] - base[TOP_K]).dropna())
+        differences = (base[k] - base[TOP_K]).dropna()
+        return of_mean(differences if len(differences) else [np.nan])
 
     def documents(self, arm: str) -> float:
-        """Returns the error of ``effect`` by documents, paired, in percent."""
+        """Returns the error of ``effect`` by documents, paired, in percent; NaN if unknown."""
         blocks = self.of(arm).keys() & self.of(BASE).keys()
+        if not blocks:
+            return np.nan
         rows = self.runs[self.runs["block"].isin(blocks) & self.runs["arm"].isin((arm, BASE))]
         signs = np.where(rows["arm"] == arm, 1, -1)
         errors = contrast_errors(self.inputs, rows["run_id"])
@@ -94,8 +103,7 @@ class Arms:
         """Returns the slope over ln C of shuffled text over that of text, which is not varied."""
         shuffled, base = self.of(SHUFFLED), self.of(BASE)
         blocks = sorted(shuffled.keys() & base.keys())
-        C = self.runs.groupby("block")["C"].first()[blocks].to_numpy(float)
-        weights = _weights(C)
+        weights = _weights(self.runs.groupby("block")["C"].first()[blocks].to_numpy(float))
         changes = np.array([shuffled[block] - base[block] for block in blocks])
         change = float(weights @ changes) if blocks else np.nan
         se = self.spread.sd * np.sqrt(2 * np.sum(weights**2))

@@ -12,7 +12,7 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.spread import Spread
+from moelaws.analysis.regression import Spread
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
 from moelaws.studies.sectional.arms import ARMS, DENSE, RATES, SHAPE, SIZE
