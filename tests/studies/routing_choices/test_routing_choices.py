@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from moelaws.accounting.cost import orthogonalizing_flops
+from moelaws.accounting.flops import train_flops_per_token
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
@@ -119,6 +121,19 @@ def test_what_differs_is_measured_in_percent_and_as_a_ratio_of_flops(tier):
     assert verdict(MUON, frame)["value"] == pytest.approx(exp(-0.03 / BETA), rel=1e-5)
     assert verdict(ORDER, frame)["value"] == pytest.approx(0, abs=1e-5)
     assert verdict(ORDER, table(tier, flat=False))["value"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_muons_own_products_are_those_that_the_estimate_of_time_counts(tier):
+    configs = [run.config for run in grid(tier) if set(run.sweeps) & {"muon"}]
+    shares = [
+        orthogonalizing_flops(c.model)
+        * c.steps
+        / (train_flops_per_token(c.model, "sparsity") * c.tokens)
+        for c in configs
+    ]
+    assert Arms(Inputs(frame=table(tier))).own_products() == pytest.approx(np.mean(shares))
+    assert "times with its own products" in verdict(MUON, table(tier, noise=NOISE))["measured"]
 
 
 CASES = [

@@ -12,12 +12,16 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
+from moelaws.accounting.cost import orthogonalizing_flops
 from moelaws.analysis.contrasts import contrast_errors
+from moelaws.analysis.derive import records
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, BySeed, Spread, of_mean, slope_weights
 from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
+from moelaws.spec.experts import MoE
+from moelaws.spec.model import Model
 
 # Sweep -> name in figures and tables.
 ARMS = {
@@ -98,6 +102,16 @@ class Arms:
         rows = self.runs[(self.runs["arm"] == BASE) & (self.runs["k"] == TOP_K)]
         mean = rows.groupby("C")["y"].mean()
         return float(_weights(mean.index.to_numpy()) @ mean)
+
+    def own_products(self) -> float:
+        """Returns what Muon computes to make its steps orthogonal, over the FLOPs of training."""
+        shares = []
+        for row in records(self.runs[self.runs["arm"] == MUON]):
+            ffn = MoE(kind="moe", n_experts=row["E"], top_k=row["k"], d_expert=row["d_expert"])
+            shape = {name: row[name] for name in Model.model_fields if name in row}
+            flops = orthogonalizing_flops(Model(ffn=ffn, **shape)) * row["steps"]
+            shares.append(flops / row["C_sparsity"])
+        return float(np.mean(shares))
 
     def flattening(self) -> Estimate:
         """Returns the slope over ln C of shuffled text over that of text, which is not varied."""
