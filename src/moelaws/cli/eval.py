@@ -164,14 +164,11 @@ class _Fitted:
             return {}
         drawn, level = group_draws(self.path, self.report, self.group), self.report.level
         prediction = predict(self.law, self.group, drawn, columns, level)
-        ends = {
-            "mean": (prediction.low, prediction.high),
-            "new": (prediction.new_low, prediction.new_high),
-        }
+        _, *ends = (float(x[0]) for x in vars(prediction).values())
         known = {
-            what: [float(low[0]), float(high[0])]
-            for what, (low, high) in ends.items()
-            if math.isfinite(low[0]) and math.isfinite(high[0])
+            what: pair
+            for what, pair in zip(LABELS, (ends[:2], ends[2:]), strict=True)
+            if all(map(math.isfinite, pair))
         }
         return {"level": level, "method": self.group.intervals, **known}
 

@@ -158,7 +158,15 @@ def command(
     if as_json:
         print_json(report.to_json())
     else:
-        _print(report)
+        if report.selection is not None:
+            print_table(
+                ("form", "parameters", "held-out mse", "standard error", "Pearson"),
+                [tuple(form.values()) for form in report.selection["ranked"]],
+                title="Cross-validation, best forms first:",
+            )
+            click.echo()
+        for fitted in report.parts:
+            _print(report, fitted)
     for warning in report.warnings:
         click.echo(f"warning: {warning}", err=True)
 
@@ -228,19 +236,7 @@ def _prior(text: str) -> tuple[str, tuple[str, str]]:
     return match[1], (match[2].strip(), match[3].strip())
 
 
-def _print(report: FitReport) -> None:
-    if report.selection is not None:
-        print_table(
-            ("form", "parameters", "held-out mse", "standard error", "Pearson"),
-            [tuple(form.values()) for form in report.selection["ranked"]],
-            title="Cross-validation, best forms first:",
-        )
-        click.echo()
-    for fitted in report.parts:
-        _print_fitted(report, fitted)
-
-
-def _print_fitted(report: FitReport, fitted: GroupFit) -> None:
+def _print(report: FitReport, fitted: GroupFit) -> None:
     from moelaws.fitting.report import place
 
     where = f", {place(fitted.where)}" if fitted.where else ""

@@ -105,15 +105,12 @@ def _data(law: Law) -> dict[str, Any]:
     return data | {
         "response": _read(law.response, ("name", "unit")),
         "parameters": [_read(p, traits) for p in law.parameters],
-        "protocol": {
-            "objective": protocol.objective,
+        "protocol": _read(protocol, ("objective", "delta", "holdout", "source"))
+        | {
             "scale": "log" if law.log_response else "linear",
-            "delta": protocol.delta,
             "grid": {name: list(values) for name, values in protocol.grid.items()},
             "starts": protocol.n_starts,
             "sample": protocol.n_run,
-            "holdout": protocol.holdout,
-            "source": protocol.source,
         },
     }
 

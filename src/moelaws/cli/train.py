@@ -54,11 +54,10 @@ class Setup:
         """Returns the options for the processes that train one run together."""
         words = ["--results", str(self.results.root), "--device", self.device]
         words += ["--backend", self.backend, "--devices", str(self.devices)]
-        words += ["--corpus", str(self.corpus)] if self.corpus else []
-        words += ["--out", str(self.out)] if self.out else []
-        words += ["--deterministic"] if self.deterministic else []
-        words += ["--micro-batch", str(self.micro_batch)] if self.micro_batch else []
-        return words + (["--json"] if as_json else [])
+        for name in ("corpus", "out", "micro_batch"):
+            if value := getattr(self, name):
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        return words + ["--deterministic"] * self.deterministic + ["--json"] * as_json
 
 
 @click.command(cls=JsonCommand)

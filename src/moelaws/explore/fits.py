@@ -155,7 +155,16 @@ def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
         "response": {"name": response.name, "unit": response.unit, "log": law.log_response},
         "level": fit.report.level,
         "variables": [
-            _variable(fit, v, *grids[v.name], fit.values[v.name][fitted]) for v in varied
+            {
+                "name": v.name,
+                "unit": v.unit,
+                "description": v.description,
+                "grid": shortened(values),
+                # Held-out rows may lie beyond
+                "fitted": [float(end(fit.values[v.name][fitted])) for end in (np.min, np.max)],
+                "log": log,
+            }
+            for v, (values, log) in zip(varied, grids.values(), strict=True)
         ],
         "mean": mean,
         "low": low,
@@ -172,17 +181,6 @@ def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
             "values": {name: shortened(x) for name, x in values.items()},
             "L": shortened(fit.values[response.name][used]),
         },
-    }
-
-
-def _variable(fit: LossFit, v: Variable, values: Array, log: bool, fitted: Array) -> dict[str, Any]:
-    return {
-        "name": v.name,
-        "unit": v.unit,
-        "description": v.description,
-        "grid": shortened(values),
-        "fitted": [float(fitted.min()), float(fitted.max())],  # held-out rows may lie beyond
-        "log": log,
     }
 
 

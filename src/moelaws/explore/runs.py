@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from moelaws.explore.encode import floats, integers
 from moelaws.explore.material import Material
-from moelaws.grids.expand import Run
 from moelaws.records.names import name_of_row
 from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed
@@ -119,7 +118,10 @@ class _Reader:
             record = self.record(run.run_id)
             unstarted += record is None
             if record and not record.damaged:
-                self.add(study, self.under_way(run, record))
+                done = {n: record.summary.get(key) for n, key in OF_SUMMARY.items()}
+                done |= {"tier": self.material.project.tier, "source": "trained", "C": run.C}
+                done |= {"status": record.status}
+                self.add(study, {**describe(run), **done, **_of_record(record)})
         if sweep and unstarted:
             self.material.notes.append(
                 f"Of the {len(sweep.runs)} runs in the grid of the study {study.study}, "
@@ -134,12 +136,6 @@ class _Reader:
         else:
             named = {"run_id": key[1], "name": name_of_row(row), "study": study.study}
             self.rows[key] = {**row, **named}
-
-    def under_way(self, run: Run, record: Record) -> dict[str, Any]:
-        """Returns the row of a run that the table lacks."""
-        values = {n: record.summary[key] for n, key in OF_SUMMARY.items() if key in record.summary}
-        about = {"tier": self.material.project.tier, "source": "trained", "status": record.status}
-        return {**describe(run), **about, "C": run.C, **values, **_of_record(record)}
 
     def record(self, run_id: str) -> Record | None:
         """Returns the record of a run; None if the run has no folder."""

@@ -28,26 +28,24 @@ COLOURS = 64
 
 def studies(material: Material) -> list[dict[str, Any]]:
     """Returns the studies that have a figure, a table or a verdict."""
-    shown = (_study(material, study) for study in material.studies)
-    return [each for each in shown if each["figures"] or each["tables"] or each["claims"]]
+    shown = []
+    for study in material.studies:
+        judged = material.read(read_verdicts, material.folder.verdicts(study.study))
+        parts = {
+            "figures": list(_figures(material, study)),
+            "tables": list(_tables(material, study)),
+            "claims": [_claim(claim) for claim in judged["claims"]] if judged else [],
+        }
+        if any(parts.values()):
+            about = {"key": study.study, "title": study.title}
+            shown.append({**about, "source": source_of(material, study), **parts})
+    return shown
 
 
 def source_of(material: Material, study: Study) -> str:
     if study.imported:
         return "imported"
     return "simulated" if material.simulated else "trained" if study.grids else "computed"
-
-
-def _study(material: Material, study: Study) -> dict[str, Any]:
-    judged = material.read(read_verdicts, material.folder.verdicts(study.study))
-    return {
-        "key": study.study,
-        "title": study.title,
-        "source": source_of(material, study),
-        "figures": list(_figures(material, study)),
-        "tables": list(_tables(material, study)),
-        "claims": [_claim(claim) for claim in judged["claims"]] if judged else [],
-    }
 
 
 def _figures(material: Material, study: Study) -> Iterator[dict[str, Any]]:

@@ -48,15 +48,8 @@ def _merged(law: PowerLawSum, constant: Collection[str]) -> PowerLawSum:
         key = frozenset((p.base.text, p.exponent.name, p.inverse) for p in powers)
         if key not in terms or powers == term.powers:  # a whole term names the merged one
             terms[key] = replace(term, powers=powers)
-    return power_law_sum(
-        id=law.id,
-        title=law.title,
-        source=law.source,
-        terms=tuple(terms.values()),
-        response=law.response,
-        protocol=law.protocol,
-        errata=law.errata,
-    )
+    alike = ("id", "title", "source", "response", "protocol", "errata")
+    return power_law_sum([*terms.values()], **{name: getattr(law, name) for name in alike})
 
 
 def _held(law: GeneralLaw, names: Collection[str]) -> GeneralLaw:

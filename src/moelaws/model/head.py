@@ -27,8 +27,8 @@ def token_losses(h_TD: Tensor, head_VD: Tensor, target_T: Tensor) -> Tensor:
     ``h_TD`` and ``head_VD`` have the computing type, and ``target_T`` is int64.
     """
     with torch.no_grad():
-        return torch.cat([_nats(*logits_of(h_TD, head_VD, target_T, rows))
-                          for rows in _chunks(h_TD, head_VD)])  # fmt: skip
+        chunks = (logits_of(h_TD, head_VD, target_T, rows) for rows in _chunks(h_TD, head_VD))
+        return torch.cat([F.cross_entropy(z.float(), t, reduction="none") for z, t in chunks])
 
 
 def mean_loss(h_TD: Tensor, head_VD: Tensor, target_T: Tensor) -> Tensor:
@@ -81,10 +81,6 @@ def _chunks(h_TD: Tensor, head_VD: Tensor) -> Iterator[slice]:
     parts = -(-len(h_TD) * len(head_VD) // ENTRIES[h_TD.device.type])
     size = -(-len(h_TD) // max(parts, 1))
     return (slice(first, first + size) for first in range(0, len(h_TD), size))
-
-
-def _nats(logits_CV: Tensor, target_C: Tensor) -> Tensor:
-    return F.cross_entropy(logits_CV.float(), target_C, reduction="none")
 
 
 def _nats_and_gradient(logits_CV: Tensor, target_C: Tensor) -> tuple[Tensor, Tensor]:

@@ -112,13 +112,9 @@ def trained_by(runs: Mapping[str, str], results: Results) -> dict[str, Counter[s
         dirty = " with uncommitted changes" if made_by.get("dirty") else ""
         counts["commit"][(made_by.get("commit") or "not on record") + dirty] += 1
         counts["training code"][made_by.get("code", "not on record")] += 1
-        counts["text"][_text(record.config)] += 1
+        # A text goes by its name and commit, or by a digest
+        source = record.config.get("corpus", {}).get("source", {})
+        text = " ".join(str(source[key]) for key in ("name", "commit", "digest") if source.get(key))
+        counts["text"][text or "not on record"] += 1
         counts["host"][made_by.get("host", "not on record")] += 1
     return counts
-
-
-def _text(config: Mapping[str, Any]) -> str:
-    """Returns how a configuration names its text: a data set's name and commit, or a digest."""
-    source = config.get("corpus", {}).get("source", {})
-    name = " ".join(str(source[key]) for key in ("name", "commit", "digest") if source.get(key))
-    return name or "not on record"

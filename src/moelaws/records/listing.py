@@ -98,7 +98,9 @@ class Listing:
             "stale": lambda r: r.is_stale(self.code),
             "seed": _seed,
             "config.seed": _seed,
-            "commit": _commit,
+            "commit": lambda r: (
+                (r.provenance.get("commit") or "")[:8] + "+" * bool(r.provenance.get("dirty"))
+            ),
             "tags": lambda r: r.annotations.text or None,
             "note": lambda r: " ".join(r.annotations.note.split()) or None,
         }
@@ -135,8 +137,3 @@ def _seed(record: Record) -> int | None:
     """Returns a run's seed: 0 if its configuration has the default, None if that is damaged."""
     seed = record.config.get("seed", 0)
     return seed if record.config and isinstance(seed, int) else None
-
-
-def _commit(record: Record) -> str:
-    dirty = "+" if record.provenance.get("dirty") else ""
-    return (record.provenance.get("commit") or "")[:8] + dirty

@@ -62,10 +62,7 @@ class Record:
             "damaged": list(self.damaged),
             "tags": self.annotations.tags,
             "note": self.annotations.note,
-            "config": self.config,
-            "summary": self.summary,
-            "provenance": self.provenance,
-            "owner": self.owner,
+            **{name: getattr(self, name) for name in ("config", "summary", "provenance", "owner")},
         }
 
 

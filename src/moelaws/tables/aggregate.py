@@ -25,6 +25,9 @@ CONFIGURATION = [
 ]  # fmt: skip
 
 
+_OF_LOAD = ("overflow", "unused", "never_used", "dropped")
+
+
 def aggregate(
     study: str, tier: str, runs: Iterable[Run], results: Results, warn: Warn = lambda line: None
 ) -> pd.DataFrame:
@@ -158,13 +161,8 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         "L_beyond": summary.loss_beyond,
         "bpb": summary.bits_per_byte,
         "L_train": summary.train_loss,
-        "balance_cv": balance and balance.cv,
-        "balance_entropy": balance and balance.entropy,
-        "balance_kl": balance and balance.kl,
-        "overflow": balance and balance.overflow,
-        "unused": balance and balance.unused,
-        "never_used": balance and balance.never_used,
-        "dropped": balance and balance.dropped,
+        **{f"balance_{x}": balance and getattr(balance, x) for x in ("cv", "entropy", "kl")},
+        **{x: balance and getattr(balance, x) for x in _OF_LOAD},
         "seconds": summary.wall_seconds,
         "tokens_per_second": speed,
         "peak_memory": float(summary.peak_memory_bytes),

@@ -7,8 +7,12 @@ from moelaws.accounting.parameters import count_parameters
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.spec.errors import located
+from moelaws.spec.grid import ConventionName
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.rows import select
+
+_COUNTS: tuple[ConventionName, ...] = ("sparsity", "allocation", "leverage", "leverage_no_router")
+_OF_MODEL = ("n_layers", "d_model", "n_heads", "n_kv", "gates", "context", "vocab_size")
 
 
 def describe(run: Run) -> dict[str, Any]:
@@ -36,23 +40,14 @@ def describe(run: Run) -> dict[str, Any]:
         "N_total_nonemb": parameters.total - parameters.embeddings,
         "N_active_nonemb": parameters.active - parameters.embeddings,
         "C_6N": train_flops_per_token(model, "six_n") * tokens,
-        "C_sparsity": train_flops_per_token(model, "sparsity") * tokens,
-        "C_allocation": train_flops_per_token(model, "allocation") * tokens,
-        "C_leverage": train_flops_per_token(model, "leverage") * tokens,
-        "C_leverage_no_router": train_flops_per_token(model, "leverage_no_router") * tokens,
+        **{f"C_{by}": train_flops_per_token(model, by) * tokens for by in _COUNTS},
         "D": tokens,
         **_experts(model),
         "G": 2 * model.d_model / width if moe else None,
         "r": feed_forward / attention,
-        "n_layers": model.n_layers,
         "n_dense_layers": model.n_full_layers - model.n_moe_layers,
-        "d_model": model.d_model,
-        "n_heads": model.n_heads,
-        "n_kv": model.n_kv,
         "d_expert": width,
-        "gates": model.gates,
-        "context": model.context,
-        "vocab_size": model.vocab_size,
+        **{name: getattr(model, name) for name in _OF_MODEL},
         "lr": config.optimizer.lr,
         "batch_tokens": config.batch * model.context,
         "steps": config.steps,

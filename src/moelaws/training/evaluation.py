@@ -86,11 +86,12 @@ def evaluate(
             mine = turn + ranks.rank
             start = starts[min(mine, len(starts) - 1)]
             tokens = torch.from_numpy(held_out.tokens[start : start + batch]).to(device)
-            losses_T, counts_LE = _measure(model, tokens)
+            of_targets = partial(token_losses, target_T=tokens[:, 1:].reshape(-1))
+            losses_T, routings = model(tokens[:, :-1], head=of_targets)
             if mine < len(starts):
                 loss_BN[start : start + batch] = losses_T.view(len(tokens), -1)
-            if counts_LE is not None:
-                counts_LE = counts_LE * (mine < len(starts))
+            if routings:  # of experts
+                counts_LE = assignments(routings) * (mine < len(starts))
                 counts = counts_LE if counts is None else counts + counts_LE
     measured_BN = ranks.total(loss_BN).cpu().numpy()
     loss_T = measured_BN.reshape(-1)
@@ -103,13 +104,6 @@ def evaluate(
         documents=DocumentLosses.of(loss_T, document_T),
         counts_LE=None if counts is None else ranks.total(counts).cpu().numpy(),
     )
-
-
-def _measure(model: Transformer, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Returns the nats of each predicted token (T,) and, of experts, the assignments (L, E)."""
-    of_targets = partial(token_losses, target_T=tokens[:, 1:].reshape(-1))
-    loss_T, routings = model(tokens[:, :-1], head=of_targets)
-    return loss_T, assignments(routings) if routings else None
 
 
 def clustered_se(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> float | None:

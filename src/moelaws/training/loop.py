@@ -176,7 +176,9 @@ class Trainer:
         with casting_once(self.ranks.is_kept):
             for first in range(0, self.sequences, self.micro_batch):
                 more_losses, more_counts = self._micro_batch(tokens, first)
-                losses, counts = losses + more_losses, _sum(counts, more_counts)
+                losses += more_losses
+                if more_counts is not None:  # there are experts
+                    counts = more_counts if counts is None else counts + more_counts
         return losses, counts
 
     def _micro_batch(self, tokens: Tensor, first: int) -> Measured:
@@ -284,7 +286,3 @@ def halved(micro_batch: int, smallest: int) -> int:
     """Returns about half of ``micro_batch``, in whole multiples of ``smallest``."""
     groups = -(-micro_batch // smallest)
     return -(-groups // 2) * smallest
-
-
-def _sum(total: Tensor | None, more: Tensor | None) -> Tensor | None:
-    return more if total is None or more is None else total + more

@@ -218,11 +218,9 @@ def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
             f"{len(missing)} of {len(made)} files are missing: {listed(missing, 5)}; "
             "call snakemake first"
         )
-    files = set(made)
+    files = {*made, *(path for kept in weights for path in _files(kept.parent))}
     for run in jobs.runs:
         files |= {*_files(results.run(run)), results.hidden(run), results.scores(run)}
-    for kept in weights:
-        files |= {*_files(kept.parent)}
     logs = results.log(tier, "x", "x", "x").parents[2]
     for root in (tier.root, logs):
         for key in jobs.studies:

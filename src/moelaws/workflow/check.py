@@ -16,7 +16,7 @@ from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
 from moelaws.spec.rows import parse_rows, select
-from moelaws.spec.study import DATASET, Reader, Simulation, Study, sweep_of
+from moelaws.spec.study import DATASET, Simulation, Study, sweep_of
 from moelaws.tables.at_hand import imported_files
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import joined_columns, read_mapping
@@ -32,7 +32,13 @@ def check_study(study: Study) -> None:
         _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
         with located(study.file, f"{entry.name}: code"):
-            _check_code(study, entry)
+            function = definition(study.home, entry.code).args
+            _, *parameters = (a.arg for a in (*function.args, *function.kwonlyargs))
+            if unknown := sorted(set(entry.arguments) - set(parameters)):
+                raise UserError(
+                    f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
+                    f"{', '.join(parameters) or 'nothing'}"
+                )
         with located(study.file, f"{entry.name}: with"):
             _check_sweep(study, sweep_of(entry))
     if study.simulation is not None:
@@ -62,16 +68,6 @@ def check_contest(study: Study, contest: Contest) -> None:
         for split in contest.splits:
             _check_rows((contest.rows, split.rows, split.holdout), known, units)
         _check_columns(contest, known)
-
-
-def _check_code(study: Study, entry: Reader) -> None:
-    function = definition(study.home, entry.code)
-    _, *parameters = (a.arg for a in (*function.args.args, *function.args.kwonlyargs))
-    if unknown := sorted(set(entry.arguments) - set(parameters)):
-        raise UserError(
-            f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
-            f"{', '.join(parameters) or 'nothing'}"
-        )
 
 
 def _check_simulation(study: Study, simulation: Simulation) -> None:

@@ -332,17 +332,11 @@ def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dic
         "configuration": {
             "model": c.model.model_dump(mode="json"),
             "parameters": {"total": c.parameters.total, "active": c.parameters.active},
-            "tokens": c.tokens,
-            "flops": c.flops,
             "r": c.ratio,
-            "waiting": c.waiting,
-            "gpu_bytes": c.gpu_bytes,
+            **{name: getattr(c, name) for name in ("tokens", "flops", "waiting", "gpu_bytes")},
         },
-        "held": answer.held,
         "dense": {name: asdict(regret) for name, regret in answer.dense.items()},
-        "set": answer.set,
-        "left_out": answer.left_out,
-        "all_extrapolate": answer.all_extrapolate,
+        **{name: getattr(answer, name) for name in ("held", "set", "left_out", "all_extrapolate")},
         "sweeps": [asdict(sweep) for sweep in sweeps],
     }
 

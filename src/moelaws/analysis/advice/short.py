@@ -23,9 +23,10 @@ def in_short(answer: Advice) -> Iterator[str]:
     among = "the one law that judges it" if len(losses) == 1 else f"{len(losses)} laws"
     text = f"Loss: {_span(losses, '{:.3g}')} nats a token by {among}"
     text += " (their texts and tokenizers differ)" * (len(losses) > 1)
-    if (answer.dense and robust.plan.S > 0) and (gains := list(_gains(answer))):
-        nats, factors = zip(*gains, strict=True)
-        below, times = _above(nats, 0.005), _above(factors, 1.05)
+    if answer.dense and robust.plan.S > 0:
+        pairs = [(dense, robust.regret[name]) for name, dense in answer.dense.items()]
+        below = _above([dense.nats - own.nats for dense, own in pairs], 0.005)
+        times = _above([dense.compute_factor / own.compute_factor for dense, own in pairs], 1.05)
         text += (
             f"; that is {below} below the best dense model of this budget, which needs {times} "
             "times the compute for its loss"
@@ -45,13 +46,6 @@ def cost(answer: Advice, device: Device, price: float, days: float) -> str:
         f"Cost: {in_figures(hours)} {device.name} hours, ${in_figures(hours * price)} at {price:g} "
         f"an hour: {in_figures(hours / 24 / gpus)} days on {counted(gpus, 'GPU')}."
     )
-
-
-def _gains(answer: Advice) -> Iterator[tuple[float, float]]:
-    """Yields how far the answer lies below each law's best dense model, and what that wastes."""
-    for name, dense in answer.dense.items():
-        own = answer.robust.regret[name]
-        yield dense.nats - own.nats, dense.compute_factor / own.compute_factor
 
 
 def _gpus(answer: Advice, device: Device, hours: float, days: float) -> int:

@@ -1,8 +1,8 @@
 """Which small sweep would narrow the regret most: proposed grids, their cost and expected regret.
 
-Each candidate law is taken as the truth in turn. It simulates the losses of the sweep. Refits to
-resampled rows start from the true coefficients, and the regret of each refit's plan is taken under
-the truth. This takes a second; `moelaws plan` makes all fits of a study from all their starts.
+Each candidate law is taken as the truth in turn. It simulates the losses of the sweep, which leave
+draws of its coefficients open (``choice.draws``). The regret of each draw's plan is taken under the
+truth. This takes seconds; `moelaws plan` makes all fits of a study from all their starts.
 """
 
 import math
@@ -18,8 +18,6 @@ from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Plans
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, drawn_optima
 from moelaws.analysis.advice.shapes import as_plans, expert_width, model_of
-from moelaws.fitting.descent import descend
-from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array
 from moelaws.spec.advice import AdviceConfig, Shape, SweepEntry
 from moelaws.spec.base import parse
@@ -29,7 +27,7 @@ from moelaws.spec.study import Study
 from moelaws.tables.schema import COLUMNS
 
 _SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes at a budget, over the mean of the laws' best sizes
-_DRAWS, _STEPS = 50, 40  # refits, and steps of each from the truth
+_DRAWS = 50  # refits
 _WIDEST = 8192
 
 Sizes = tuple[tuple[int, int], ...]  # (layers, width) of each
@@ -137,19 +135,17 @@ def _regret(truth: Truth, runs: Plans, noise: float) -> float:
 
 
 def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
-    """Returns draws (B, P), natural scale, of refits to resampled losses of simulated ``runs``.
+    """Returns draws (B, P), natural scale, of refits to the losses of simulated ``runs``.
 
-    The losses are the law's, with ``noise`` of ln L. Refits start from its coefficients and
-    minimise the squares of ln L.
+    The losses are the law's, with ``noise`` of ln L.
     """
-    law, rng = candidate.law, np.random.default_rng(0)
-    model = law.model(candidate.columns(runs))
-    theta = law.vector(candidate.params)
-    losses = model.evaluate(theta[None])[0][0] + noise * rng.standard_normal(model.n)
-    counts = rng.multinomial(model.n, np.full(model.n, 1 / model.n), size=_DRAWS).astype(float)
-    objective = Objective(model, losses, np.inf, counts, unit=2.0)
-    ends, _ = descend(objective, np.tile(theta, (_DRAWS, 1)), law.bounds, _STEPS)
-    return law.natural(ends)
+    from moelaws.analysis.choice import draws  # with pandas, which most answers do not need
+
+    law, columns, n = candidate.law, candidate.columns(runs), len(runs.D)
+    true = law.model(columns).evaluate(law.vector(candidate.params)[None])[0][0]
+    observed = true + noise * np.random.default_rng(0).standard_normal(n)
+    known = draws.Known(law, columns, observed, np.zeros(n), open=columns)
+    return law.natural(draws.posterior(known, noise, _DRAWS, seed=0).draws)
 
 
 def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:

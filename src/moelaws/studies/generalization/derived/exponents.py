@@ -12,7 +12,7 @@ from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import having
 from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.fitting.report import GroupFit, has_value
+from moelaws.fitting.report import GroupFit, group_draws
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.joint import loss as joint
 from moelaws.studies.generalization.laws import exponents, kappa
@@ -54,15 +54,12 @@ class Estimates:
 
 def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
     """Returns what ``fit`` estimates for each value that splits it, in rising order."""
-    report, drawn = inputs.fit(fit), inputs.draws(fit)
-    estimated = []
-    for result in report.parts:
-        own = np.ones(len(drawn), bool)
-        for column, value in result.where.items():
-            own &= has_value(drawn[column], value)
-        draws = {name: drawn.loc[own, name].to_numpy(float) for name in result.params}
-        estimated.append(Estimates(result, result.estimates(), draws, report.level))
-    return estimated
+    report, path = inputs.fit(fit), inputs.fits[fit]
+    drawn = [group_draws(path, report, result).T for result in report.parts]
+    return [
+        Estimates(own, own.estimates(), dict(zip(own.params, draws, strict=True)), report.level)
+        for own, draws in zip(report.parts, drawn, strict=True)
+    ]
 
 
 def paired(*draws: Array) -> list[Array]:

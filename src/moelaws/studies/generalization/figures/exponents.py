@@ -14,18 +14,7 @@ from moelaws.figures.losses import error_among
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.laws.base import FittableLaw
 from moelaws.laws.joint.loss import compute_optimal
-from moelaws.studies.generalization.derived.exponents import (
-    OWN,
-    PUBLISHED,
-    PUBLISHED_LAWS,
-    Estimates,
-    estimates,
-    experts,
-    interval,
-    kappa_of,
-    line,
-    over_experts,
-)
+from moelaws.studies.generalization.derived import exponents
 from moelaws.studies.generalization.laws import kappa
 
 FORMS = (
@@ -56,7 +45,7 @@ def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
     sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
     line, floored = sheet.panels
     for panel, form in ((line, "line"), (floored, "floor")):
-        fits = estimates(inputs, f"{series}_{form}")
+        fits = exponents.estimates(inputs, f"{series}_{form}")
         law = inputs.law(f"{series}_{form}")
         for fit, colour in zip(fits, style.ordered_colours(max(3, len(fits))), strict=False):
             name = fit.corpus if len(fits) > 1 else ""
@@ -80,7 +69,7 @@ def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
     return sheet
 
 
-def _band(law: FittableLaw, fit: Estimates, x: Array) -> Array:
+def _band(law: FittableLaw, fit: exponents.Estimates, x: Array) -> Array:
     """Returns both ends (2, n) of the fitted loss over ``x`` (n,)."""
     drawn = [(p, fit.draws[p.name]) for p in law.parameters]
     theta_BP = np.column_stack([np.log(B) if p.scale == "log" else B for p, B in drawn])
@@ -107,7 +96,7 @@ def _points(
     panel.ax.margins(0.05, 0.1)
 
 
-def _title_of_slopes(fit: Estimates, short: bool) -> str:
+def _title_of_slopes(fit: exponents.Estimates, short: bool) -> str:
     """Returns the exponent with its interval, and how well the fit explains its runs."""
     alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
     floor = fit.params.get("L_inf", 0.0)
@@ -125,7 +114,9 @@ def _title_of_slopes(fit: Estimates, short: bool) -> str:
 def amplification(inputs: FittedInputs, lines: bool) -> Sheet:
     """Draws kappa over E; ``lines`` adds those of each form through the own points, and one law."""
     table = inputs.derived("identities")
-    own, published = (table[table["origin"] == origin] for origin in (OWN, PUBLISHED))
+    own, published = (
+        table[table["origin"] == origin] for origin in (exponents.OWN, exponents.PUBLISHED)
+    )
     sheet, panel = one_panel(style.SINGLE + 0.9)
     published = published.sort_values("E")
     marks: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.9}
@@ -162,11 +153,11 @@ def _lines(panel: Panel, inputs: FittedInputs, own: pd.DataFrame, dashed: dict[s
         return
     grid, colours = np.geomspace(E.min(), E.max(), 41), style.ordered_colours(3)
     for (law, name, linestyle), colour in zip(FORMS, colours, strict=False):
-        params = dict(zip(law.names, line(law, E, y[None])[0], strict=True))
+        params = dict(zip(law.names, exponents.line(law, E, y[None])[0], strict=True))
         shown = law.predict(params, {"E": grid})
         shown = np.where(shown > 0, shown, np.nan)
         panel.line(name, grid, shown, color=colour, linestyle=linestyle, label=name)
-    one = kappa_of(over_experts(inputs, grid))[0]
+    one = exponents.kappa_of(exponents.over_experts(inputs, grid))[0]
     panel.line("joint", grid, one, color=colours[2], label="own, one law")
 
 
@@ -178,15 +169,15 @@ def losses(inputs: FittedInputs) -> Sheet:
     grid = np.geomspace(low, high, 41)
     if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0]:
         label: str | None = "published"
-        for M, values in PUBLISHED_LAWS.items():
+        for M, values in exponents.PUBLISHED_LAWS.items():
             y = compute_optimal(values, grid).L
             panel.line(f"published E{M:g}", grid, y, **DASHED, label=label)
             label = None  # one name for all
-    E, level = experts(inputs), inputs.fit("joint").level
+    E, level = exponents.experts(inputs), inputs.fit("joint").level
     for number, colour in zip(E, style.ordered_colours(len(E)), strict=True):
-        L_BC = compute_optimal(over_experts(inputs, np.array([number])), grid).L
+        L_BC = compute_optimal(exponents.over_experts(inputs, np.array([number])), grid).L
         if np.isfinite(L_BC[0]).all():
-            ends = np.transpose([interval(drawn, level) for drawn in L_BC[1:].T])
+            ends = np.transpose([exponents.interval(drawn, level) for drawn in L_BC[1:].T])
             panel.line(f"E={number:g}", grid, L_BC[0], *ends, color=colour, label=f"{number:g}")
     if not panel.ax.lines:
         return panel.message("no frontier: the law does not fall\nwith both parameters and tokens")
@@ -202,21 +193,23 @@ def ratios(inputs: FittedInputs) -> Sheet:
     sheet, panel = one_panel(style.SINGLE + 0.9)
     panel.ax.set_yscale("log")
     for C in PUBLISHED_BUDGETS:
-        y = [float(compute_optimal(values, C).ratio) for values in PUBLISHED_LAWS.values()]
-        panel.line(f"published {C:g}", list(PUBLISHED_LAWS), y, **DASHED)
+        y = [
+            float(compute_optimal(values, C).ratio) for values in exponents.PUBLISHED_LAWS.values()
+        ]
+        panel.line(f"published {C:g}", list(exponents.PUBLISHED_LAWS), y, **DASHED)
         exponent = rf"$10^{{{np.log10(C):.0f}}}$"
         panel.ax.annotate(exponent, (32, y[-1]), xytext=(3, 0), textcoords="offset points",
                           fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
     panel.ax.plot([], [], **DASHED, label="published\n($C$ beside it)")
-    E, level = experts(inputs), inputs.fit("joint").level
+    E, level = exponents.experts(inputs), inputs.fit("joint").level
     budgets = np.geomspace(*_budgets(inputs), 3)
     for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
-        ratio_BE = compute_optimal(over_experts(inputs, E), C).ratio
-        ends = np.transpose([interval(drawn, level) for drawn in ratio_BE[1:].T])
+        ratio_BE = compute_optimal(exponents.over_experts(inputs, E), C).ratio
+        ends = np.transpose([exponents.interval(drawn, level) for drawn in ratio_BE[1:].T])
         panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
         label = style.power(C)
         panel.points(f"C={C:g}", E, ratio_BE[0], *ends, color=colour, label=label)
-    known = [*PUBLISHED_LAWS, *E]
+    known = [*exponents.PUBLISHED_LAWS, *E]
     style.experts_axis(panel.ax, known)
     panel.ax.set_xlim(0.85 * min(known), 1.7 * max(known))  # room for the budgets' names
     few_ticks(panel.ax.yaxis)
