@@ -57,41 +57,7 @@ class Manifest(Frozen):
     files: dict[str, Packed] = {}
 
 
-_TEXT = """\
-The sweep of {studies}, tier {tier}: {runs}, losses {source}
-
-This archive holds a finished sweep of moelaws, which trains grids of Mixture-of-Experts language
-models, fits scaling laws to their losses and judges what papers claim of them.
-
-WHAT IS IN IT
-  results/runs/      the record of each run: configuration, summary, provenance, history, log
-  results/weights/   the final weights of the runs that a study keeps, if any
-  results/corpora/   the description and the hashes of the text; the text itself is not here
-  {root}/
-                     tables of losses, what was derived from them, fits with the draws of their
-                     bootstrap, contests of laws, figures with the plotted numbers, and verdicts
-  src/ workflow/ config/ envs/ own/
-                     the code as it was, its configuration, the pinned packages, and a user's own
-                     studies, if any; the last commit was {commit}
-  manifest.json      the size and the SHA-256 of each file
-
-HOW TO LOOK AT IT
-Figures, CSV, Markdown and HTML open in any program. If {explore} is here,
-open it in a browser first. In Python, pandas.read_parquet reads the tables. moelaws reads it all:
-  unzip FILE.zip -d sweep && cd sweep
-  python3 -m venv .venv && .venv/bin/pip install -r envs/cpu.lock -e .
-  .venv/bin/moelaws archive --check PATH/OF/FILE.zip
-  .venv/bin/moelaws runs
-  .venv/bin/moelaws query "SHOW TABLES" --tier {tier}
-
-HOW TO GO ON FROM IT
-  .venv/bin/snakemake --cores all -n {config}
-This says what Snakemake would make. Runs on record are not trained again. Tables, fits and figures
-may be made again, from the same records.
-The runs are known by their text, so it must be the same: put what `corpus` in config/config.yaml
-names where it was; `stdlib` is the text of the Python version that each provenance.json names.
-To train further runs, delete results/corpora first: Snakemake then prepares the text again.
-"""
+_TEXT = Path(__file__).with_suffix(".txt")  # README.txt of an archive
 
 
 def write(
@@ -111,7 +77,7 @@ def write(
     records = [read_record(jobs.results, run) for run in jobs.runs]
     code = provenance.collect()
     words = {**overrides, "studies": studies}.items()
-    text = _TEXT.format(
+    text = _TEXT.read_text(encoding="utf-8").format(
         studies=" and ".join(jobs.studies),
         tier=jobs.project.tier,
         source=jobs.project.source,

@@ -1,5 +1,6 @@
 """The model card of an exported run, from its record."""
 
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -10,6 +11,8 @@ from moelaws.records.summary import RunSummary
 from moelaws.spec.corpus import Corpus, FolderDataset, HubDataset
 from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
+
+TEMPLATE = Path(__file__).with_suffix(".md")
 
 
 def card(
@@ -25,7 +28,6 @@ def card(
     """
     model = config.model
     kind = "a Mixture-of-Experts" if isinstance(model.ffn, MoE) else "a dense"
-    parameters = count_parameters(model)
     heading = {
         "library_name": "transformers",
         "pipeline_tag": "text-generation",
@@ -36,64 +38,23 @@ def card(
         tokenizer = f"The tokenizer is a published one, a file with the SHA-256 digest `{digest}`."
     settings = flatten(config.model_dump(mode="json", exclude={"corpus"}))
     rows = [f"| `{key}` | {value} |" for key, value in settings.items() if value is not None]
-    rows_of_settings = "\n".join(rows)
-    return f"""---
-{yaml.safe_dump(heading, sort_keys=False)}---
-
-# Run {config.run_id} of a scaling-law sweep
-
-This is {kind} language model that `moelaws` trained as one point of a sweep. It is a
-research artefact: it was trained to measure a loss, not to be used. Nobody has looked at what it
-writes, and it may repeat its training text.
-
-## What was measured
-
-| | |
-|-|-|
-| held-out loss | {_measured(summary, summary.loss)} nats/token |
-| the same per byte | {_measured(summary, summary.bits_per_byte)} bits/byte |
-| mean training loss at the end | {_number(summary.train_loss)} nats/token |
-| training tokens | {summary.tokens:,}, which are {summary.epochs:.3g} passes over the text |
-
-The number after ± is the standard error, clustered by document; per byte it is scaled as the loss
-is. The held-out loss was measured in the training's {config.precision}, over
-{config.evaluation.sequences:,} sequences of {model.context:,} tokens that begin anywhere in a
-document.
-
-## The text
-
-{_text(config.corpus)}
-{tokenizer} The corpus has the identity `{config.corpus.corpus_id}`.
-
-This card names no licence: what the text allows is for whoever publishes the model to find out.
-
-## The model
-
-| | |
-|-|-|
-| architecture in transformers | `{architecture}` |
-| parameters | {parameters.total:,}, of which {parameters.active:,} are active for a token |
-
-The weights are in fp32, as they were kept at the end of the training.
-
-## The training
-
-| | |
-|-|-|
-| code | {_code(provenance)} |
-| run | `{config.run_id}` |
-{rows_of_settings}
-
-## How to read text with it
-
-The vocabulary has {model.vocab_size:,} entries. The last one, `{end_of_document}`, ends a document.
-In training it stood between documents, so a prompt that begins a document begins with it. The
-tokenizer adds it to no text by itself.
-
-A literal `{end_of_document}` in a text is read as text, as it was in training. It is read as the
-end of a document where you ask for that, `tokenizer(text, split_special_tokens=False)`, and by
-programs that read `tokenizer.json` alone.
-"""
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        config=config,
+        summary=summary,
+        kind=kind,
+        architecture=architecture,
+        end_of_document=end_of_document,
+        parameters=count_parameters(model),
+        heading=yaml.safe_dump(heading, sort_keys=False),
+        loss=_measured(summary, summary.loss),
+        bits_per_byte=_measured(summary, summary.bits_per_byte),
+        train_loss=_number(summary.train_loss),
+        text=_text(config.corpus),
+        tokenizer=tokenizer,
+        corpus_id=config.corpus.corpus_id,
+        code=_code(provenance),
+        rows_of_settings="\n".join(rows),
+    )
 
 
 def _number(value: float | None) -> str:
