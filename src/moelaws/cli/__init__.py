@@ -5,7 +5,9 @@ import os
 import signal
 import sys
 import threading
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -15,83 +17,9 @@ from moelaws.cli.answers import Visible
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import resolve
 
-# Section -> command -> one line of help, written here so that `moelaws --help` imports no command.
-SECTIONS = {
-    "Ask what to build": {
-        "advise": "Tell how to spend a budget: what each law recommends and risks.",
-        "outlook": "Tell what fits and laws advise at 10 and 100 times the budget.",
-        "laws": "Show every law, or one: equation, source, parameters, errata.",
-        "eval": "Evaluate a law at one point.",
-    },
-    "Plan a sweep": {
-        "grid": "List the runs of a study's grid: sizes, FLOPs, estimated cost.",
-        "plan": "Tell how well a grid would determine the laws, and its cost.",
-        "next": "Choose the runs that tell most of a target for their cost.",
-        "power": "Tell how often rules support claims that hold, and that do not.",
-        "simulate": "Write a table of a law's losses at a grid's points.",
-        "speed": "Measure how fast configurations train, and in what memory.",
-    },
-    "Run and watch": {
-        "corpus": "Prepare the text: tokenizer, token shards, hashes.",
-        "train": "Train runs; each resumes by itself from its last checkpoint.",
-        "watch": "Watch a sweep: runs done and failed, losses, speed, time left.",
-        "pin": "Make a search's laws of lr and batch those of other studies.",
-    },
-    "Look at results": {
-        "explore": "Write one page to open in a browser, with all that was made.",
-        "runs": "List the runs on record: status, loss, times, stale ones.",
-        "show": "Show all on record of a run, or what a figure was made of.",
-        "diff": "Show how runs differ: configuration, code, packages, results.",
-        "query": "Answer SQL over the tables and the runs on record.",
-        "figure": "Draw one figure: PDF, PNG and the plotted numbers as CSV.",
-        "tasks": "List what trained models can be asked, or write it to a file.",
-        "bench": "Score a run whose weights were kept on tasks.",
-    },
-    "Fit and compare": {
-        "fit": "Fit a law to a table, with intervals and diagnostics.",
-        "compare": "Fit several laws to the same rows: AICc, BIC, held-out errors.",
-    },
-    "Bring in and export": {
-        "import": "Make a study's table of somebody else's runs.",
-        "export": "Write runs for MLflow, TensorBoard, W&B, transformers.",
-    },
-    "Keep": {
-        "tag": "Give runs tags, such as baseline=yes, to find them by.",
-        "note": "Write a note to runs.",
-        "verify": "Read all that was made; tell what is damaged or stale.",
-        "archive": "Write a finished sweep to one ZIP file, or verify such a file.",
-    },
-}
-# Rules call these commands, people seldom do: `moelaws --help` only names them.
-OF_RULES = {
-    "aggregate": "Collect the summaries of a study's runs in one Parquet table.",
-    "check": "Import the code of a study, before anything is trained for it.",
-    "claims": "Write the papers' claims beside what these runs show, as one page.",
-    "contest": "Judge laws on rows that were kept from them, as a study says.",
-    "contests": "Write which law to use for what, as one page.",
-    "cover": "Write the report's first page, with the digest of all it shows.",
-    "derive": "Make a study's derived table, such as the isoFLOP optima.",
-    "judge": "Judge a study's claims by rule, from its tables and fits.",
-    "probe": "Write the hidden states of a run whose weights were kept.",
-    "table": "Write one of a study's paper tables: CSV, Markdown and LaTeX.",
-}
+_LISTED = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+SECTIONS, OF_RULES, PLACES = (_LISTED[name] for name in ("sections", "of_rules", "places"))
 COMMANDS = {name: line for each in (*SECTIONS.values(), OF_RULES) for name, line in each.items()}
-
-# Command -> its place, where it has no module of its own.
-PLACES = {
-    "check": "entries:check",
-    "derive": "entries:derive",
-    "figure": "entries:figure",
-    "table": "entries:table",
-    "contests": "contest:contests",
-    "tag": "annotate:tag",
-    "note": "annotate:note",
-    "judge": "claims:judge",
-    "probe": "kept:probe",
-    "bench": "kept:bench",
-    "aggregate": "tables:aggregate",
-    "import": "tables:import_",
-}
 
 
 class Commands(click.Group):
