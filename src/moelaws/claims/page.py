@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -22,22 +23,25 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Contest
 from moelaws.spec.words import counted, joined, without_tags
 
+# What a file holds -> the words for it, and the command that writes it
+_HELD: dict[type, tuple[str, str]] = {
+    JudgedStudy: ("verdicts", "judge STUDY"),
+    Tried: ("verdicts on simulated tables", "power STUDY"),
+    ContestScores: ("contest", "contest NAME"),
+}
+Judged = TypeVar("Judged", JudgedStudy, Tried, ContestScores)
 
-def read_verdicts(path: Path) -> JudgedStudy:
-    """Returns what `moelaws judge` wrote; a UserError refuses a file of something else."""
+
+def read_judged(held: type[Judged], path: Path) -> Judged:
+    """Returns what `moelaws judge`, `power` or `contest` wrote; a UserError refuses all else."""
     try:
-        return as_written(JudgedStudy, read_json(path))
+        judged = as_written(held, data := read_json(path))
+        if held is ContestScores:
+            Contest.model_validate(data["entry"])
     except ValidationError:
-        raise UserError(f"{path} holds no verdicts; `moelaws judge STUDY` writes them") from None
-
-
-def read_power(path: Path) -> Tried:
-    """Returns what `moelaws power` wrote; a UserError refuses a file of something else."""
-    try:
-        return as_written(Tried, read_json(path))
-    except ValidationError:
-        message = f"{path} holds no verdicts on simulated tables; `moelaws power STUDY` writes them"
-        raise UserError(message) from None
+        words, command = _HELD[held]
+        raise UserError(f"{path} holds no {words}; `moelaws {command}` writes them") from None
+    return judged
 
 
 def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried] = {}) -> str:
@@ -156,16 +160,6 @@ def _section(claim: JudgedClaim, figures: Path) -> list[str]:
     if claim["needed"]:
         lines.append(f"- *What would decide*: {claim['needed'].rstrip('.')}.")
     return [*lines, f"- *Look at*: [{claim['figure']}]({picture.as_posix()})"]
-
-
-def read_contest(path: Path) -> ContestScores:
-    """Returns what `moelaws contest` wrote; a UserError refuses a file of something else."""
-    try:
-        judged = as_written(ContestScores, read_json(path))
-        Contest.model_validate(judged["entry"])
-    except ValidationError:
-        raise UserError(f"{path} holds no contest; `moelaws contest NAME` writes them") from None
-    return judged
 
 
 def contests_page(contests: Sequence[ContestScores], tier: str) -> str:

@@ -54,15 +54,16 @@ def command(
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies, with what
     `moelaws power` wrote for them.
     """
-    from moelaws.claims.page import page, read_power, read_verdicts
+    from moelaws.claims.base import JudgedStudy, Tried
+    from moelaws.claims.page import page, read_judged
 
     folder = tier_folder(project)
     if not verdicts:
         names = [s.study for s in chosen_studies(project) if at_hand(s, project.tier).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
         powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
-    judged = [read_verdicts(path) for path in verdicts]
-    tried = {power["study"]: power for power in map(read_power, powers)}
+    judged = [read_judged(JudgedStudy, path) for path in verdicts]
+    tried = {(power := read_judged(Tried, path))["study"]: power for path in powers}
     text = page(judged, project.tier, tried)
     if out:
         write_page(out, text)

@@ -98,8 +98,9 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
 
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
-    from moelaws.claims.page import contests_page, read_contest
+    from moelaws.claims.page import contests_page, read_judged
     from moelaws.files.atomic import write_page
+    from moelaws.fitting.report import ContestScores
 
     folder = tier_folder(project)
     files = files or tuple(
@@ -107,7 +108,7 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
         for study in chosen_studies(project)
         for contest in at_hand(study, project.tier).contests
     )
-    judged = [read_contest(path) for path in files]
+    judged = [read_judged(ContestScores, path) for path in files]
     text = contests_page(judged, project.tier)
     if out:
         write_page(out, text)

@@ -11,8 +11,8 @@ from typing import Any
 from markdown_it import MarkdownIt
 from PIL import Image, UnidentifiedImageError
 
-from moelaws.claims.base import JudgedClaim, Verdict
-from moelaws.claims.page import read_verdicts
+from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
+from moelaws.claims.page import read_judged
 from moelaws.explore.material import Material
 from moelaws.files import seal
 from moelaws.files.atomic import read_page
@@ -30,7 +30,8 @@ def studies(material: Material) -> list[dict[str, Any]]:
     """Returns the studies that have a figure, a table or a verdict."""
     shown = []
     for study in material.studies:
-        judged = material.read(read_verdicts, material.folder.verdicts(study.study))
+        path = material.folder.verdicts(study.study)
+        judged = material.read(partial(read_judged, JudgedStudy), path)
         parts = {
             "figures": list(_figures(material, study)),
             "tables": list(_tables(material, study)),
