@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
+from moelaws.figures.losses import curve
 from moelaws.figures.sheet import Sheet, one_panel
-from moelaws.fitting.prediction import predict
-from moelaws.fitting.report import group_draws
 from moelaws.laws import deepseek, holistic, marin
 from moelaws.laws.base import Law
 from moelaws.laws.leverage import allocation
@@ -45,16 +43,15 @@ def optima(inputs: FittedInputs) -> Sheet:
             if variable in values:
                 look = {**style.PUBLISHED, "linestyle": dashes, "lw": 1.0, "label": recipe}
                 panel.line(f"in print: {recipe}", C, values[variable], **look)
-        report = inputs.fit(fit)
         for group, own in LOOKS.items():
             rows = optima[optima["group"] == group].sort_values("C")
             ends = {"low": rows[f"{name}_low"], "high": rows[f"{name}_high"]}
             if not len(rows):
                 continue
             panel.points(group, rows["C"], rows[f"{name}_star"], **ends, **own, **DOT, label=group)
-            for result in (part for part in report.parts if part.where["group"] == group):
-                fitted, at = laws.fittable(report.law), {"C": rows["C"]}
-                line = fitted.predict(result.estimates(), at) / (6.0 if name == "N" else 1.0)
+            for result in (part for part in inputs.fit(fit).parts if part.where["group"] == group):
+                line = inputs.law(fit).predict(result.estimates(), {"C": rows["C"]})
+                line = line / (6.0 if name == "N" else 1.0)
                 panel.line(f"{group}, line", rows["C"], line, color=own["color"], lw=0.8)
         panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE)
     sheet.panels[0].title("the best size")
@@ -69,11 +66,8 @@ def frontier(inputs: FittedInputs) -> Sheet:
     """Draws the loss at the optimum over compute, and the runs of 1e21 that no fit has seen."""
     sheet, panel = one_panel(1.35 * style.SINGLE, 2.9)
     predictions, optima = inputs.derived("predictions"), inputs.rows("frontier")
-    report = inputs.fit("frontier")
-    law, result = laws.fittable(report.law), report.group({})
-    draws = group_draws(inputs.fits["frontier"], report, result)
     C = np.geomspace(optima["C"].min() / 1.3, predictions["C"].max() * 1.3, 80)
-    own = predict(law, result, draws, {"C": C}, report.level)
+    own = curve(inputs, "frontier", C=C)
     panel.line(
         "frontier", C, own.value, own.low, own.high, color="#0b5fa5", label="law and interval"
     )
@@ -104,9 +98,7 @@ def frontier(inputs: FittedInputs) -> Sheet:
 
 def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> Sheet:
     """Draws losses over epochs, a panel a number of ``unique`` tokens, a colour a size."""
-    report, sheet = inputs.fit(fit), Sheet(style.DOUBLE, 2.6, len(unique))
-    law, result = laws.fittable(report.law), report.group({})
-    draws = group_draws(inputs.fits[fit], report, result)
+    law, sheet = inputs.law(fit), Sheet(style.DOUBLE, 2.6, len(unique))
     for panel, U in zip(sheet.panels, unique, strict=True):
         runs = inputs.rows(fit)
         runs = runs[np.isclose(runs["unique_tokens"], U)]
@@ -116,7 +108,7 @@ def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> Sheet:
             own = runs[runs["N_active"] == N].sort_values("D")
             D = np.geomspace(own["D"].min(), own["D"].max(), 60)
             at = {"N": np.full(60, float(N)), "D": D, "U": np.full(60, U)}
-            line = predict(law, result, draws, at, report.level)
+            line = curve(inputs, fit, **at)
             label: dict[str, Any] = {"color": colour, "label": style.short(float(N)), **DOT}
             panel.points(f"N={N:.3g}", own["D"] / U, own["L"], **label)
             panel.line(f"law, N={N:.3g}", D / U, line.value, line.low, line.high, color=colour)

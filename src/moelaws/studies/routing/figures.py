@@ -8,9 +8,8 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
-from moelaws.figures.losses import equal_axes, error_lines, write_statistics
+from moelaws.figures.losses import curve, equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.fitting.prediction import Prediction, predict
 from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_label, label_sizes
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS, main_runs
 
@@ -46,13 +45,6 @@ def expert_axis(ax: Any, low: float, high: float, ticks: Sequence[float]) -> Non
     ax.set_xscale("log", base=2)
     style.fixed_ticks(ax.xaxis, ticks)
     ax.set_xlim(low, high)
-
-
-def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
-    """Returns what the fit predicts at ``columns``, with its interval."""
-    law, report = inputs.law(fit), inputs.fit(fit)
-    draws = inputs.draws(fit).reindex(columns=[*law.names]).to_numpy(float)
-    return predict(law, report.group({}), draws, columns, report.level)
 
 
 def of_router(inputs: FittedInputs, fit: str) -> pd.DataFrame:
