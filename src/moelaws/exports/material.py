@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from moelaws.files.layout import Results
@@ -178,20 +179,15 @@ def _points(folder: Path, last: int, started: float, final: Mapping[str, float])
     values: dict[int, dict[str, float]] = {}
     steps, seconds = [0], [0.0]
     if (path := folder / "history.parquet").is_file():
-        columns = _columns(read_parquet(path), path, "step", "seconds")
-        steps += columns["step"]
-        seconds += columns["seconds"]
-        names = [f"train/{name}" for name in columns if name != "step"]
-        rows = zip(*(column for name, column in columns.items() if name != "step"), strict=True)
-        for step, row in zip(columns["step"], rows, strict=True):
-            values[step] = dict(zip(names, row, strict=True))
+        history = _columns(read_parquet(path), path, "step", "seconds")
+        steps, seconds = [*steps, *history["step"]], [*seconds, *history["seconds"]]
+        for step, row in zip(history.pop("step"), history.to_dict("records"), strict=True):
+            values[step] = {f"train/{name}": value for name, value in row.items()}
     if (path := folder / "load.parquet").is_file():
-        columns = _columns(read_parquet(path), path, "validation", "step", "layer", *_LOAD)
-        for i, step in enumerate(columns["step"]):
-            if not columns["validation"][i]:
-                layer = columns["layer"][i]
-                row_of_load = {f"load/{name}/layer{layer}": columns[name][i] for name in _LOAD}
-                values.setdefault(step, {}).update(row_of_load)
+        load = _columns(read_parquet(path), path, "validation", "step", "layer", *_LOAD)
+        for row in load[load["validation"] == 0].to_dict("records"):
+            own = {f"load/{name}/layer{row['layer']}": row[name] for name in _LOAD}
+            values.setdefault(row["step"], {}).update(own)
     last = max([last, *values])
     values.setdefault(last, {}).update({f"final/{k}": value for k, value in final.items()})
     ordered = sorted(values)
@@ -199,12 +195,13 @@ def _points(folder: Path, last: int, started: float, final: Mapping[str, float])
     return [Point(step, at, values[step]) for step, at in zip(ordered, times, strict=True)]
 
 
-def _columns(table: pa.Table, path: Path, *needed: str) -> dict[str, list[Any]]:
+def _columns(table: pa.Table, path: Path, *needed: str) -> pd.DataFrame:
     """Returns the columns of a table that hold no lists; those ``needed`` must be there."""
     if missing := [name for name in needed if name not in table.column_names]:
         raise UserError(f"{path} has no column {missing[0]}")
     plain = [name for name in table.column_names if not pa.types.is_nested(table[name].type)]
-    return {name: table[name].to_numpy().tolist() for name in plain}
+    frame: pd.DataFrame = table.select(plain).to_pandas()
+    return frame
 
 
 def _started(record: Record, folder: Path) -> float:
