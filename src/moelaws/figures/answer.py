@@ -1,9 +1,9 @@
 """An answer on one page: words, the regret of all models, and what the answer depends on."""
 
-import html
 import io
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,11 +62,9 @@ def _sensitivity(panel: Panel, ask: Ask, cases: Sequence[tuple[float, Constraint
     """Draws total and active parameters of the answer by other limits, where there is one."""
     found = []
     for x, limits in cases:
-        try:
+        with suppress(UserError):  # no law judges it, or no model keeps to it
             plan = ask(limits).robust.plan
-        except UserError:  # no law judges it, or no model keeps to it
-            continue
-        found.append((x, float(plan.N), float(plan.N_active)))
+            found.append((x, float(plan.N), float(plan.N_active)))
     at, *sizes = np.array(found, float).reshape(-1, 3).T
     looks = (("total", style.INK, "o"), ("active", style.WARN, "s"))
     for (name, colour, mark), y in zip(looks, sizes, strict=True):
@@ -102,9 +100,8 @@ def write_page(sheet: Sheet, out: Path) -> None:
             return
         picture = io.StringIO()
         sheet.figure.savefig(picture, format="svg", metadata={"Date": None})
-        title = html.escape("How to spend the budget")
         path.write_text(
-            f"<!doctype html><meta charset=utf-8><title>{title}</title>\n"
+            f"<!doctype html><meta charset=utf-8><title>How to spend the budget</title>\n"
             f"<style>svg {{ width: 100%; max-width: 60em; height: auto }}</style>\n"
             f"{picture.getvalue().partition('?>')[2]}\n"
         )
