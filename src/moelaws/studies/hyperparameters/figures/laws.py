@@ -136,17 +136,13 @@ def _shifted(rows: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series]:
 def _best_runs(panel: Panel, search: pd.DataFrame, column: str) -> None:
     """Marks the best run of each budget, with an arrow where the search ends there."""
     arrows = {"low": "v", "high": "^"}
-    explained: set[str] = set()
     for _, group in search.groupby(["A", "C"]):
         best = group.iloc[[int(np.argmin(group["L"]))]]
         kind, end = str(best["kind"].iloc[0]), end_of_search(group, column)
         label = "best, at an end of the search" if end else "best of its budget"
         look: dict[str, Any] = {"marker": arrows.get(end, "*"), "markersize": 5 if end else 7}
         panel.points(label, *_shifted(best, column), color=COLOURS[kind], **look, zorder=4)
-        if label not in explained:
-            marker = "^" if end else "*"
-            panel.ax.plot([], [], marker, color=style.GREY, label=label)
-            explained.add(label)
+        panel.ax.plot([], [], "^" if end else "*", color=style.GREY, label=label)
 
 
 def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
