@@ -122,7 +122,7 @@ def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Ta
         nothing = pd.DataFrame({name: pd.Series(dtype=float) for name in columns})
         return Tabular(nothing, notes=(NO_RUNS, *notes), warnings=[NO_RUNS])
     runs = runs.assign(
-        A_routed=series.activation_ratio(runs),
+        A_routed=1 - runs["S"],
         shared_ratio=series.shared_ratio(runs),
         attention_share=series.attention_fraction(runs),
     )

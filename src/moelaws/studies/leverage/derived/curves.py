@@ -38,9 +38,8 @@ class Curve:
         """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty without draws."""
         if not len(self.draws):
             return {}
-        drawn = ((p, self.draws[p.name].to_numpy(float)) for p in LAW.parameters)
-        theta_BP = np.column_stack([np.log(x) if p.scale == "log" else x for p, x in drawn])
-        low, high = percentiles(LAW.predict_batch(theta_BP, {"C": C}), self.level)
+        alpha, beta, b = self.drawn_params().values()
+        low, high = percentiles(alpha * C**beta + b, self.level)
         return {"low": low, "high": high}
 
     def influence(self, C: Array) -> Array:

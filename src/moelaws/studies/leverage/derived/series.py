@@ -164,11 +164,6 @@ def shared_ratio(frame: pd.DataFrame) -> pd.Series:
     return frame["E_s"] / (frame["k"] + frame["E_s"])
 
 
-def activation_ratio(frame: pd.DataFrame) -> pd.Series:
-    """Returns E_a / E, the activation ratio of routed experts alone."""
-    return 1 - frame["S"]
-
-
 def attention_shape(frame: pd.DataFrame) -> pd.Series:
     """Returns each run's shape by its place in the order of attention's share at its budget.
 
@@ -179,8 +174,8 @@ def attention_shape(frame: pd.DataFrame) -> pd.Series:
     return place - frame["C"].map(nearest).map(place)
 
 
-_SERIES = (
-    Series("activation", "activation ratio $A = E_a/E$", activation_ratio, log2=True),
+SERIES = {series.sweep: series for series in (
+    Series("activation", "activation ratio $A = E_a/E$", lambda t: 1 - t["S"], log2=True),
     Series("granularity", "granularity $G$", itemgetter("G"), log2=True),
     Series("granularity_weak", "granularity $G$", itemgetter("G"), log2=True),
     Series("shared", "share of shared experts $E_s/(E_a+E_s)$", shared_ratio,
@@ -189,7 +184,6 @@ _SERIES = (
            architecture=itemgetter("n_dense_layers")),
     Series("attention", "attention's share of FLOPs $1/(1+r)$", attention_fraction,
            architecture=attention_shape, sized=False),
-    Series("gates", "activation ratio $A = E_a/E$", activation_ratio, log2=True),
+    Series("gates", "activation ratio $A = E_a/E$", lambda t: 1 - t["S"], log2=True),
     Series("heads", "attention heads $n_h$", itemgetter("n_heads")),
-)  # fmt: skip
-SERIES = {series.sweep: series for series in _SERIES}
+)}  # fmt: skip

@@ -38,7 +38,6 @@ def over_activation(inputs: FittedInputs) -> Sheet:
     A = np.geomspace(points["A_routed"].min(), 1.0, 61)
     _budgets(panel, points, "A_routed", inputs.fit("activation"), A=A, G=points["G"].median())
     _ratio_axis(panel, points)
-    panel.legend(BUDGET)
     return sheet
 
 
@@ -58,7 +57,6 @@ def over_granularity(inputs: FittedInputs) -> Sheet:
     whole = sorted({round(float(value), 1) for value in points["G"]})
     log_axis(panel.ax.xaxis, "granularity $G$", whole, lambda v: f"{v:.0f}")
     panel.ax.set_title(f"$A$ = {percent(A)}", loc="left")
-    panel.legend(BUDGET)
     return sheet
 
 
@@ -99,7 +97,7 @@ def over_compute(inputs: FittedInputs) -> Sheet:
 def _budgets(
     panel: Panel, points: pd.DataFrame, x: str, report: FitReport, **published_at: Any
 ) -> None:
-    """Draws the points over their column ``x``, a colour for each budget, with the fitted law.
+    """Draws the points over their column ``x``, a colour for each budget, with law and legend.
 
     The published leverage is drawn beside them at ``published_at``: the values of A and G, of which
     the law's variable is the grid of the lines.
@@ -119,6 +117,7 @@ def _budgets(
     y = published_leverage(C=nearest, **published_at)
     panel.line("published", grid, y, label=f"published ({style.power(nearest)})", **PUBLISHED_LINE)
     leverage_axis(panel, np.concatenate([points["EL"], y]))
+    panel.legend(BUDGET)
 
 
 def _estimates(report: FitReport, column: str, value: float) -> dict[str, float] | None:
