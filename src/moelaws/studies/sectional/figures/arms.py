@@ -57,7 +57,7 @@ def arms(inputs: Inputs) -> Sheet:
     for panel, rows in zip(sheet.panels, sizes, strict=False):
         panel.ax.axvline(0, color=style.INK, linewidth=0.8)
         for _, row in rows.iterrows():
-            y, colour = -names.index(row["name"]), LOOKS[row["arm"]]
+            y, colour = row["y"], LOOKS[row["arm"]]
             ends = {"y": row["difference"], "low": row["low"], "high": row["high"]}
             panel.sheet.record(panel.name, row["name"], x=y, **ends)
             panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.2)
@@ -74,11 +74,11 @@ def arms(inputs: Inputs) -> Sheet:
 
 
 def _named(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Returns the rows in the order of arms with a column ``name``, and the different names."""
+    """Returns the rows in the order of arms with a ``name`` and its place ``y``, and all names."""
     places = table["arm"].map(list(ARMS).index)
     table = table.assign(place=places).sort_values(["place", *SHAPE], kind="stable")
-    names = [name_of(row) for _, row in table.iterrows()]
-    return table.assign(name=names), list(dict.fromkeys(names))
+    codes, names = pd.factorize(pd.Series([name_of(row) for _, row in table.iterrows()], dtype=str))
+    return table.assign(name=names[codes], y=-codes), list(names)
 
 
 def name_of(row: pd.Series) -> str:
@@ -206,9 +206,8 @@ def longer(inputs: Inputs) -> Sheet:
         return panel.message("no run of this grid was evaluated on longer sequences")
     for name, rows in table.groupby("name", sort=False):
         colour = LOOKS[rows["arm"].iloc[0]]
-        y = np.full(len(rows), -float(names.index(str(name))))
-        panel.points(str(name), rows["rise"], y, color=colour)
-        panel.ax.plot(rows["rise"].mean(), y[0], "|", color=colour, markersize=14)
+        panel.points(str(name), rows["rise"], rows["y"], color=colour)
+        panel.ax.plot(rows["rise"].mean(), rows["y"].iloc[0], "|", color=colour, markersize=14)
     panel.ax.set_yticks(-np.arange(len(names)), names)
     panel.ax.grid(axis="y", visible=False)
     panel.ax.set_xlabel("loss beyond the trained length\nless the validation loss (nats/token)")
@@ -219,7 +218,6 @@ def speed(inputs: Inputs) -> Sheet:
     """Draws the time of each arm to train (a) and generate (b) a token, and the memory (c)."""
     table = inputs.derived("speeds").rename(columns={"sweep": "arm"})
     table, names = _named(table[table["arm"].isin(ARMS)])
-    table = table.assign(y=[-names.index(name) for name in table["name"]])
     sheet = Sheet(style.DOUBLE, 3.6, 3)
     times, latencies, memory = sheet.panels
     _times(times, table, "ratio", "low", "high")
