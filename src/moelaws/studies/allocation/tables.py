@@ -119,22 +119,20 @@ def _identified(row: Mapping[Hashable, Any]) -> bool:
 def hyperparameters(inputs: Inputs) -> Tabular:
     """Sets how the runs were trained, a row for each size, beside the paper's Table 2."""
     runs = inputs.completed[inputs.completed["C"].notna()]
-    rows: list[dict[str, Any]] = []
-    for (layers, heads, C), group in runs.groupby(["n_layers", "n_heads", "C"], sort=True):
-        active = float(group["N_active_nonemb"].median())
-        rows.append(
-            {
-                "Runs": "own",
-                "Active parameters": style.short(active),
-                "Budget (FLOPs)": C,
-                "Layers": layers,
-                "Heads": heads,
-                "Widths": _range(group["d_model"]),
-                "Batch (sequences)": _range(group["batch_tokens"] / group["context"]),
-                "Learning rate": _range(group["lr"]),
-                "Steps": _range(group["steps"]),
-            }
-        )
+    rows: list[dict[str, Any]] = [
+        {
+            "Runs": "own",
+            "Active parameters": style.short(float(group["N_active_nonemb"].median())),
+            "Budget (FLOPs)": C,
+            "Layers": layers,
+            "Heads": heads,
+            "Widths": _range(group["d_model"]),
+            "Batch (sequences)": _range(group["batch_tokens"] / group["context"]),
+            "Learning rate": _range(group["lr"]),
+            "Steps": _range(group["steps"]),
+        }
+        for (layers, heads, C), group in runs.groupby(["n_layers", "n_heads", "C"], sort=True)
+    ]
     paper = {"Runs": "paper", "Widths": "", "Steps": ""}
     rows += [paper | dict(zip(PRINTED, row, strict=True)) for row in PAPER]
     frame = pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True)

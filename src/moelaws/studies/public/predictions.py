@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pandas as pd
 
-from moelaws import laws
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.prediction import predict
@@ -36,7 +35,7 @@ def predictions(inputs: FittedInputs) -> Rows:
     tables = []
     for name, path in inputs.fits.items():
         report, mapping = inputs.fit(name), inputs.spec(name).mapping
-        law, result = laws.fittable(report.law), report.group({})
+        law, result = inputs.law(name), report.group({})
         columns = {v.name: new[mapping.get(v.name, v.name)] for v in law.variables}
         draws = group_draws(path, report, result)
         alone = predict(law, replace(result, calibration=None), draws, columns, report.level)
