@@ -118,14 +118,14 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
 
     loop = subprocess.Popen([*words, "--cores", "2"], cwd=copy.root, env=copy.environment,
                             start_new_session=True)  # fmt: skip
-    wait_for(lambda: len(read_rounds(copy.root / ROUNDS).at("demo")) == 2)
+    wait_for(lambda: len(read_rounds(copy.root / ROUNDS).rounds) == 2)
     os.killpg(loop.pid, signal.SIGKILL)  # Snakemake with it
     loop.wait()
     assert "stopped:" in called([*words, "--cores", "2"], copy)
     rounds = read_rounds(copy.root / ROUNDS)
     table = pd.read_parquet(copy.root / "results/demo/simulated/tables/sparsity.parquet")
     assert set(table["run_id"]) == rounds.asked("demo") > first
-    assert len(rounds.at("demo")) <= 3
+    assert len(rounds.rounds) <= 3
 
     called([*words, "--cores", "2"], other)
     assert read_rounds(other.root / ROUNDS) == rounds

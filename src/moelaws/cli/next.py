@@ -91,11 +91,10 @@ def _of_rounds(study: Study, project: Project, as_json: bool, asked: dict[str, A
     is_written = rounds > 1 or cores is not None
     while True:
         known = read_rounds(path)
-        done = known.at(project.tier) if is_written else []
+        done = [own for own in known.rounds if own.tier == project.tier and is_written]
         if done and cores:
             known = _train(call, known, project, path)
-        of_study = _of_study(study, project, known, asked)
-        question = of_study[0]
+        question, *_ = of_study = _of_study(study, project, known, asked)
         spent = sum(one.cost for own in done for one in own.runs)
         left = _budget(asked, question) - spent
         answer = _ask(of_study, asked, left, len(done))
@@ -119,10 +118,8 @@ def _of_rounds(study: Study, project: Project, as_json: bool, asked: dict[str, A
                 share -= one.cost
         more = Round(round=len(done) + 1, tier=project.tier, target=_target(asked), runs=chosen)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
-        flops = sum(one.cost for one in chosen)
-        click.echo(
-            f"round {more.round}: {counted(len(chosen), 'run')}, {flops:.3g} FLOPs, in {path}"
-        )
+        said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
+        click.echo(f"round {more.round}: {said}, in {path}", err=as_json)
         if not cores:
             _show(question, answer, asked, as_json, f"train round {more.round}: {call} -- tables")
             return
@@ -145,7 +142,8 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
         lost = {run for run in asked if not Results().summary(run).exists()}
         if code != 1 or not lost or lost == asked or project.source == "simulated":
             sys.exit(code if code > 0 else 128 - code)
-        write_rounds(path, rounds := rounds.without(lost))
+        failed = tuple(sorted({*rounds.failed, *lost}))
+        write_rounds(path, rounds := rounds.model_copy(update={"failed": failed}))
         click.echo(f"not asked for again, for they failed: {', '.join(sorted(lost))}", err=True)
     return rounds
 
@@ -157,7 +155,7 @@ def _of_study(study: Study, project: Project, rounds: Rounds, asked: dict[str, A
     from moelaws.tables.simulate import design, studys_mapping
 
     pool = design(expand_study(study, project.model_copy(update={"runs": "all"})))
-    tried, losses = rounds.tried(project.tier), {}
+    tried, losses = {*rounds.asked(project.tier), *rounds.failed}, {}
     if (table := tier_folder(project).table(study.study)).exists():
         frame, _ = read_any(table)
         tried |= set(frame["run_id"])
@@ -182,14 +180,12 @@ def _of_table(path: Path, asked: dict[str, Any]) -> Asked:
         shared = ["run_id"] if "run_id" in pool and "run_id" in frame else numbers
         if not shared:
             raise UserError(f"{asked['pool']} has no column of numbers that {path} has")
-        trained = pd.MultiIndex.from_frame(frame[shared])
-        fresh = pool[~pd.MultiIndex.from_frame(pool[shared]).isin(trained)]
+        fresh = pool[~pool.set_index(shared).index.isin(frame.set_index(shared).index)]
         frame = pd.concat([frame, fresh.drop(columns=loss, errors="ignore")], ignore_index=True)
     if loss not in frame:
         frame[loss] = np.nan
-    lost = np.zeros(len(frame), bool)
-    if "status" in frame:
-        lost = (frame["status"].fillna("completed") != "completed").to_numpy()
+    status = frame.get("status", pd.Series("completed", frame.index)).fillna("completed")
+    lost = (status != "completed").to_numpy()
     frame[loss] = frame[loss].mask(lost)
     with located(path):
         return _question(frame, frame[loss].isna().to_numpy() & ~lost, asked, lambda law: {})

@@ -4,7 +4,6 @@
 rounds`` in the configuration a sweep has these runs alone.
 """
 
-from collections.abc import Collection
 from pathlib import Path
 
 import yaml
@@ -42,19 +41,10 @@ class Rounds(Frozen):
     rounds: tuple[Round, ...] = ()
     failed: tuple[str, ...] = ()  # runs that left no record, and are not asked for again
 
-    def at(self, tier: Tier) -> list[Round]:
-        return [each for each in self.rounds if each.tier == tier]
-
-    def tried(self, tier: Tier) -> set[str]:
-        """Returns the runs that were asked for at ``tier``."""
-        return {one.run for own in self.at(tier) for one in own.runs}
-
     def asked(self, tier: Tier) -> set[str]:
-        """Returns those of them that have not failed."""
-        return self.tried(tier) - set(self.failed)
-
-    def without(self, lost: Collection[str]) -> "Rounds":
-        return self.model_copy(update={"failed": tuple(sorted({*self.failed, *lost}))})
+        """Returns the runs that were asked for at ``tier`` and have not failed."""
+        asked = {one.run for own in self.rounds if own.tier == tier for one in own.runs}
+        return asked - set(self.failed)
 
 
 def path_of(study: Study, root: Path = Path()) -> Path:

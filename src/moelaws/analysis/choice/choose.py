@@ -70,46 +70,41 @@ def choose(
     Gains are divided by several powers of the cost, and the plan of least error is taken. The first
     run of equals is.
     """
-    plans = [_filled(beliefs, importance, costs, budget, free, power) for power in POWERS]
+
+    def filled(power: float) -> list[Chosen]:
+        A, T = spread(beliefs, beliefs.runs), spread(beliefs, beliefs.target)
+        noise = beliefs.noise**2
+        member = np.eye(int(beliefs.laws.max()) + 1)[beliefs.laws]  # (B, laws)
+        share = np.sqrt(beliefs.weights)[:, None] * member
+        plan: list[Chosen] = []
+        open_, left = free.copy(), budget
+        while True:
+            can = np.flatnonzero(open_ & (costs <= left))
+            if not len(can):
+                return plan
+            cross = A[:, can].T @ T
+            gain = (cross**2 @ importance) / ((A[:, can] ** 2).sum(axis=0) + noise[can])
+            best = int(np.argmax(gain / costs[can] ** power))
+            if gain[best] <= 0:
+                return plan
+            run, a = int(can[best]), A[:, can[best]].copy()
+            # The part of the covariance that the laws' means alone have
+            means = (share.T @ np.column_stack([a, T])) / np.sqrt((share**2).sum(axis=0))[:, None]
+            between = ((means[:, 0] @ means[:, 1:]) ** 2 @ importance) / (
+                cross[best] ** 2 @ importance
+            )
+            own = float(a @ a)
+            keep = (1 - np.sqrt(noise[run] / (own + noise[run]))) / own
+            A -= np.outer(a, keep * (a @ A))
+            T -= np.outer(a, keep * (a @ T))
+            open_[run], left = False, left - float(costs[run])
+            error = float(np.sqrt((T**2).sum(axis=0) @ importance))
+            plan.append(Chosen(run, float(costs[run]), error, float(min(between, 1.0))))
+
+    plans = map(filled, POWERS)
     return min(plans, key=lambda plan: plan[-1].error if plan else np.inf)
 
 
 def error_of(beliefs: Beliefs, importance: Array) -> float:
     """Returns the target's error now: the root mean square deviation over its values."""
     return float(np.sqrt((spread(beliefs, beliefs.target) ** 2).sum(axis=0) @ importance))
-
-
-def _filled(
-    beliefs: Beliefs,
-    importance: Array,
-    costs: Array,
-    budget: float,
-    free: NDArray[np.bool_],
-    power: float,
-) -> list[Chosen]:
-    A, T = spread(beliefs, beliefs.runs), spread(beliefs, beliefs.target)
-    noise = beliefs.noise**2
-    member = np.eye(int(beliefs.laws.max()) + 1)[beliefs.laws]  # (B, laws)
-    share = np.sqrt(beliefs.weights)[:, None] * member
-    plan: list[Chosen] = []
-    free, left = free.copy(), budget
-    while True:
-        can = np.flatnonzero(free & (costs <= left))
-        if not len(can):
-            return plan
-        cross = A[:, can].T @ T
-        gain = (cross**2 @ importance) / ((A[:, can] ** 2).sum(axis=0) + noise[can])
-        best = int(np.argmax(gain / costs[can] ** power))
-        if gain[best] <= 0:
-            return plan
-        run, a = int(can[best]), A[:, can[best]].copy()
-        # The part of the covariance that the laws' means alone have
-        means = (share.T @ np.column_stack([a, T])) / np.sqrt((share**2).sum(axis=0))[:, None]
-        between = ((means[:, 0] @ means[:, 1:]) ** 2 @ importance) / (cross[best] ** 2 @ importance)
-        own = float(a @ a)
-        keep = (1 - np.sqrt(noise[run] / (own + noise[run]))) / own
-        A -= np.outer(a, keep * (a @ A))
-        T -= np.outer(a, keep * (a @ T))
-        free[run], left = False, left - float(costs[run])
-        error = float(np.sqrt((T**2).sum(axis=0) @ importance))
-        plan.append(Chosen(run, float(costs[run]), error, float(min(between, 1.0))))

@@ -9,7 +9,6 @@ Arrays: B draws, n rows, P parameters; all on the law's own scale, such as ln L.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from moelaws.fitting.descent import descend
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.priors import WithPriors
 from moelaws.fitting.problem import far_apart
-from moelaws.laws.base import Array, Columns, FittableLaw, State
+from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.vocabulary import MAX_LOSS
 
 SPREAD = 0.5  # of ln L at a point before any run
@@ -25,17 +24,6 @@ SPREAD = 0.5  # of ln L at a point before any run
 LEAST_RATE, MOST_RATE = 0.005, 1.0
 STARTS, ENDS = 64, 4  # descents that look for optima, and optima from which draws start
 STEPS, FIRST, NEAR = 60, 10, 20.0  # of a descent; of the first look; chi squared above the best end
-
-
-class _Straight(WithPriors):
-    """A model whose second derivatives are left out: draws end near enough without them."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.log_of_sum = False
-
-    def curvature(self, state: State, psi_Bn: Array) -> Array:
-        return np.zeros((len(psi_Bn), self.n_params, self.n_params))
 
 
 @dataclass(frozen=True)
@@ -70,7 +58,7 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     centre = float(known.observed.mean()) if n else np.log(MAX_LOSS) / 2
     some = _spread_out(known.open, 2 * len(mean) + 2)
     columns = {name: np.append(known.rows[name], known.open[name][some]) for name in known.open}
-    model = _Straight(law.model(columns), np.arange(len(mean)), 1 / sd)
+    model = WithPriors(law.model(columns), np.arange(len(mean)), 1 / sd)
     observed = np.concatenate([known.observed, np.full(len(some), centre), mean / sd])
     rng, error = np.random.default_rng(seed), (noise, LEAST_RATE)
     starts = np.clip(mean + sd * rng.standard_normal((STARTS, len(mean))), *law.bounds.T)
@@ -86,16 +74,17 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
         return Objective(model, rows, np.inf, weights, unit=2.0)
 
     for _ in range(3):  # each time by the rate that the one before found
-        ends, values = descend(objective(0, error), starts, law.bounds, STEPS)
+        ends, values = descend(objective(0, error), starts, law.bounds, STEPS, newton=False)
         starts, values = far_apart(ends, values)
         starts = starts[values < values[0] + NEAR][:ENDS]
         squares = (model.evaluate(starts[:1])[0][0][:n] - known.observed) ** 2
         error = _error(squares, known.decades, noise, n - law.n_free)
     drawn = objective(draws, error)
-    tries = [descend(drawn, np.tile(end, (draws, 1)), law.bounds, FIRST) for end in starts]
+    copies = (np.tile(start, (draws, 1)) for start in starts)
+    tries = [descend(drawn, each, law.bounds, FIRST, newton=False) for each in copies]
     best = np.argmin([value for _, value in tries], axis=0)
     theta = np.array([end for end, _ in tries])[best, np.arange(draws)]
-    theta, _ = descend(drawn, theta, law.bounds, STEPS)
+    theta, _ = descend(drawn, theta, law.bounds, STEPS, newton=False)
     variance = error[0] ** 2 + (error[1] * known.decades) ** 2
     evidence = -0.5 * (np.log(variance) + squares / variance).sum()
     evidence -= 0.5 * law.n_free * np.log(max(n, 1))

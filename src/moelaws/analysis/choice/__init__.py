@@ -1,0 +1,1 @@
+"""Which runs to train next, of those that could be trained."""
