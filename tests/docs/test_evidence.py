@@ -64,31 +64,17 @@ def test_the_page_names_the_code_that_trained_the_runs(study):
     assert Counter((one["commit"], one["code"]) for one in made) == counts
 
 
-# What the workstation's grids had when the published runs were trained: settings, count of FLOPs.
-OLD = {
-    "leverage": ({"normalize_top_k": True}, "leverage"),
-    "hyperparameters": ({"normalize_top_k": True}, "sparsity"),
-}
-
-
 def grid_of(name):
-    """The workstation's grid of a study as the page says that its published runs have it."""
+    """The workstation's grid of a study; of the search, with the gates that its runs have."""
     grid = load_study(name, REPOSITORY).grids["workstation"]
-    if name not in OLD:
+    if name != "hyperparameters":
         return grid
-    settings, convention = OLD[name]
-    derive = grid.derive
-    steps = derive.steps.model_copy(update={"convention": convention})
-    return grid.model_copy(
-        update={
-            "settings": grid.settings.model_copy(update=settings),
-            "derive": derive.model_copy(update={"steps": steps}),
-        }
-    )
+    settings = grid.settings.model_copy(update={"normalize_top_k": True})
+    return grid.model_copy(update={"settings": settings})
 
 
 def test_every_published_run_is_one_of_its_grid(study):
-    """Of today's grid, or of the one with the old gates, which the page marks."""
+    """Of today's grid, or of the search's with the old gates, which the page marks."""
     name, results = study
     records = list(all_records(results))
     corpus = Corpus(**records[0].config["corpus"])
@@ -97,7 +83,7 @@ def test_every_published_run_is_one_of_its_grid(study):
     runs = expand(grid_of(name), choice, name, choice=Choice("auto", tuple(filter(None, pins))))
     assert {record.run_id for record in records} <= {run.run_id for run in runs}
     page = (EVIDENCE / "README.md").read_text()
-    assert "**The runs of `leverage` and of the\nsearch rest on old gates**" in page
+    assert "**The runs of the search\nhave other gates**" in page
 
 
 @pytest.mark.parametrize("study", ["sectional"], indirect=True)

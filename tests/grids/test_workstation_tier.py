@@ -1,6 +1,6 @@
 """The overnight sweep: what it must hold to determine a law, and that its search fits it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 from grid_runs import TEXT
@@ -59,3 +59,13 @@ def test_the_search_is_at_budgets_sizes_and_settings_of_the_sweep(sweep):
     assert sum(flops_of(run.config) for run in search) < 0.15 * sum(
         flops_of(run.config) for run in sweep
     )
+
+
+def test_each_leverage_model_has_one_trunk_at_all_budgets():
+    """So one budget more leaves the runs there are as they are, and trains what it adds alone."""
+    trunks = defaultdict(list)
+    for run in runs_of("leverage"):
+        trunks[run.config.model.fingerprint(), run.config.seed].append(run.config.trunk)
+        assert run.config.tokens < 0.5 * TRAINING_TOKENS
+    assert all(len(set(own)) == 1 and own[0] for own in trunks.values())
+    assert {len(own) for own in trunks.values()} == {1, 3}  # budgets of a width

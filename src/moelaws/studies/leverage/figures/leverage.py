@@ -44,7 +44,7 @@ def over_activation(inputs: FittedInputs) -> Sheet:
 def _ratio_axis(panel: Panel, points: pd.DataFrame) -> None:
     """Makes the x axis one of activation ratios, with a tick at each or every other one."""
     ratios = sorted(points["A_routed"].unique())
-    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 6 else ratios[::2], percent)
+    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 5 else ratios[::2], percent)
 
 
 def over_granularity(inputs: FittedInputs) -> Sheet:

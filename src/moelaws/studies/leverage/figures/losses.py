@@ -63,7 +63,7 @@ def _lines(panel: Panel, series: Series, runs: pd.DataFrame, y: str) -> None:
     panel.ax.plot([], [], label="least of a budget", **STAR)
     x = sorted(runs["x"].unique())
     if series.sweep == "activation":
-        shown = x if len(x) <= 5 else x[::2]
+        shown = x if len(x) <= 4 else x[::2]
         log_axis(panel.ax.xaxis, series.label, shown, percent)
     elif series.log2:
         whole = sorted({round(value, 1) for value in x if abs(value - round(value)) < 0.05})
