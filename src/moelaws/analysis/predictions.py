@@ -1,6 +1,7 @@
 """Predictions by a fitted loss law for its runs, and which of two laws predicts better."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,8 @@ import pandas as pd
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.fitting.prediction import of_draws
+from moelaws.fitting import prediction
+from moelaws.fitting.report import group_draws
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
 from moelaws.laws.base import Mask
@@ -38,7 +40,7 @@ def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
         fitted = report.group({})
         value[known] = law.predict(fitted.estimates(), variables)
         if len(natural):
-            draws[:, known] = of_draws(law, fitted, natural, variables)
+            draws[:, known] = prediction.of_draws(law, fitted, natural, variables)
     return Prediction(rows, used, held, value, draws)
 
 
@@ -67,3 +69,10 @@ def excess(worse: Prediction, better: Prediction, level: float = 0.9, seed: int 
         for of in (worse, better)
     ]
     return Estimate(value, *percentile_interval(errors[0] - errors[1], level), n)
+
+
+def curve(inputs: FittedInputs, fit: str, **columns: Any) -> prediction.Prediction:
+    """Returns what the ``fit``, which is not split, predicts at ``columns``, with its interval."""
+    report = inputs.fit(fit)
+    draws = group_draws(inputs.fits[fit], report, report.group({}))
+    return prediction.predict(inputs.law(fit), report.group({}), draws, columns, report.level)

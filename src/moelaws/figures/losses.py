@@ -7,12 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel
-from moelaws.fitting.prediction import Prediction, predict
-from moelaws.fitting.report import group_draws
 
 # Columns of errors by document: of each loss alone, most of which all runs have in common, for runs
 # of several budgets; and paired (``records.paired``), for figures that compare runs of one budget.
@@ -65,13 +62,6 @@ def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: i
     panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="observed loss (nats/token)")
     for axis in (panel.ax.xaxis, panel.ax.yaxis):
         axis.set_major_locator(MaxNLocator(ticks))
-
-
-def curve(inputs: FittedInputs, fit: str, **columns: Any) -> Prediction:
-    """Returns what the ``fit``, which is not split, predicts at ``columns``, with its interval."""
-    report = inputs.fit(fit)
-    draws = group_draws(inputs.fits[fit], report, report.group({}))
-    return predict(inputs.law(fit), report.group({}), draws, columns, report.level)
 
 
 def error_lines(predicted: Array, L: Array, digits: str = ".3g") -> list[str]:

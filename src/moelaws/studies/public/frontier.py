@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.predictions import curve
 from moelaws.figures import style
-from moelaws.figures.losses import curve
 from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.laws import deepseek, holistic, marin
 from moelaws.laws.base import Law

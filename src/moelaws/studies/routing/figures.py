@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.predictions import curve
 from moelaws.figures import style
-from moelaws.figures.losses import curve, equal_axes, error_lines, write_statistics
+from moelaws.figures.losses import equal_axes, error_lines, write_statistics
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_label, label_sizes
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS, main_runs
