@@ -180,11 +180,12 @@ OPENERS = {
     "tables/foreign.py": "what ``seal.read`` returned",
     "tasks/olmo.py": "files of a package",
     "exports/tensorboard.py": "the log of a run, and what it writes",
+    "exports/hf/card.py": "the package's own template",
     "explore/page.py": "templates of the package",
-    "cli/__init__.py": "/dev/null, in place of closed streams",
+    "cli/__init__.py": "the package's own list of commands; /dev/null, in place of closed streams",
     "cli/cover.py": "the repository's text for the report",
     "workflow/jobs.py": "specifications, which it writes and compares",
-    "workflow/archive.py": "a ZIP file with a digest of each entry, and what was checked",
+    "workflow/archive.py": "a ZIP file with a digest of each entry, and the package's template",
 }
 OPENING = (
     r"(?<![.\w])open\(|(?<!PreparedCorpus)(?<!Image)\.open\(|\.read_(text|bytes|csv|parquet)\("
