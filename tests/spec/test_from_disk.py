@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import resource
 import subprocess
 import sys
 
@@ -112,7 +111,7 @@ READ = """
 import resource, sys
 from pathlib import Path
 from moelaws.files.parquet import read_parquet
-resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
+resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))  # it ends otherwise than asserted
 read_parquet(Path(sys.argv[1]))
 """
 
@@ -126,4 +125,3 @@ def test_a_table_that_unpacks_to_more_than_memory_takes_none(tmp_path):
     assert path.stat().st_size < 10**6
     done = subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True)
     assert f"110,000,000 cells; at most {MOST_CELLS:,} are read" in done.stderr
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2**21  # KiB
