@@ -16,6 +16,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def questions(task: Any, name: str, held_out: bool) -> Iterator[tuple[Question, 
         pool, rows = (pd.DataFrame({f"x{i}": x for i, x in enumerate(f.T)}) for f in (X, target))
         free, far = np.ones(len(y), bool), float(np.exp(np.log(aim).mean()))
         frames = pool.assign(L=np.nan), rows.assign(L=np.nan)
-        yield Question(frames[0], cost, free, frames[1], far, False), y, truth
+        yield Question((), (), frames[0], cost, free, frames[1], far, False), y, truth
 
 
 def predicted(
@@ -106,15 +107,15 @@ def predicted(
     if share == 1:
         pool["L"], left = losses, 0.0
     for turn in range(ROUNDS if left else 0):
-        now = Question(pool, question.costs, free, question.target, question.target_cost, False)
+        now = replace(question, laws=laws, specs=specs, pool=pool, free=free)
         part = left / (ROUNDS - turn)
-        for one in ask(now, laws, specs, NOISE, left, seed).chosen:
+        for one in ask(now, NOISE, left, seed).chosen:
             if part <= 0:
                 break
             pool.loc[one.run, "L"], free[one.run] = losses[one.run], False
             left, part = left - one.cost, part - one.cost
-    now = Question(pool, question.costs, free, question.target, question.target_cost, False)
-    return ask(now, laws, specs, NOISE, 0.0, seed).loss
+    now = replace(question, laws=laws, specs=specs, pool=pool, free=free)
+    return ask(now, NOISE, 0.0, seed).loss
 
 
 def r2(predictions: list[Array], truths: list[Array]) -> float:

@@ -61,9 +61,10 @@ class Sweep:
 
     def ask(self, budget: float, seed: int, is_budget: bool = True) -> Answer:
         free = self.pool["L"].isna().to_numpy()
-        question = Question(self.pool, self.costs, free, self.target, COMPUTE, is_budget)
         candidates = [laws.fittable(name) for name in MAPPINGS]
-        return ask(question, candidates, SPECS, NOISE, budget, seed)
+        runs = self.pool, self.costs, free
+        question = Question(candidates, SPECS, *runs, self.target, COMPUTE, is_budget)
+        return ask(question, NOISE, budget, seed)
 
     def train(self, run: int) -> float:
         self.pool.loc[run, "L"] = np.exp(self.losses[run])

@@ -110,7 +110,7 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
 
     said = called(words, copy)
     assert "train round 1: snakemake" in said
-    first = read_rounds(copy.root / ROUNDS).asked("demo")
+    first = read_rounds(copy.root / ROUNDS).run_ids("demo")
     dry = called(
         [str(tools / "snakemake"), "-n", *shlex.split(said.rpartition(": snakemake ")[2])], copy
     )
@@ -124,7 +124,7 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
     assert "stopped:" in called([*words, "--cores", "2"], copy)
     rounds = read_rounds(copy.root / ROUNDS)
     table = pd.read_parquet(copy.root / "results/demo/simulated/tables/sparsity.parquet")
-    assert set(table["run_id"]) == rounds.asked("demo") > first
+    assert set(table["run_id"]) == rounds.run_ids("demo") > first
     assert len(rounds.rounds) <= 3
 
     called([*words, "--cores", "2"], other)

@@ -116,6 +116,7 @@ def test_a_step_in_bf16_does_not_wait_for_the_gpu(kind, optimizer):
         trainer.train_step()
     finally:
         torch.cuda.set_sync_debug_mode(before)
+    assert trainer.step == 2
 
 
 @GPU

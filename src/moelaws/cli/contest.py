@@ -1,6 +1,7 @@
 """``moelaws contest`` judges laws; ``moelaws contests`` says on a page which one to use."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.tables.at_hand import at_hand
+
+if TYPE_CHECKING:
+    from moelaws.fitting.report import SplitScores
 
 
 @click.command("contest", cls=JsonCommand)
@@ -71,22 +75,25 @@ def command(
         print_json(judged)
         return
     for split in splits:
-        if split["laws"]:
-            rows = [
-                [
-                    *(law["law"], law["parameters"], law["rmse"]),
-                    *law.get("rmse_interval", [None, None]),
-                    *(law["r2"], law["rank"], law.get("first")),
-                ]
-                for law in split["laws"]
-            ]
-            ends = f"low ({entry.level:.0%})", "high"
-            columns = ("law", "parameters", "rmse", *ends, "r2", "rank", "first")
-            print_table(columns, rows, title=f"{split['name']}: to predict {split['use']}")
-        for law, reason in split["refused"].items():
-            click.echo(f"refused at the split {split['name']}: {law}: {reason}", err=True)
+        _print(split, entry.level)
     if out:
         click.echo(str(out))
+
+
+def _print(split: "SplitScores", level: float) -> None:
+    if split["laws"]:
+        rows = [
+            [
+                *(law["law"], law["parameters"], law["rmse"]),
+                *law.get("rmse_interval", [None, None]),
+                *(law["r2"], law["rank"], law.get("first")),
+            ]
+            for law in split["laws"]
+        ]
+        columns = ("law", "parameters", "rmse", f"low ({level:.0%})", "high", "r2", "rank")
+        print_table((*columns, "first"), rows, title=f"{split['name']}: to predict {split['use']}")
+    for law, reason in split["refused"].items():
+        click.echo(f"refused at the split {split['name']}: {law}: {reason}", err=True)
 
 
 @click.command("contests", cls=JsonCommand)

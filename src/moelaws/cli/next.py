@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from moelaws.analysis.choice.choose import Chosen
     from moelaws.grids.rounds import Rounds
     from moelaws.laws.base import FittableLaw, Mask
-    from moelaws.spec.fit import Fit
     from moelaws.spec.study import Study
-
-    Asked = tuple[Question, list[FittableLaw], list[Fit]]
 
 _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswith("%")),
                 lambda pair: 0 < pair[0] < 1e100 and not (pair[1] and pair[0] > 1),
@@ -59,7 +56,7 @@ _SHOWN = 12  # runs that are printed
 @option("--workers", "Runs that a round has at least.", COUNT, 1)
 @option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
 @option("--seed", "Seed of the draws.", WHOLE, 0)
-def command(source: str, project: Project, as_json: bool, **asked: Any) -> None:
+def command(source: str, project: Project, as_json: bool, **options: Any) -> None:
     """Choose the runs that tell most of a target for what they cost.
 
     The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
@@ -70,22 +67,22 @@ def command(source: str, project: Project, as_json: bool, **asked: Any) -> None:
     round follows until the target's error is within --tolerance or the budget is spent. A second
     call goes on.
     """
-    if (asked["target"] is None) == (asked["target_rows"] is None):
+    if (options["target"] is None) == (options["target_rows"] is None):
         raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
-    if asked["pool"] is None and Path(source).suffix in ("", ".yaml", ".yml"):
-        _of_rounds(load_study(source), project, as_json, asked)
+    if options["pool"] is None and Path(source).suffix in ("", ".yaml", ".yml"):
+        _of_rounds(load_study(source), project, as_json, options)
         return
-    if asked["rounds"] > 1 or asked["cores"]:
+    if options["rounds"] > 1 or options["cores"]:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
-    of_table = _of_table(Path(source), asked)
-    _show(of_table[0], _ask(of_table, asked, _budget(asked, of_table[0])), asked, as_json)
+    question = _of_table(Path(source), options)
+    _show(question, _ask(question, options, _budget(options, question)), options, as_json)
 
 
-def _of_rounds(study: Study, project: Project, as_json: bool, asked: dict[str, Any]) -> None:
+def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str, Any]) -> None:
     """Chooses the next round, or with cores trains and chooses until there is nothing to choose."""
-    from moelaws.grids.rounds import Asked, Round, path_of, read_rounds, write_rounds
+    from moelaws.grids.rounds import ChosenRun, Round, path_of, read_rounds, write_rounds
 
-    path, rounds, cores = path_of(study), asked["rounds"], asked["cores"]
+    path, rounds, cores = path_of(study), options["rounds"], options["cores"]
     of_rounds = project.model_copy(update={"runs": "rounds", "studies": (study.reference,)})
     call = snakemake_call(of_rounds).replace("--cores all", f"--cores {cores or 'all'}")
     is_written = rounds > 1 or cores is not None
@@ -94,12 +91,12 @@ def _of_rounds(study: Study, project: Project, as_json: bool, asked: dict[str, A
         done = [own for own in known.rounds if own.tier == project.tier and is_written]
         if done and cores:
             known = _train(call, known, project, path)
-        question, *_ = of_study = _of_study(study, project, known, asked)
+        question = _of_study(study, project, known, options)
         spent = sum(one.cost for own in done for one in own.runs)
-        left = _budget(asked, question) - spent
-        answer = _ask(of_study, asked, left, len(done))
+        left = _budget(options, question) - spent
+        answer = _ask(question, options, left, len(done))
         stop = ""
-        if answer.known and answer.error <= asked["tolerance"]:
+        if answer.known and answer.error <= options["tolerance"]:
             stop = "the target is known"
         elif not answer.chosen:
             stop = "no run that is left would tell more and is paid for"
@@ -107,21 +104,21 @@ def _of_rounds(study: Study, project: Project, as_json: bool, asked: dict[str, A
             stop = f"{counted(rounds, 'round')} of {rounds} are done"
         if stop or not is_written:
             words = f"stopped: {stop}; {spent:.3g} FLOPs were spent" if stop else ""
-            _show(question, answer, asked, as_json, words)
+            _show(question, answer, options, as_json, words)
             return
-        share, chosen = left / (rounds - len(done)), list[Asked]()
+        allowance, chosen = left / (rounds - len(done)), list[ChosenRun]()
         names = _names(question, answer.chosen)
         for one, name in zip(answer.chosen, names, strict=True):
-            if len(chosen) < asked["workers"] or share > 0:
+            if len(chosen) < options["workers"] or allowance > 0:
                 run = question.pool["run_id"].iloc[one.run]
-                chosen.append(Asked(run=run, name=name, cost=one.cost, reason=_reason(one)))
-                share -= one.cost
-        more = Round(round=len(done) + 1, tier=project.tier, target=_target(asked), runs=chosen)
+                chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=_reason(one)))
+                allowance -= one.cost
+        more = Round(round=len(done) + 1, tier=project.tier, target=_target(options), runs=chosen)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
         said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
         click.echo(f"round {more.round}: {said}, in {path}", err=as_json)
         if not cores:
-            _show(question, answer, asked, as_json, f"train round {more.round}: {call} -- tables")
+            _show(question, answer, options, as_json, f"train round {more.round}: {call} -- tables")
             return
 
 
@@ -138,9 +135,9 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
     words = [*shlex.split(call), *more, "--", "tables"]
     words[0] = str(Path(sys.executable).parent / words[0])
     while code := subprocess.run(words).returncode:
-        asked = rounds.asked(project.tier)
-        lost = {run for run in asked if not Results().summary(run).exists()}
-        if code != 1 or not lost or lost == asked or project.source == "simulated":
+        runs = rounds.run_ids(project.tier)
+        lost = {run for run in runs if not Results().summary(run).exists()}
+        if code != 1 or not lost or lost == runs or project.source == "simulated":
             sys.exit(code if code > 0 else 128 - code)
         failed = tuple(sorted({*rounds.failed, *lost}))
         write_rounds(path, rounds := rounds.model_copy(update={"failed": failed}))
@@ -148,14 +145,14 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
     return rounds
 
 
-def _of_study(study: Study, project: Project, rounds: Rounds, asked: dict[str, Any]) -> Asked:
+def _of_study(study: Study, project: Project, rounds: Rounds, options: dict[str, Any]) -> Question:
     """Returns the question on the grid's runs, of which those of the tier's table are known."""
     from moelaws.grids.sweep import expand_study
     from moelaws.tables.foreign import read_any
     from moelaws.tables.simulate import design, studys_mapping
 
     pool = design(expand_study(study, project.model_copy(update={"runs": "all"})))
-    tried, losses = {*rounds.asked(project.tier), *rounds.failed}, {}
+    tried, losses = {*rounds.run_ids(project.tier), *rounds.failed}, {}
     if (table := tier_folder(project).table(study.study)).exists():
         frame, _ = read_any(table)
         tried |= set(frame["run_id"])
@@ -163,23 +160,23 @@ def _of_study(study: Study, project: Project, rounds: Rounds, asked: dict[str, A
         losses = dict(zip(completed["run_id"], completed["L"], strict=True))
     pool["L"] = pool["run_id"].map(losses).astype(float)
     free = ~pool["run_id"].isin(tried).to_numpy()
-    return _question(pool, free, asked, lambda law: studys_mapping(study, law))
+    return _question(pool, free, options, lambda law: studys_mapping(study, law))
 
 
-def _of_table(path: Path, asked: dict[str, Any]) -> Asked:
+def _of_table(path: Path, options: dict[str, Any]) -> Question:
     """Returns the question on a table's rows, and on those of the pool that it does not have."""
     import pandas as pd
 
     from moelaws.tables.foreign import read_any
 
     frame, _ = read_any(path)
-    loss = pairs("--map", asked["mapping"], "VAR=COLUMN").get("L", "L")
-    if asked["pool"]:
-        pool, _ = read_any(asked["pool"])
+    loss = pairs("--map", options["mapping"], "VAR=COLUMN").get("L", "L")
+    if options["pool"]:
+        pool, _ = read_any(options["pool"])
         numbers = [c for c in pool if c in frame and c != loss and pool[c].dtype.kind in "if"]
         shared = ["run_id"] if "run_id" in pool and "run_id" in frame else numbers
         if not shared:
-            raise UserError(f"{asked['pool']} has no column of numbers that {path} has")
+            raise UserError(f"{options['pool']} has no column of numbers that {path} has")
         fresh = pool[~pool.set_index(shared).index.isin(frame.set_index(shared).index)]
         frame = pd.concat([frame, fresh.drop(columns=loss, errors="ignore")], ignore_index=True)
     if loss not in frame:
@@ -188,15 +185,15 @@ def _of_table(path: Path, asked: dict[str, Any]) -> Asked:
     lost = (status != "completed").to_numpy()
     frame[loss] = frame[loss].mask(lost)
     with located(path):
-        return _question(frame, frame[loss].isna().to_numpy() & ~lost, asked, lambda law: {})
+        return _question(frame, frame[loss].isna().to_numpy() & ~lost, options, lambda law: {})
 
 
 def _question(
     pool: pd.DataFrame,
     free: Mask,
-    asked: dict[str, Any],
+    options: dict[str, Any],
     mapping_of: Callable[[FittableLaw], Mapping[str, str]],  # of the study, if it has one
-) -> Asked:
+) -> Question:
     from moelaws import laws
     from moelaws.analysis.choice.ask import Question, models_of
     from moelaws.cli.laws import join_own_laws
@@ -206,48 +203,47 @@ def _question(
     from moelaws.spec.rows import select
     from moelaws.tables.foreign import columns, numbers
 
-    costs = evaluate(asked["cost"], numbers(pool), len(pool))
+    costs = evaluate(options["cost"], numbers(pool), len(pool))
     if not (np.isfinite(costs) & (costs > 0)).all():
-        raise UserError(f"--cost {asked['cost']!r} is not above 0 in every row")
-    if asked["rows"]:
-        free = free & select(columns(pool), asked["rows"])
-    if cost := asked["target"]:
+        raise UserError(f"--cost {options['cost']!r} is not above 0 in every row")
+    if options["rows"]:
+        free = free & select(columns(pool), options["rows"])
+    if cost := options["target"]:
         target = models_of(pool, costs, cost)
     else:
-        chosen = select(columns(pool), asked["target_rows"])
+        chosen = select(columns(pool), options["target_rows"])
         if not chosen.any():
-            raise UserError(f"--target-rows {asked['target_rows']!r} selects no row")
+            raise UserError(f"--target-rows {options['target_rows']!r} selects no row")
         target, cost = pool[chosen], float(np.exp(np.log(costs[chosen]).mean()))
     entries = {entry.law: entry for entry in reversed(load_advice().candidate_laws)}
-    refs = asked["laws"] or tuple(entries)
+    refs = options["laws"] or tuple(entries)
     join_own_laws(refs)
-    given = pairs("--map", asked["mapping"], "VAR=COLUMN, such as N=N_active")
+    given = pairs("--map", options["mapping"], "VAR=COLUMN, such as N=N_active")
     candidates, specs = [laws.fittable(ref) for ref in refs], []
     for law in candidates:
         usual = mapping_of(law) or (entries[law.id].mapping if law.id in entries else {})
         known = {name: column for name, column in usual.items() if column in pool}
         mine = {v.name: given[v.name] for v in (*law.variables, law.response) if v.name in given}
         specs.append(Fit(name="next", law=law.ref, mapping={**known, "L": "L", **mine}))
-    question = Question(pool, costs, free, target, cost, asked["target"] is not None)
-    return question, candidates, specs
+    return Question(candidates, specs, pool, costs, free, target, cost, bool(options["target"]))
 
 
-def _ask(question: Asked, asked: dict[str, Any], budget: float, turn: int = 0) -> Answer:
+def _ask(question: Question, options: dict[str, Any], budget: float, turn: int = 0) -> Answer:
     from threadpoolctl import threadpool_limits
 
     from moelaws.analysis.choice.ask import ask
 
     with threadpool_limits(1):  # whose number would change last digits, and a choice between equals
-        return ask(*question, asked["noise"], budget, asked["seed"] + turn)
+        return ask(question, options["noise"], budget, options["seed"] + turn)
 
 
-def _budget(asked: dict[str, Any], question: Question) -> float:
-    value, is_share = asked["budget"]
+def _budget(options: dict[str, Any], question: Question) -> float:
+    value, is_share = options["budget"]
     return float(value * question.costs.sum() if is_share else value)
 
 
-def _target(asked: dict[str, Any]) -> str:
-    return f"C={asked['target']:g}" if asked["target"] else str(asked["target_rows"])
+def _target(options: dict[str, Any]) -> str:
+    return f"C={options['target']:g}" if options["target"] else str(options["target_rows"])
 
 
 def _names(question: Question, chosen: Sequence[Chosen]) -> list[str]:
@@ -263,13 +259,13 @@ def _reason(one: Chosen) -> str:
 
 
 def _show(
-    question: Question, answer: Answer, asked: dict[str, Any], as_json: bool, last: str = ""
+    question: Question, answer: Answer, options: dict[str, Any], as_json: bool, last: str = ""
 ) -> None:
     what = "expected regret" if question.is_budget else "expected error"
-    support = ", ".join(f"{law} {100 * share:.0f} %" for law, share in answer.weights.items())
+    support = ", ".join(f"{law} {100 * weight:.0f} %" for law, weight in answer.weights.items())
     lines = [
         f"{answer.known} of {counted(len(question.pool), 'run')} are known; laws: {support}",
-        f"{what} at {_target(asked)}: {100 * answer.error:.2g} % of the loss",
+        f"{what} at {_target(options)}: {100 * answer.error:.2g} % of the loss",
         *(f"{law} takes no part: {why}" for law, why in answer.refused.items()),
     ]
     each = list(zip(_names(question, answer.chosen), answer.chosen, strict=True))

@@ -19,6 +19,7 @@ from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array, Mask
 
 MAX_STEP = 10.0  # of any parameter in one step
+APART = 1.0  # least difference in some parameter of two ends: a factor e of a coefficient
 
 
 def descend(
@@ -84,6 +85,16 @@ def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric:
         step = (np.linalg.pinv(A, hermitian=True) @ downhill)[..., 0]
     longest = np.abs(step).max(axis=1, keepdims=True)
     return np.asarray(step * (MAX_STEP / np.maximum(longest, MAX_STEP)))
+
+
+def far_apart(ends: Array, values: Array) -> tuple[Array, Array]:
+    """Returns ends (K, P) and objectives (K,), best first, without those close to a better one."""
+    order = np.argsort(values, kind="stable")
+    apart = [order[0]]
+    for i in order[1:]:
+        if all(np.abs(ends[i] - ends[j]).max() >= APART for j in apart):
+            apart.append(i)
+    return ends[apart], values[apart]
 
 
 EXACT = np.array([True])

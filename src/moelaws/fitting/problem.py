@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.fitting.cores import Done, batches, each, unseen
-from moelaws.fitting.descent import Certificate, certify, descend, polish
+from moelaws.fitting.descent import APART, Certificate, certify, descend, far_apart, polish
 from moelaws.fitting.diagnostics import Starts
 from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.fitting.priors import Priors, WithPriors
@@ -40,7 +40,6 @@ SECOND = (12, 0.05, 100)  # the same of the steps on all rows
 SAMPLE = 256  # the largest number of starts that are never pruned
 REACHED = 1e-3  # a start has reached the optimum when its objective is this close, relatively
 NEARLY = 1.5  # largest ratio of another end's objective to the best one's, for it to be reported
-APART = 1.0  # least difference in some parameter of two ends: a factor e of a coefficient
 ENDS = 5  # ends that are kept, the optimum among them
 
 Progress = Callable[[int, int], None]  # done, total
@@ -264,16 +263,6 @@ def _distinct(
         near = np.delete(near, np.argmax(distance), axis=0)
     ends = np.array(chosen)
     return far_apart(ends, objective.value(ends))
-
-
-def far_apart(ends: Array, values: Array) -> tuple[Array, Array]:
-    """Returns ends (K, P) and objectives (K,), best first, without those close to a better one."""
-    order = np.argsort(values, kind="stable")
-    apart = [order[0]]
-    for i in order[1:]:
-        if all(np.abs(ends[i] - ends[j]).max() >= APART for j in apart):
-            apart.append(i)
-    return ends[apart], values[apart]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from moelaws.spec.tier import Tier
 HEAD = "# Written by `moelaws next`: the runs of each round, which `--config runs=rounds` trains.\n"
 
 
-class Asked(Frozen):
+class ChosenRun(Frozen):
     """A run of a round: what it costs in FLOPs, and why it was chosen."""
 
     run: str
@@ -32,7 +32,7 @@ class Round(Frozen):
     round: Count
     tier: Tier
     target: str
-    runs: tuple[Asked, ...]
+    runs: tuple[ChosenRun, ...]
 
 
 class Rounds(Frozen):
@@ -41,10 +41,10 @@ class Rounds(Frozen):
     rounds: tuple[Round, ...] = ()
     failed: tuple[str, ...] = ()  # runs that left no record, and are not asked for again
 
-    def asked(self, tier: Tier) -> set[str]:
-        """Returns the runs that were asked for at ``tier`` and have not failed."""
-        asked = {one.run for own in self.rounds if own.tier == tier for one in own.runs}
-        return asked - set(self.failed)
+    def run_ids(self, tier: Tier) -> set[str]:
+        """Returns the runs that were chosen at ``tier`` and have not failed."""
+        chosen = {one.run for own in self.rounds if own.tier == tier for one in own.runs}
+        return chosen - set(self.failed)
 
 
 def path_of(study: Study, root: Path = Path()) -> Path:
@@ -53,11 +53,12 @@ def path_of(study: Study, root: Path = Path()) -> Path:
 
 
 def read_rounds(path: Path) -> Rounds:
-    """Returns the rounds of a file; none if it does not exist."""
+    """Returns the rounds of a file; none without it. A UserError refuses others."""
     return parse(Rounds, read_yaml(path), path) if path.exists() else Rounds()
 
 
 def write_rounds(path: Path, rounds: Rounds) -> None:
+    """Replaces the file, whole."""
     data = rounds.model_dump(mode="json", exclude_defaults=True)
     text = yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=200)
     write_text(path, HEAD + text)

@@ -62,8 +62,8 @@ def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
                 raise UserError(f"{study.file}: corpora: {name}: it has the text of {known}")
         texts[corpus.name], grid = sources, grid.on_each_corpus
     if project.runs == "rounds":
-        asked = read_rounds(path := path_of(study, root)).asked(project.tier)
-        runs = {run_id: run for run_id, run in runs.items() if run_id in asked}
+        chosen = read_rounds(path := path_of(study, root)).run_ids(project.tier)
+        runs = {run_id: run for run_id, run in runs.items() if run_id in chosen}
         if not runs:
             raise UserError(f"runs = rounds, but {path} has none of {where}; see `moelaws next`")
     return Sweep(study, project.tier, tuple(runs.values()), texts)

@@ -122,9 +122,10 @@ def pool_of(budgets=(1e18, 1e19, 1e20)):
 def asked(pool, budget, compute=1e21, is_budget=True, names=("chinchilla", "joint.loss"), seed=0):
     costs, free = pool["C"].to_numpy(float), pool["L"].isna().to_numpy()
     target = models_of(pool, costs, compute)
-    question = Question(pool, costs, free, target, compute, is_budget)
-    own = [laws.fittable(name) for name in names]
-    return ask(question, own, [SPECS[name] for name in names], 0.003, budget, seed)
+    own, specs = ([of(name) for name in names] for of in (laws.fittable, SPECS.get))
+    return ask(
+        Question(own, specs, pool, costs, free, target, compute, is_budget), 0.003, budget, seed
+    )
 
 
 def truth(frame):

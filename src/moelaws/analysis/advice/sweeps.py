@@ -18,6 +18,7 @@ from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Plans
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, drawn_optima
 from moelaws.analysis.advice.shapes import as_plans, expert_width, model_of
+from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.laws.base import Array
 from moelaws.spec.advice import AdviceConfig, Shape, SweepEntry
 from moelaws.spec.base import parse
@@ -139,13 +140,11 @@ def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
 
     The losses are the law's, with ``noise`` of ln L.
     """
-    from moelaws.analysis.choice import draws  # with pandas, which most answers do not need
-
     law, columns, n = candidate.law, candidate.columns(runs), len(runs.D)
     true = law.model(columns).evaluate(law.vector(candidate.params)[None])[0][0]
     observed = true + noise * np.random.default_rng(0).standard_normal(n)
-    known = draws.Known(law, columns, observed, np.zeros(n), open=columns)
-    return law.natural(draws.posterior(known, noise, _DRAWS, seed=0).draws)
+    known = Known(law, columns, observed, np.zeros(n), open=columns)
+    return law.natural(posterior(known, noise, _DRAWS, seed=0).draws)
 
 
 def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:

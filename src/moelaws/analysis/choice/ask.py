@@ -27,8 +27,10 @@ FACTORS = tuple(np.geomspace(0.2, 5.0, 13))  # of sizes, about those that grow a
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the runs in the rows of ``pool``."""
+    """What the runs in the rows of ``pool`` are to tell, and the laws that are candidates."""
 
+    laws: Sequence[FittableLaw]
+    specs: Sequence[Fit]  # how each law reads the pool and the target
     pool: pd.DataFrame  # (n) runs, trained or not; the response has a value where it is known
     costs: Array  # (n,) of training each, FLOPs
     free: Mask  # (n,) which of them may be trained
@@ -69,8 +71,6 @@ def models_of(pool: pd.DataFrame, costs: Array, budget: float) -> pd.DataFrame:
 
 def ask(
     question: Question,
-    laws: Sequence[FittableLaw],
-    specs: Sequence[Fit],  # how each law reads the pool and the target
     noise: float,  # the standard deviation of ln L between two trainings of a run
     budget: float,  # FLOPs
     seed: int = 0,
@@ -84,8 +84,8 @@ def ask(
     frames = pool, question.target.iloc[places]
     decades = np.abs(np.log10(costs / question.target_cost))
     drawn, posteriors, refused, observed = [], {}, {}, np.zeros(0)
-    each = max(LEAST, DRAWS // len(laws))
-    for law, spec in zip(laws, specs, strict=True):
+    each = max(LEAST, DRAWS // len(question.laws))
+    for law, spec in zip(question.laws, question.specs, strict=True):
         try:
             runs, target = (_read(law, frame, spec) for frame in frames)
         except UserError as reason:

@@ -36,17 +36,17 @@ class Beliefs:
 class Chosen:
     """A run to train, and what it is expected to bring."""
 
-    run: int
-    cost: float
-    error: float  # of the target behind it: the root mean square over its values
-    between: float  # the share of its gain that tells laws apart, rather than narrows one
+    run: int  # number of its row
+    cost: float  # FLOPs
+    error: float  # of the target behind it, of ln L: the root mean square over its values
+    between: float  # the part of its gain, 0 to 1, that tells laws apart and narrows none
 
 
 def weights_of(evidence: Sequence[float], draws: int) -> Array:
     """Returns the weight (B,) of each draw of each law, ``draws`` of each."""
     support = np.exp(np.array(evidence) - max(evidence))
-    share = (1 - FLOOR) * support / support.sum() + FLOOR / len(support)
-    return np.repeat(share / draws, draws)
+    weights = (1 - FLOOR) * support / support.sum() + FLOOR / len(support)
+    return np.repeat(weights / draws, draws)
 
 
 def spread(beliefs: Beliefs, values: Array) -> Array:
@@ -75,7 +75,7 @@ def choose(
         A, T = spread(beliefs, beliefs.runs), spread(beliefs, beliefs.target)
         noise = beliefs.noise**2
         member = np.eye(int(beliefs.laws.max()) + 1)[beliefs.laws]  # (B, laws)
-        share = np.sqrt(beliefs.weights)[:, None] * member
+        roots = np.sqrt(beliefs.weights)[:, None] * member
         plan: list[Chosen] = []
         open_, left = free.copy(), budget
         while True:
@@ -89,10 +89,9 @@ def choose(
                 return plan
             run, a = int(can[best]), A[:, can[best]].copy()
             # The part of the covariance that the laws' means alone have
-            means = (share.T @ np.column_stack([a, T])) / np.sqrt((share**2).sum(axis=0))[:, None]
-            between = ((means[:, 0] @ means[:, 1:]) ** 2 @ importance) / (
-                cross[best] ** 2 @ importance
-            )
+            means = (roots.T @ np.column_stack([a, T])) / np.sqrt((roots**2).sum(axis=0))[:, None]
+            whole = cross[best] ** 2 @ importance
+            between = (means[:, 0] @ means[:, 1:]) ** 2 @ importance / whole
             own = float(a @ a)
             keep = (1 - np.sqrt(noise[run] / (own + noise[run]))) / own
             A -= np.outer(a, keep * (a @ A))

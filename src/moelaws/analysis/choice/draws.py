@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moelaws.fitting.descent import descend
+from moelaws.fitting.descent import descend, far_apart
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.priors import WithPriors
-from moelaws.fitting.problem import far_apart
 from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.vocabulary import MAX_LOSS
 
