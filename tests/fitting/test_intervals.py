@@ -232,6 +232,18 @@ def test_an_exact_fit_says_nothing_of_its_errors():
     assert fit.draws.shape == (0, 3)
 
 
+def test_rows_of_other_fits_give_estimates_without_intervals(parabola):
+    """Points of a fitted curve may lie on a law to the last digit, which says nothing of errors."""
+    x = np.linspace(-1, 2, 8)
+    table = pd.DataFrame({"x": x, "y": 1 - 2 * x + 0.5 * x**2})
+    fitted = fitted_group(parabola, table, intervals="none")
+    assert list(fitted.estimates().values()) == pytest.approx([1, -2, 0.5])
+    assert {(p.low, p.high) for p in fitted.params.values()} == {(None, None)}
+    assert fitted.intervals.startswith("none")
+    assert not fitted.delta_method
+    assert not fitted.diagnostics.unidentified
+
+
 def test_draws_follow_from_the_seed_to_the_last_digit():
     """The order of the generator's calls is fixed: stored intervals rest on it."""
     fit = least_squares(X, Y, draws=5, seed=3)

@@ -44,6 +44,8 @@ def test_states_and_stale_is_what_other_code_made(results):
     ]  # fmt: skip
     with acquire(results.run("b1")):
         assert find_record(results, "b").status == "running"
+    (results.run("c1") / "log").mkdir(parents=True)  # its batch has begun, and it has not
+    assert find_record(results, "c").status == "waiting"
 
 
 def test_a_run_by_the_beginning_of_its_id(results):

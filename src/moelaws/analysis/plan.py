@@ -86,11 +86,14 @@ def plan(
     """Makes the fits of a study of ``fits_of`` and the derived tables that they read.
 
     Yields each fit when it is made, after those that it needs. Unless ``every`` fit is asked for,
-    it yields those of the simulated law alone whose rows follow it. ``about`` says how the study's
-    table was simulated, as the table's file records it. ``progress`` returns, for a fit's name,
-    what to call with the fit's progress.
+    it yields those of the simulated law alone whose rows follow it. A fit without intervals is no
+    part of a plan, which tells their widths. ``about`` says how the study's table was simulated, as
+    the table's file records it. ``progress`` returns, for a fit's name, what to call with the fit's
+    progress.
     """
-    chosen = {f.name for f in study.fits if every or f.law == about["law"]}
+    chosen = {
+        f.name for f in study.fits if f.intervals != "none" and (every or f.law == about["law"])
+    }
 
     def has_no_truth(entry: Fit, table: pd.DataFrame, units: Mapping[str, str]) -> bool:
         return not every and entry.name in chosen and not _reference(entry, about, table, units)[0]

@@ -110,8 +110,9 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 @option("--sample", "Run only so many of the law's starts (default: all).", int)
 @option(
     "--intervals",
-    "auto takes Student's t for least squares and the bootstrap otherwise.",
-    click.Choice(("auto", "bootstrap")),
+    "auto takes Student's t for least squares and the bootstrap otherwise; none gives none, for "
+    "rows that come from other fits.",
+    click.Choice(("auto", "bootstrap", "none")),
 )
 @option("--profile", "Add its profile likelihood.", multiple=True, metavar="PARAMETER")
 @seed_option

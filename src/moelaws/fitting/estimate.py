@@ -38,7 +38,7 @@ def fit_group(
     with np.errstate(over="ignore"):  # draws of an unidentified coefficient may be infinite
         natural = law.natural(_within_floats(law, theta, draws))
     estimates = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
-    exact = _delta_method(task, solution, spec.level)
+    exact = {} if spec.intervals == "none" else _delta_method(task, solution, spec.level)
     predicted = law.predict(estimates, rows.columns)
     residual = law.on_scale(rows.response) - law.on_scale(predicted)
     ends = np.array(percentiles(natural, spec.level))
@@ -99,6 +99,8 @@ def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
 ) -> tuple[Array, str]:
     """Returns working-scale draws (B, P) and how they were made."""
+    if spec.intervals == "none":
+        return np.empty((0, len(solution.phi))), "none, for the rows come from other fits"
     is_squared = task.protocol.objective == "squared"
     if spec.intervals == "auto" and is_squared and rows.blocks is None:
         drawn = student(task, solution, STUDENT_DRAWS, seed)

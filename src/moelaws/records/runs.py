@@ -21,7 +21,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 
-STATUSES = (*get_args(Status), "running", "interrupted", "damaged")
+STATUSES = (*get_args(Status), "running", "interrupted", "waiting", "damaged")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
 # The files that hold a record, and the keys without which each counts as damaged
 _NEEDED: dict[str, set[str]] = {"config": set(), "summary": {"status"}, "provenance": {"code"}}
@@ -46,7 +46,10 @@ class Record:
             return "damaged"
         if self.summary:
             return str(self.summary["status"])
-        return "running" if self.owner else "interrupted"
+        if self.owner:
+            return "running"
+        # A trainer writes the configuration first; before that the folder has a log at most.
+        return "interrupted" if self.config else "waiting"
 
     def is_stale(self, code: str) -> bool:
         """Returns whether training code other than ``code`` trained it, or some of its steps."""

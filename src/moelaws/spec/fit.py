@@ -63,7 +63,8 @@ class Fit(Entry):
     bootstrap: Annotated[Count, Field(le=100_000)] = 200  # refits for the intervals
     # A column whose values are the bootstrap's blocks, or ROWS; empty: the table's own
     resample_by: str = ""
-    intervals: Literal["auto", "bootstrap"] = "auto"
+    # none: the rows come from other fits, so that their scatter about the law is not their error
+    intervals: Literal["auto", "bootstrap", "none"] = "auto"
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
