@@ -13,8 +13,8 @@ import click
 import numpy as np
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import COUNT, FILE, WHOLE, Value, between, option, pairs
-from moelaws.cli.project import project_options, snakemake_call, tier_folder
+from moelaws.cli.common import COUNT, WHOLE, Value, between, option, pairs
+from moelaws.cli.project import late_project_options, snakemake_call, tier_folder
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.numbers import amount
 from moelaws.spec.project import Project, load_study
@@ -39,15 +39,16 @@ _SHOWN = 12  # runs that are printed
 
 @click.command(name="next", cls=JsonCommand)
 @click.argument("source", metavar="STUDY|TABLE")
-@project_options
+@late_project_options
 @option("--target", "The budget whose best model is asked for.", _BEST)
 @option("--target-rows", "Rows of the pool whose loss is asked for.", metavar="EXPR")
 @option("--budget", "What all chosen runs may cost.", _BUDGET, required=True)
 @option("--law laws", "A candidate law, or several; by default config/advice.yaml's.",
         multiple=True)  # fmt: skip
 @option("--map mapping", "Column of a variable, for all laws.", multiple=True, metavar="VAR=COLUMN")
-@option("--pool", "A table of runs to train beside TABLE's; else they are its rows without a loss.",
-        FILE)  # fmt: skip
+@option("--pool", "Runs to choose among: a table beside TABLE, else its own rows without a loss; "
+        "or beside STUDY's grid another study's, or its own at another tier.",
+        metavar="TABLE|STUDY|TIER")  # fmt: skip
 @option("--cost", "FLOPs of a run, of the pool's columns.", default="C", metavar="EXPR")
 @option("--rows", "Runs of the pool that may be chosen.", default="", metavar="EXPR")
 @option("--noise", "Standard deviation of ln L between seeds.", between(1e-6, 1), 0.003)
@@ -56,7 +57,7 @@ _SHOWN = 12  # runs that are printed
 @option("--workers", "Runs that a round has at least.", COUNT, 1)
 @option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
 @option("--seed", "Seed of the draws.", WHOLE, 0)
-def command(source: str, project: Project, as_json: bool, **options: Any) -> None:
+def command(source: str, project: Callable[[], Project], as_json: bool, **options: Any) -> None:
     """Choose the runs that tell most of a target for what they cost.
 
     The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
@@ -69,13 +70,22 @@ def command(source: str, project: Project, as_json: bool, **options: Any) -> Non
     """
     if (options["target"] is None) == (options["target_rows"] is None):
         raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
-    if options["pool"] is None and Path(source).suffix in ("", ".yaml", ".yml"):
-        _of_rounds(load_study(source), project, as_json, options)
+    if _is_study(source):
+        if not _is_study(options["pool"] or ""):
+            raise UserError(
+                f"--pool {options['pool']}: a study trains runs of grids, which a table does not "
+                "give; name another tier of the study, or a study that has these runs"
+            )
+        _of_rounds(load_study(source), project(), as_json, options)
         return
     if options["rounds"] > 1 or options["cores"]:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
     question = _of_table(Path(source), options)
     _show(question, _ask(question, options, _budget(options, question)), options, as_json)
+
+
+def _is_study(name: str) -> bool:
+    return Path(name).suffix in ("", ".yaml", ".yml")
 
 
 def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str, Any]) -> None:
@@ -113,7 +123,8 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
                 run = question.pool["run_id"].iloc[one.run]
                 chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=_reason(one)))
                 allowance -= one.cost
-        more = Round(round=len(done) + 1, tier=project.tier, target=_target(options), runs=chosen)
+        to = {"tier": project.tier, "target": _target(options), "pool": options["pool"] or ""}
+        more = Round(round=len(done) + 1, runs=tuple(chosen), **to)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
         said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
         click.echo(f"round {more.round}: {said}, in {path}", err=as_json)
@@ -151,7 +162,8 @@ def _of_study(study: Study, project: Project, rounds: Rounds, options: dict[str,
     from moelaws.tables.foreign import read_any
     from moelaws.tables.simulate import design, studys_mapping
 
-    pool = design(expand_study(study, project.model_copy(update={"runs": "all"})))
+    pools = rounds.pools(project.tier) | {options["pool"] or ""} - {""}
+    pool = design(expand_study(study, project.model_copy(update={"runs": "all"}), pools=pools))
     tried, losses = {*rounds.run_ids(project.tier), *rounds.failed}, {}
     if (table := tier_folder(project).table(study.study)).exists():
         frame, _ = read_any(table)
@@ -172,7 +184,7 @@ def _of_table(path: Path, options: dict[str, Any]) -> Question:
     frame, _ = read_any(path)
     loss = pairs("--map", options["mapping"], "VAR=COLUMN").get("L", "L")
     if options["pool"]:
-        pool, _ = read_any(options["pool"])
+        pool, _ = read_any(Path(options["pool"]))
         numbers = [c for c in pool if c in frame and c != loss and pool[c].dtype.kind in "if"]
         shared = ["run_id"] if "run_id" in pool and "run_id" in frame else numbers
         if not shared:
@@ -197,7 +209,7 @@ def _question(
     from moelaws import laws
     from moelaws.analysis.choice.ask import Question, models_of
     from moelaws.cli.laws import join_own_laws
-    from moelaws.spec.advice import load_advice
+    from moelaws.spec.advice import ADVICE, load_advice
     from moelaws.spec.expressions import evaluate
     from moelaws.spec.fit import Fit
     from moelaws.spec.rows import select
@@ -215,7 +227,8 @@ def _question(
         if not chosen.any():
             raise UserError(f"--target-rows {options['target_rows']!r} selects no row")
         target, cost = pool[chosen], float(np.exp(np.log(costs[chosen]).mean()))
-    entries = {entry.law: entry for entry in reversed(load_advice().candidate_laws)}
+    advised = load_advice().candidate_laws if not options["laws"] or ADVICE.exists() else ()
+    entries = {entry.law: entry for entry in reversed(advised)}
     refs = options["laws"] or tuple(entries)
     join_own_laws(refs)
     given = pairs("--map", options["mapping"], "VAR=COLUMN, such as N=N_active")
