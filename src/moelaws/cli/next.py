@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import COUNT, WHOLE, Value, between, option, pairs
+from moelaws.cli.common import BEST, COUNT, WHOLE, Value, between, option, pairs
 from moelaws.cli.project import late_project_options, snakemake_call, tier_folder
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.numbers import amount
@@ -32,15 +32,13 @@ if TYPE_CHECKING:
 _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswith("%")),
                 lambda pair: 0 < pair[0] < 1e100 and not (pair[1] and pair[0] > 1),
                 "no budget, such as 1e19, or 10% of the cost of all runs")  # fmt: skip
-_BEST = Value("C=FLOPS", lambda text: amount(text.replace(" ", "").removeprefix("C=")),
-              lambda C: 0 < C < 1e100, "no budget, such as C=1e21")  # fmt: skip
 _SHOWN = 12  # runs that are printed
 
 
 @click.command(name="next", cls=JsonCommand)
 @click.argument("source", metavar="STUDY|TABLE")
 @late_project_options
-@option("--target", "The budget whose best model is asked for.", _BEST)
+@option("--target", "The budget whose best model is asked for.", BEST)
 @option("--target-rows", "Rows of the pool whose loss is asked for.", metavar="EXPR")
 @option("--budget", "What all chosen runs may cost.", _BUDGET, required=True)
 @option("--law laws", "A candidate law, or several; by default config/advice.yaml's.",
@@ -81,7 +79,7 @@ def command(source: str, project: Callable[[], Project], as_json: bool, **option
     if options["rounds"] > 1 or options["cores"]:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
     question = _of_table(Path(source), options)
-    _show(question, _ask(question, options, _budget(options, question)), options, as_json)
+    _show(question, asked(question, options, _budget(options, question)), options, as_json)
 
 
 def _is_study(name: str) -> bool:
@@ -104,7 +102,7 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
         question = _of_study(study, project, known, options)
         spent = sum(one.cost for own in done for one in own.runs)
         left = _budget(options, question) - spent
-        answer = _ask(question, options, left, len(done))
+        answer = asked(question, options, left, len(done))
         stop = ""
         if answer.known and answer.error <= options["tolerance"]:
             stop = "the target is known"
@@ -172,7 +170,7 @@ def _of_study(study: Study, project: Project, rounds: Rounds, options: dict[str,
         losses = dict(zip(completed["run_id"], completed["L"], strict=True))
     pool["L"] = pool["run_id"].map(losses).astype(float)
     free = ~pool["run_id"].isin(tried).to_numpy()
-    return _question(pool, free, options, lambda law: studys_mapping(study, law))
+    return question_of(pool, free, options, lambda law: studys_mapping(study, law))
 
 
 def _of_table(path: Path, options: dict[str, Any]) -> Question:
@@ -197,10 +195,10 @@ def _of_table(path: Path, options: dict[str, Any]) -> Question:
     lost = (status != "completed").to_numpy()
     frame[loss] = frame[loss].mask(lost)
     with located(path):
-        return _question(frame, frame[loss].isna().to_numpy() & ~lost, options, lambda law: {})
+        return question_of(frame, frame[loss].isna().to_numpy() & ~lost, options, lambda law: {})
 
 
-def _question(
+def question_of(
     pool: pd.DataFrame,
     free: Mask,
     options: dict[str, Any],
@@ -241,7 +239,7 @@ def _question(
     return Question(candidates, specs, pool, costs, free, target, cost, bool(options["target"]))
 
 
-def _ask(question: Question, options: dict[str, Any], budget: float, turn: int = 0) -> Answer:
+def asked(question: Question, options: dict[str, Any], budget: float, turn: int = 0) -> Answer:
     from threadpoolctl import threadpool_limits
 
     from moelaws.analysis.choice.ask import ask
