@@ -15,6 +15,7 @@ import numpy as np
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import BEST, COUNT, WHOLE, Value, between, option, pairs
 from moelaws.cli.project import late_project_options, snakemake_call, tier_folder
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.numbers import amount
 from moelaws.spec.project import Project, load_study
@@ -121,8 +122,8 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
                 run = question.pool["run_id"].iloc[one.run]
                 chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=_reason(one)))
                 allowance -= one.cost
-        to = {"tier": project.tier, "target": _target(options), "pool": options["pool"] or ""}
-        more = Round(round=len(done) + 1, runs=tuple(chosen), **to)
+        of = {"round": len(done) + 1, "tier": project.tier, "target": _target(options)}
+        more = parse(Round, {**of, "pool": options["pool"] or "", "runs": chosen}, path)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
         said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
         click.echo(f"round {more.round}: {said}, in {path}", err=as_json)

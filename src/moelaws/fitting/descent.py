@@ -12,7 +12,7 @@ Arrays: B vectors, P parameters; all parameters on the working scale.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -175,38 +175,30 @@ def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
     if not free.any():
         return x
 
-    known: dict[bytes, Any] = {}  # of the last point: what it is, and its derivatives
-
     def whole(y: Array) -> Array:
         full = x.copy()
         full[free] = y
         return full
 
-    def at(y: Array, derived: bool) -> Any:
-        key = bytes([derived]) + y.tobytes()
-        if key not in known:
-            if not derived:
-                known.clear()
-                known[key] = objective.evaluate(whole(y)[None])
-            else:
-                known[key] = objective.derivatives(at(y, False), EXACT)
-        return known[key]
+    # SciPy asks for value, slope and curvature of a point one by one.
+    point = lru_cache(1)(lambda y: objective.evaluate(whole(np.frombuffer(y))[None]))
+    slopes = lru_cache(1)(lambda y: objective.derivatives(point(y), EXACT))
 
     # Beyond the bounds the law may have no value. SciPy refuses a step to infinity as one that is
     # too long, but still needs numbers for the derivatives there.
     def value(y: Array) -> float:
-        f = float(at(y, False).value[0]) / unit
+        f = float(point(y.tobytes()).value[0]) / unit
         return f if np.isfinite(f) else float("inf")
 
     def curvature(y: Array) -> Array:
-        H = at(y, True).curvature[0][np.ix_(free, free)] / unit
+        H = slopes(y.tobytes()).curvature[0][np.ix_(free, free)] / unit
         return np.where(np.isfinite(H), H, 0.0)
 
     with np.errstate(invalid="ignore", over="ignore"):
         newton = minimize(
             value,
             x[free],
-            jac=lambda y: np.nan_to_num(at(y, True).gradient[0][free] / unit),
+            jac=lambda y: np.nan_to_num(slopes(y.tobytes()).gradient[0][free] / unit),
             hess=curvature,
             method="trust-exact",
             options={"gtol": 1e-10, "maxiter": 500},
