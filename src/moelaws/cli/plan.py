@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from moelaws.analysis.plan import Coefficient, Planned
     from moelaws.grids.budget import Budget
     from moelaws.grids.sweep import Sweep
-    from moelaws.laws.base import FittableLaw
 
 # Of the 437,400 starts of Eq 6 one in ten or more reaches the optimum, and of other laws far more.
 _SAMPLE = 100
@@ -84,10 +83,8 @@ def command(
 
         possible = fits_of(study, entry, sample)
         fits = [*plan(possible, folder, about, progress, every)]
-    runs, expected = len(simulation.frame), {}
-    if target:
-        mapping = DEFAULT_MAPPING | entry.mapping
-        expected = _expected(simulation.frame, about, target, lambda law: mapping)
+    runs, mapping = len(simulation.frame), DEFAULT_MAPPING | entry.mapping
+    expected = _expected(simulation.frame, about, target, mapping) if target else {}
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
         data = {"rows": runs, "costs": [c.as_dict() for c in costs], "fits": [*map(_as_json, fits)]}
@@ -138,14 +135,14 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
 
 
 def _expected(
-    frame: pd.DataFrame, about: dict[str, Any], target: float, mapping: Callable[[FittableLaw], Any]
+    frame: pd.DataFrame, about: dict[str, Any], target: float, mapping: Mapping[str, str]
 ) -> dict[str, float]:
     """Returns what `moelaws next` would expect behind these runs, as parts of the loss."""
     from moelaws.cli.next import asked, question_of
 
-    options = about | {"laws": (about["law"],), "mapping": (), "cost": "C", "rows": ""}
-    none = frame["L"].isna().to_numpy()
-    question = question_of(frame, none, options | {"target": target}, mapping)
+    asks = {"laws": (about["law"],), "mapping": (), "cost": "C", "rows": "", "target": target}
+    options, none = about | asks, frame["L"].isna().to_numpy()
+    question = question_of(frame, none, options, lambda law: mapping)
     each = {"regret": question, "error": replace(question, is_budget=False)}
     return {name: asked(own, options, 0.0).error for name, own in each.items()}
 
