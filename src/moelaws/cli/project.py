@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ simulated_option = option(
 
 # Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
 project_options = gathered("project", _project, tier_option, _config_option, _set_option)
+
+# Adds the same; ``project`` is read when it is called, for commands that may do without.
+late_project_options = gathered(
+    "project",
+    lambda tier, config, assignments: partial(_project, tier, config, assignments),
+    *(tier_option, _config_option, _set_option),
+)
 
 # Adds the same and ``--simulated``, which sets the source of the ``project``.
 source_options = gathered(
