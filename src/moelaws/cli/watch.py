@@ -94,11 +94,11 @@ def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:  # of --once
-        console.print(drawn(next(snapshots), project, console.width))
+        click.echo(drawn(next(snapshots), project).plain)
         return
     with Live(console=console, auto_refresh=False) as live:
         for snapshot in snapshots:
-            live.update(drawn(snapshot, project, console.width), refresh=True)
+            live.update(drawn(snapshot, project), refresh=True)
 
 
 def _print_lines(snapshots: Iterator[Snapshot], project: Project) -> None:

@@ -3,10 +3,9 @@
 from itertools import islice
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from moelaws.cli.answers import table_text
 from moelaws.cli.project import snakemake_call
 from moelaws.records.progress import duration
 from moelaws.records.watching import Course, Snapshot
@@ -16,7 +15,8 @@ from moelaws.spec.words import visible
 SHOWN = 16  # rows of a table
 BARS = "▁▂▃▄▅▆▇█"
 BAR_WIDTH = 30  # of the FLOPs
-WIDE = 120  # columns that a terminal needs for the whole table of the runs at work
+# What a run measures comes first: a narrow terminal cuts the end of each line.
+RUNNING = ("run", "step", "loss", "lately", "tokens/s", "left", "name", "study", "where")
 
 
 def idle(project: Project) -> str:
@@ -27,30 +27,24 @@ def idle(project: Project) -> str:
     )
 
 
-def drawn(snapshot: Snapshot, project: Project, width: int) -> RenderableType:
-    """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed.
-
-    ``width`` is the terminal's, in columns: a narrow one shows less of the runs at work.
-    """
+def drawn(snapshot: Snapshot, project: Project) -> Text:
+    """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed."""
     full = round(BAR_WIDTH * snapshot.fraction_done)
-    blocks: list[RenderableType] = [
-        Text(f"Sweep of tier {project.tier}", style="bold"),
-        Text("█" * full + "░" * (BAR_WIDTH - full)),
-        Text(", ".join(snapshot.words())),
-    ]
+    lines = ["█" * full + "░" * (BAR_WIDTH - full), ", ".join(snapshot.words())]
     if running := snapshot.of("running"):
-        blocks += ["", _running(snapshot, running, width >= WIDE), *_more(running)]
+        lines += ["", _running(snapshot, running), *_more(running)]
     if stopped := snapshot.of("interrupted"):
-        blocks += ["", Text("Stopped before their end; the next call of snakemake resumes them:")]
-        blocks += [_reasons(stopped, snapshot), *_more(stopped)]
+        lines += ["", "Stopped before their end; the next call of snakemake resumes them:"]
+        lines += [_reasons(stopped, snapshot), *_more(stopped)]
     if failed := snapshot.of("failed"):
-        blocks += ["", Text("Failed; `moelaws runs --retry` has them trained again:")]
-        blocks += [_reasons(failed, snapshot), *_more(failed)]
+        lines += ["", "Failed; `moelaws runs --retry` has them trained again:"]
+        lines += [_reasons(failed, snapshot), *_more(failed)]
     if snapshot.finished:
-        blocks += ["", Text("All runs are over. `moelaws runs` lists them.")]
+        lines += ["", "All runs are over. `moelaws runs` lists them."]
     elif not running:
-        blocks += ["", Text(idle(project))]
-    return Group(*blocks)
+        lines += ["", idle(project)]
+    # As a text: a host or a study of one's own may have a name that looks like markup.
+    return Text.assemble((f"Sweep of tier {project.tier}\n", "bold"), visible("\n".join(lines)))
 
 
 def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
@@ -81,61 +75,37 @@ def sparkline(values: tuple[float, ...]) -> str:
     return "".join(BARS[step] for step in steps)
 
 
-def _running(snapshot: Snapshot, running: dict[str, Course], wide: bool) -> Table:
-    """Returns the table of the runs at work.
-
-    If it is not ``wide``, it leaves out the study and the machine.
-    """
-    table = _table("run")
-    table.add_column("name", no_wrap=wide)
-    if wide:
-        table.add_column("study", no_wrap=True)
-    for name in ("step", "loss"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("lately", no_wrap=True)
-    for name in ("tokens/s", "left"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("where")  # shortened first: the only column that could wrap, or the name
+def _running(snapshot: Snapshot, running: dict[str, Course]) -> str:
+    """Returns the table of the runs at work."""
+    rows = []
     for run, course in islice(running.items(), SHOWN):
         planned = snapshot.planned[run]
         pace, left = course.tokens_per_second, course.seconds_left
         where = [course.device, course.host, f"job {course.job}" if course.job else ""]
         cells = [
             run[:8],
-            planned.name,
-            *([", ".join(planned.studies)] if wide else []),
             f"{course.step}/{planned.steps}" if course.step else "begins",
             "-" if course.loss is None else f"{course.loss:.4f}",
             sparkline(course.losses),
             "-" if pace is None else f"{pace:,.0f}",
             "-" if left is None else duration(left),
-            *([" ".join(word for word in where if word)] if wide else []),
+            planned.name,
+            ", ".join(planned.studies),
+            " ".join(word for word in where if word),
         ]
-        # As texts: a host or a study of one's own may have a name that looks like markup.
-        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
-    return table
+        rows.append(cells)
+    return table_text(RUNNING, rows, cut=True)
 
 
-def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> Table:
-    table = _table("run", "name", "study")
-    table.add_column("step", justify="right", no_wrap=True)
-    table.add_column("what is known", overflow="fold")
+def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> str:
+    rows = []
     for run, course in islice(runs.items(), SHOWN):
         planned = snapshot.planned[run]
         step = f"{course.step}/{planned.steps}"
-        cells = (run[:8], planned.name, ", ".join(planned.studies), step, course.reason)
-        table.add_row(*map(Text, map(visible, cells)))
-    return table
+        rows.append((run[:8], planned.name, ", ".join(planned.studies), step, course.reason))
+    return table_text(("run", "name", "study", "step", "what is known"), rows)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
-
-
-def _more(runs: dict[str, Course]) -> list[Text]:
+def _more(runs: dict[str, Course]) -> list[str]:
     hidden = len(runs) - SHOWN
-    return [Text(f"and {hidden} more (--once --json lists all)")] if hidden > 0 else []
+    return [f"and {hidden} more (--once --json lists all)"] if hidden > 0 else []
