@@ -16,7 +16,7 @@ import yaml
 from rich.console import Console
 
 from command_line import call, printed
-from moelaws.cli.watch_text import BARS, drawn
+from moelaws.cli.watch import BARS, drawn
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import expand_study, planned

@@ -10,11 +10,10 @@ import click
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_text
 from moelaws.cli.common import COUNT, NAMES, Words, gathered, option
 from moelaws.files.layout import Results
-from moelaws.records.annotations import annotate
 from moelaws.records.code import training_code
 from moelaws.records.listing import COLUMNS, WORDS, Listing
 from moelaws.records.names import find_record, find_records
-from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, retry
+from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, annotate, retry
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.words import counted, short
