@@ -30,7 +30,7 @@ from moelaws.studies.sectional.derived.arms import (
     spikes,
     steps_to_target,
 )
-from moelaws.studies.sectional.derived.speeds import cosine, matched, units
+from moelaws.studies.sectional.derived.load import cosine, matched, units
 from moelaws.studies.sectional.run_claims import SECTIONS
 from picture import assert_legible
 from repository import REPOSITORY

@@ -1,0 +1,148 @@
+"""How the experts of each run were used, and how alike they are over training (sec 5.3.4).
+
+Shapes: E experts, R layers of all runs or windows of one run, U hidden units of an expert, X
+weights of a unit (3 d of SwiGLU).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from moelaws.accounting.balance import metrics
+from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.inputs import Inputs
+from moelaws.laws.base import Array
+from moelaws.studies.sectional.arms import ARMS
+from moelaws.tables.column import Column
+
+CAPACITY_FACTORS = (1.0, 1.25)
+_CAPACITY = tuple(
+    Column(f"{name}_{factor:g}", "float", "1", f"{words}, capacity factor {factor:g}")
+    for factor in CAPACITY_FACTORS
+    for name, words in (
+        ("overflow", "share of assignments beyond capacity"),
+        ("unused", "share of capacity left empty"),
+    )
+)
+SEED = 0  # of the random weights with which the trained ones are compared
+_LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
+
+
+@table(
+    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "seed"),
+    Column("held_out", "bool", "1", "on held-out text at the end, or in a window of training"),
+    Column("step", "int", "steps", "last step of the window"),
+    Column("layer", "int", "1", "transformer block, from 0"),
+    Column("cv", "float", "1", "coefficient of variation of tokens per expert, population"),
+    Column("entropy", "float", "1", "H(p) / ln E of the load, 1 when uniform"),
+    Column("kl", "float", "nats", "KL(p || uniform) = ln E - H(p)"),
+    *_CAPACITY,
+    Column("never_used", "int", "experts", "without one token"),
+)
+def load(inputs: Inputs) -> Iterator[Row]:
+    """Yields a row for each run with routed experts, layer and window of training."""
+    for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
+        load = inputs.expert_load(str(run["run_id"]))
+        counts_RE = np.stack(load["assignments"].tolist())
+        by_factor = {factor: metrics(counts_RE, factor) for factor in CAPACITY_FACTORS}
+        even = by_factor[CAPACITY_FACTORS[0]]
+        for place, (_, window) in enumerate(load.iterrows()):
+            own = {name: even[name][place] for name in ("cv", "entropy", "kl", "never_used")}
+            own |= {
+                f"{name}_{factor:g}": values[name][place]
+                for factor, values in by_factor.items()
+                for name in ("overflow", "unused")
+            }
+            own |= {name: window[name] for name in ("step", "layer")}
+            yield {**run, **own, "held_out": bool(window["validation"])}
+
+
+@table(
+    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    *of_runs("n_dense_layers", "d_model", "context", "E"),
+    Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
+    Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
+)
+def fractions(inputs: Inputs) -> Iterator[Row]:
+    """Yields a row for each arm with routed experts, its shape and rank."""
+    shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
+    for arm in ARMS:
+        for values, alike in _mixtures(inputs, arm).groupby(shape):
+            about = dict(zip(shape, values, strict=True))
+            loads = [inputs.expert_load(str(run_id)) for run_id in alike["run_id"]]
+            held_out = [load.loc[load["validation"] == 1, "assignments"] for load in loads]
+            counts_RE = np.concatenate([np.stack(counts.tolist()) for counts in held_out])
+            sorted_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
+            for rank, column in enumerate(sorted_RE.T, 1):
+                yield {**about, "rank": rank, "share": column.mean()}
+
+
+@table(
+    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    *of_runs("run_id", "d_model", "context", "n_dense_layers"),
+    Column("step", "int", "steps", "optimizer steps behind the weights"),
+    Column("layer", "int", "1", "transformer block, from 0"),
+    Column("cosine", "float", "1", "of two experts' weights, mean over pairs"),
+    Column("matched", "float", "1", "of a unit and the most similar unit of another expert, mean"),
+    Column("random", "float", "1", "the same of normal random weights of the same shape"),
+)
+def similarity(inputs: Inputs) -> Iterator[Row]:
+    """Yields a row for each run with routed experts, kept step and layer that has them."""
+    for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
+        run_id = str(run["run_id"])
+        for step in (*inputs.kept_steps(run_id), None):
+            weights = inputs.weights(run_id, step)
+            after = {"step": run["steps"] if step is None else step}
+            for name in sorted(weights):
+                if match := _LAYER.fullmatch(name):
+                    units_EUX = units(weights, name.removesuffix("w_gate_up"))
+                    own = {"cosine": cosine(units_EUX), "matched": matched(units_EUX)}
+                    own |= {"random": _random(units_EUX.shape)}
+                    yield {**run, **after, "layer": int(match[1]), **own}
+
+
+@cache
+def _random(shape: tuple[int, ...]) -> float:
+    """Returns how similar the units of random weights of a shape (E, U, X) are."""
+    return matched(np.random.default_rng(SEED).normal(size=shape))
+
+
+def _mixtures(inputs: Inputs, arm: str) -> pd.DataFrame:
+    runs = inputs.sweep(arm).assign(arm=arm)
+    return runs[runs["kind"] == "moe"]
+
+
+def units(weights: Mapping[str, NDArray[Any]], at: str) -> Array:
+    """Returns the weights of each hidden unit of each SwiGLU expert, (E, U, 3 d)."""
+    gate_up, down = weights[f"{at}w_gate_up"], weights[f"{at}w_down"]
+    gate, up = np.split(np.asarray(gate_up, float), 2, axis=2)
+    return np.concatenate([gate.swapaxes(1, 2), up.swapaxes(1, 2), np.asarray(down, float)], axis=2)
+
+
+def cosine(units_EUX: Array) -> float:
+    """Returns the cosine of two experts' weights as they lie, mean over pairs."""
+    flat = units_EUX.reshape(len(units_EUX), -1)
+    flat = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    return float((flat @ flat.T)[np.triu_indices(len(flat), 1)].mean())
+
+
+def matched(units_EUX: Array) -> float:
+    """Returns the cosine of a unit and the most similar one of another expert, mean over both.
+
+    A unit whose up and down projections are both negated computes the same, and counts as the same.
+    """
+    unit = units_EUX / np.linalg.norm(units_EUX, axis=2, keepdims=True)
+    gate, rest = np.split(unit, [unit.shape[2] // 3], axis=2)
+    best = [
+        (gate[one] @ gate[other].T + np.abs(rest[one] @ rest[other].T)).max(axis=1).mean()
+        for one in range(len(unit))
+        for other in range(len(unit))
+        if one != other
+    ]
+    return float(np.mean(best))
