@@ -16,7 +16,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import verdict
 from moelaws.fitting.fit import fit
 from moelaws.spec.references import resolve
-from moelaws.studies.hyperparameters.derived import near_optimal
+from moelaws.studies.hyperparameters.derived import near_optimal, noise
 
 Change = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
@@ -55,9 +55,9 @@ def judged(claim: str, frame: pd.DataFrame) -> str:
     make = {
         "near_optimal": lambda: near_optimal.derive(inputs),
         "best_sizes": lambda: near_optimal.best_sizes(inputs),
-        "noise": lambda: near_optimal.noise(in_memory),
-        "trends": lambda: near_optimal.noise(in_memory, common=["kind"]),
-        "ratios": lambda: near_optimal.noise(in_memory, common=[]),
+        "noise": lambda: noise.derive(in_memory),
+        "trends": lambda: noise.derive(in_memory, common=["kind"]),
+        "ratios": lambda: noise.derive(in_memory, common=[]),
     }
 
     def fitted(name: str):

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from hyperparameters_case import DEMO, published, table, write_case
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import read_fit
-from moelaws.studies.hyperparameters.derived import near_optimal
+from moelaws.studies.hyperparameters.derived import near_optimal, noise
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_the_law_of_the_measured_losses_is_the_engines(case, kind, suffix, fit, 
 def test_lines_through_each_choice_of_points_are_polyfit(log_y, chosen):
     C = np.geomspace(1e17, 1e20, 7)
     chosen[:, [0, -1]] = True
-    slopes, values = near_optimal.log_lines(C, log_y, chosen)
+    slopes, values = noise.log_lines(C, log_y, chosen)
     for row, y, slope, value in zip(chosen, log_y, slopes, values, strict=True):
         expected = np.polyfit(np.log(C[row] / C[-1]), y[row], 1)
         assert (slope, value) == pytest.approx(tuple(expected), abs=1e-8)
@@ -66,7 +66,7 @@ def test_without_a_second_seed_there_are_laws_and_no_draws(tmp_path):
     rows = pd.read_parquet(case.derived["noise"])
     assert set(rows["draw"]) == {0}
     assert rows.groupby(["kind", "setting"]).size().eq(1).all()
-    assert any("no interval" in line for line in near_optimal.noise.warnings(rows))
+    assert any("no interval" in line for line in noise.derive.warnings(rows))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -11,7 +11,8 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.analysis.regression import LEVEL, of_mean
 from moelaws.claims.base import Evidence
-from moelaws.studies.hyperparameters.derived.near_optimal import SEED, WORDS, within_tolerance
+from moelaws.studies.hyperparameters.derived.near_optimal import WORDS
+from moelaws.studies.hyperparameters.derived.noise import SEED, within_tolerance
 
 FEW_BUDGETS = "mixtures were searched at fewer than two budgets"
 # FLOPs at which the two lines of Table 5 cross: C = (.1915 / .0655)^(1 / (.5422 - .5095)).
