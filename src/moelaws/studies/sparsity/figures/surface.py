@@ -1,9 +1,5 @@
-"""F1a, F1b: isoFLOP surfaces at the middle budget; F2a-c: their slices; F8, F9: every budget.
+"""F1a, F1b: isoFLOP surfaces at the middle budget; F2a-c: their slices; F8, F9: every budget."""
 
-F6a, F6b: measured losses over those predicted by Eq 6, and by the laws that it should beat.
-"""
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,22 +10,15 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
-from moelaws.analysis.predictions import predicted, rmse
 from moelaws.figures import style
-from moelaws.figures.losses import (
-    ALONE,
-    bars,
-    equal_axes,
-    error_among,
-    error_lines,
-    write_statistics,
-)
+from moelaws.figures.losses import bars, error_among, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.quantiles import percentiles
 from moelaws.spec.words import counted
 from moelaws.studies.sparsity.derived.optima import size_optima
 from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
-from moelaws.studies.sparsity.figures.common import BOUNDS, BUDGET, colours, explain_bounds
+from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
+from moelaws.studies.sparsity.figures.goodness import observed_over_predicted
 
 MESH = 33  # points a side
 
@@ -286,76 +275,3 @@ def _unseen(panel: Panel, rows: pd.DataFrame, palette: style.Palette) -> None:
         lines.append(f"$r$ = {rows['predicted'].corr(rows['L']):.3g}")
     write_statistics(panel, lines)
     panel.ax.set_xlabel("predicted, run held out (nats/token)")
-
-
-Text = Callable[[float], str]
-# Eq 6, and two laws without sparsity, of which one has the number of experts.
-FITS = {"loss": "Eq 6", "chinchilla": "Chinchilla ($N_a$)", "wang": "Wang ($N_a, E$)"}
-
-
-def goodness(inputs: FittedInputs, held_out: bool) -> Sheet:
-    """Draws the observed loss over the loss predicted by Eq 6, coloured by budget."""
-    sheet, panel = one_panel()
-    if _draw_runs(panel, inputs, "loss", held_out):
-        holdout = inputs.spec("loss").holdout
-        title = f"held-out runs ({holdout})" if held_out else "fitted runs"
-        panel.ax.set_title(title, loc="left")
-        panel.legend(BUDGET)
-    return sheet
-
-
-def baselines(inputs: FittedInputs) -> Sheet:
-    """Draws the held-out runs as Eq 6 and two baselines predict them, on the same axes.
-
-    A law whose error exceeds the range of the losses is named and not drawn: common axes would
-    leave the others no room.
-    """
-    sheet = Sheet(style.DOUBLE, 2.4, len(FITS))
-    drawn = []
-    for panel, (fit, name) in zip(sheet.panels, FITS.items(), strict=True):
-        panel.title(name)
-        prediction = predicted(inputs, fit, inputs.table)
-        error, L = rmse(prediction, prediction.held), prediction.rows["L"][prediction.held]
-        if error > L.max() - L.min():
-            said = f"{name} is not drawn:\nits RMSE of {error:.2g} nats"
-            panel.message(f"{said}\nexceeds the range of the losses")
-        elif _draw_runs(panel, inputs, fit, held_out=True):
-            drawn.append(panel)
-    limits = [panel.ax.get_xlim() for panel in drawn]
-    for panel in drawn:
-        ends = min(low for low, _ in limits), max(high for _, high in limits)
-        panel.ax.set(xlim=ends, ylim=ends)
-    for panel in drawn[1:]:
-        panel.ax.set_ylabel("")
-    if drawn:
-        drawn[-1].legend(BUDGET)
-    return sheet
-
-
-def observed_over_predicted(
-    panel: Panel, rows: pd.DataFrame, column: str, palette: style.Palette, label: Text
-) -> None:
-    """Draws ``L`` over ``predicted`` of the ``rows``, coloured by ``column``, on equal axes."""
-    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
-    for value, colour in palette.items():
-        group = at(rows, column, value)
-        if len(group):
-            look = {**bars(group, ALONE), **edge, "color": colour, "label": label(value)}
-            panel.points(f"{column}={value:g}", group["predicted"], group["L"], **look)
-    equal_axes(panel, rows["predicted"].to_numpy(float), rows["L"].to_numpy(float), 0.05, 6)
-
-
-def _draw_runs(panel: Panel, inputs: FittedInputs, fit: str, held_out: bool) -> bool:
-    """Draws the runs by budget and returns whether there are any."""
-    prediction = predicted(inputs, fit, inputs.table)
-    mask = prediction.held if held_out else prediction.used
-    rows = prediction.rows[mask].assign(predicted=prediction.value[mask])
-    if not len(rows):
-        holdout = inputs.spec(fit).holdout
-        reason = f"none has {holdout}" if holdout else "the fit holds nothing out"
-        panel.message(f"no held-out run:\n{reason}")
-        return False
-    observed_over_predicted(panel, rows, "C", colours(inputs, "C"), style.power)
-    L = rows["L"].to_numpy(float)
-    write_statistics(panel, error_lines(prediction.value[mask], L))
-    return True
