@@ -179,7 +179,7 @@ OPENERS = {
     "tables/foreign.py": "what ``seal.read`` returned",
     "tasks/olmo.py": "files of a package",
     "exports/tensorboard.py": "the log of a run, and what it writes",
-    "exports/hf/folder.py": "the package's own template",
+    "exports/hf/card.py": "the package's own template",
     "explore/page.py": "templates of the package",
     "cli/__init__.py": "the package's own list of commands; /dev/null, in place of closed streams",
     "cli/runs.py": "specifications, which it reads as a list of runs",

@@ -10,21 +10,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from moelaws import __version__
-from moelaws.accounting.parameters import count_parameters
 from moelaws.corpus.shards import PreparedCorpus, file_record
-from moelaws.exports.hf import architecture, weights
+from moelaws.exports.hf import architecture, card, weights
 from moelaws.files.atomic import read_json, replacing_folder, write_json
 from moelaws.files.layout import TOKENIZER, Results
-from moelaws.records.runs import flatten
-from moelaws.records.summary import RunSummary, read_summary
+from moelaws.records.summary import read_summary
 from moelaws.records.tensors import read_kept
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Corpus, FolderDataset, HubDataset
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.model import MoE
 from moelaws.spec.run import RunConfig
 from moelaws.training.weights import load
 
@@ -68,7 +62,7 @@ def export(results: Results, run_id: str, folder: Path) -> tuple[str, dict[str, 
         }.items():
             (work / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
         end_text = end_of_document_text(vocabulary)
-        page = card(run, summary, provenance, fitting.name, end_text)
+        page = card.card(run, summary, provenance, fitting.name, end_text)
         (work / "README.md").write_text(page, "utf-8")
         files = {path.name: file_record(path) for path in sorted(work.iterdir())}
         write_json(
@@ -155,80 +149,3 @@ def tokenizer_config(data: dict[str, Any], context: int) -> dict[str, Any]:
         "clean_up_tokenization_spaces": False,
         "model_max_length": context,
     }
-
-
-TEMPLATE = Path(__file__).with_name("card.md")
-
-
-def card(
-    config: RunConfig,
-    summary: RunSummary,
-    provenance: dict[str, Any],
-    architecture: str,
-    end_of_document: str,
-) -> str:
-    """Returns README.md for a completed run.
-
-    ``architecture`` is the class of transformers; ``end_of_document`` the text of that token.
-    """
-    model = config.model
-    kind = "a Mixture-of-Experts" if isinstance(model.ffn, MoE) else "a dense"
-    heading = {
-        "library_name": "transformers",
-        "pipeline_tag": "text-generation",
-        "tags": ["moelaws", "scaling-laws", *(["moe"] if isinstance(model.ffn, MoE) else [])],
-    }
-    tokenizer = "The tokenizer is a byte-level BPE that was trained on the same text."
-    if digest := config.corpus.tokenizer:
-        tokenizer = f"The tokenizer is a published one, a file with the SHA-256 digest `{digest}`."
-    settings = flatten(config.model_dump(mode="json", exclude={"corpus"}))
-    rows = [f"| `{key}` | {value} |" for key, value in settings.items() if value is not None]
-    return TEMPLATE.read_text(encoding="utf-8").format(
-        config=config,
-        summary=summary,
-        kind=kind,
-        architecture=architecture,
-        end_of_document=end_of_document,
-        parameters=count_parameters(model),
-        heading=yaml.safe_dump(heading, sort_keys=False),
-        loss=_measured(summary, summary.loss),
-        bits_per_byte=_measured(summary, summary.bits_per_byte),
-        train_loss=_number(summary.train_loss),
-        text=_text(config.corpus),
-        tokenizer=tokenizer,
-        corpus_id=config.corpus.corpus_id,
-        code=_code(provenance),
-        rows_of_settings="\n".join(rows),
-    )
-
-
-def _number(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:.5g}"
-
-
-def _measured(summary: RunSummary, value: float | None) -> str:
-    """Returns the loss, or that per byte, with the loss' standard error in their proportion."""
-    if not (summary.loss and summary.loss_se is not None and value is not None):
-        return _number(value)
-    return f"{_number(value)} ± {summary.loss_se * value / summary.loss:.2g}"
-
-
-def _text(corpus: Corpus) -> str:
-    source = corpus.source
-    if isinstance(source, HubDataset):
-        subset = f", subset `{source.subset}`" if source.subset else ""
-        return (
-            f"The model was trained on the column `{source.column}` of the data set "
-            f"`{source.name}` at commit `{source.commit}`{subset}, split `{source.split}`."
-        )
-    what = "a data set in a folder" if isinstance(source, FolderDataset) else "text files"
-    return f"The model was trained on {what} with the SHA-256 digest `{source.digest}`."
-
-
-def _code(provenance: dict[str, Any]) -> str:
-    commit = provenance.get("commit")
-    version = f"moelaws {provenance.get('moelaws', 'of an unknown version')}"
-    if commit is None:
-        return f"{version}, at no commit"
-    changed = ", with changes since" if provenance.get("dirty") else ""
-    return f"{version} at commit `{commit}`{changed}"
