@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, processors
 
 from moelaws.corpus.tokenizer import Tokenizer as CorpusTokenizer
-from moelaws.exports.hf import folder as exported
+from moelaws.exports.hf import tokenizer as exported
 
 TEXT = Path(os.__file__).read_text(encoding="utf-8")
 TRAINED = CorpusTokenizer.train([TEXT, Path(re.__file__).read_text("utf-8")], 400)

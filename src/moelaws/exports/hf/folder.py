@@ -1,18 +1,12 @@
-"""Writes the folder of an exported run, whole or not at all, and never over other files.
-
-The corpus' own tokenizer.json has no entry for the end of a document (``corpus.tokenizer``), but a
-model must be able to write it, so it becomes a special token here. ``split_special_tokens`` makes
-transformers read the characters of that token in a text as text, as training did.
-"""
+"""Writes the folder of an exported run, whole or not at all, and never over other files."""
 
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from moelaws import __version__
 from moelaws.corpus.shards import PreparedCorpus, file_record
-from moelaws.exports.hf import architecture, card, weights
+from moelaws.exports.hf import architecture, card, tokenizer, weights
 from moelaws.files.atomic import read_json, replacing_folder, write_json
 from moelaws.files.layout import TOKENIZER, Results
 from moelaws.records.summary import read_summary
@@ -57,11 +51,11 @@ def export(results: Results, run_id: str, folder: Path) -> tuple[str, dict[str, 
             "config.json": architecture.config(run.model),
             # The token that ends a document begins a text and pads a batch, too
             "generation_config.json": dict.fromkeys(ENDS, end),
-            "tokenizer.json": tokenizer(vocabulary, end),
-            "tokenizer_config.json": tokenizer_config(vocabulary, run.model.context),
+            "tokenizer.json": tokenizer.tokenizer(vocabulary, end),
+            "tokenizer_config.json": tokenizer.tokenizer_config(vocabulary, run.model.context),
         }.items():
             (work / name).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        end_text = end_of_document_text(vocabulary)
+        end_text = tokenizer.end_of_document_text(vocabulary)
         page = card.card(run, summary, provenance, fitting.name, end_text)
         (work / "README.md").write_text(page, "utf-8")
         files = {path.name: file_record(path) for path in sorted(work.iterdir())}
@@ -98,54 +92,3 @@ def check_folder(folder: Path, run_id: str) -> None:
             f"{folder} holds an export of this run and other files ({', '.join(foreign[:3])}), "
             f"which would be lost; move them away, or {other}"
         )
-
-
-TEXT = "<|endoftext|>"  # as GPT-2 calls it
-
-
-def tokenizer(data: dict[str, Any], end_of_document: int) -> dict[str, Any]:
-    """Returns ``data``, the tokenizer.json of the corpus, with an entry for the end of a document.
-
-    A pretrained file may ask for truncation, padding, or tokens around each text. The corpus was
-    prepared without these, so they are removed.
-    """
-    text = end_of_document_text(data)
-    # Added tokens become entries of the model too. Otherwise the library numbers them by counting
-    # the entries, which is wrong beside the new one and where a pretrained vocabulary has gaps.
-    known = data.get("added_tokens", [])
-    vocabulary = data["model"]["vocab"] | {token["content"]: token["id"] for token in known}
-    added = {
-        "id": end_of_document, "content": text, "single_word": False, "lstrip": False,
-        "rstrip": False, "normalized": False, "special": True,
-    }  # fmt: skip
-    return {
-        **data,
-        "truncation": None,
-        "padding": None,
-        "post_processor": None,
-        "added_tokens": [*known, added],
-        "model": {**data["model"], "vocab": vocabulary | {text: end_of_document}},
-    }
-
-
-def end_of_document_text(data: dict[str, Any]) -> str:
-    """Returns the text of the end of a document, which is no entry of the tokenizer ``data``."""
-    entries = {added["content"] for added in data.get("added_tokens", [])}
-    entries |= data["model"]["vocab"].keys()
-    text = TEXT
-    while text in entries:
-        text = f"<|{text[2:-2]}_|>"
-    return text
-
-
-def tokenizer_config(data: dict[str, Any], context: int) -> dict[str, Any]:
-    """Returns tokenizer_config.json for ``data``, the corpus' tokenizer.json."""
-    text = end_of_document_text(data)
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": text,
-        "eos_token": text,
-        "split_special_tokens": True,
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": context,
-    }
