@@ -1,29 +1,21 @@
-"""``moelaws verify``: reads everything in results/ and says what is wrong with it.
-
-``moelaws archive`` writes a finished sweep as one file, and verifies such a file.
-"""
+"""``moelaws verify``: reads everything in results/ and says what is wrong with it."""
 
 import re
 import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, warn
-from moelaws.cli.common import FILE, Words, check_out, option
-from moelaws.cli.project import override_options
+from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
+from moelaws.cli.common import option
 from moelaws.files.layout import Results, recovery
-from moelaws.records.progress import reporting
 from moelaws.spec.advice import ADVICE, load_advice
-from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import Study
 from moelaws.spec.tier import TIERS
-from moelaws.spec.words import counted
 from moelaws.tables.at_hand import at_hand
 
 SHOWN = 8  # lines for each state
@@ -103,74 +95,3 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
                 return {study.study: study for study in studies}, None
             unknown -= {run.run_id for run in sweep.runs}
     return {study.study: study for study in studies}, frozenset(runs - unknown)
-
-
-@click.command(name="archive", cls=JsonCommand)
-@click.argument("studies", metavar="[STUDY]...", nargs=-1)
-@option("--to out", "Write the archive to this file.", FILE, metavar="FILE.zip")
-@option(
-    "--check checked",
-    "Verify the checksum of each file in this archive instead.",
-    FILE,
-    metavar="FILE.zip",
-)
-@option("--force", "Replace the file of --to where it exists.", is_flag=True)
-@override_options
-def archive(
-    studies: Words,
-    out: Path | None,
-    checked: Path | None,
-    force: bool,
-    overrides: dict[str, Any],
-    as_json: bool,
-) -> None:
-    """Write a finished sweep of each STUDY, of all chosen studies by default, to one ZIP file.
-
-    It holds the configuration, the pinned packages, the record of each run, tables,
-    fits, figures, claims, pages, the code and checksums, and a README.txt that says how to use it.
-    Neither the text nor its tokens are in it.
-
-    \b
-    moelaws archive sparsity --to sparsity.zip
-    moelaws archive --check sparsity.zip
-    """
-    from moelaws.workflow import archive
-    from moelaws.workflow.jobs import Jobs
-
-    if (out is None) == (checked is None):
-        raise UserError("give --to FILE.zip to write an archive, or --check FILE.zip to verify one")
-
-    if checked is not None:
-        if studies or force or overrides:
-            raise UserError("--check verifies one file and takes no study and no other option")
-        with reporting() as report:
-            manifest = archive.check(checked, report)
-        words = "every file is what was written; none is missing, none was added"
-    else:
-        assert out is not None
-        check_out(out, ".zip", option="--to")
-        if out.exists() and not force:
-            raise UserError(f"--to is {str(out)!r}, which exists; --force replaces it")
-        jobs = project = Jobs.load(overrides)
-        if studies:
-            known = {name: s for s in jobs.studies.values() for name in (s.study, str(s.file))}
-            for name in set(studies) - known.keys():
-                raise UserError(
-                    f"{name!r} is not among the studies of this sweep"
-                    f"{or_nearest(name, jobs.studies, 'they are')}; --set studies=... takes others"
-                )
-            chosen = list(dict.fromkeys(known[name].reference for name in studies))
-            jobs = replace(Jobs.load({**overrides, "studies": chosen}), others={})
-        is_whole = set(jobs.studies) == set(project.studies)
-        with reporting() as report:
-            manifest = archive.write(out, jobs, overrides, is_whole, report)
-        words = "written; `moelaws archive --check` verifies it"
-    size = sum(file.bytes for file in manifest.files.values())
-    stale = manifest.stale_runs
-    by_other_code = f" ({stale} of them by other training code)" if stale else ""
-    text = (
-        f"{checked or out}: {', '.join(manifest.studies)}, tier {manifest.tier}: "
-        f"{counted(manifest.runs, 'run')}{by_other_code}, "
-        f"{counted(len(manifest.files), 'file')}, {size / 1e6:.1f} MB unpacked; {words}"
-    )
-    print_answer(as_json, manifest.model_dump(mode="json"), text)
