@@ -129,7 +129,7 @@ def gathered(
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def wrapped(*arguments: Any, **values: Any) -> Any:
-            built = build(**{name: values.pop(name) for name in names})
+            built = build(**{name: values.pop(name) for name in names if name in values})
             return command(*arguments, **values, **{keyword: built})
 
         return with_options(*options)(wrapped)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moelaws.accounting.cost import device_of, placed
-from moelaws.accounting.trunks import spent
+from moelaws.accounting.cost import device_of, placed, spent
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
