@@ -18,10 +18,9 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.average import Average
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict
-from moelaws.fitting.rollout import budgets, thresholds
+from moelaws.fitting.rollout import Average, budgets, thresholds
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import read_any

@@ -1,7 +1,8 @@
 """What `moelaws next` spends, on losses simulated by laws that are known: docs/planning.md.
 
 python benchmarks/next_simulated.py [--seeds 5]     writes docs/images/next.png and prints a table
-python benchmarks/next_simulated.py --trained       the runs' own losses in place of simulated ones
+python benchmarks/next_simulated.py --trained       the runs' own losses in place of simulated ones,
+                                                    and the study's verdicts by the chosen runs
 
 The runs are the 126 of the study sparsity at the tier workstation. Each of four laws, with its
 coefficients fitted to these runs' own losses, is taken as the truth in turn. Runs are chosen in
@@ -13,21 +14,30 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as parquet
 from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from moelaws import laws
 from moelaws.analysis.choice.ask import Answer, Question, ask, models_of
+from moelaws.analysis.remake import inputs_of, remake, with_starts
+from moelaws.claims.base import Verdict
+from moelaws.claims.judge import judged
+from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
 from moelaws.spec.fit import Fit
+from moelaws.spec.project import load_study
+from moelaws.tables.at_hand import at_hand
 
 ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "docs/evidence/sparsity.parquet"
 # Truth -> the column of each of its variables
 MAPPINGS = {
     "wang.loss": {"N": "N_active"},
@@ -92,7 +102,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trained", action="store_true")
     args = parser.parse_args()
-    runs = pd.read_parquet(ROOT / "docs/evidence/sparsity.parquet").reset_index(drop=True)
+    runs = pd.read_parquet(TABLE).reset_index(drop=True)
     runs = runs[[c for c in runs if c not in ("L_se", "status", "source")]]
     target = models_of(runs[runs["seed"] == 0], runs.loc[runs["seed"] == 0, "C"], COMPUTE)
     target["L"] = np.nan
@@ -137,9 +147,11 @@ def main() -> None:
 def on_trained(runs: pd.DataFrame, target: pd.DataFrame, seeds: int) -> None:
     """Chooses among the runs in eight rounds of a quarter of their cost, until the target is known.
 
-    Prints how many runs that takes, and how far the model that they advise is from the best one by
-    what all 126 runs say.
+    Prints how many runs that takes, how far the model that they advise is from the best one by what
+    all 126 runs say, and which verdicts of the study's claims differ from those of all runs.
     """
+    by_all = verdicts(set(runs["run_id"]))
+    print("all runs:", by_all, flush=True)
     whole = Sweep(runs, target, np.log(runs["L"].to_numpy()))
     whole.in_order(np.inf, range(len(runs)))
     known = whole.ask(0.0, 0)
@@ -165,6 +177,34 @@ def on_trained(runs: pd.DataFrame, target: pd.DataFrame, seeds: int) -> None:
                  for way, i in at.items()}  # fmt: skip
         print(f"seed {seed}: {trained} runs, {100 * share:.1f} % of the FLOPs, expected regret "
               f"{100 * answer.error:.3f} %, {100 * excess:.3f} % by all runs; {shown}")  # fmt: skip
+        own = verdicts(set(runs["run_id"][sweep.pool["L"].notna()]))
+        others = {name: verdict for name, verdict in own.items() if verdict != by_all[name]}
+        print(f"seed {seed}: {len(own) - len(others)} of {len(own)} verdicts are those of all "
+              f"runs; the others: {others}", flush=True)  # fmt: skip
+
+
+def verdicts(run_ids: set[str]) -> dict[str, str]:
+    """Returns the verdict on each claim of the study by the rules of its page, for some runs.
+
+    A claim is open where a fit or a derived table behind it cannot be made of them.
+    """
+    study = at_hand(load_study("sparsity", ROOT), "workstation")
+    fits = tuple(with_starts(entry, 1000) for entry in study.fits)
+    study = study.model_copy(update={"fits": fits})
+    table = parquet.read_table(TABLE)
+    with tempfile.TemporaryDirectory() as root:
+        folder = Results(Path(root)).tier("workstation")
+        folder.table(study.study).parent.mkdir(parents=True)
+        chosen = [run in run_ids for run in table["run_id"].to_pylist()]
+        parquet.write_table(table.filter(chosen), folder.table(study.study))
+        needs = {name for claim in study.claims for name in claim.needs}
+        made = remake(study, folder, needs, lambda name: lambda stage, done, total: None)
+        lost = {entry.name for entry, _, reason in made if reason}
+        return {
+            claim.name: str(Verdict.CANNOT_TELL) if claim.needs & lost
+            else str(judged(study, claim, inputs_of(study, claim, folder))["verdict"])
+            for claim in study.claims
+        }  # fmt: skip
 
 
 def draw(table: pd.DataFrame) -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from moelaws.accounting.cost import CPU, estimate
-from moelaws.accounting.trunks import apart, shared_steps, spent
+from moelaws.accounting.cost import CPU, apart, estimate, shared_steps, spent
 from moelaws.spec.corpus import Corpus, Text
 from random_corpus import VOCABULARY, run_of
 

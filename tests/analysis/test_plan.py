@@ -23,7 +23,7 @@ def planned_in(folder, every=True, **changes):
     write(simulation, results.table("small"), about, code="")
     possible = fits_of(study, entry, sample=100)
     fits = plan(possible, results, about, lambda name: lambda *stage: None, every)
-    return {fit.name: fit for fit in fits}
+    return {fit.entry.name: fit for fit in fits}
 
 
 @pytest.fixture(scope="module")

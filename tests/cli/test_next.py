@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from command_line import printed
+from moelaws.cli.verify import _of_project as of_project
+from moelaws.files.layout import Results
 from moelaws.grids.rounds import Rounds, read_rounds, write_rounds
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study, study_names
 from repository import copy_repository
-from sweep_copy import Copy
+from sweep_copy import GRID, Copy
 from waiting import wait_for
 
 ROWS = [{"N": n, "D": d, "C": 6 * n * d} for n in (1e7, 1e8, 1e9) for d in (1e9, 1e10, 1e11)]
@@ -60,6 +63,15 @@ def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
     data = chosen(known, *words)
     assert data["known"] == 3
     assert all(run["cost"] <= 1e20 and run["run"] > 3 for run in data["runs"])
+
+
+def test_a_table_needs_no_project(table, tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    words = (table, "--pool", table, "--target-rows", "N >= 1e9", "--budget", "50%")
+    within = chosen(*words)
+    monkeypatch.chdir(tmp_path / "empty")
+    assert chosen(*words) == within
+    assert within["runs"]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +143,35 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
     assert read_rounds(other.root / ROUNDS) == rounds
 
 
+WIDE = [{"axes": {"C": [6e8], "S": [0.5], "d_model": [8, 12, 16, 24]}}]
+
+
+def test_a_wider_pool_of_another_study_is_trained_by_snakemake(tmp_path):
+    """Its runs are the study's from then on, as a real dry run shows."""
+    copy = Copy.of_repository(tmp_path / "copy")
+    wide = {"study": "wide", "title": "Wider", "grids": {"demo": {**GRID, "sweeps": WIDE}}}
+    (copy.root / "wide.yaml").write_text(yaml.safe_dump(wide))
+    asked = ("--target", "C=1e10", "--budget", "50%", "--law", "chinchilla", "--rounds", "2")
+    done = copy.moelaws("next", "sparsity", "--pool", "wide.yaml", "--rows", "C > 5e8", *asked)
+    assert done.returncode == 0, done.stderr
+    rounds = read_rounds(copy.root / ROUNDS)
+    runs = rounds.run_ids("demo")
+    assert rounds.pools("demo") == {"wide.yaml"}
+    assert len(runs) == 4
+    said = copy.snakemake("-n", "--config", "runs=rounds", "--", "tables").stderr
+    assert "4 runs will train" in said
+    assert all(run in said for run in runs)
+
+
+def test_the_pool_of_a_study_is_another_of_its_tiers_or_a_study():
+    words = ("next", "sparsity", "--target", "C=1e14", "--budget", "1e14", "--law", "chinchilla")
+    assert "of 198 runs are known" in printed(*words, "--pool", "workstation")
+    with pytest.raises(UserError, match="trains runs of grids, which a table does not give"):
+        printed(*words, "--pool", "pool.csv")
+    with pytest.raises(UserError, match=r"routing\.yaml, grids\.workstation is missing"):
+        printed(*words, "--pool", "routing", "--tier", "workstation")
+
+
 def test_a_sweep_of_rounds_has_their_runs_alone():
     study = load_study("sparsity")
     project = load_project(overrides={"runs": "rounds"})
@@ -143,3 +184,11 @@ def test_a_sweep_of_rounds_has_their_runs_alone():
     write_rounds(Path(ROUNDS), parse(Rounds, {"rounds": rounds, "failed": [second]}, "here"))
     assert [run.run_id for run in expand_study(study, project).runs] == [first]
     assert "sparsity.rounds" not in study_names()  # it is no study
+
+
+def test_a_run_that_a_round_took_from_elsewhere_is_no_orphan(folder):
+    (folder / "results/weights" / ("a" * 16)).mkdir(parents=True)
+    one = {"run": "a" * 16, "name": "", "cost": 1.0, "reason": ""}
+    of = {"round": 1, "tier": "demo", "target": "C=1e12", "pool": "wide.yaml", "runs": [one]}
+    write_rounds(Path(ROUNDS), parse(Rounds, {"rounds": [of]}, "here"))
+    assert of_project(Results())[1] == {"a" * 16}

@@ -70,6 +70,20 @@ def test_less_noise_and_more_seeds_narrow_the_intervals():
     assert few["rows"] == few["costs"][0]["runs"] == 8
 
 
+def test_what_the_sweep_would_tell_of_a_larger_budget():
+    """By the engine of `moelaws next`: fewer runs or more noise leave more open."""
+
+    def expected(*words, study=STUDY):
+        words = ("--law", "chinchilla", "--target", "C=1e20", "--json", *words)
+        return json.loads(plan(*words, study={**study, "fits": []}))["expected"]
+
+    usual, noisy = expected(), expected("--noise", "0.05")
+    assert 0 <= usual["regret"] < noisy["regret"]
+    assert 0 < usual["error"] < noisy["error"]
+    assert usual["error"] < expected("--rows", "C <= 1e17")["error"]
+    assert "expected error at C=1e+20: " in plan("--law", "chinchilla", "--target", "1e20")
+
+
 def test_people_see_what_is_true_and_what_it_costs():
     text = plan(study={**STUDY, "simulation": SIMULATION})
     assert "small, demo: chinchilla at 12 runs, noise 0.001 of ln L, simulated" in text

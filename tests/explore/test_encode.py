@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.explore.encode import floats, integers, packed, to_json
+from moelaws.explore.material import floats, integers, packed, to_json
 from moelaws.explore.page import render
 from moelaws.explore.runs import MAX_POINTS, thinned
 from moelaws.spec.errors import UserError

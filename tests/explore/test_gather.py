@@ -19,7 +19,7 @@ from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet, write_parquet
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import expand_study
-from moelaws.records.annotations import annotate
+from moelaws.records.runs import annotate
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY, moelaws
 

@@ -13,9 +13,8 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.exports.material import Place, TrackedRun, export, places_of
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
-from moelaws.records.annotations import annotate
 from moelaws.records.names import name_of
-from moelaws.records.runs import all_records, read_record
+from moelaws.records.runs import all_records, annotate, read_record
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project

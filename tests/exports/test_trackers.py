@@ -27,7 +27,7 @@ from wandb_server import server
 from command_line import call, printed
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
-from moelaws.records.annotations import annotate
+from moelaws.records.runs import annotate
 from moelaws.spec.errors import UserError
 from optional_package import need
 from waiting import wait_for

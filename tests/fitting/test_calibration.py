@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from moelaws import laws
 from moelaws.cli import cli
-from moelaws.fitting.average import Average
 from moelaws.fitting.compare import compare
 from moelaws.fitting.diagnostics import Calibration
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict, reaches
-from moelaws.fitting.rollout import BUDGETS, budgets
+from moelaws.fitting.rollout import BUDGETS, Average, budgets
 from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import read_any
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files.layout import TOKENIZER
 from moelaws.model.transformer import Transformer
-from moelaws.probing import scores
-from moelaws.probing.scores import Answer, TaskScore, score
+from moelaws.probing import bench
+from moelaws.probing.bench import Answer, TaskScore, score
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model
 from moelaws.tasks.item import Item
@@ -87,7 +87,7 @@ def test_batches_do_not_change_a_score(model, tokenizer, monkeypatch):
         for i in range(1, 12)
     ]
     (at_once,) = score(model, tokenizer, items, CONTEXT)
-    monkeypatch.setattr(scores, "TOKENS", 1)
+    monkeypatch.setattr(bench, "TOKENS", 1)
     (one_by_one,) = score(model, tokenizer, items, CONTEXT)
     assert at_once.bits_per_byte == pytest.approx(one_by_one.bits_per_byte, rel=1e-6)
     assert at_once.accuracy == one_by_one.accuracy

@@ -10,9 +10,8 @@ from moelaws.cli import cli
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
-from moelaws.records.annotations import Annotations, annotate, of
 from moelaws.records.names import find_record
-from moelaws.records.runs import all_records, retry
+from moelaws.records.runs import Annotations, all_records, annotate, annotations_of, retry
 from moelaws.spec.errors import UserError
 
 
@@ -35,7 +34,7 @@ def moelaws(*words):
 def test_tags_and_a_note_are_listed_selected_and_removed(results):
     moelaws("tag", "aa1", "bb", "kind=a = b", "baseline=yes")
     moelaws("note", "aa1", "Ein Knoten\nfiel aus: <b>&[red]")
-    assert of(results, "aa1").tags == {"baseline": "yes", "kind": "a = b"}
+    assert annotations_of(results, "aa1").tags == {"baseline": "yes", "kind": "a = b"}
     assert "baseline=yes, kind=a = b" in moelaws("runs")
     assert "Ein Knoten fiel aus: <b>&[red]" in moelaws("runs", "aa1", "--columns", "note")
     ids = [run["run_id"] for run in json.loads(moelaws("runs", "--tag", "kind=a = b", "--json"))]
@@ -45,33 +44,33 @@ def test_tags_and_a_note_are_listed_selected_and_removed(results):
     assert "tags.kind" in moelaws("diff", "aa1", "aa2")
     moelaws("tag", "aa1", "kind=", "baseline=")
     moelaws("note", "aa1", "")
-    assert of(results, "aa1") == Annotations()
+    assert annotations_of(results, "aa1") == Annotations()
     assert not results.annotations("aa1").exists()
 
 
 @pytest.mark.parametrize("tag", ["=x", "two words=x", "-x=1", f"{'x' * 65}=1", "ä=1"])
 def test_a_name_that_no_tag_can_have_is_refused(results, tag):
     assert "the name of a tag begins with a letter" in moelaws("tag", "--", "aa1", tag)
-    assert of(results, "aa1") == Annotations()
+    assert annotations_of(results, "aa1") == Annotations()
 
 
 def test_one_unknown_run_among_several_changes_none(results):
     assert "no such run" in moelaws("tag", "aa1", "zz", "x=1")
     assert "give one RUN or more" in moelaws("tag", "aa1")
-    assert of(results, "aa1") == Annotations()
+    assert annotations_of(results, "aa1") == Annotations()
 
 
 def test_a_run_may_be_tagged_while_it_is_trained_and_keeps_its_tags_when_asked_for_again(results):
     with acquire(results.run("aa1")):
         annotate(results, "aa1", {"x": "1"})
     retry(results, find_record(results, "aa1"))
-    assert of(results, "aa1").tags == {"x": "1"}
+    assert annotations_of(results, "aa1").tags == {"x": "1"}
 
 
 def test_tags_that_are_written_at_once_are_all_kept(results):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: annotate(results, "aa1", {f"t{i}": "x"}), range(40)))
-    assert len(of(results, "aa1").tags) == 40
+    assert len(annotations_of(results, "aa1").tags) == 40
 
 
 def test_a_damaged_file_of_tags_is_told_and_damages_no_run(results):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -16,6 +16,17 @@ from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Reader
 from moelaws.tables.sweeps import best_trials, in_sweep
+
+# Number of a fit's report -> its heading in tables of errors
+ERRORS = {
+    "r2": "R2",
+    "rmse": "RMSE",
+    "mse": "MSE",
+    "huber_sum": "Huber, sum",
+    "huber_mean": "Huber, mean",
+    "aicc": "AICc",
+    "bic": "BIC",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +76,19 @@ class FittedInputs(Inputs):
             frame = frame[in_sweep(frame, spec.sweep)].reset_index(drop=True)
         used = row_mask(frame, spec.rows)
         return frame[best_trials(frame, spec.best_per, used, spec.mapping.get("L", "L"))]
+
+    def errors(self, titles: Mapping[str, str]) -> pd.DataFrame:
+        """Returns the errors of fits, each by its title, on the fitted and on the held-out runs."""
+        rows: list[dict[str, Any]] = []
+        for name, title in titles.items():
+            fitted = self.fit(name).group({})
+            about = {"Law": title, "Parameters": len(fitted.params)}
+            about |= {"Not identified": len(fitted.diagnostics.unidentified)}
+            about |= {"Converged": "yes" if fitted.converged else "no"}
+            for runs, errors in (("fitted", fitted.metrics), ("held out", fitted.holdout)):
+                rows += [{**about, "Runs": runs, **errors}] if errors else []
+        frame = pd.DataFrame(rows).reindex(columns=[*about, "Runs", "n", *ERRORS])
+        return frame.astype(dict.fromkeys(ERRORS, float)).rename(columns=ERRORS)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -41,22 +41,20 @@ class Coefficient:
     holds: bool | None  # whether the interval holds the reference; None where either is missing
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """A fit of the study: its report and coefficients, or the reason why there is none."""
 
-    name: str
-    law: str
+    entry: Fit
     report: FitReport | None
     coefficients: Sequence[Coefficient]
     reason: str
 
 
 def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> Study:
-    """Returns the study with the fits that simulated losses allow, without figures and claims.
+    """Returns the study with the fits that simulated losses allow, the simulated law's among them.
 
-    The simulated law is always among them. With ``sample`` a fit runs at most that many starts, and
-    no more than ``DRAWS`` refits: a plan needs widths to a sixth, not ends to three digits.
+    With ``sample`` a fit runs at most that many starts, and no more than ``DRAWS`` refits: a plan
+    needs widths to a sixth, not ends to three digits.
     """
     possible = study.of_simulated()
     fits = list(possible.fits)
@@ -64,16 +62,8 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
         name = "".join(c if c.isalnum() else "_" for c in law)
         fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
     if sample is not None:
-        fits = [_quick(entry, sample) for entry in fits]
-    nothing = {"figures": (), "tables": (), "claims": ()}
-    return possible.model_copy(update={"fits": tuple(fits), **nothing})
-
-
-def _quick(entry: Fit, sample: int) -> Fit:
-    asked = with_starts(entry, sample)
-    starts = {"sample": min(sample, own)} if (own := asked.protocol.get("sample")) else {}
-    changes = {"protocol": asked.protocol | starts, "bootstrap": min(DRAWS, entry.bootstrap)}
-    return asked.model_copy(update=changes)
+        fits = [with_starts(entry, sample, DRAWS) for entry in fits]
+    return possible.model_copy(update={"fits": tuple(fits)})
 
 
 def plan(
@@ -100,10 +90,9 @@ def plan(
 
     for entry, report, reason in remake(study, folder, chosen, progress, has_no_truth):
         if isinstance(entry, Fit) and entry.name in chosen:
-            known = []
-            if report is not None:
-                known = coefficients(report, about, *fitted_table(study, entry, folder))
-            yield Planned(entry.name, entry.law, report, known, reason)
+            read = fitted_table(study, entry, folder) if report else None
+            known = coefficients(report, about, *read) if report and read else []
+            yield Planned(entry, report, known, reason)
 
 
 def coefficients(
@@ -125,11 +114,8 @@ def coefficients(
             if own.low is not None and own.high is not None:
                 width = (own.high - own.low) / abs(own.estimate) if own.estimate else None
                 holds = None if true is None else own.low <= true <= own.high
-            numbers = (own.estimate, own.low, own.high, width)
-            as_simulated = simulated and name in reference
-            compared.append(
-                Coefficient(fitted.where, name, true, as_simulated, *numbers, known, holds)
-            )
+            of = (fitted.where, name, true, simulated and name in reference)
+            compared.append(Coefficient(*of, own.estimate, own.low, own.high, width, known, holds))
     return compared
 
 

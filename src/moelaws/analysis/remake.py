@@ -19,11 +19,16 @@ from moelaws.spec.study import Derived, Reader, Study
 from moelaws.tables.foreign import read_any
 
 
-def with_starts(entry: Fit, sample: int) -> Fit:
-    """Returns a fit that runs ``sample`` starts if its law's grid has more, unless it says so."""
-    starts = laws.fittable(entry.law).protocol.n_starts
-    protocol = {"sample": sample} if starts > sample else {}
-    return entry.model_copy(update={"protocol": protocol | entry.protocol})
+def with_starts(entry: Fit, sample: int, draws: int | None = None) -> Fit:
+    """Returns a fit of at most ``sample`` starts, if its law's grid has more, and ``draws`` refits.
+
+    Without ``draws`` a fit that says how many starts it has keeps them, and all its refits.
+    """
+    own = entry.protocol.get("sample", laws.fittable(entry.law).protocol.n_starts)
+    more = own > sample and (draws is not None or "sample" not in entry.protocol)
+    protocol = entry.protocol | ({"sample": sample} if more else {})
+    refits = entry.bootstrap if draws is None else min(draws, entry.bootstrap)
+    return entry.model_copy(update={"protocol": protocol, "bootstrap": refits})
 
 
 def remake(

@@ -141,7 +141,7 @@ def command(
     short = [*in_short(answer), cost(answer, device, price, days)]
     short += map(_in_words, speedups)
     if out:
-        from moelaws.figures.answer import one_page, write_page  # most answers draw nothing
+        from moelaws.figures.advice import one_page, write_page  # most answers draw nothing
 
         said = [*page.heading(answer, device), *short, *page.agreement(answer)]
         write_page(one_page(answer, ask, said, price), out)

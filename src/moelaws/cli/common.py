@@ -55,6 +55,8 @@ class Value(click.ParamType[Any]):
         return converted
 
 
+BEST = Value("C=FLOPS", lambda text: amount(text.replace(" ", "").removeprefix("C=")),
+             lambda C: 0 < C < 1e100, "no budget, such as C=1e21")  # fmt: skip
 COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
                 "no list of counts, such as 8,16,32")  # fmt: skip
@@ -127,7 +129,7 @@ def gathered(
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def wrapped(*arguments: Any, **values: Any) -> Any:
-            built = build(**{name: values.pop(name) for name in names})
+            built = build(**{name: values.pop(name) for name in names if name in values})
             return command(*arguments, **values, **{keyword: built})
 
         return with_options(*options)(wrapped)

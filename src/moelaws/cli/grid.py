@@ -118,8 +118,7 @@ def _cell(name: str, value: Any) -> object:
 
 def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
     """Returns each run's columns in the study's table, with its devices and its cost."""
-    from moelaws.accounting.cost import placed
-    from moelaws.accounting.trunks import spent
+    from moelaws.accounting.cost import placed, spent
     from moelaws.tables.describe import describe, kept_runs
 
     own = spent([run.config for run in sweep.runs], kept_runs(sweep))
@@ -143,7 +142,7 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
 
 def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> None:
     """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
-    from moelaws.accounting.trunks import apart
+    from moelaws.accounting.cost import apart
     from moelaws.tables.describe import kept_runs
 
     flops = sum(r["C_sparsity"] for r in rows)

@@ -13,8 +13,9 @@ import click
 import numpy as np
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import COUNT, FILE, WHOLE, Value, between, option, pairs
-from moelaws.cli.project import project_options, snakemake_call, tier_folder
+from moelaws.cli.common import BEST, COUNT, WHOLE, Value, between, option, pairs
+from moelaws.cli.project import late_project_options, snakemake_call, tier_folder
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.numbers import amount
 from moelaws.spec.project import Project, load_study
@@ -32,22 +33,21 @@ if TYPE_CHECKING:
 _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswith("%")),
                 lambda pair: 0 < pair[0] < 1e100 and not (pair[1] and pair[0] > 1),
                 "no budget, such as 1e19, or 10% of the cost of all runs")  # fmt: skip
-_BEST = Value("C=FLOPS", lambda text: amount(text.replace(" ", "").removeprefix("C=")),
-              lambda C: 0 < C < 1e100, "no budget, such as C=1e21")  # fmt: skip
 _SHOWN = 12  # runs that are printed
 
 
 @click.command(name="next", cls=JsonCommand)
 @click.argument("source", metavar="STUDY|TABLE")
-@project_options
-@option("--target", "The budget whose best model is asked for.", _BEST)
+@late_project_options
+@option("--target", "The budget whose best model is asked for.", BEST)
 @option("--target-rows", "Rows of the pool whose loss is asked for.", metavar="EXPR")
 @option("--budget", "What all chosen runs may cost.", _BUDGET, required=True)
 @option("--law laws", "A candidate law, or several; by default config/advice.yaml's.",
         multiple=True)  # fmt: skip
 @option("--map mapping", "Column of a variable, for all laws.", multiple=True, metavar="VAR=COLUMN")
-@option("--pool", "A table of runs to train beside TABLE's; else they are its rows without a loss.",
-        FILE)  # fmt: skip
+@option("--pool", "Runs to choose among: a table beside TABLE, else its own rows without a loss; "
+        "or beside STUDY's grid another study's, or its own at another tier.",
+        metavar="TABLE|STUDY|TIER")  # fmt: skip
 @option("--cost", "FLOPs of a run, of the pool's columns.", default="C", metavar="EXPR")
 @option("--rows", "Runs of the pool that may be chosen.", default="", metavar="EXPR")
 @option("--noise", "Standard deviation of ln L between seeds.", between(1e-6, 1), 0.003)
@@ -56,7 +56,7 @@ _SHOWN = 12  # runs that are printed
 @option("--workers", "Runs that a round has at least.", COUNT, 1)
 @option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
 @option("--seed", "Seed of the draws.", WHOLE, 0)
-def command(source: str, project: Project, as_json: bool, **options: Any) -> None:
+def command(source: str, project: Callable[[], Project], as_json: bool, **options: Any) -> None:
     """Choose the runs that tell most of a target for what they cost.
 
     The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
@@ -69,13 +69,22 @@ def command(source: str, project: Project, as_json: bool, **options: Any) -> Non
     """
     if (options["target"] is None) == (options["target_rows"] is None):
         raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
-    if options["pool"] is None and Path(source).suffix in ("", ".yaml", ".yml"):
-        _of_rounds(load_study(source), project, as_json, options)
+    if _is_study(source):
+        if not _is_study(options["pool"] or ""):
+            raise UserError(
+                f"--pool {options['pool']}: a study trains runs of grids, which a table does not "
+                "give; name another tier of the study, or a study that has these runs"
+            )
+        _of_rounds(load_study(source), project(), as_json, options)
         return
     if options["rounds"] > 1 or options["cores"]:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
     question = _of_table(Path(source), options)
-    _show(question, _ask(question, options, _budget(options, question)), options, as_json)
+    _show(question, asked(question, options, _budget(options, question)), options, as_json)
+
+
+def _is_study(name: str) -> bool:
+    return Path(name).suffix in ("", ".yaml", ".yml")
 
 
 def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str, Any]) -> None:
@@ -94,7 +103,7 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
         question = _of_study(study, project, known, options)
         spent = sum(one.cost for own in done for one in own.runs)
         left = _budget(options, question) - spent
-        answer = _ask(question, options, left, len(done))
+        answer = asked(question, options, left, len(done))
         stop = ""
         if answer.known and answer.error <= options["tolerance"]:
             stop = "the target is known"
@@ -113,7 +122,8 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
                 run = question.pool["run_id"].iloc[one.run]
                 chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=_reason(one)))
                 allowance -= one.cost
-        more = Round(round=len(done) + 1, tier=project.tier, target=_target(options), runs=chosen)
+        of = {"round": len(done) + 1, "tier": project.tier, "target": _target(options)}
+        more = parse(Round, {**of, "pool": options["pool"] or "", "runs": chosen}, path)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
         said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
         click.echo(f"round {more.round}: {said}, in {path}", err=as_json)
@@ -151,7 +161,8 @@ def _of_study(study: Study, project: Project, rounds: Rounds, options: dict[str,
     from moelaws.tables.foreign import read_any
     from moelaws.tables.simulate import design, studys_mapping
 
-    pool = design(expand_study(study, project.model_copy(update={"runs": "all"})))
+    pools = rounds.pools(project.tier) | {options["pool"] or ""} - {""}
+    pool = design(expand_study(study, project.model_copy(update={"runs": "all"}), pools=pools))
     tried, losses = {*rounds.run_ids(project.tier), *rounds.failed}, {}
     if (table := tier_folder(project).table(study.study)).exists():
         frame, _ = read_any(table)
@@ -160,7 +171,7 @@ def _of_study(study: Study, project: Project, rounds: Rounds, options: dict[str,
         losses = dict(zip(completed["run_id"], completed["L"], strict=True))
     pool["L"] = pool["run_id"].map(losses).astype(float)
     free = ~pool["run_id"].isin(tried).to_numpy()
-    return _question(pool, free, options, lambda law: studys_mapping(study, law))
+    return question_of(pool, free, options, lambda law: studys_mapping(study, law))
 
 
 def _of_table(path: Path, options: dict[str, Any]) -> Question:
@@ -172,7 +183,7 @@ def _of_table(path: Path, options: dict[str, Any]) -> Question:
     frame, _ = read_any(path)
     loss = pairs("--map", options["mapping"], "VAR=COLUMN").get("L", "L")
     if options["pool"]:
-        pool, _ = read_any(options["pool"])
+        pool, _ = read_any(Path(options["pool"]))
         numbers = [c for c in pool if c in frame and c != loss and pool[c].dtype.kind in "if"]
         shared = ["run_id"] if "run_id" in pool and "run_id" in frame else numbers
         if not shared:
@@ -185,10 +196,10 @@ def _of_table(path: Path, options: dict[str, Any]) -> Question:
     lost = (status != "completed").to_numpy()
     frame[loss] = frame[loss].mask(lost)
     with located(path):
-        return _question(frame, frame[loss].isna().to_numpy() & ~lost, options, lambda law: {})
+        return question_of(frame, frame[loss].isna().to_numpy() & ~lost, options, lambda law: {})
 
 
-def _question(
+def question_of(
     pool: pd.DataFrame,
     free: Mask,
     options: dict[str, Any],
@@ -197,7 +208,7 @@ def _question(
     from moelaws import laws
     from moelaws.analysis.choice.ask import Question, models_of
     from moelaws.cli.laws import join_own_laws
-    from moelaws.spec.advice import load_advice
+    from moelaws.spec.advice import ADVICE, load_advice
     from moelaws.spec.expressions import evaluate
     from moelaws.spec.fit import Fit
     from moelaws.spec.rows import select
@@ -215,7 +226,8 @@ def _question(
         if not chosen.any():
             raise UserError(f"--target-rows {options['target_rows']!r} selects no row")
         target, cost = pool[chosen], float(np.exp(np.log(costs[chosen]).mean()))
-    entries = {entry.law: entry for entry in reversed(load_advice().candidate_laws)}
+    advised = load_advice().candidate_laws if not options["laws"] or ADVICE.exists() else ()
+    entries = {entry.law: entry for entry in reversed(advised)}
     refs = options["laws"] or tuple(entries)
     join_own_laws(refs)
     given = pairs("--map", options["mapping"], "VAR=COLUMN, such as N=N_active")
@@ -228,7 +240,7 @@ def _question(
     return Question(candidates, specs, pool, costs, free, target, cost, bool(options["target"]))
 
 
-def _ask(question: Question, options: dict[str, Any], budget: float, turn: int = 0) -> Answer:
+def asked(question: Question, options: dict[str, Any], budget: float, turn: int = 0) -> Answer:
     from threadpoolctl import threadpool_limits
 
     from moelaws.analysis.choice.ask import ask

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table
-from moelaws.cli.common import COUNT, option
+from moelaws.cli.common import BEST, COUNT, option
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options
 from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
@@ -25,6 +25,8 @@ from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted, short
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from moelaws.analysis.plan import Coefficient, Planned
     from moelaws.grids.budget import Budget
     from moelaws.grids.sweep import Sweep
@@ -41,6 +43,7 @@ _CORES = min(8, len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
 @simulation_options
 @option("--rows", "Runs to plan, such as 'C >= 1e11'; all by default.", default="", metavar="EXPR")
 @option("--sample", "Number of starts of a fit whose law has more.", COUNT, _SAMPLE)
+@option("--target", "A budget: how well the sweep would tell its best model and the losses.", BEST)
 @option("--all every", "Make the study's fits that have no true value, too.", is_flag=True)
 @partial(threads_option, default=_CORES, shown="up to 8")
 def command(
@@ -50,6 +53,7 @@ def command(
     options: SimulationOptions,
     rows: str,
     sample: int,
+    target: float | None,
     every: bool,
     as_json: bool,
 ) -> None:
@@ -61,7 +65,7 @@ def command(
     """
     from moelaws.analysis.plan import fits_of, plan
     from moelaws.grids.sweep import expand_study
-    from moelaws.tables.simulate import simulation_entry
+    from moelaws.tables.simulate import DEFAULT_MAPPING, simulation_entry
 
     study = load_study(study_name).at_tier(project.tier)
     if options.noise == 0:
@@ -79,29 +83,25 @@ def command(
 
         possible = fits_of(study, entry, sample)
         fits = [*plan(possible, folder, about, progress, every)]
+    runs, mapping = len(simulation.frame), DEFAULT_MAPPING | entry.mapping
+    expected = _expected(simulation.frame, about, target, mapping) if target else {}
     if as_json:
         keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
-        print_json(
-            {
-                **{key: about[key] for key in keys},
-                "rows": len(simulation.frame),
-                "costs": [cost.as_dict() for cost in costs],
-                "fits": [_as_json(fit) for fit in fits],
-            }
-        )
+        data = {"rows": runs, "costs": [c.as_dict() for c in costs], "fits": [*map(_as_json, fits)]}
+        print_json({key: about[key] for key in keys} | data | {"expected": expected})
         return
-    click.echo(
-        f"{study.study}, {project.tier}: {about['law']} at "
-        f"{counted(len(simulation.frame), 'run')}, noise "
-        f"{about['noise']:g} of ln L, simulated"
-        + (f"\nassumed: {about['assumed']}" if about["assumed"] else "")
-    )
+    what = f"{study.study}, {project.tier}: {about['law']} at {counted(runs, 'run')}"
+    click.echo(f"{what}, noise {about['noise']:g} of ln L, simulated")
+    if about["assumed"]:
+        click.echo(f"assumed: {about['assumed']}")
     for fit in fits:
         click.echo()
         _print(fit)
     if others := len(possible.fits) - len(fits):
         click.echo(f"{counted(others, 'other fit')} of the study: --all")
     click.echo()
+    for name, error in expected.items():
+        click.echo(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
     for cost in costs:
         disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
         saved = cost.flops_spent < cost.flops
@@ -134,26 +134,41 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
         yield budget(runs * repeats, device, kept, probed, project.devices_per_run)
 
 
+def _expected(
+    frame: pd.DataFrame, about: dict[str, Any], target: float, mapping: Mapping[str, str]
+) -> dict[str, float]:
+    """Returns what `moelaws next` would expect behind these runs, as parts of the loss."""
+    from moelaws.cli.next import asked, question_of
+
+    asks = {"laws": (about["law"],), "mapping": (), "cost": "C", "rows": "", "target": target}
+    options, none = about | asks, frame["L"].isna().to_numpy()
+    question = question_of(frame, none, options, lambda law: mapping)
+    each = {"regret": question, "error": replace(question, is_budget=False)}
+    return {name: asked(own, options, 0.0).error for name, own in each.items()}
+
+
 def _as_json(fit: Planned) -> dict[str, Any]:
     groups = []
     for fitted in fit.report.parts if fit.report else ():
-        own = [asdict(c) for c in fit.coefficients if c.where == fitted.where]
-        params = {c.pop("parameter"): {k: c[k] for k in c if k != "where"} for c in own}
+        own = [vars(c) for c in fit.coefficients if c.where == fitted.where]
+        unnamed = [{k: c[k] for k in c if k not in ("where", "parameter")} for c in own]
+        params = {c["parameter"]: values for c, values in zip(own, unnamed, strict=True)}
         known = {"where": fitted.where, "n": fitted.n, "converged": fitted.converged}
         groups.append(known | {"params": params, "r2": fitted.metrics["r2"]})
-    return {"name": fit.name, "law": fit.law, "error": fit.reason or None, "parts": groups}
+    entry = fit.entry
+    return {"name": entry.name, "law": entry.law, "error": fit.reason or None, "parts": groups}
 
 
 def _print(fit: Planned) -> None:
     report, coefficients = fit.report, fit.coefficients
     if report is None:
-        click.echo(f"{fit.name}, {fit.law}: cannot be fitted: {fit.reason}")
+        click.echo(f"{fit.entry.name}, {fit.entry.law}: cannot be fitted: {fit.reason}")
         return
     runs, split = sum(fitted.n for fitted in report.parts), report.split_by
     divided = f" in {counted(len(report.parts), 'group')}" if split else ""
     open_ones = sum(not c.identified for c in coefficients)
     state = f"{open_ones} of {len(coefficients)} coefficients not identified"
-    title = f"{fit.name}, {report.law}: {counted(runs, 'row')}{divided}, "
+    title = f"{fit.entry.name}, {report.law}: {counted(runs, 'row')}{divided}, "
     title += state if open_ones else "all identified"
     columns = (*([split] if split else ()), "", "true", "estimate", "low", "high", "width")
     rows = [(*([c.where[split]] if split else ()), *_cells(c)) for c in coefficients]

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,10 @@ def _overrides(tier: str | None, assignments: Words) -> dict[str, Any]:
     return {**overrides, "tier": tier} if tier else overrides
 
 
-def _project(tier: str | None, config: Path, assignments: Words) -> Project:
-    return load_project(overrides=_overrides(tier, assignments), path=config)
-
-
-def _project_of_source(
-    tier: str | None, config: Path, assignments: Words, simulated: bool
+def _project(
+    tier: str | None, config: Path, assignments: Words, simulated: bool = False
 ) -> Project:
-    project = _project(tier, config, assignments)
+    project = load_project(overrides=_overrides(tier, assignments), path=config)
     return project.model_copy(update={"source": "simulated"}) if simulated else project
 
 
@@ -74,7 +71,14 @@ simulated_option = option(
 # Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
 project_options = gathered("project", _project, tier_option, _config_option, _set_option)
 
+# Adds the same; ``project`` is read when it is called, for commands that may do without.
+late_project_options = gathered(
+    "project",
+    lambda tier, config, assignments: partial(_project, tier, config, assignments),
+    *(tier_option, _config_option, _set_option),
+)
+
 # Adds the same and ``--simulated``, which sets the source of the ``project``.
 source_options = gathered(
-    "project", _project_of_source, tier_option, _config_option, _set_option, simulated_option
+    "project", _project, tier_option, _config_option, _set_option, simulated_option
 )

@@ -1,7 +1,8 @@
-"""``moelaws runs``: what was trained, what failed, what other code made."""
+"""``moelaws runs``: what was trained, what failed, what other code made; ``tag`` and ``note``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,10 +11,11 @@ from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_tex
 from moelaws.cli.common import COUNT, NAMES, Words, gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
-from moelaws.records.hours import by_study
 from moelaws.records.listing import COLUMNS, WORDS, Listing
 from moelaws.records.names import find_record, find_records
-from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, retry
+from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, annotate, retry
+from moelaws.spec.errors import UserError
+from moelaws.spec.from_json import parse_json
 from moelaws.spec.words import counted, short
 
 
@@ -142,3 +144,85 @@ def _cell(name: str, value: Any) -> object:
     if name in ("N", "N_active") and value is not None:
         return short(value, 4)
     return "stale" if value == "completed (stale)" else value
+
+
+def device_hours(record: Record) -> tuple[str, float]:
+    """Returns what trained and evaluated a run, and the hours of one such core or GPU.
+
+    A fraction of a GPU counts as such, and what came before an interruption as the last device's.
+    Shared steps count for the run that trained them.
+    """
+    made_by, summary = record.provenance, record.summary
+    hours = (summary.get("wall_seconds", 0.0) - summary.get("shared_seconds", 0.0)) / 3600
+    if (device := str(made_by.get("device") or "unknown")) == "cpu":
+        return "CPU core", hours * (made_by.get("threads") or 1)
+    return device, hours * (made_by.get("devices") or 1) * (made_by.get("gpu_share") or 1)
+
+
+def by_study(results: Results, records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Returns the hours of the runs that have ended, for each study of each tier and in sum.
+
+    A run counts in every study whose table has it, and once in the sum.
+    """
+    ended = {record.run_id: device_hours(record) for record in records if record.summary}
+    groups: dict[tuple[str, str], set[str]] = {}
+    for file in sorted(results.root.glob(str(Results(Path()).tier("*").spec("runs", "*")))):
+        lines = file.read_text(encoding="utf-8").splitlines()[1:]
+        groups[file.stem, file.parents[2].name] = {parse_json(line, str(file))[0] for line in lines}
+    groups["of no study", "-"] = ended.keys() - set().union(*groups.values())
+    groups["in sum", "-"] = {*ended}
+    hours: dict[tuple[str, str, str], list[float]] = {}
+    for group, runs in groups.items():
+        for device, each in sorted(ended[run] for run in runs & ended.keys()):
+            hours.setdefault((*group, device), []).append(each)
+    return [
+        {"study": study, "tier": tier, "runs": len(each), "device": device, "hours": sum(each)}
+        for (study, tier, device), each in hours.items()
+    ]
+
+
+@click.command(name="tag", cls=JsonCommand)
+@click.argument("words", metavar="RUN... NAME=VALUE...", nargs=-1, required=True)
+def tag(words: tuple[str, ...], as_json: bool) -> None:
+    """Give each RUN (an id, its beginning or a name) each tag NAME, with any text as its VALUE.
+
+    An earlier VALUE is replaced; an empty VALUE removes the tag. Tags are kept beside the record
+    and change neither the run nor what the workflow makes of it. `moelaws runs`, `show` and
+    `query` show them.
+
+    \b
+    moelaws tag 3fb1 c02d baseline=yes optimizer=muon
+    moelaws tag 3fb1 optimizer=
+    """
+    runs = [word for word in words if "=" not in word]
+    if len(runs) in (0, len(words)):
+        raise UserError("give one RUN or more, and one NAME=VALUE or more, such as baseline=yes")
+    assigned = (word.partition("=") for word in words if "=" in word)
+    _annotate(runs, {name: value for name, _, value in assigned}, None, as_json)
+
+
+@click.command(name="note", cls=JsonCommand)
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.argument("text")
+def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
+    """Write TEXT as the note of each RUN (an id, its beginning or a name), over an earlier one.
+
+    An empty TEXT removes the note. It is kept beside the record and changes neither the run nor
+    what the workflow makes of it.
+
+    \b
+    moelaws note 3fb1 "diverged after the node was rebooted"
+    """
+    _annotate(runs, {}, text, as_json)
+
+
+def _annotate(
+    runs: Iterable[str], tags: Mapping[str, str], note: str | None, as_json: bool
+) -> None:
+    results = Results()
+    # An unknown run is refused before any is changed.
+    ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
+    changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}
+    data = [{"run_id": i, "tags": a.tags, "note": a.note} for i, a in changed.items()]
+    rows = [(i, a.text, " ".join(a.note.split())) for i, a in changed.items()]
+    print_answer(as_json, data, table_text(["run_id", "tags", "note"], rows))

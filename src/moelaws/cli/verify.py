@@ -78,6 +78,7 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
     Small tiers come first, and no grid is expanded once all runs are found: a paper's takes longer
     than all else. The runs are None where the text of some is missing, so that ids are unknown.
     """
+    from moelaws.grids.rounds import path_of, read_rounds
     from moelaws.grids.sweep import expand_study
 
     project = load_project()
@@ -94,4 +95,5 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
                 warn(f"no run is called orphaned: {error}")
                 return {study.study: study for study in studies}, None
             unknown -= {run.run_id for run in sweep.runs}
+            unknown -= read_rounds(path_of(study)).run_ids(tier)  # perhaps of a wider grid
     return {study.study: study for study in studies}, frozenset(runs - unknown)

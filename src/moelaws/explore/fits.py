@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.explore.encode import floats, shortened
-from moelaws.explore.material import Material
+from moelaws.explore.material import Material, floats, shortened
 from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
 from moelaws.fitting.diagnostics import Residuals

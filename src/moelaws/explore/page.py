@@ -7,9 +7,8 @@ from importlib.resources import files
 from typing import Any
 
 from moelaws import __version__
-from moelaws.explore.encode import packed, to_json
 from moelaws.explore.fits import fitted_laws, isoflops, loss_fits
-from moelaws.explore.material import Material
+from moelaws.explore.material import Material, packed, to_json
 from moelaws.explore.runs import curves, load, read_runs
 from moelaws.explore.studies import pages, studies
 from moelaws.spec.errors import UserError

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.explore.encode import floats, integers
-from moelaws.explore.material import Material
+from moelaws.explore.material import Material, floats, integers
 from moelaws.records.names import name_of_row
 from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed

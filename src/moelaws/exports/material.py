@@ -21,10 +21,9 @@ from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import expand_study
-from moelaws.records.annotations import Annotations
 from moelaws.records.names import name_of
 from moelaws.records.progress import Report
-from moelaws.records.runs import Record, flatten
+from moelaws.records.runs import Annotations, Record, flatten
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.files.atomic import finite
-from moelaws.fitting.average import Average
 from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import batches, core_count, each, unseen
 from moelaws.fitting.fit import fit
@@ -17,7 +16,7 @@ from moelaws.fitting.intervals import resampled
 from moelaws.fitting.prediction import Prediction, of_draws, predict
 from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport, Score
-from moelaws.fitting.rollout import Progress
+from moelaws.fitting.rollout import Average, Progress
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
 from moelaws.fitting.variables import column_sources, read_variables, with_size
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw
@@ -100,7 +99,7 @@ def compare(
     ``spec.law`` is not read, and a mapping concerns the laws that have the variable.
 
     Returns an ``entry`` of each law that was fitted, best first by held-out rows, else by AICc, the
-    reason why each other law was refused, and the average of the laws (``fitting.average``), None
+    reason why each other law was refused, and the average of the laws (``fitting.rollout``), None
     if their roll-outs give none. An entry also has the excess of the criteria over the least and,
     as ``holdout``, the result of ``rank`` and the fraction of the rows ``inside`` the interval of a
     new observation. With the variables of a point ``at``, it has the prediction there. Fewer than

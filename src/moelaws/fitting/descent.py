@@ -12,6 +12,7 @@ Arrays: B vectors, P parameters; all parameters on the working scale.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,6 +62,20 @@ def descend(
             alive, damping, exact, idle = (x[going] for x in (alive, damping, exact, idle))
     end[alive], value[alive] = point.theta, point.value
     return end, value
+
+
+def from_best(
+    objective: Objective, ends: Array, bounds: Array, steps: int = 10, newton: bool = True
+) -> Array:
+    """Returns where each copy (B) of an objective's rows leads in some steps, (B, P).
+
+    Each goes from all ``ends`` (K, P), and the best way counts: from the optimum alone, a term that
+    vanished there would vanish in every copy.
+    """
+    B = len(objective.weights)
+    tries = [descend(objective, np.tile(e, (B, 1)), bounds, steps, newton) for e in ends]
+    best = np.argmin([value for _, value in tries], axis=0)
+    return np.asarray(np.array([phi for phi, _ in tries])[best, np.arange(B)])
 
 
 def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
@@ -125,8 +140,10 @@ def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
     certificate = certify(objective, end, bounds)
     if certificate.converged and certificate.decrease < ARRIVED:
         return _sharpened(objective, end, bounds)
-    other = _trust_region(objective, _quasi_newton(objective, theta, bounds), bounds)
-    ends = np.array([end, other])
+    start = _quasi_newton(objective, theta, bounds)
+    if np.array_equal(start, theta):  # it ends as it did before
+        return end
+    ends = np.array([end, _trust_region(objective, start, bounds)])
     return np.asarray(ends[np.argmin(objective.value(ends))])
 
 
@@ -163,21 +180,25 @@ def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
         full[free] = y
         return full
 
+    # SciPy asks for value, slope and curvature of a point one by one.
+    point = lru_cache(1)(lambda y: objective.evaluate(whole(np.frombuffer(y))[None]))
+    slopes = lru_cache(1)(lambda y: objective.derivatives(point(y), EXACT))
+
     # Beyond the bounds the law may have no value. SciPy refuses a step to infinity as one that is
     # too long, but still needs numbers for the derivatives there.
     def value(y: Array) -> float:
-        f = float(objective.value(whole(y)[None])[0]) / unit
+        f = float(point(y.tobytes()).value[0]) / unit
         return f if np.isfinite(f) else float("inf")
 
     def curvature(y: Array) -> Array:
-        H = objective.derivatives(whole(y)[None], EXACT)[2][0][np.ix_(free, free)] / unit
+        H = slopes(y.tobytes()).curvature[0][np.ix_(free, free)] / unit
         return np.where(np.isfinite(H), H, 0.0)
 
     with np.errstate(invalid="ignore", over="ignore"):
         newton = minimize(
             value,
             x[free],
-            jac=lambda y: np.nan_to_num(_slope(objective, whole(y))[1][free] / unit),
+            jac=lambda y: np.nan_to_num(slopes(y.tobytes()).gradient[0][free] / unit),
             hess=curvature,
             method="trust-exact",
             options={"gtol": 1e-10, "maxiter": 500},

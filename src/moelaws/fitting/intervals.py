@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from moelaws.fitting.cores import Done, batches, each, unseen
-from moelaws.fitting.descent import descend
+from moelaws.fitting.descent import from_best
 from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.fitting.priors import Priors
@@ -29,7 +29,6 @@ from moelaws.laws.base import Array, Columns, FittableLaw, Mask
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.fit import Fit
 
-FIRST_STEPS = 10  # steps from each end before the best one of a draw is followed
 POINTS = 16  # of a profile, on each side of the optimum
 STEPS, MAX_ROWS = 200, 1000  # at which a coefficient's effect between its bounds is looked for
 DELTA = 1e-3  # of a profile's likelihood, in units of its scale
@@ -58,9 +57,8 @@ def bootstrap(
 ) -> Array:
     """Returns coordinates (draws, P) refitted to resampled rows, or blocks (n,) of rows.
 
-    Each draw starts from all ends of the fit, and the best is followed: if it started from the
-    optimum alone, a term that vanished there would vanish in every draw. A draw whose rows do not
-    identify the parameters of a linear law is left out.
+    Each draw starts from all ends of the fit. A draw whose rows do not identify the parameters of a
+    linear law is left out.
     """
     if not draws:
         return np.empty((0, len(solution.phi)))
@@ -111,13 +109,7 @@ def _refitted(problem: Problem, solution: Solution, counts: Array, means: Array)
         observed = np.hstack([rows, means])
     weights = counts * solution.path[-1].weights
     path = [o.at(o.delta, o.unit, weights, observed) for o in solution.path]
-    tries = [
-        descend(path[0], np.tile(end, (len(weights), 1)), problem.bounds, FIRST_STEPS)
-        for end in solution.ends
-    ]
-    best = np.argmin([value for _, value in tries], axis=0)
-    start = np.array([phi for phi, _ in tries])[best, np.arange(len(weights))]
-    return follow(path, start, problem.bounds)
+    return follow(path, from_best(path[0], solution.ends, problem.bounds), problem.bounds)
 
 
 def _identified(problem: Problem, counts: Array) -> Mask:

@@ -8,21 +8,27 @@ decade, and a later round counts more, since it is more like the extrapolation t
 Student's t for the effective number of rounds turns their root mean square into an interval. This
 is split conformal prediction with a scale that grows with the distance, for rounds so few that
 their quantiles must be modelled.
+
+Laws are averaged by these errors: each one's logarithm of the loss counts by the inverse square of
+its error per decade. The average errs in a round as its members do, weighted, so that its interval
+is calibrated on the same rounds.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.diagnostics import Calibration, Rollout
 from moelaws.fitting.errors import errors
-from moelaws.fitting.prediction import log_compute
+from moelaws.fitting.prediction import Prediction, log_compute, reaches
 from moelaws.fitting.problem import descend_all, follow, problem, solve
+from moelaws.fitting.report import GroupFit
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.variables import Observations
-from moelaws.laws.base import Array, FitProtocol, FittableLaw, Mask
+from moelaws.laws.base import Array, Columns, FitProtocol, FittableLaw, Mask
 from moelaws.spec.errors import UserError
 
 ROWS_PER_PARAMETER, MAX_FITS = 2, 8  # the fewest rows of a round, and the most rounds
@@ -31,6 +37,7 @@ ROWS_PER_PARAMETER, MAX_FITS = 2, 8  # the fewest rows of a round, and the most 
 FEWEST, BUDGETS = 2, 3
 GAP = 0.05  # decades of compute between budgets; rows less apart are of one
 STARTS = 48  # of a round of a calibration, beside the estimates of the whole fit
+LEAST = 1e-6  # error per decade below which a law's weight does not grow
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
@@ -171,3 +178,45 @@ def thresholds(values: Array) -> list[float]:
         chosen = np.quantile(values, levels, method="lower")
         below = np.intersect1d(chosen, below)
     return [float(value) for value in below]
+
+
+@dataclass(frozen=True)
+class Average:
+    """Fitted laws of one response with their weights, which sum to 1."""
+
+    laws: Sequence[FittableLaw]
+    fits: Sequence[GroupFit]
+    weights: Sequence[float]
+    calibration: Calibration
+
+    @classmethod
+    def of(cls, laws: Sequence[FittableLaw], fits: Sequence[GroupFit]) -> "Average":
+        """Returns the average of ``laws``, whose ``fits`` are all calibrated."""
+        calibrations = [fit.calibration for fit in fits if fit.calibration]
+        raw = np.array([max(own.per_decade, LEAST) ** -2 for own in calibrations])
+        weights = (raw / raw.sum()).tolist()
+        # A law of more parameters has fewer rounds, which are the later ones.
+        rounds = min(len(own.rates) for own in calibrations)
+        rates = np.array(weights) @ [own.rates[-rounds:] for own in calibrations]
+        scatter = max(own.scatter for own in calibrations)
+        own = replace(calibrations[0], rates=rates.tolist(), scatter=scatter)
+        return cls(laws, fits, weights, own)
+
+    def predict(self, columns: Sequence[Columns], level: float) -> Prediction:
+        """Returns the average at rows (n,), given as each member's variables.
+
+        Up to the fitted compute the intervals are NaN: an average of laws tells nothing new there.
+        """
+        each = [
+            law.on_scale(law.predict(fit.estimates(), own))
+            for law, fit, own in zip(self.laws, self.fits, columns, strict=True)
+        ]
+        centre = np.array(self.weights) @ each
+        ends: list[Any] = []
+        for reach in reaches(self.calibration, columns[0], level):
+            ends += [np.exp(centre - reach), np.exp(centre + reach)]
+        return Prediction(np.exp(centre), *ends)
+
+    def to_json(self) -> Mapping[str, float]:
+        """Returns law -> weight."""
+        return {law.ref: w for law, w in zip(self.laws, self.weights, strict=True)}

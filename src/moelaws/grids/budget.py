@@ -8,9 +8,8 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from moelaws.accounting.cost import CPU, Device, PerRun, device_of, placed
+from moelaws.accounting.cost import CPU, Device, PerRun, device_of, placed, spent
 from moelaws.accounting.parameters import count_parameters
-from moelaws.accounting.trunks import spent
 from moelaws.files.layout import Results
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep

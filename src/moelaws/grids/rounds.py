@@ -32,6 +32,7 @@ class Round(Frozen):
     round: Count
     tier: Tier
     target: str
+    pool: str = ""  # a tier or a study whose grid the runs are of, beside the study's own
     runs: tuple[ChosenRun, ...]
 
 
@@ -45,6 +46,10 @@ class Rounds(Frozen):
         """Returns the runs that were chosen at ``tier`` and have not failed."""
         chosen = {one.run for own in self.rounds if own.tier == tier for one in own.runs}
         return chosen - set(self.failed)
+
+    def pools(self, tier: Tier) -> set[str]:
+        """Returns the wider grids from which runs were chosen at ``tier``."""
+        return {own.pool for own in self.rounds if own.tier == tier} - {""}
 
 
 def path_of(study: Study, root: Path = Path()) -> Path:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moelaws.accounting.cost import device_of, placed
-from moelaws.accounting.trunks import spent
+from moelaws.accounting.cost import device_of, placed, spent
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
@@ -17,9 +16,11 @@ from moelaws.grids.rounds import path_of, read_rounds
 from moelaws.grids.text import choose_corpus
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
+from moelaws.spec.grid import Grid
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Study
+from moelaws.spec.tier import TIERS
 
 if TYPE_CHECKING:
     from moelaws.records.watching import Planned
@@ -40,33 +41,50 @@ class Sweep:
         return {run.config.corpus.corpus_id: run.config.corpus for run in self.runs}
 
 
-def expand_study(study: Study, project: Project, root: Path = Path()) -> Sweep:
+def expand_study(
+    study: Study, project: Project, root: Path = Path(), pools: Iterable[str] = ()
+) -> Sweep:
     """Returns the sweep of ``study``, empty without grids; else one of them must be the tier's.
 
-    Where the project asks for rounds, the sweep has the runs of these alone.
+    ``pools`` are wider grids whose runs join, on the study's texts: another tier of the study, or
+    another study at the project's tier. Where the project asks for rounds, the sweep has the runs
+    of these alone, with the pools that they were chosen from.
     """
     if not study.grids:
         return Sweep(study, project.tier, ())
-    where = f"{study.file}, grids.{project.tier}"
-    if project.tier not in study.grids:
-        raise UserError(f"{where} is missing; there are: {', '.join(study.grids)}")
-    grid, choice = study.grids[project.tier], choice_of(project, root)
+    rounds = read_rounds(path_of(study, root)) if project.runs == "rounds" else None
+    grids, choice = _grid(study, project.tier), choice_of(project, root)
+    for pool in sorted(rounds.pools(project.tier) if rounds else pools):
+        is_tier = pool in TIERS
+        other, tier = (study, pool) if is_tier else (load_study(pool, root), project.tier)
+        grids |= _grid(other, tier)
     texts: dict[str, Sources | DatasetSource] = {}
     runs: dict[str, Run] = {}
     for name, setting in (study.corpora or {"": project.corpus}).items():
         with located(*((study.file, "corpora", name) if name else ("",))):
             sources = resolve(setting, root)
             corpus = choose_corpus(project, sources, root, name)
-        for run in expand(grid, corpus, where, project.seed, choice):
-            if (known := runs.setdefault(run.run_id, run).corpus) != corpus.name:
-                raise UserError(f"{study.file}: corpora: {name}: it has the text of {known}")
-        texts[corpus.name], grid = sources, grid.on_each_corpus
-    if project.runs == "rounds":
-        chosen = read_rounds(path := path_of(study, root)).run_ids(project.tier)
+        for where, grid in grids.items():
+            for run in expand(grid, corpus, where, project.seed, choice):
+                if (known := runs.setdefault(run.run_id, run).corpus) != corpus.name:
+                    raise UserError(f"{study.file}: corpora: {name}: it has the text of {known}")
+            grids[where] = grid.on_each_corpus
+        texts[corpus.name] = sources
+    if rounds:
+        chosen = rounds.run_ids(project.tier)
         runs = {run_id: run for run_id, run in runs.items() if run_id in chosen}
         if not runs:
-            raise UserError(f"runs = rounds, but {path} has none of {where}; see `moelaws next`")
+            none = f"{path_of(study, root)} has none of {' and '.join(grids)}"
+            raise UserError(f"runs = rounds, but {none}; see `moelaws next`")
     return Sweep(study, project.tier, tuple(runs.values()), texts)
+
+
+def _grid(study: Study, tier: str) -> dict[str, Grid]:
+    """Returns the study's grid at ``tier``, by its place in messages."""
+    where, grids = f"{study.file}, grids.{tier}", {str(t): g for t, g in study.grids.items()}
+    if tier not in grids:
+        raise UserError(f"{where} is missing; there are: {', '.join(grids) or 'none'}")
+    return {where: grids[tier]}
 
 
 def too_long_for(sweep: Sweep) -> str:

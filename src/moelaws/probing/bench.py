@@ -1,20 +1,172 @@
-"""Scores one run's kept weights, at the end and at the steps that were kept, to Parquet."""
+"""Scores of a run's kept weights on tasks: how often they choose the right answer, in what bits.
 
-from collections.abc import Sequence
+The probability of a choice is that of its tokens after the context. Context and choice are
+tokenised together and split where the context's tokens end, as in lm-evaluation-harness, so that
+both give the same numbers. If they are longer than the model's context, only their end is read.
+
+Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
 
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files.layout import TOKENIZER
-from moelaws.probing.scores import score
+from moelaws.model.casting import casting_once
+from moelaws.model.transformer import Transformer
 from moelaws.records.tensors import read_kept
 from moelaws.spec.errors import UserError
-from moelaws.tasks.item import Item
+from moelaws.tasks.item import Item, by_task
 from moelaws.training import columns, weights
 from moelaws.training.device import choose_device, threads
+from moelaws.training.evaluation import clustered_se
+
+TOKENS = 8192  # in a batch, at most
+
+
+class Answer(NamedTuple):
+    """A choice's log-probability in nats, and whether greedy decoding would have produced it."""
+
+    nats: float
+    greedy: bool
+
+
+@dataclass(frozen=True)
+class TaskScore:
+    """A task's means over its items, with standard errors that count documents."""
+
+    task: str
+    group: str
+    items: int
+    documents: int
+    chance: float
+    accuracy: float
+    accuracy_se: float
+    accuracy_per_byte: float
+    accuracy_per_byte_se: float
+    bits_per_byte: float
+    bits_per_byte_se: float
+
+    @classmethod
+    def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> Self:
+        """Scores one task; ``answers`` has the model's answer to each choice of each item."""
+        right, per_byte, bits = np.empty((3, len(items)))
+        for i, (item, said) in enumerate(zip(items, answers, strict=True)):
+            size = [len(choice.encode()) for choice in item.choices]
+            nats = [answer.nats for answer in said]
+            bits[i] = -nats[item.answer] / math.log(2) / size[item.answer]
+            if len(said) == 1:
+                right[i] = per_byte[i] = said[0].greedy
+            else:
+                right[i] = int(np.argmax(nats)) == item.answer
+                per_byte[i] = int(np.argmax(np.divide(nats, size))) == item.answer
+        clusters = np.unique([item.cluster for item in items], return_inverse=True)[1]
+        choices = np.array([len(item.choices) for item in items])
+
+        def error(values: NDArray[np.float64]) -> float:
+            se = clustered_se(values, clusters)
+            return math.nan if se is None else se
+
+        means = {"accuracy": right, "accuracy_per_byte": per_byte, "bits_per_byte": bits}
+        return cls(
+            task=items[0].task,
+            group=items[0].group,
+            items=len(items),
+            documents=int(clusters.max()) + 1,
+            chance=float(np.where(choices > 1, 1 / choices, 0).mean()),
+            **{name: float(values.mean()) for name, values in means.items()},
+            **{f"{name}_se": error(values) for name, values in means.items()},
+        )
+
+
+def score(
+    model: Transformer, tokenizer: Tokenizer, items: Sequence[Item], context: int
+) -> list[TaskScore]:
+    """Returns the scores of each task among ``items``, in the order in which tasks first come.
+
+    A task with a choice of more tokens than the model's ``context`` is left out; a UserError is
+    raised if all are.
+    """
+    scores, longest = [], 0
+    for questions in by_task(items).values():
+        places = [(item, i) for item in questions for i in range(len(item.choices))]
+        tokens, scored = zip(*(_sequence(tokenizer, *place) for place in places), strict=True)
+        longest = max(scored)
+        if longest <= context:
+            cut = [whole[-(context + 1) :] for whole in tokens]
+            said = iter(_answers(model, cut, scored, tokenizer.end_of_document))
+            answers = [[next(said) for _ in item.choices] for item in questions]
+            scores.append(TaskScore.of(questions, answers))
+    if not scores:
+        raise UserError(
+            f"a choice has {longest} tokens, more than the model's context of {context}, in each "
+            "task; ask shorter ones, or a model of a longer context"
+        )
+    return scores
+
+
+def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> tuple[list[int], int]:
+    """Returns the tokens of context and choice, and how many at their end are scored.
+
+    An end of document stands for an empty context.
+    """
+    whole = tokenizer.encode(item.contexts[choice] + item.choices[choice])
+    # Spaces at a context's end and the next word are one token, which counts with the choice.
+    before = tokenizer.encode(item.contexts[choice].rstrip())
+    scored = max(1, len(whole) - len(before))  # 1 if the choice only lengthens the last token
+    alone = scored == len(whole)
+    return [tokenizer.end_of_document, *whole] if alone else whole, scored
+
+
+def _answers(
+    model: Transformer, tokens: Sequence[list[int]], scored: Sequence[int], padding: int
+) -> list[Answer]:
+    """Returns the model's answer for the last ``scored`` tokens of each sequence."""
+    answers: list[Answer | None] = [None] * len(tokens)
+    device = model.embedding.device
+    model.eval()
+    with torch.no_grad(), casting_once():
+        for chosen in _batches([len(t) for t in tokens]):
+            width = len(tokens[chosen[-1]])
+            batch = torch.full((len(chosen), width), padding)
+            for row, i in enumerate(chosen):  # attention is causal: padding changes nothing
+                batch[row, : len(tokens[i])] = torch.tensor(tokens[i])
+            rows = [np.full(scored[i], row) for row, i in enumerate(chosen)]
+            places = [np.arange(len(tokens[i]) - scored[i], len(tokens[i])) for i in chosen]
+            row_T, place_T = (torch.from_numpy(np.concatenate(x)) for x in (rows, places))
+            batch, row_T, place_T = (x.to(device) for x in (batch, row_T, place_T))
+            logits_TV, _ = model(batch[:, :-1])
+            logits_TV = logits_TV.view(len(chosen), width - 1, -1)[row_T, place_T - 1].float()
+            target_T = batch[row_T, place_T]
+            nats_T = -F.cross_entropy(logits_TV, target_T, reduction="none").double()
+            greedy_T = logits_TV.argmax(-1) == target_T
+            ends = np.cumsum([scored[i] for i in chosen])[:-1].tolist()
+            pieces = nats_T.tensor_split(ends), greedy_T.tensor_split(ends)
+            for i, nats, greedy in zip(chosen, *pieces, strict=True):
+                answers[i] = Answer(float(nats.sum()), bool(greedy.all()))
+    return [answer for answer in answers if answer is not None]
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yields the numbers of sequences of similar length, the longest of a batch last."""
+    batch: list[int] = []
+    for i in np.argsort(lengths, kind="stable").tolist():
+        if batch and (len(batch) + 1) * lengths[i] > TOKENS:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
 
 # column -> (unit, description)
 COLUMNS = {

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from moelaws.accounting.cost import H100, MANY, Cost, device_of, estimate, placed
-from moelaws.accounting.trunks import spent
+from moelaws.accounting.cost import H100, MANY, Cost, device_of, estimate, placed, spent
 from moelaws.gpus.listing import Gpu, list_gpus
 from moelaws.grids.expand import Run
 from moelaws.spec.errors import UserError

@@ -62,12 +62,12 @@ class Verification:
 
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
         """Verifies what was made of the runs of one tier."""
-        for path in _files(folder.root / "tables", "*.parquet"):
-            yield self._with_origin("tables", path, path.stem, "")
-        kinds = {"derived": "parquet", "fits": "json", "contests": "json", "figures": "json"}
-        for kind, suffix in kinds.items():
-            for path in _files(folder.root / kind, f"*/*.{suffix}"):
-                yield self._with_origin(kind, path, path.parent.name, path.stem)
+        kinds = {"tables": "*.parquet", "derived": "*/*.parquet", "claims": "*.json"}
+        kinds |= dict.fromkeys(("fits", "contests", "figures"), "*/*.json")
+        for kind, pattern in kinds.items():
+            for path in _files(folder.root / kind, pattern):
+                names = path.relative_to(folder.root / kind).with_suffix("").parts
+                yield self._with_origin(kind, path, *names)
         for path in _files(folder.root / "fits", f"*/*{chain.DRAWS}"):
             name = path.name.removesuffix(chain.DRAWS)
             orphaned = name not in self._names("fits", path.parent.name)
@@ -76,8 +76,6 @@ class Verification:
             study = self.studies.get(path.stem)
             read = study is not None and any(map(reads_speed, study.derived))
             yield self._made("speed", path, code.of_speed if read else None)
-        for path in _files(folder.root / "claims", "*.json"):
-            yield self._with_origin("claims", path, path.stem, "")
         for path in _files(folder.root / "power", "*.json"):
             study = self.studies.get(path.stem)
             yield self._made("power", path, partial(code.of_power, study) if study else None)
@@ -112,7 +110,7 @@ class Verification:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
         return Verdict(kind, path, chain.inspect(path)[0])
 
-    def _with_origin(self, kind: str, path: Path, study: str, name: str) -> Verdict:
+    def _with_origin(self, kind: str, path: Path, study: str, name: str = "") -> Verdict:
         """Verifies a file of a study's entry, which records what it was made of."""
         spec = self.studies.get(study)
         if spec is None or (name and name not in self._names(kind, study)):

@@ -12,7 +12,7 @@ from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.exports.hf.folder import export
 from moelaws.files.layout import TOKENIZER
-from moelaws.probing.scores import score
+from moelaws.probing.bench import score
 from moelaws.spec.errors import UserError
 from moelaws.tasks.harness import write_for_harness
 from moelaws.tasks.held_out import held_out_items

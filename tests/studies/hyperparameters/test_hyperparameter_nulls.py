@@ -16,7 +16,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import verdict
 from moelaws.fitting.fit import fit
 from moelaws.spec.references import resolve
-from moelaws.studies.hyperparameters.derived import near_optimal, noise, sizes
+from moelaws.studies.hyperparameters.derived import near_optimal, noise
 
 Change = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
@@ -54,7 +54,7 @@ def judged(claim: str, frame: pd.DataFrame) -> str:
     inputs = Inputs(frame=frame)
     make = {
         "near_optimal": lambda: near_optimal.derive(inputs),
-        "best_sizes": lambda: sizes.derive(inputs),
+        "best_sizes": lambda: near_optimal.best_sizes(inputs),
         "noise": lambda: noise.derive(in_memory),
         "trends": lambda: noise.derive(in_memory, common=["kind"]),
         "ratios": lambda: noise.derive(in_memory, common=[]),

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from hyperparameters_case import DEMO, published, table, write_case
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import read_fit
-from moelaws.studies.hyperparameters.derived import near_optimal, noise, sizes
+from moelaws.studies.hyperparameters.derived import near_optimal, noise
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_law_inside_the_search_is_within_its_draws(seed, tmp_path):
 
 def test_best_sizes_are_table_5s(tmp_path):
     """The paper's grid and bowls about Table 5: minima of parabolas lie within 5 % of it."""
-    best = sizes.derive(Inputs(frame=table("paper", published(1e19, noise=1e-3))))
+    best = near_optimal.best_sizes(Inputs(frame=table("paper", published(1e19, noise=1e-3))))
     assert len(best) == 14
     inside = best[best["inside"]]
     assert len(inside) >= 12
@@ -97,7 +97,7 @@ def test_best_sizes_are_table_5s(tmp_path):
 def test_two_sizes_give_a_best_run_and_no_parabola():
     frame = table("demo", DEMO)
     few = frame[~(frame["sweep"].str.contains("sizes") & (frame["d_model"] > 12))]
-    best = sizes.derive(Inputs(frame=few.reset_index(drop=True)))
+    best = near_optimal.best_sizes(Inputs(frame=few.reset_index(drop=True)))
     assert (best["note"][best["n"] < 3] == "fewer than three sizes").all()
     assert best["M_star"][best["n"] < 3].isna().all()
     assert best["M_argmin"].notna().all()
@@ -110,7 +110,7 @@ def test_each_optimizer_has_a_search_of_its_own():
         run_id="m" + adamw["run_id"], optimizer="muon", lr=3 * adamw["lr"], L=0.9 * adamw["L"]
     )
     both = Inputs(frame=pd.concat([adamw, muon], ignore_index=True))
-    for derived in (near_optimal.derive, sizes.derive):
+    for derived in (near_optimal.derive, near_optimal.best_sizes):
         alone = derived(Inputs(frame=adamw))
         pd.testing.assert_frame_equal(derived(both), alone)
         assert len(derived(both, optimizer="muon")) == len(alone)

@@ -2,7 +2,7 @@
 
 Each candidate law is taken as the truth in turn. It simulates the losses of the sweep, which leave
 draws of its coefficients open (``choice.draws``). The regret of each draw's plan is taken under the
-truth. This takes seconds; `moelaws plan` makes all fits of a study from all their starts.
+truth. This takes seconds; `moelaws plan` makes a study's fits, whose intervals are wider.
 """
 
 import math

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moelaws.fitting.descent import descend, far_apart
+from moelaws.fitting.descent import descend, far_apart, from_best
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.priors import WithPriors
 from moelaws.laws.base import Array, Columns, FittableLaw
@@ -22,7 +22,7 @@ SPREAD = 0.5  # of ln L at a point before any run
 # How far losses may lie from a law that is right at the target, for a decade less cost
 LEAST_RATE, MOST_RATE = 0.005, 1.0
 STARTS, ENDS = 64, 4  # descents that look for optima, and optima from which draws start
-STEPS, FIRST, NEAR = 60, 10, 20.0  # of a descent; of the first look; chi squared above the best end
+STEPS, NEAR = 60, 20.0  # of a descent; chi squared above the best end
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,7 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
         squares = (model.evaluate(starts[:1])[0][0][:n] - known.observed) ** 2
         error = _error(squares, known.decades, noise, n - law.n_free)
     drawn = objective(draws, error)
-    copies = (np.tile(start, (draws, 1)) for start in starts)
-    tries = [descend(drawn, each, law.bounds, FIRST, newton=False) for each in copies]
-    best = np.argmin([value for _, value in tries], axis=0)
-    theta = np.array([end for end, _ in tries])[best, np.arange(draws)]
+    theta = from_best(drawn, starts, law.bounds, newton=False)
     theta, _ = descend(drawn, theta, law.bounds, STEPS, newton=False)
     variance = error[0] ** 2 + (error[1] * known.decades) ** 2
     evidence = -0.5 * (np.log(variance) + squares / variance).sum()

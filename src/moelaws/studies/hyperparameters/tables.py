@@ -10,7 +10,7 @@ from moelaws.analysis.minimum import percentile_interval
 from moelaws.figures.tabular import Tabular
 from moelaws.laws.base import Law
 from moelaws.laws.leverage import allocation, hyperparameters
-from moelaws.studies.hyperparameters.figures.laws import LABELS
+from moelaws.studies.hyperparameters.figures import LABELS
 
 SETTINGS = {"lr": ("lr", "learning rate"), "batch": ("batch_tokens", "batch (tokens)")}
 KINDS = {"moe": "", "dense": "_dense", "both": "_both"}

@@ -9,7 +9,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS
 
-ERRORS = {
+FITS = {
     **{router.fit: f"Eq 1, {router.name}, squared" for router in ROUTERS},
     **{router.huber: f"Eq 1, {router.name}, Huber" for router in ROUTERS},
     "s_base_all": "Eq 1 in active parameters and utilisation, S-Base, all k and frequencies",
@@ -101,10 +101,4 @@ def _condition(over_sizes: pd.DataFrame) -> str:
 
 def errors(inputs: FittedInputs) -> Tabular:
     """Sets the errors of every fit on the runs that it was fitted to."""
-    rows = []
-    for fit, name in ERRORS.items():
-        result = inputs.fit(fit).group({})
-        metrics = (number_or_nan(result.metrics[key]) for key in ("rmse", "r2", "bic"))
-        rows.append((name, result.n, len(result.params), *metrics))
-    heads = ["Fit", "Runs", "Parameters", "RMSE (nats)", "R2", "BIC"]
-    return Tabular(pd.DataFrame(rows, columns=heads))
+    return Tabular(inputs.errors(FITS)[["Law", "n", "Parameters", "RMSE", "R2", "BIC"]])

@@ -9,6 +9,7 @@ over rounds, and each holds by itself.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,18 +191,14 @@ def longer_sequences(inputs: Inputs) -> Evidence:
 
 def larger_carry_more(inputs: Inputs) -> Evidence:
     """Returns how much more the loss falls with log2 E in wider models and longer sequences."""
-    by_arm: dict[str, dict[Size, Estimate]] = {}
-    for size, arm, rows, weights in _slopes(inputs.derived("arms")):
-        by_arm.setdefault(arm, {})[size] = contrast(rows, weights)
+    slopes = [(arm, size, contrast(x, w)) for size, arm, x, w in _slopes(inputs.derived("arms"))]
     changes = {}
-    for arm, slopes in by_arm.items():
-        for small, large in ((a, b) for a in slopes for b in slopes):
-            axis, words = _one_larger(small, large)
-            if axis:
-                one, two = slopes[small], slopes[large]
-                changes[f"{arm}, {axis}", f"{ARMS[arm]}, {words}"] = Estimate(
-                    two.value - one.value, math.hypot(one.se, two.se), min(one.freedom, two.freedom)
-                )
+    for (arm, small, one), (other, large, two) in permutations(slopes, 2):
+        axis, words = _one_larger(small, large)
+        if axis and arm == other:
+            changes[f"{arm}, {axis}", f"{ARMS[arm]}, {words}"] = Estimate(
+                two.value - one.value, math.hypot(one.se, two.se), min(one.freedom, two.freedom)
+            )
     expected = [f"{arm}, {axis}" for arm in SLICES for axis in SIZE[:2]]
     nothing = "all runs with several numbers of slices have one width and one length"
     return _of(changes, expected, "nats/token for each doubling of E", nothing)

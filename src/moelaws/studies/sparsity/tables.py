@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.estimate import number_or_nan
-from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.fitted import ERRORS, FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures.tabular import Tabular
-from moelaws.fitting.report import GroupFit
 from moelaws.laws.protocol import overridden
 from moelaws.studies.sparsity.laws import loss
 
@@ -91,14 +90,11 @@ def coefficients(inputs: FittedInputs) -> Tabular:
 
 def goodness(inputs: FittedInputs) -> Tabular:
     """Sets the errors of Eq 6 and two baselines on fitted and held-out runs, and those printed."""
-    rows = []
-    for fit, name in LAWS.items():
-        result = inputs.fit(fit).group({})
-        rows.append(_errors(name, "fitted", result.metrics, result))
-        if result.holdout:
-            rows.append(_errors(name, "held out", result.holdout))
-    for which, printed in PUBLISHED_ERRORS.items():
-        rows.append(_errors("published (Eq 6)", which, printed))
+    printed = pd.DataFrame.from_dict(PUBLISHED_ERRORS, orient="index")
+    printed = printed.assign(rmse=np.sqrt(printed["mse"])).rename(columns=ERRORS)
+    printed = printed.assign(Law="published (Eq 6)", Runs=printed.index)
+    columns = ["Law", "Runs", "n", "Parameters", "R2", "RMSE", "MSE", "Huber, sum", "Huber, mean"]
+    frame = pd.concat([inputs.errors(LAWS), printed])[[*columns, "AICc"]]
     holdout = inputs.spec("loss").holdout or "nothing"
     implied = {
         which: float(loss.implied_rows(printed["huber_sum"], printed["mse"]))
@@ -111,7 +107,7 @@ def goodness(inputs: FittedInputs) -> Tabular:
         "losses can be: it is read as a sum, as which the errors imply "
         f"{implied['fitted']:.0f} fitted and {implied['held out']:.0f} held-out runs.",
     )
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    return Tabular(frame, notes=notes)
 
 
 def surfaces(inputs: FittedInputs) -> Tabular:
@@ -152,23 +148,6 @@ def degrees(inputs: FittedInputs) -> Tabular:
     )
     heads = ["Size", "Rank", "Degrees", "Coefficients", "MSE, held out", "Its standard error"]
     return Tabular(pd.DataFrame(rows, columns=[*heads, "Pearson r, held out", ""]), notes=[note])
-
-
-def _errors(
-    law: str, runs: str, metrics: Mapping[str, Any], result: GroupFit | None = None
-) -> dict[str, Any]:
-    return {
-        "Law": law,
-        "Runs": runs,
-        "n": number_or_nan(metrics.get("n")),
-        "R2": number_or_nan(metrics.get("r2")),
-        "RMSE": number_or_nan(metrics.get("rmse", np.sqrt(metrics["mse"]))),
-        "MSE": number_or_nan(metrics.get("mse")),
-        "Huber, sum": number_or_nan(metrics.get("huber_sum")),
-        "Huber, mean": number_or_nan(metrics.get("huber_mean")),
-        "AICc": number_or_nan(result.metrics.get("aicc")) if result else np.nan,
-        "Parameters": float(len(result.params)) if result else np.nan,
-    }
 
 
 def _listed(values: Any) -> str:
