@@ -216,7 +216,7 @@ def question_of(
 
     costs = evaluate(options["cost"], numbers(pool), len(pool))
     if not (np.isfinite(costs) & (costs > 0)).all():
-        raise UserError(f"--cost {options['cost']!r} is not above 0 in every row")
+        raise UserError(f"the cost of runs, {options['cost']!r}, is not above 0 in every row")
     if options["rows"]:
         free = free & select(columns(pool), options["rows"])
     if cost := options["target"]:
