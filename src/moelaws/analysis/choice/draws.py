@@ -50,7 +50,8 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     """Returns ``draws`` of a law's parameters beside the known runs.
 
     ``noise`` is the standard deviation between two trainings of one run, on the law's scale. Where
-    the residuals are larger, they say how far new runs lie from the law.
+    runs that are the same to the law lie further apart, they say it. Where the residuals are
+    larger, they say how far new runs lie from the law.
     """
     law, n = known.law, len(known.observed)
     mean, sd = _expected(law)
@@ -59,6 +60,7 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     columns = {name: np.append(known.rows[name], known.open[name][some]) for name in known.open}
     model = WithPriors(law.model(columns), np.arange(len(mean)), 1 / sd)
     observed = np.concatenate([known.observed, np.full(len(some), centre), mean / sd])
+    noise = max(noise, _scatter(known))
     rng, error = np.random.default_rng(seed), (noise, LEAST_RATE)
     starts = np.clip(mean + sd * rng.standard_normal((STARTS, len(mean))), *law.bounds.T)
 
@@ -85,6 +87,15 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     evidence = -0.5 * (np.log(variance) + squares / variance).sum()
     evidence -= 0.5 * law.n_free * np.log(max(n, 1))
     return Posterior(theta, *error, float(evidence))
+
+
+def _scatter(known: Known) -> float:
+    """Returns the standard deviation of the known runs that share all variables, or 0."""
+    rows = np.array([known.rows[name] for name in known.open]).T
+    _, own, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    freedom = len(rows) - len(counts)
+    means = np.bincount(own, known.observed) / counts
+    return float(np.sqrt(((known.observed - means[own]) ** 2).sum() / max(freedom, 1)))
 
 
 def _error(squares: Array, decades: Array, noise: float, freedom: int) -> tuple[float, float]:
