@@ -49,9 +49,9 @@ class Posterior:
 def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     """Returns ``draws`` of a law's parameters beside the known runs.
 
-    ``noise`` is the standard deviation between two trainings of one run, on the law's scale. Where
-    runs that are the same to the law lie further apart, they say it. Where the residuals are
-    larger, they say how far new runs lie from the law.
+    ``noise`` is the standard deviation between trainings of one run, on the law's scale, or what
+    known runs say of it that are the same to the law. Where the residuals are larger, they say how
+    far new runs lie from the law.
     """
     law, n = known.law, len(known.observed)
     mean, sd = _expected(law)
@@ -90,12 +90,11 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
 
 
 def _scatter(known: Known) -> float:
-    """Returns the standard deviation of the known runs that share all variables, or 0."""
+    """Returns the standard deviation between known runs that are the same to the law, or 0."""
     rows = np.array([known.rows[name] for name in known.open]).T
     _, own, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    freedom = len(rows) - len(counts)
-    means = np.bincount(own, known.observed) / counts
-    return float(np.sqrt(((known.observed - means[own]) ** 2).sum() / max(freedom, 1)))
+    apart = known.observed - (np.bincount(own, known.observed) / counts)[own]
+    return float(np.sqrt((apart**2).sum() / max(len(rows) - len(counts), 1)))
 
 
 def _error(squares: Array, decades: Array, noise: float, freedom: int) -> tuple[float, float]:
