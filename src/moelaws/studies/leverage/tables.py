@@ -46,7 +46,7 @@ _ALWAYS = (
 )
 _VARIED = {
     "activation": ("A (formal)", "A = E_a/E"),
-    "granularity": ("G",),
+    **dict.fromkeys(("granularity", "granularity_sparser"), ("G",)),
     "shared": ("S = E_s/(E_a+E_s)",),
     "dense_layers": ("layers", "dense layers"),
     "attention": ("attention's share", "heads"),

@@ -176,8 +176,8 @@ def attention_shape(frame: pd.DataFrame) -> pd.Series:
 
 SERIES = {series.sweep: series for series in (
     Series("activation", "activation ratio $A = E_a/E$", lambda t: 1 - t["S"], log2=True),
-    Series("granularity", "granularity $G$", itemgetter("G"), log2=True),
-    Series("granularity_weak", "granularity $G$", itemgetter("G"), log2=True),
+    *(Series(sweep, "granularity $G$", itemgetter("G"), log2=True)
+      for sweep in ("granularity", "granularity_weak", "granularity_sparser")),
     Series("shared", "share of shared experts $E_s/(E_a+E_s)$", shared_ratio,
            architecture=itemgetter("k")),
     Series("dense_layers", "share of dense layers", lambda t: t["n_dense_layers"] / t["n_layers"],
