@@ -152,12 +152,12 @@ def chinchilla(frame):
     return pd.Series(law.predict(law.published, columns), frame.index)
 
 
-def held_out(root, loss, holdout, spread=1e-4):
+def held_out(root, loss, holdout, spread=1e-4, fitted=100):
     """Both laws with their published coefficients, as if fitted, and draws around these."""
     frame, fits = table(loss, 0.003), {}
     for name, law in (("loss", laws.get("sparsity.loss")), ("chinchilla", laws.get("chinchilla"))):
         params = {k: Estimate(v, None, None) for k, v in law.published.items()}
-        result = GroupFit({}, len(frame), 0.0, True, params, {}, None, OPTIMUM)
+        result = GroupFit({}, fitted, 0.0, True, params, {}, None, OPTIMUM)
         around = law.vector(law.published)
         drawn = np.random.default_rng(5).normal(around, spread, (100, len(around)))
         draws = pd.DataFrame(law.natural(drawn), columns=list(law.names))
@@ -192,6 +192,13 @@ def test_laws_that_predict_alike_are_not_told_apart(tmp_path):
     judgement = verdict_on(UNSEEN, held_out(tmp_path, between, "S >= 0.95"))
     assert judgement.verdict == Verdict.CANNOT_TELL, judgement
     assert judgement.needed
+
+
+def test_too_few_fitted_runs_decide_nothing(tmp_path):
+    """Fits of ten coefficients to few runs may miss, whatever the law."""
+    judgement = verdict_on(UNSEEN, held_out(tmp_path, chinchilla, "S >= 0.95", fitted=26))
+    assert judgement.verdict == Verdict.CANNOT_TELL
+    assert judgement.measured.startswith("26 runs were fitted, fewer than 3 for each of Eq 6's 10")
 
 
 def test_nothing_held_out_decides_nothing(tmp_path):

@@ -12,6 +12,7 @@ from moelaws.fitting.quantiles import jackknife
 from moelaws.laws.base import Mask
 
 READING = "reading comprehension"  # a group of tasks
+FEWEST = 3  # fitted runs for each coefficient, below which a fit's errors say nothing of its law
 NO_DRAWS = "the surfaces have no draws: too few runs for an interval"
 EXAMPLE = "olmo:boolq/rc_0shot"  # a task of that group
 
@@ -77,6 +78,10 @@ def predicts_unseen(inputs: FittedInputs) -> Evidence:
     own, other = (predicted(inputs, fit, inputs.table) for fit in ("loss", "chinchilla"))
     held = own.held & other.held
     n, runs = int(held.sum()), inputs.table[held]
+    fitted, free = inputs.fit("loss").parts[0].n, inputs.law("loss").n_free
+    if fitted < FEWEST * free:
+        few = f"fewer than {FEWEST} for each of Eq 6's {free} coefficients"
+        return Evidence(f"{fitted} runs were fitted, {few}")
     blocks = runs.groupby(["C", "D"], dropna=False).ngroup().to_numpy() if n else np.empty(0)
     if len(np.unique(blocks)) < 2:
         return Evidence(f"{n} runs are held out ({holdout or 'nothing'})")
