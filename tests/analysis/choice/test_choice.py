@@ -63,6 +63,20 @@ def test_runs_far_from_the_target_err_more_where_the_law_bends():
     assert abs(at_target.mean() - 0.3) < 0.7 * abs(straight - 0.3)
 
 
+def test_runs_that_are_the_same_to_a_law_say_how_far_a_run_lies_from_it():
+    """Four points, each trained twice."""
+    x = np.repeat([0.0, 1.0, 2.0, 3.0], 2)
+    apart = 0.1 * np.tile([1.0, -1.0], 4)
+    own = [
+        posterior(Known(LINE, {"x": x}, y, np.ones(8), {"x": x}), 0.003, 300, seed=0)
+        for y in (0.3 - 0.1 * x, 0.3 - 0.1 * x + apart)
+    ]
+    assert own[0].noise == pytest.approx(0.003)
+    assert own[1].noise >= np.sqrt(8 * 0.1**2 / 4) * 0.999  # four means are taken off
+    error = own[1].draws[:, 0].std() / own[0].draws[:, 0].std()
+    assert error > 20
+
+
 def beliefs(runs, target, of_law=None, noise=0.1):
     B = len(runs)
     of_law = np.zeros(B, int) if of_law is None else of_law
@@ -102,6 +116,16 @@ def test_a_run_that_tells_nothing_is_not_paid_for():
     target = np.random.default_rng(0).standard_normal((500, 1))
     own = beliefs(np.zeros((500, 3)), target)
     assert choose(own, np.ones(1), np.ones(3), 5.0, np.ones(3, bool)) == []
+
+
+def test_twice_the_gain_is_worth_four_times_the_cost():
+    """Run 0 shares half of the target's variance, run 1 all of it: a gain of 2, for 3 or 5."""
+    target = np.random.default_rng(0).standard_normal((4000, 1))
+    other = np.random.default_rng(1).standard_normal((4000, 1))
+    own = beliefs(np.hstack([target + other, target]), target, noise=1e-4)
+    for dear, best in ((3.0, 1), (5.0, 0)):
+        plan = choose(own, np.ones(1), np.array([1.0, dear]), 6.0, np.ones(2, bool))
+        assert plan[0].run == best
 
 
 def test_no_law_is_without_weight():

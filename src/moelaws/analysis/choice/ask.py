@@ -20,8 +20,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import numbers
 
-DRAWS = 300  # of all laws together, but at least LEAST of each
-LEAST = 100
+DRAWS = 100  # of each law
 FACTORS = tuple(np.geomspace(0.2, 5.0, 13))  # of sizes, about those that grow as C^(1/2)
 
 
@@ -84,7 +83,6 @@ def ask(
     frames = pool, question.target.iloc[places]
     decades = np.abs(np.log10(costs / question.target_cost))
     drawn, posteriors, refused, observed = [], {}, {}, np.zeros(0)
-    each = max(LEAST, DRAWS // len(question.laws))
     for law, spec in zip(question.laws, question.specs, strict=True):
         try:
             runs, target = (_read(law, frame, spec) for frame in frames)
@@ -96,7 +94,7 @@ def ask(
         both = {name: np.append(values, target[name]) for name, values in runs.items()}
         own = {name: values[known] for name, values in runs.items()}
         view = Known(law, own, law.on_scale(observed[known]), decades[known], both)
-        posteriors[law.ref] = posterior(view, noise, each, seed)
+        posteriors[law.ref] = posterior(view, noise, DRAWS, seed)
         drawn.append(law.model(both).evaluate(posteriors[law.ref].draws)[0])
     if not drawn:
         raise UserError("; ".join(f"{name}: {reason}" for name, reason in refused.items()))
@@ -112,7 +110,7 @@ def ask(
         replace(one, run=int(order[one.run]), error=error * min(one.error / start, 1.0) ** power)
         for one in chosen
     ]
-    total = {law: float(beliefs.weights[i * each : (i + 1) * each].sum())
+    total = {law: float(beliefs.weights[i * DRAWS : (i + 1) * DRAWS].sum())
              for i, law in enumerate(posteriors)}  # fmt: skip
     return Answer(total, refused, int(np.isfinite(observed).sum()), error, loss, named)
 

@@ -18,7 +18,7 @@ from moelaws.laws.base import Array
 
 FLOOR = 0.1  # the share of the weight that all laws have in common, whatever their support
 REACH = 6.0  # median deviations beyond which a draw counts as one at that distance
-POWERS = (0.0, 0.5, 1.0)  # of the cost by which a gain is divided
+POWER = 0.5  # of the cost, by which a gain is divided
 
 
 @dataclass(frozen=True)
@@ -67,41 +67,35 @@ def choose(
     """Returns the ``free`` runs (n,) to train within ``budget``, in the order of their choice.
 
     ``importance`` (T,) of sum 1 weights the target's values, and ``costs`` (n,) are the runs' own.
-    Gains are divided by several powers of the cost, and the plan of least error is taken. The first
-    run of equals is.
+    A run's gain is divided by the root of its cost, and the first run of equals is taken.
     """
-
-    def filled(power: float) -> list[Chosen]:
-        A, T = spread(beliefs, beliefs.runs), spread(beliefs, beliefs.target)
-        noise = beliefs.noise**2
-        member = np.eye(int(beliefs.laws.max()) + 1)[beliefs.laws]  # (B, laws)
-        roots = np.sqrt(beliefs.weights)[:, None] * member
-        plan: list[Chosen] = []
-        open_, left = free.copy(), budget
-        while True:
-            can = np.flatnonzero(open_ & (costs <= left))
-            if not len(can):
-                return plan
-            cross = A[:, can].T @ T
-            gain = (cross**2 @ importance) / ((A[:, can] ** 2).sum(axis=0) + noise[can])
-            best = int(np.argmax(gain / costs[can] ** power))
-            if gain[best] <= 0:
-                return plan
-            run, a = int(can[best]), A[:, can[best]].copy()
-            # The part of the covariance that the laws' means alone have
-            means = (roots.T @ np.column_stack([a, T])) / np.sqrt((roots**2).sum(axis=0))[:, None]
-            whole = cross[best] ** 2 @ importance
-            between = (means[:, 0] @ means[:, 1:]) ** 2 @ importance / whole
-            own = float(a @ a)
-            keep = (1 - np.sqrt(noise[run] / (own + noise[run]))) / own
-            A -= np.outer(a, keep * (a @ A))
-            T -= np.outer(a, keep * (a @ T))
-            open_[run], left = False, left - float(costs[run])
-            error = float(np.sqrt((T**2).sum(axis=0) @ importance))
-            plan.append(Chosen(run, float(costs[run]), error, float(min(between, 1.0))))
-
-    plans = map(filled, POWERS)
-    return min(plans, key=lambda plan: plan[-1].error if plan else np.inf)
+    A, T = spread(beliefs, beliefs.runs), spread(beliefs, beliefs.target)
+    noise = beliefs.noise**2
+    member = np.eye(int(beliefs.laws.max()) + 1)[beliefs.laws]  # (B, laws)
+    roots = np.sqrt(beliefs.weights)[:, None] * member
+    plan: list[Chosen] = []
+    open_, left = free.copy(), budget
+    while True:
+        can = np.flatnonzero(open_ & (costs <= left))
+        if not len(can):
+            return plan
+        cross = A[:, can].T @ T
+        gain = (cross**2 @ importance) / ((A[:, can] ** 2).sum(axis=0) + noise[can])
+        best = int(np.argmax(gain / costs[can] ** POWER))
+        if gain[best] <= 0:
+            return plan
+        run, a = int(can[best]), A[:, can[best]].copy()
+        # The part of the covariance that the laws' means alone have
+        means = (roots.T @ np.column_stack([a, T])) / np.sqrt((roots**2).sum(axis=0))[:, None]
+        whole = cross[best] ** 2 @ importance
+        between = (means[:, 0] @ means[:, 1:]) ** 2 @ importance / whole
+        own = float(a @ a)
+        keep = (1 - np.sqrt(noise[run] / (own + noise[run]))) / own
+        A -= np.outer(a, keep * (a @ A))
+        T -= np.outer(a, keep * (a @ T))
+        open_[run], left = False, left - float(costs[run])
+        error = float(np.sqrt((T**2).sum(axis=0) @ importance))
+        plan.append(Chosen(run, float(costs[run]), error, float(min(between, 1.0))))
 
 
 def error_of(beliefs: Beliefs, importance: Array) -> float:

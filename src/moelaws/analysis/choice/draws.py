@@ -49,8 +49,9 @@ class Posterior:
 def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     """Returns ``draws`` of a law's parameters beside the known runs.
 
-    ``noise`` is the standard deviation between two trainings of one run, on the law's scale. Where
-    the residuals are larger, they say how far new runs lie from the law.
+    ``noise`` is the standard deviation between trainings of one run, on the law's scale, or what
+    known runs say of it that are the same to the law. Where the residuals are larger, they say how
+    far new runs lie from the law.
     """
     law, n = known.law, len(known.observed)
     mean, sd = _expected(law)
@@ -59,6 +60,7 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     columns = {name: np.append(known.rows[name], known.open[name][some]) for name in known.open}
     model = WithPriors(law.model(columns), np.arange(len(mean)), 1 / sd)
     observed = np.concatenate([known.observed, np.full(len(some), centre), mean / sd])
+    noise = max(noise, _scatter(known))
     rng, error = np.random.default_rng(seed), (noise, LEAST_RATE)
     starts = np.clip(mean + sd * rng.standard_normal((STARTS, len(mean))), *law.bounds.T)
 
@@ -85,6 +87,14 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     evidence = -0.5 * (np.log(variance) + squares / variance).sum()
     evidence -= 0.5 * law.n_free * np.log(max(n, 1))
     return Posterior(theta, *error, float(evidence))
+
+
+def _scatter(known: Known) -> float:
+    """Returns the standard deviation between known runs that are the same to the law, or 0."""
+    rows = np.array([known.rows[name] for name in known.open]).T
+    _, own, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    apart = known.observed - (np.bincount(own, known.observed) / counts)[own]
+    return float(np.sqrt((apart**2).sum() / max(len(rows) - len(counts), 1)))
 
 
 def _error(squares: Array, decades: Array, noise: float, freedom: int) -> tuple[float, float]:
