@@ -216,9 +216,11 @@ def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained
     assert line.startswith("leverage: the tier workstation has no sweep attention, dense_layers, ")
     assert "few_shared_experts" in line
     assert "curve_layers" in line
-    no_gates = "leverage: the tier demo has no sweep gates, so these are left out: T_gates"
     public, leverage = trained.left_out
-    assert leverage == no_gates
+    assert leverage == (
+        "leverage: the tier demo has no sweep gates, granularity_sparser, so these are left out: "
+        "T_gates, T_granularity_sparser, granularity_sparser"
+    )
     assert public.startswith("study public: results/imported/marin-v16.parquet is not here")
 
 
