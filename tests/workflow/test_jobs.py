@@ -214,7 +214,7 @@ def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained
     assert not {"F6a", "F12b", "F16"} & names
     (line,) = jobs.left_out
     assert line.startswith("leverage: the tier workstation has no sweep attention, dense_layers, ")
-    assert "few_shared_experts" in line
+    assert "heads_hardly_matter" in line
     assert "curve_layers" in line
     public, leverage = trained.left_out
     assert leverage == (
