@@ -114,8 +114,9 @@ def coefficients(
             if own.low is not None and own.high is not None:
                 width = (own.high - own.low) / abs(own.estimate) if own.estimate else None
                 holds = None if true is None else own.low <= true <= own.high
-            of = (fitted.where, name, true, simulated and name in reference)
-            compared.append(Coefficient(*of, own.estimate, own.low, own.high, width, known, holds))
+            truth = true, simulated and name in reference
+            numbers = own.estimate, own.low, own.high, width
+            compared.append(Coefficient(fitted.where, name, *truth, *numbers, known, holds))
     return compared
 
 

@@ -55,6 +55,7 @@ class Value(click.ParamType[Any]):
         return converted
 
 
+# The budget of a model that is to be the best one
 BEST = Value("C=FLOPS", lambda text: amount(text.replace(" ", "").removeprefix("C=")),
              lambda C: 0 < C < 1e100, "no budget, such as C=1e21")  # fmt: skip
 COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
@@ -122,7 +123,8 @@ def gathered(
 ) -> Callable[[Command], Command]:
     """Returns a decorator that adds click's ``options`` to a command.
 
-    The command receives, as ``keyword``, what ``build`` makes of the options by their names.
+    The command receives, as ``keyword``, what ``build`` makes of the options by their names. A
+    parameter of ``build`` that no option has keeps its default.
     """
     names = tuple(inspect.signature(build).parameters)
 

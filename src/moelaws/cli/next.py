@@ -80,7 +80,7 @@ def command(source: str, project: Callable[[], Project], as_json: bool, **option
     if options["rounds"] > 1 or options["cores"]:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
     question = _of_table(Path(source), options)
-    _show(question, asked(question, options, _budget(options, question)), options, as_json)
+    _show(question, answer_to(question, options, _budget(options, question)), options, as_json)
 
 
 def _is_study(name: str) -> bool:
@@ -103,7 +103,7 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
         question = _of_study(study, project, known, options)
         spent = sum(one.cost for own in done for one in own.runs)
         left = _budget(options, question) - spent
-        answer = asked(question, options, left, len(done))
+        answer = answer_to(question, options, left, len(done))
         stop = ""
         if answer.known and answer.error <= options["tolerance"]:
             stop = "the target is known"
@@ -122,8 +122,8 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
                 run = question.pool["run_id"].iloc[one.run]
                 chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=_reason(one)))
                 allowance -= one.cost
-        of = {"round": len(done) + 1, "tier": project.tier, "target": _target(options)}
-        more = parse(Round, {**of, "pool": options["pool"] or "", "runs": chosen}, path)
+        about = {"round": len(done) + 1, "tier": project.tier, "target": _target(options)}
+        more = parse(Round, {**about, "pool": options["pool"] or "", "runs": chosen}, path)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
         said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
         click.echo(f"round {more.round}: {said}, in {path}", err=as_json)
@@ -205,6 +205,7 @@ def question_of(
     options: dict[str, Any],
     mapping_of: Callable[[FittableLaw], Mapping[str, str]],  # of the study, if it has one
 ) -> Question:
+    """Returns the question of the ``options``; of the pool's runs the ``free`` ones are open."""
     from moelaws import laws
     from moelaws.analysis.choice.ask import Question, models_of
     from moelaws.cli.laws import join_own_laws
@@ -240,7 +241,8 @@ def question_of(
     return Question(candidates, specs, pool, costs, free, target, cost, bool(options["target"]))
 
 
-def asked(question: Question, options: dict[str, Any], budget: float, turn: int = 0) -> Answer:
+def answer_to(question: Question, options: dict[str, Any], budget: float, turn: int = 0) -> Answer:
+    """Returns what to train for ``budget`` FLOPs; the ``turn`` of a loop moves the seed."""
     from threadpoolctl import threadpool_limits
 
     from moelaws.analysis.choice.ask import ask

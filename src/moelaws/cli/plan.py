@@ -138,13 +138,13 @@ def _expected(
     frame: pd.DataFrame, about: dict[str, Any], target: float, mapping: Mapping[str, str]
 ) -> dict[str, float]:
     """Returns what `moelaws next` would expect behind these runs, as parts of the loss."""
-    from moelaws.cli.next import asked, question_of
+    from moelaws.cli.next import answer_to, question_of
 
     asks = {"laws": (about["law"],), "mapping": (), "cost": "C", "rows": "", "target": target}
     options, none = about | asks, frame["L"].isna().to_numpy()
     question = question_of(frame, none, options, lambda law: mapping)
     each = {"regret": question, "error": replace(question, is_budget=False)}
-    return {name: asked(own, options, 0.0).error for name, own in each.items()}
+    return {name: answer_to(own, options, 0.0).error for name, own in each.items()}
 
 
 def _as_json(fit: Planned) -> dict[str, Any]:
