@@ -20,7 +20,7 @@ from moelaws.tables.sweeps import best_trials, in_sweep
 # Number of a fit's report -> its heading in tables of errors
 ERRORS = {
     "r2": "R2",
-    "rmse": "RMSE",
+    "rmse": "RMSE (nats)",
     "mse": "MSE",
     "huber_sum": "Huber, sum",
     "huber_mean": "Huber, mean",

@@ -78,7 +78,7 @@ def starts(inputs: FittedInputs) -> Tabular:
 
 def goodness(inputs: FittedInputs) -> Tabular:
     """Sets the errors of every reading of Eq 2 and of the baselines, fitted and held out."""
-    columns = ["Law", "Runs", "n", "Parameters", "R2", "RMSE", "Huber, sum", "AICc"]
+    columns = ["Law", "Runs", "n", "Parameters", "R2", "RMSE (nats)", "Huber, sum", "AICc"]
     frame = inputs.errors(TITLES)[[*columns, "Not identified", "Converged"]]
     notes = (
         "All on the same runs; the sparsest are held out. Huber at 0.001 on ln L. The paper "

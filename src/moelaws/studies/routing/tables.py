@@ -101,4 +101,4 @@ def _condition(over_sizes: pd.DataFrame) -> str:
 
 def errors(inputs: FittedInputs) -> Tabular:
     """Sets the errors of every fit on the runs that it was fitted to."""
-    return Tabular(inputs.errors(FITS)[["Law", "n", "Parameters", "RMSE", "R2", "BIC"]])
+    return Tabular(inputs.errors(FITS)[["Law", "n", "Parameters", "RMSE (nats)", "R2", "BIC"]])

@@ -93,8 +93,8 @@ def goodness(inputs: FittedInputs) -> Tabular:
     printed = pd.DataFrame.from_dict(PUBLISHED_ERRORS, orient="index")
     printed = printed.assign(rmse=np.sqrt(printed["mse"])).rename(columns=ERRORS)
     printed = printed.assign(Law="published (Eq 6)", Runs=printed.index)
-    columns = ["Law", "Runs", "n", "Parameters", "R2", "RMSE", "MSE", "Huber, sum", "Huber, mean"]
-    frame = pd.concat([inputs.errors(LAWS), printed])[[*columns, "AICc"]]
+    errors = [heading for heading in ERRORS.values() if heading != "BIC"]
+    frame = pd.concat([inputs.errors(LAWS), printed])[["Law", "Runs", "n", "Parameters", *errors]]
     holdout = inputs.spec("loss").holdout or "nothing"
     implied = {
         which: float(loss.implied_rows(printed["huber_sum"], printed["mse"]))
