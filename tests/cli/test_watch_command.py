@@ -150,7 +150,7 @@ def test_the_time_left_is_that_of_the_grid_until_a_run_has_ended():
     assert left == pytest.approx(2 * (total - 2 * seconds), rel=0.01)
 
 
-@pytest.mark.parametrize("width", [80, 150])
+@pytest.mark.parametrize("width", [80, 120])
 def test_what_a_run_measures_fits_the_terminal(width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     course = watching.Course(
@@ -166,9 +166,9 @@ def test_what_a_run_measures_fits_the_terminal(width, monkeypatch):
     console.print(drawn(snapshot, Project(tier="gpu")))
     (row,) = [line for line in console.file.getvalue().splitlines() if line.startswith("1f1f1f1f")]
     assert len(row) <= width
-    for cell in ("d64 E32", "12345/20000", "3.1416", "123,456", "1.9 h", BARS[0], BARS[-1]):
+    for cell in ("d64 E32 2e11 s0", "12345/20000", "3.1416", "123,456", "1.9 h", BARS[0], BARS[-1]):
         assert cell in row
-    assert ("sparsity" in row) == ("NVIDIA" in row) == (width == 150)
+    assert ("sparsity" in row) == ("NVIDIA" in row) == (width == 120)
 
 
 def test_what_trains_nothing_is_refused(sweep):

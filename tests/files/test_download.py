@@ -7,9 +7,9 @@ import pytest
 
 from file_server import serving
 from full_disk import files_of_at_most
+from moelaws.files import download as module
+from moelaws.files.download import download
 from moelaws.spec.errors import UserError
-from moelaws.tables import register as module
-from moelaws.tables.register import download
 
 DATA = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()

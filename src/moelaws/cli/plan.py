@@ -103,16 +103,7 @@ def command(
     for name, error in expected.items():
         click.echo(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
     for cost in costs:
-        disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
-        saved = cost.flops_spent < cost.flops
-        less = f", {cost.flops_spent:.3g} of them spent with shared trunks" if saved else ""
-        click.echo(
-            f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
-            f"{cost.flops:.3g} FLOPs{less}: about {cost.hours:,.3g} {cost.device.name} hours, "
-            f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
-        )
-        if cost.device.basis:
-            click.echo(cost.device.basis)
+        _print_cost(cost)
 
 
 def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:
@@ -132,6 +123,19 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
     for kind in ("cpu", "cuda"):
         device = learned(device_of(kind, project), Results())
         yield budget(runs * repeats, device, kept, probed, project.devices_per_run)
+
+
+def _print_cost(cost: Budget) -> None:
+    disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
+    saved = cost.flops_spent < cost.flops
+    less = f", {cost.flops_spent:.3g} of them spent with shared trunks" if saved else ""
+    click.echo(
+        f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
+        f"{cost.flops:.3g} FLOPs{less}: about {cost.hours:,.3g} {cost.device.name} hours, "
+        f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
+    )
+    if cost.device.basis:
+        click.echo(cost.device.basis)
 
 
 def _expected(

@@ -13,7 +13,6 @@ from moelaws.cli.study_files import study_with
 from moelaws.files.layout import Results, TierFolder
 from moelaws.records.chain import Link, changed_runs, link, trained_by
 from moelaws.records.names import config_of, find_record, name_of
-from moelaws.records.paired import UnpairedError, paired_losses
 from moelaws.records.runs import differences, flatten
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project
@@ -150,6 +149,8 @@ def diff(runs: tuple[str, ...], as_json: bool) -> None:
 
 
 def _loss_difference(run_ids: list[str]) -> dict[str, Any]:
+    from moelaws.records.paired import UnpairedError, paired_losses
+
     try:
         losses = paired_losses(Results(), run_ids)
     except UnpairedError as error:

@@ -1,23 +1,28 @@
 """``moelaws watch``: a sweep while it runs, from its files alone."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Iterator
 from itertools import groupby, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.text import Text
 
 from moelaws.cli.answers import JsonCommand, print_json, table_text
 from moelaws.cli.common import Words, between, option
 from moelaws.cli.project import project_options, snakemake_call
 from moelaws.files.layout import Results
 from moelaws.records.progress import duration
-from moelaws.records.watching import Course, Planned, Snapshot, Watching
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.words import visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from moelaws.records.watching import Course, Planned, Snapshot, Watching
 
 
 @click.command(name="watch", cls=JsonCommand)
@@ -43,6 +48,8 @@ def command(project: Project, names: Words, every: float, once: bool, as_json: b
     runs the jobs elsewhere. Ends when the sweep is finished, or with Ctrl-C, which stops no run.
     Where the output is no terminal, a line is printed at each change; with --json, an object.
     """
+    from moelaws.records.watching import Watching
+
     project = project.model_copy(update={"studies": names}) if names else project
     watching = Watching(Results(), _planned(project))
     snapshots = _snapshots(watching, 0.0 if once else every)
@@ -123,6 +130,8 @@ def idle(project: Project) -> str:
 
 def drawn(snapshot: Snapshot, project: Project) -> Text:
     """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed."""
+    from rich.text import Text
+
     full = round(BAR_WIDTH * snapshot.fraction_done)
     lines = ["█" * full + "░" * (BAR_WIDTH - full), ", ".join(snapshot.words())]
     if running := snapshot.of("running"):

@@ -155,12 +155,12 @@ def one_page(answer: Advice, ask: Ask, lines: Sequence[str], price: float) -> Sh
 
 def _sensitivity(panel: Panel, ask: Ask, cases: Sequence[tuple[float, Constraints]]) -> None:
     """Draws total and active parameters of the answer by other limits, where there is one."""
-    found = []
+    points = []
     for x, limits in cases:
         with suppress(UserError):  # no law judges it, or no model keeps to it
             plan = ask(limits).robust.plan
-            found.append((x, float(plan.N), float(plan.N_active)))
-    at, *sizes = np.array(found, float).reshape(-1, 3).T
+            points.append((x, float(plan.N), float(plan.N_active)))
+    at, *sizes = np.array(points, float).reshape(-1, 3).T
     looks = (("total", style.INK, "o"), ("active", style.WARN, "s"))
     for (name, colour, mark), y in zip(looks, sizes, strict=True):
         panel.line(f"{name} parameters", at, y, color=colour, marker=mark, ms=3, lw=0.9, label=name)

@@ -3,73 +3,18 @@
 The register ships mappings alone. Whoever imports a table fetches its files, under their licences.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator
 from functools import partial
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import unquote
-from urllib.request import Request, urlopen
 
-from moelaws.files.atomic import replacing
+from moelaws.files.download import download
 from moelaws.files.layout import Results
 from moelaws.records.progress import Report, reporting
-from moelaws.spec.errors import UserError, or_nearest, quoted
-from moelaws.spec.from_disk import LARGEST, refuse_large
+from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.importing import Mapping
 from moelaws.tables.at_hand import FOLDER
 from moelaws.tables.mapping import read_mapping
 from moelaws.tables.sources import sha256_of
-
-TIMEOUT = 30  # seconds without an answer or a further byte
-_PIECE = 2**16  # bytes read at once
-Progress = Callable[[int, int | None], None]  # takes the bytes so far and, if known, all bytes
-
-
-def download(url: str, path: Path, sha256: str, progress: Progress) -> None:
-    """Writes what is at ``url`` (http or https) to ``path``, atomically.
-
-    A UserError says on one line what went wrong. Any digest is right if ``sha256`` is empty.
-    """
-    digest = hashlib.sha256()
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        for piece in _pieces(url, progress):
-            digest.update(piece)
-            file.write(piece)
-        if sha256 not in ("", digest.hexdigest()):
-            raise UserError(
-                f"{url}: the SHA-256 of what is there is {digest.hexdigest()}, and that of "
-                f"{path.name} is {sha256}"
-            )
-
-
-def _pieces(url: str, progress: Progress) -> Iterator[bytes]:
-    try:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError("an address begins with http:// or https://")
-        with urlopen(Request(url, headers={"User-Agent": "moelaws"}), timeout=TIMEOUT) as answer:
-            size, done = answer.length, 0  # without a length it ends where the server closes
-            refuse_large(size or 0, url)
-            while piece := answer.read(min(_PIECE, LARGEST + 1)):
-                done += len(piece)
-                refuse_large(done, url)
-                progress(done, size)
-                yield piece
-            if size is not None and done < size:
-                raise OSError(f"the transfer was cut after {done:,} of {size:,} bytes")
-    except (OSError, HTTPException, ValueError) as error:
-        raise UserError(f"{quoted(url, 200)} cannot be fetched: {_reason(error)}") from None
-
-
-def _reason(error: Any) -> str:
-    if isinstance(error, HTTPError):
-        return f"the server answers {error.code} {error.reason}"
-    if isinstance(error, URLError):
-        error = error.reason
-    text = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return str(text) or type(error).__name__
 
 
 def register(root: Path = Path()) -> dict[str, Mapping]:
