@@ -114,9 +114,11 @@ def coefficients(
             if own.low is not None and own.high is not None:
                 width = (own.high - own.low) / abs(own.estimate) if own.estimate else None
                 holds = None if true is None else own.low <= true <= own.high
-            truth = true, simulated and name in reference
-            numbers = own.estimate, own.low, own.high, width
-            compared.append(Coefficient(fitted.where, name, *truth, *numbers, known, holds))
+            numbers = (own.estimate, own.low, own.high, width)
+            as_simulated = simulated and name in reference
+            compared.append(
+                Coefficient(fitted.where, name, true, as_simulated, *numbers, known, holds)
+            )
     return compared
 
 
