@@ -10,9 +10,11 @@ from moelaws import laws
 from moelaws.analysis.contrasts import (
     ContrastErrors,
     Minimum,
+    SeedErrors,
     contrast_errors,
     influence,
     linear_influence,
+    seed_errors,
     seed_sd,
 )
 from moelaws.analysis.inputs import Inputs
@@ -73,18 +75,45 @@ def test_three_budgets_determine_a_curve_whose_loss_there_is_the_runs_own():
     np.testing.assert_allclose(influence(CURVE, fitted, {"C": C}), np.eye(3), atol=1e-6)
 
 
+def alone(*sd):
+    """Two runs, each a trunk of its own, with spreads ``sd`` between seeds."""
+    return SeedErrors(np.array(sd), ["a", "b"], ["a", "b"], 1.0)
+
+
 def test_errors_of_documents_and_of_seeds_stand_beside_each_other():
     rng = np.random.default_rng(2)
     tokens = rng.integers(100, 900, 60)
     nats = (3 + rng.normal(0, 0.4, 60) + rng.normal(0, 0.02, (2, 60))) * tokens
-    errors = ContrastErrors(PairedLosses(("a", "b"), tokens, nats), np.array([0.01, 0.01]))
+    errors = ContrastErrors(PairedLosses(("a", "b"), tokens, nats), alone(0.01, 0.01))
     assert errors.seeds([1, -1]) == pytest.approx(0.01 * 2**0.5)
     assert errors.seeds([[0.5, -0.5], [0, 0]]) == pytest.approx([0.01 / 2**0.5, 0])
     assert 0 < errors.documents([1, -1]) < 0.1 * errors.documents([1, 0])
-    assert ContrastErrors(None, np.array([0.03, 0.04])).seeds([1, -1]) == pytest.approx(0.05)
-    unknown = ContrastErrors(None, np.full(2, np.nan))
+    assert alone(0.03, 0.04).of([1, -1]) == pytest.approx(0.05)
+    unknown = ContrastErrors(None, alone(np.nan, np.nan))
     assert np.isnan(unknown.documents(np.eye(2))).all()
     assert np.isnan(unknown.seeds([1, -1]))
+
+
+def test_runs_of_a_trunk_err_alone_or_together_whichever_is_more():
+    errors = SeedErrors(np.array([0.03, 0.04, 0.01]), [*"123"], [*"aab"], 1.0)
+    assert errors.of([1, 1, 0]) == pytest.approx(0.07)  # together
+    assert errors.of([1, -1, 0]) == pytest.approx(0.05)  # alone
+    assert errors.of([[1, 1, 1], [0, 0, 1]]) == pytest.approx([0.005**0.5, 0.01])
+
+
+def test_a_run_that_stands_twice_errs_once():
+    errors = SeedErrors(np.array([0.03, 0.04, 0.03]), [*"121"], [*"aba"], 1.0)
+    assert errors.of([1, 1, -1]) == pytest.approx(0.04)
+    assert errors.of([1, 0, 1]) == pytest.approx(0.06)
+
+
+def test_the_spread_has_the_freedom_of_trunks_and_not_of_runs():
+    """Two seeds of two trunks, with three runs each, and a run without a second seed."""
+    ids = [f"run{place}" for place in range(13)]
+    frame = pd.DataFrame({"run_id": ids, "C": 1e9, "L": 3.0, "status": "completed"})
+    frame = frame.assign(trunk=[*"aaabbbcccddde"], n_seeds=[2] * 12 + [1], L_seed_sd=0.02)
+    frame["source"] = "simulated"
+    assert seed_errors(Inputs(frame=frame), ids).freedom == 2
 
 
 def test_seeds_are_pooled_over_what_was_repeated():
@@ -100,8 +129,8 @@ def test_a_budget_with_enough_repeats_has_a_spread_of_its_own():
     sd = np.repeat([0.03, 0.01, 0.05], [10, 10, 4]) * (1 + 1e-6 * (np.arange(24) // 2))
     frame = pd.DataFrame(
         {"run_id": [f"run{i}" for i in range(24)], "source": "simulated", "status": "completed",
-         "C": C, "L": 3.0, "n_seeds": 2, "L_seed_sd": sd}
+         "C": C, "L": 3.0, "n_seeds": 2, "L_seed_sd": sd, "trunk": np.arange(24).astype(str)}
     )  # fmt: skip
     errors = contrast_errors(Inputs(frame=frame), ["run12", "run0", "run22"])
     both = np.sqrt((5 * 0.03**2 + 5 * 0.01**2 + 2 * 0.05**2) / 12)  # two repeats at 1e11
-    assert errors.seed_sd == pytest.approx([0.01, 0.03, both], rel=1e-4)
+    assert errors.by_seeds.sd == pytest.approx([0.01, 0.03, both], rel=1e-4)

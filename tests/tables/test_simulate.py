@@ -78,6 +78,19 @@ def test_noise_is_normal_and_of_the_size_asked_for(sweep):
     np.testing.assert_allclose(frame["L_se"], 0.02 * frame["L"], rtol=1e-12)
 
 
+def test_runs_of_a_trunk_share_nine_tenths_of_the_noise_and_others_none(sweep):
+    frame = design(sweep, repeats=40)
+    pairs = len(frame) // 2
+    shared = frame.assign(trunk=np.arange(len(frame)) // 2)
+    alone, together = (
+        simulate(runs, LAW, LAW.published, noise=0.02, seed=1).frame for runs in (frame, shared)
+    )
+    for one, correlation in ((alone, 0.0), (together, 0.9)):
+        z = np.log(one["L"] / one["L_true"]).to_numpy()[: 2 * pairs].reshape(pairs, 2)
+        assert np.corrcoef(z.T)[0, 1] == pytest.approx(correlation, abs=0.05)
+        assert z.std() == pytest.approx(0.02, rel=0.05)
+
+
 def test_a_law_that_is_not_of_a_log_gets_its_noise_added(sweep):
     law = laws.fittable("generalization.kappa:log2")
     assert not law.log_response

@@ -4,7 +4,8 @@ A contrast is a weighted sum of losses. A number that is read off fitted curves 
 order: its weights are how far it moves with each loss. A contrast has two errors. The error by
 documents is that of another sample of held-out text; it is paired (``records.paired``), since all
 runs share the text. The error by seeds is that of other seeds, from the spread of each loss between
-the study's seeds.
+the study's seeds. How much of it the runs of a trunk have in common is not known, so it is the
+larger of two: each run errs alone, or the runs of a trunk err as one.
 """
 
 import math
@@ -28,11 +29,28 @@ BY_SEEDS = "by the spread between seeds in the budget, or in all with fewer than
 
 
 @dataclass(frozen=True)
+class SeedErrors:
+    """Errors by seeds of contrasts of n runs, of which one may stand twice."""
+
+    sd: Array  # (n,) of each loss between seeds, nats/token; NaN where unknown
+    runs: Sequence[str]  # (n,) ids
+    trunks: Sequence[str]  # (n,) what they share
+    freedom: float  # degrees of freedom of the spread, of trunks and not of runs
+
+    def of(self, weights: ArrayLike) -> Array:
+        """Returns the error (...,) of contrasts with ``weights`` (..., n)."""
+        moves = np.asarray(weights, float) * self.sd
+        same = [pd.get_dummies(pd.Series(x)).to_numpy(float) for x in (self.runs, self.trunks)]
+        alone, together = (np.linalg.norm(moves @ one, axis=-1) for one in same)
+        return np.asarray(np.maximum(alone, together))
+
+
+@dataclass(frozen=True)
 class ContrastErrors:
     """Errors of contrasts of n runs."""
 
     paired: PairedLosses | None  # the losses by document; None if they are not known
-    seed_sd: Array  # (n,) of each loss between seeds, nats/token; NaN where unknown
+    by_seeds: SeedErrors
 
     def documents(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by documents of contrasts with ``weights`` (..., n)."""
@@ -43,19 +61,28 @@ class ContrastErrors:
 
     def seeds(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by seeds of contrasts with ``weights`` (..., n)."""
-        return np.asarray(np.linalg.norm(np.asarray(weights, float) * self.seed_sd, axis=-1))
+        return self.by_seeds.of(weights)
 
 
 def contrast_errors(inputs: Inputs, run_ids: Iterable[str]) -> ContrastErrors:
-    """Returns the errors of contrasts of the study's runs ``run_ids``, in their order.
+    """Returns the errors of contrasts of the study's runs ``run_ids``, in their order."""
+    ids = list(run_ids)
+    return ContrastErrors(inputs.paired(ids), seed_errors(inputs, ids))
+
+
+def seed_errors(inputs: Inputs, run_ids: Sequence[str]) -> SeedErrors:
+    """Returns the errors by seeds of contrasts of the study's runs ``run_ids``, in their order.
 
     The spread between seeds is that of the run's budget, since larger models vary less, or that of
     all budgets where fewer than ``REPEATS`` runs of the budget repeat another with a further seed.
     """
-    ids, table = list(run_ids), inputs.completed
+    table = inputs.completed
     pooled = {C: seed_sd(rows, REPEATS) for C, rows in table.groupby("C")}
-    own = table.set_index("run_id")["C"].reindex(ids).map(pooled)
-    return ContrastErrors(inputs.paired(ids), np.asarray(own.fillna(seed_sd(table)), float))
+    rows = table.set_index("run_id").reindex(list(run_ids))
+    sd = np.asarray(rows["C"].map(pooled).fillna(seed_sd(table)), float)
+    trunks = table.loc[table["n_seeds"] > 1].drop_duplicates("trunk")
+    freedom = float((1 - 1 / trunks["n_seeds"]).sum())
+    return SeedErrors(sd, run_ids, rows["trunk"].tolist(), freedom)
 
 
 def seed_sd(table: pd.DataFrame, least: int = 1) -> float:

@@ -151,14 +151,18 @@ class Inputs:
 
 
 def read_runs(table: Path) -> pd.DataFrame:
-    """Returns a study's table, which must have a completed run."""
+    """Returns a study's table, which must have a completed run.
+
+    A run that is not known to share a trunk is a trunk of its own.
+    """
     frame = read_study(table) if is_study(table) else read_table(table)
-    if missing := [name for name in ("status", "L") if name not in frame]:
+    if missing := [name for name in ("run_id", "status", "L") if name not in frame]:
         raise UserError(f"{table}: the column {missing[0]} is missing: this is no table of a study")
     if not len(completed(frame)):
         statuses = listed(sorted(set(frame["status"].astype(str))))
         raise UserError(f"{table} has {len(frame)} rows, and none is completed, but {statuses}")
-    return frame
+    ids = frame["run_id"]
+    return frame.assign(trunk=frame["trunk"].fillna(ids) if "trunk" in frame else ids)
 
 
 def completed(frame: pd.DataFrame) -> pd.DataFrame:

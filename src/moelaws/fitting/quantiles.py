@@ -42,14 +42,22 @@ def widening(blocks: int, level: float) -> float:
 def jackknife(estimates: Array, left_out: Array, level: float) -> tuple[Array, Array]:
     """Returns bounds (P,) from estimates (G, P), each of which leaves out one of G groups of rows.
 
-    The variance is (G - 1)/G sum_g (estimate_g - estimate)^2, with Student's t of G - 1 degrees of
-    freedom, however the rows of a group err together. For few groups it covers better than a
-    bootstrap over them, which is too narrow. Source: MacKinnon, Nielsen and Webb 2023, "Fast and
-    reliable jackknife and bootstrap methods for cluster-robust inference" (CV3).
+    They are Student's t of G - 1 degrees of freedom. For few groups they cover better than a
+    bootstrap over them, which is too narrow.
     """
-    G = len(left_out)
-    se = np.sqrt((G - 1) / G * np.sum((left_out - estimates) ** 2, axis=0))
-    return t_interval(estimates, se, G - 1, level)
+    se = np.sqrt(np.diag(jackknife_covariance(estimates, left_out)))
+    return t_interval(estimates, se, len(left_out) - 1, level)
+
+
+def jackknife_covariance(estimates: Array, left_out: Array) -> Array:
+    """Returns the covariance (P, P) of ``estimates`` (P,), however rows of a group err together.
+
+    It is (G - 1)/G sum_g (estimate_g - estimate) (estimate_g - estimate)', where ``left_out``
+    (G, P) are estimates without one of the groups. Source: MacKinnon, Nielsen and Webb 2023, "Fast
+    and reliable jackknife and bootstrap methods for cluster-robust inference" (CV3).
+    """
+    G, moves = len(left_out), left_out - estimates
+    return np.asarray((G - 1) / G * moves.T @ moves)
 
 
 @dataclass(frozen=True)

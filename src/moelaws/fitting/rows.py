@@ -30,8 +30,8 @@ from moelaws.tables.foreign import columns as columns_of
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
-# Rows of one value err together: points of one fitted curve, and runs of one budget.
-SHARED = ("architecture", "C")
+# Rows of one value err together: runs of a trunk, points of one fitted curve, runs of one budget.
+SHARED = ("trunk", "architecture", "C")
 SMALLEST_ERROR = 1e-4  # of a value, below which a standard error is doubted
 FEWEST_BLOCKS = 4  # unless the entry names them: fewer say too little of their spread
 

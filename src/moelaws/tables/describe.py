@@ -33,6 +33,7 @@ def describe(run: Run) -> dict[str, Any]:
         "run_id": run.run_id,
         "sweep": ",".join(run.sweeps),
         "corpus": run.corpus,
+        "trunk": config.trunk or run.run_id,
         "seed": config.seed,
         "kind": "slice" if model.slices else ffn.kind,
         "N_total": parameters.total,

@@ -67,9 +67,13 @@ COLUMNS: tuple[Column, ...] = (
 
 # The columns of this project's own runs, whose records have some more.
 CORPUS = Column("corpus", "string", "1", "name of the text that the run is on")
+TRUNK = Column(
+    "trunk", "string", "1", "what runs with steps in common share; else the run_id", True
+)
 TRAINED_COLUMNS: tuple[Column, ...] = (
     *COLUMNS,
     CORPUS,
+    TRUNK,
     Column("L_beyond", "float", "nats/token", "loss beyond the context, in longer sequences", True),
     Column(
         "L_paired_se",
@@ -101,11 +105,11 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
 _OF_A_TRAINING = ("epochs", "seconds", "tokens_per_second", "peak_memory", "code")
 SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
     replace(c, nullable=c.nullable or c.name in (*_OF_A_TRAINING, "corpus"))
-    for c in (*COLUMNS, CORPUS)
+    for c in (*COLUMNS, CORPUS, TRUNK)
 )
 
 # The file of somebody else's runs need not have more than these.
 _REQUIRED = ("run_id", "study", "source", "status")
 IMPORTED_COLUMNS: tuple[Column, ...] = tuple(
-    replace(c, nullable=c.nullable or c.name not in _REQUIRED) for c in COLUMNS
+    replace(c, nullable=c.nullable or c.name not in _REQUIRED) for c in (*COLUMNS, TRUNK)
 )

@@ -35,7 +35,7 @@ def sweep(name, loss, noise=1e-4, **axis):
         if key not in frame:
             frame[key] = value
     frame["L"] *= np.exp(rng.normal(0, noise, len(frame)))
-    return Inputs(frame=frame)
+    return Inputs(frame=frame.assign(trunk=np.arange(len(frame)).astype(str)))
 
 
 def verdict(claim, inputs):

@@ -41,7 +41,8 @@ def test_the_error_of_a_leverage_is_that_of_other_documents(tmp_path):
     documents = write_documents(Results(tmp_path), runs, M, seed=0)
     frame = pd.DataFrame(
         {"run_id": ["dense0", "moe0"], "source": "trained", "status": "completed",
-         "C": [1e10, 1e10], "L": [3.0, 3.02], "n_seeds": 2, "L_seed_sd": 0.01}
+         "C": [1e10, 1e10], "L": [3.0, 3.02], "n_seeds": 2, "L_seed_sd": 0.01,
+         "trunk": ["dense0", "moe0"]}
     )  # fmt: skip
     inputs = Inputs(frame=frame, results=Results(tmp_path))
     dense, moe = (curve(kind, losses[kind]) for kind in ("dense", "moe"))

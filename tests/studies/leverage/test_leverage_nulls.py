@@ -51,7 +51,8 @@ def table(sweep, seed, column, values, loss, budgets=BUDGETS):
     }
     known |= {"k": 12, "E_s": 0, "d_model": 512, "n_heads": 8, "n_layers": 60, "n_dense_layers": 0}
     frame = frame.assign(**{name: x for name, x in known.items() if name not in frame})
-    return frame.assign(C_leverage_no_router=frame["C"])
+    ids = [f"{sweep}{place}" for place in range(len(frame))]
+    return frame.assign(C_leverage_no_router=frame["C"], run_id=ids, trunk=ids)
 
 
 def bowl(best, curvature, scale=np.log2):
@@ -171,6 +172,36 @@ def test_of_a_hundred_tables_without_the_effect_ten_are_supported_at_most(claim)
     null, effect = CASES[claim]
     assert supported(claim, map(null, range(100))) <= 0.1
     assert supported(claim, map(effect, range(100))) >= POWER.get(claim, 0.7)
+
+
+def with_trunks(runs_of, seed, error=0.007):
+    """Two seeds of the runs; those of one at two budgets are a trunk, and err together."""
+    rng = np.random.default_rng([seed, 5])
+    parts = []
+    for repeat in range(2):
+        frame = runs_of(2 * seed + repeat)
+        size = frame["C"].rank(method="dense").astype(int) // 2
+        architecture = [name for name in ("A", "E") if name in frame]
+        trunk = frame.assign(size=size).groupby(["sweep", *architecture, "size"]).ngroup()
+        moved = frame["L"] * np.exp(rng.normal(0, error, trunk.nunique())[trunk])
+        ids = frame["run_id"] + f" s{repeat}"
+        parts.append(frame.assign(L=moved, run_id=ids, trunk=trunk.astype(str) + f" s{repeat}"))
+    both = pd.concat(parts, ignore_index=True)
+    spread = both.groupby(["sweep", *architecture, "C"])["L"].transform("std")
+    return both.assign(n_seeds=2, L_seed_sd=spread)
+
+
+def test_errors_that_runs_of_a_trunk_share_seldom_refute_that_sparser_is_better():
+    verdicts = {True: [], False: []}
+    for seed in range(60):
+        frame = with_trunks(lambda n: over_ratios(n, lambda C, A: dense_loss(C)), seed)
+        for known in verdicts:
+            own = frame if known else frame.assign(trunk=frame["run_id"])
+            judgement = judged(STUDY, CLAIMS["sparser_is_better"], Inputs(frame=own))
+            verdicts[known].append(judgement["verdict"])
+    assert verdicts[True].count(Verdict.NOT_SUPPORTED) <= 10
+    assert verdicts[True].count(Verdict.SUPPORTED) <= 3
+    assert verdicts[False].count(Verdict.NOT_SUPPORTED) >= 20
 
 
 @pytest.mark.parametrize("best", [1 / 8, 1 / 16])

@@ -1,22 +1,32 @@
-"""Parabolas and slopes over several budgets, each with a level of its own."""
+"""Parabolas and slopes over several budgets, each with a level of its own, and their trunks."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.analysis.minimum import percentile_interval
+from moelaws.fitting.quantiles import jackknife
 from moelaws.studies.leverage.derived.series import parabola, regression, slope
 
 T = np.log2([2, 4, 6, 8, 12, 16])
 
 
-def losses(t, best, curvature=0.004, noise=0.0, seed=0, budgets=4):
+def losses(t, best, curvature=0.004, noise=0.0, seed=0, budgets=4, of_trunk=0.0):
+    """Values x and their runs; those of one value, at all budgets, err together by ``of_trunk``."""
     rng = np.random.default_rng(seed)
     C = np.repeat(10.0 ** np.arange(18, 18 + budgets), len(t))
     x = np.tile(t, budgets)
     ln_L = 1 - 0.05 * np.log10(C / 1e18) + curvature * (x - best) ** 2
-    return x, np.exp(ln_L + rng.normal(0, noise, len(x))), C
+    error = rng.normal(0, noise, len(x)) + np.tile(rng.normal(0, of_trunk, len(t)), budgets)
+    trunk = np.tile(np.arange(len(t)), budgets) if of_trunk else np.arange(len(x))
+    return x, pd.DataFrame({"L": np.exp(ln_L + error), "C": C, "trunk": trunk.astype(str)})
+
+
+def alone(C):
+    """Runs at the budgets ``C``, each a trunk of its own."""
+    return pd.DataFrame({"L": 3.0, "C": C, "trunk": np.arange(len(C)).astype(str)})
 
 
 @given(best=st.floats(1.2, 3.8), curvature=st.floats(1e-4, 1))
@@ -37,14 +47,46 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 0.84 <= np.mean(held) <= 0.96
 
 
+def held_slope(x, runs, truth):
+    low, high = percentile_interval(parabola(x, runs).end_slopes()[1:, 0], 0.9)
+    return low <= truth <= high
+
+
+def test_intervals_hold_the_truth_where_runs_of_a_trunk_err_together():
+    """Two trunks for each of six values, which all have four budgets."""
+    tables = [
+        losses(np.tile(T, 2), 3.0, noise=0.0005, seed=seed, of_trunk=0.003) for seed in range(150)
+    ]
+    truth = 2 * 0.004 * (1 - 3.0)
+    assert 0.84 <= np.mean([held_slope(*table, truth) for table in tables]) <= 0.97
+    as_alone = [(x, runs.assign(trunk=np.arange(len(x)).astype(str))) for x, runs in tables]
+    assert np.mean([held_slope(*table, truth) for table in as_alone]) < 0.75
+
+
+def test_each_trunk_is_left_out_in_turn_with_all_of_its_runs():
+    x, runs = losses(np.tile(T, 2), 3.0, noise=0.001, of_trunk=0.003)
+    y, budgets = np.log(runs["L"].to_numpy()), pd.get_dummies(runs["C"]).to_numpy(float)
+    design = np.column_stack([x, budgets])
+    every = [np.ones(len(x), bool), *(runs["trunk"] != name for name in sorted(set(runs["trunk"])))]
+    refits = np.array([np.linalg.lstsq(design[rows], y[rows], rcond=None)[0][:1] for rows in every])
+    (low,), (high,) = jackknife(refits[0], refits[1:], 0.9)
+    value, *ends = slope(x, y, runs).interval
+    assert value == pytest.approx(refits[0, 0], rel=1e-9)
+    assert ends == pytest.approx([low, high], abs=0.05 * (high - low))
+
+
+def test_a_value_that_one_trunk_alone_has_leaves_no_interval():
+    x, runs = losses(T[:3], 1.5, noise=0.001, of_trunk=0.001)
+    assert len(parabola(x, runs).optima()) == 1  # the estimate alone
+
+
 def test_too_few_values_are_no_parabola_and_an_exact_fit_has_no_interval():
     assert parabola(*losses(T[:2], 2.0)) is None
-    x, L, C = losses(T[:3], 1.5, budgets=1)
-    one = parabola(x, L, C)
+    one = parabola(*losses(T[:3], 1.5, budgets=1))
     assert one.optima() == pytest.approx([1.5])
     assert len(one.excess(1.0)) == 1  # the estimate alone
     # Three values in all but never three at a budget.
-    assert parabola(np.array([1.0, 2, 2, 3]), np.full(4, 3.0), np.array([1.0, 1, 2, 2])) is None
+    assert parabola(np.array([1.0, 2, 2, 3]), alone(np.array([1.0, 1, 2, 2]))) is None
 
 
 def test_a_bowl_upside_down_is_least_at_an_end():
@@ -56,7 +98,7 @@ def test_slope_within_groups_ignores_what_groups_differ_by():
     groups = np.repeat([1.0, 2, 3], 5)
     x = rng.normal(size=15) + 10 * groups
     y = 0.5 * x - 40 * groups + rng.normal(0, 0.01, 15)
-    value, low, high = slope(x, y, groups).interval
+    value, low, high = slope(x, y, alone(groups)).interval
     assert value == pytest.approx(0.5, abs=0.02)
     assert low < value < high < 0.6
     design = np.column_stack([x, *(groups == g for g in (1, 2, 3))])
@@ -64,6 +106,6 @@ def test_slope_within_groups_ignores_what_groups_differ_by():
 
 
 def test_rows_that_say_nothing_give_nothing():
-    assert np.isnan(slope(np.ones(6), np.arange(6.0), np.zeros(6)).interval).all()
-    assert regression(np.ones((1, 2)), np.ones(1), np.ones(1)) is None
-    assert np.isnan(slope(np.empty(0), np.empty(0), np.empty(0)).interval).all()
+    assert np.isnan(slope(np.ones(6), np.arange(6.0), alone(np.zeros(6))).interval).all()
+    assert regression(np.ones((1, 2)), np.ones(1), np.ones(1), np.ones(1)) is None
+    assert np.isnan(slope(np.empty(0), np.empty(0), alone(np.empty(0))).interval).all()

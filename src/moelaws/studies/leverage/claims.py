@@ -1,24 +1,28 @@
 """The rules of the leverage paper's claims: each measures one number on the study's runs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from moelaws.analysis.contrasts import seed_errors
 from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.analysis.regression import LEVEL, of_draws, slope_weights
 from moelaws.claims.base import Evidence
+from moelaws.fitting.quantiles import t_interval
 from moelaws.studies.leverage.derived.curves import (
     COMPUTE,
     DENSE,
     curve,
     curves,
     leverage_draws,
+    leverage_weights,
     open_interval,
 )
 from moelaws.studies.leverage.derived.points import VALIDATION, by_joint_law
@@ -37,8 +41,7 @@ def sparser_is_better(inputs: Inputs) -> Evidence:
     common = SERIES["activation"].parabola(runs)
     if common is None:
         return Evidence(f"{len(runs)} runs determine no parabola in log2 A.")
-    x, L, C = (runs[name].to_numpy(float) for name in ("x", "L", "C"))
-    own = parabolas(np.log2(x), L, C, C)
+    own = parabolas(np.log2(runs["x"].to_numpy(float)), runs, runs["C"].to_numpy(float))
     slopes = np.hstack([100 * one.end_slopes() for one in own or [common]])
     level = 1 - (1 - LEVEL) / slopes.shape[1]  # at which all of these hold together
     rises = [ends for ends in (percentile_interval(x[1:], level) for x in slopes.T) if ends[1] < 0]
@@ -53,10 +56,27 @@ def sparser_is_better(inputs: Inputs) -> Evidence:
     return Evidence(measured, *sparse.interval, "%", decides)
 
 
+def with_trunks(
+    inputs: Inputs, estimate: Estimate, run_ids: Sequence[str], moves: Array
+) -> Estimate:
+    """Returns an estimate that takes runs for independent with what runs of a trunk have in common.
+
+    Where some share a trunk, its interval holds that by the spread between seeds, too. It has none
+    where no run has a second seed, for then nothing says how far trunks err. ``moves`` (n,) say how
+    the estimate moves with the losses of the runs.
+    """
+    errors = seed_errors(inputs, run_ids)
+    if len(set(errors.trunks)) == len(set(run_ids)):
+        return estimate
+    low, high = t_interval(estimate.value, float(errors.of(moves)), errors.freedom, LEVEL)
+    low, high = float(np.minimum(estimate.low, low)), float(np.maximum(estimate.high, high))
+    return replace(estimate, low=low, high=high)
+
+
 def grows_with_compute(inputs: FittedInputs) -> Evidence:
     """Returns the slope of ln EL on ln C at common budgets, the mean over activation ratios.
 
-    It is the exponent of C in Eq 3. Its interval is that of the curves' draws.
+    It is the exponent of C in Eq 3. Its interval is that of the curves' draws, ``with_trunks``.
     """
     dense, mixtures = curve(inputs, DENSE), list(curves(inputs, "curve_activation"))
     budgets = [set(moe.rows["C"].astype(float)) for moe in mixtures]
@@ -73,10 +93,17 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
     if unreached > MAX_UNREACHED:
         slopes = slopes[:, :1]
     runs = sum(len(one.rows) for one in (dense, *mixtures))
-    slope = of_draws(slopes.mean(axis=0), runs)
+    behind = [
+        leverage_weights(dense, moe.rows, moe.influence(C), EL * C)
+        for moe, EL in zip(mixtures, best, strict=True)
+    ]
+    ids = [run_id for own, _ in behind for run_id in own]
+    moves = np.concatenate([weights @ own for _, own in behind])
+    slope = with_trunks(inputs, of_draws(slopes.mean(axis=0), runs), ids, moves / len(mixtures))
     each = ", ".join(
-        f"{of_draws(own, len(moe.rows))} for E = {moe.rows['E'].iloc[0]:g}"
-        for own, moe in zip(slopes, mixtures, strict=True)
+        f"{with_trunks(inputs, of_draws(draws, len(moe.rows)), own, weights @ W)} "
+        f"for E = {moe.rows['E'].iloc[0]:g}"
+        for draws, moe, (own, W) in zip(slopes, mixtures, behind, strict=True)
     )
     missed = f" In {unreached:.0%} of the draws the dense curve never gets there."
     measured = (
@@ -139,7 +166,7 @@ def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
     """Returns the change of the best share of shared experts for a tenfold budget."""
     runs = SERIES["shared"].compared(inputs)
     C = runs["C"].to_numpy(float)
-    own = parabolas(runs["x"].to_numpy(float), runs["L"].to_numpy(float), C, C)
+    own = parabolas(runs["x"].to_numpy(float), runs, C)
     if len(own) < 2:
         return Evidence(f"{len(runs)} runs determine no parabola in the share at two budgets.")
     optima = np.column_stack([one.optima() for one in own])
@@ -158,9 +185,7 @@ def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
     weak = SERIES["granularity_weak"].at_best_size(inputs)
     runs = pd.concat([usual.assign(weak=0.0), weak.assign(weak=1.0)])
     runs = runs[runs["C"].isin(set(usual["C"]) & set(weak["C"]))]
-    levels = np.asarray(runs.groupby(["C", "weak"]).ngroup(), np.float64)
-    t, L = np.log2(runs["G"].to_numpy(float)), runs["L"].to_numpy(float)
-    own = parabolas(t, L, levels, runs["weak"].to_numpy(float))
+    own = parabolas(np.log2(runs["G"].to_numpy(float)), runs, runs["weak"].to_numpy(float))
     if not own:
         return Evidence(f"{len(runs)} runs determine no two parabolas in log2 G.")
     before, after = (one.optima() for one in own)
@@ -177,7 +202,7 @@ def heads_hardly_matter(inputs: Inputs) -> Evidence:
     """Returns the larger excess loss of half and twice the best number of heads, in percent."""
     runs = SERIES["heads"].compared(inputs)
     widths = np.log2((runs["d_model"] / runs["n_heads"]).to_numpy(float))
-    common = parabola(widths, runs["L"].to_numpy(float), runs["C"].to_numpy(float))
+    common = parabola(widths, runs)
     if common is None:
         return Evidence(f"{len(runs)} runs determine no parabola in the width of a head.")
     near = (np.clip(common.optima() + step, common.low, common.high) for step in (-1, 1))
@@ -246,7 +271,7 @@ def dense_layers_matter_little(inputs: Inputs) -> Evidence:
     """Returns the change of the loss, in percent, where the first layers are dense."""
     runs = SERIES["dense_layers"].compared(inputs)
     dense = np.asarray(runs["n_dense_layers"] > 0, np.float64)
-    change = slope(dense, np.log(runs["L"].to_numpy(float)), runs["C"]) * 100
+    change = slope(dense, np.log(runs["L"].to_numpy(float)), runs) * 100
     if math.isnan(change.value):
         return Evidence("No budget has runs with and without dense layers.")
     measured = (
@@ -261,7 +286,7 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
     runs = SERIES["granularity"].compared(inputs)
     runs = runs[runs["balance_cv"] > 0]
     ln_G, ln_CV = np.log(runs["G"].to_numpy(float)), np.log(runs["balance_cv"].to_numpy(float))
-    elasticity = slope(ln_G, ln_CV, runs["C"])
+    elasticity = slope(ln_G, ln_CV, runs)
     if math.isnan(elasticity.value):
         return Evidence(f"{len(runs)} runs determine no slope of ln CV on ln G.")
     measured = (

@@ -120,24 +120,31 @@ def leverage_errors(
 ) -> dict[str, Array]:
     """Returns errors of ln EL at n points: by documents, paired, and by the spread of seeds.
 
+    The arguments are those of ``leverage_weights``.
+    """
+    ids, weights = leverage_weights(dense, runs, moves, C_dense)
+    errors = contrast_errors(inputs, ids)
+    return {"ln_EL_paired_se": errors.documents(weights), "ln_EL_seed_se": errors.seeds(weights)}
+
+
+def leverage_weights(
+    dense: Curve, runs: pd.DataFrame, moves: Array, C_dense: Array
+) -> tuple[list[str], Array]:
+    """Returns m runs, and how ln EL at n points moves with the loss of each, (n, m).
+
     ln EL moves by the move of the looked-up loss less that of the dense curve at ``C_dense``, over
-    the curve's slope in ln C there.
+    the curve's slope in ln C there. A run may stand behind both.
 
     Args:
         runs: the runs behind the losses that are looked up on the dense curve.
         moves: how those losses move with the losses of ``runs``, (n, runs).
         C_dense: the compute where the dense curve has them, (n,), FLOP; NaN where it never has.
     """
-    ids = [*runs["run_id"], *dense.rows["run_id"]]
-    places = {run_id: place for place, run_id in enumerate(dict.fromkeys(ids))}
     reached = np.isfinite(C_dense)
     at = np.where(reached, C_dense, 1.0)
-    weights = np.zeros((len(at), len(places)))
-    for run_id, column in zip(ids, np.hstack([moves, -dense.influence(at)]).T, strict=True):
-        weights[:, places[run_id]] += column
-    weights = np.where(reached[:, None], weights / dense.slope(at)[:, None], np.nan)
-    errors = contrast_errors(inputs, places)
-    return {"ln_EL_paired_se": errors.documents(weights), "ln_EL_seed_se": errors.seeds(weights)}
+    both = np.hstack([moves, -dense.influence(at)])
+    slopes = np.where(reached, dense.slope(at), np.nan)
+    return [*runs["run_id"], *dense.rows["run_id"]], both / slopes[:, None]
 
 
 def leverage_draws(dense: Curve, moe: Curve, C: Array) -> Array:

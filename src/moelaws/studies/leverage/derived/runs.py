@@ -14,7 +14,7 @@ ARCHITECTURE = ["C", "E", "k", "E_s"]  # of a sweep at a budget
 
 
 @table(
-    *of_runs("run_id", "status"),
+    *of_runs("run_id", "status", "trunk"),
     Column("sweep", "string", "1", "those of the sweeps in which the run has the best size"),
     *of_runs("C", "C_leverage_no_router", "C_leverage", "n_layers", "d_model", "A", "E", "k"),
     *of_runs("E_s", "S", "G", "L"),

@@ -1,6 +1,7 @@
 """The sub-experiments of the leverage paper: what each varies, its runs, and their parabolas.
 
-One parabola or slope is fitted to all budgets of a sweep, with a level for each budget.
+One parabola or slope is fitted to all budgets of a sweep, with a level for each budget. Runs of one
+trunk err together, since they share most of their steps: intervals take trunks for independent.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,12 @@ from moelaws.analysis.estimate import Estimate
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, minima
 from moelaws.analysis.regression import of_draws
-from moelaws.fitting.quantiles import Regression, least_squares
+from moelaws.fitting.quantiles import (
+    Regression,
+    jackknife_covariance,
+    least_squares,
+    student_t,
+)
 
 DRAWS = 2000
 SIZE = ("n_layers", "d_model")
@@ -57,24 +63,27 @@ class Parabola:
         return (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
 
 
-def parabola(t: Array, L: Array, C: Array) -> Parabola | None:
-    """Returns the parabola of ln ``L`` (n,) in ``t`` (n,) over budgets; None if undetermined."""
-    return next(iter(parabolas(t, L, C, np.zeros(len(t)))), None)
+def parabola(t: Array, runs: pd.DataFrame) -> Parabola | None:
+    """Returns the parabola of ln L in ``t`` (n,) that all budgets share; None if undetermined."""
+    return next(iter(parabolas(t, runs, np.zeros(len(t)))), None)
 
 
-def parabolas(t: Array, L: Array, C: Array, shapes: Array) -> list[Parabola]:
-    """Returns a parabola for each value of ``shapes`` (n,), all over the range of ``t``.
+def parabolas(t: Array, runs: pd.DataFrame, shapes: Array) -> list[Parabola]:
+    """Returns a parabola for each value of ``shapes`` (n,), all over the range of ``t`` (n,).
 
-    One regression gives them, with one spread of the runs about all, so that their draws go
-    together. There are none where one of them is not determined.
+    Each budget of a shape has a level of its own. One regression gives all parabolas, so that their
+    draws go together. There are none where one of them is not determined.
     """
+    C = runs["C"].to_numpy(float)
     levels = pd.Series(t).groupby([shapes, C]).nunique().groupby(level=0).max()
     if not len(t) or levels.min() < 3:
         return []
     low, high = float(t.min()), float(t.max())
     s = (t - (low + high) / 2) / ((high - low) / 2)
     own = [shapes == shape for shape in levels.index]
-    terms = regression(np.column_stack([m * y for m in own for y in (s, s**2)]), np.log(L), C)
+    X = np.column_stack([m * power for m in own for power in (s, s**2)])
+    levels_of = pd.DataFrame({"shape": shapes, "C": C}).groupby(["shape", "C"]).ngroup()
+    terms = regression(X, np.log(runs["L"].to_numpy(float)), levels_of, runs["trunk"])
     if terms is None:
         return []
     ends = np.array([[-1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
@@ -85,23 +94,48 @@ def parabolas(t: Array, L: Array, C: Array, shapes: Array) -> list[Parabola]:
     ]
 
 
-def slope(x: Array, y: Array, groups: ArrayLike) -> Estimate:
-    """Returns the slope of ``y`` (n,) on ``x`` (n,), with a level for each group."""
-    estimates = regression(x[:, None], y, groups)
+def slope(x: Array, y: Array, runs: pd.DataFrame) -> Estimate:
+    """Returns the slope of ``y`` (n,) on ``x`` (n,), with a level for each budget of ``runs``."""
+    estimates = regression(x[:, None], y, runs["C"], runs["trunk"])
     if estimates is None:
         return Estimate(float("nan"), float("nan"), float("nan"), len(y))
     return of_draws(np.append(estimates.coefficients, estimates.draws), len(y))
 
 
-def regression(X: Array, y: Array, groups: ArrayLike) -> Regression | None:
-    """Fits ``y`` (n,) on ``X`` (n, P), a level for each group; None if the rows do not suffice."""
-    group = np.asarray(groups)
-    within_X = X - pd.DataFrame(X).groupby(group).transform("mean").to_numpy()
-    within_y = y - pd.Series(y).groupby(group).transform("mean").to_numpy()
-    P = X.shape[1]
-    if len(y) < P or np.linalg.matrix_rank(within_X, tol=1e-9) < P:
+def regression(X: Array, y: Array, groups: ArrayLike, trunks: ArrayLike) -> Regression | None:
+    """Fits ``y`` (n,) on ``X`` (n, P), a level for each group; None if the rows do not suffice.
+
+    Where ``trunks`` (n,) have several rows, each is left out in turn. There are no draws where one
+    of them alone determines a coefficient.
+    """
+    group, trunk = np.asarray(groups), np.asarray(trunks, str)
+    within = _within(X, y, group)
+    if not _determined(within[0]):
         return None
-    return least_squares(within_X, within_y, draws=DRAWS, absorbed=len(np.unique(group)))
+    names = np.unique(trunk)
+    if len(names) == len(y):
+        return least_squares(*within, draws=DRAWS, absorbed=len(np.unique(group)))
+    others = [_within(X[rows], y[rows], group[rows]) for rows in names[:, None] != trunk]
+    coefficients = least_squares(*within, draws=0).coefficients
+    if not all(_determined(X_less) for X_less, _ in others):
+        return Regression(coefficients, np.empty((0, X.shape[1])))
+    left_out = np.array([least_squares(*rows, draws=0).coefficients for rows in others])
+    values, vectors = np.linalg.eigh(jackknife_covariance(coefficients, left_out))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return Regression(coefficients, coefficients + student_t(root, len(names) - 1, DRAWS, seed=0))
+
+
+def _within(X: Array, y: Array, group: Array) -> tuple[Array, Array]:
+    """Returns ``X`` (n, P) and ``y`` (n,) less the means of their group."""
+    rows = pd.DataFrame(np.column_stack([X, y]))
+    less = (rows - rows.groupby(group).transform("mean")).to_numpy()
+    return less[:, :-1], less[:, -1]
+
+
+def _determined(X: Array) -> bool:
+    """Returns whether the columns of ``X`` (n, P) are independent."""
+    n, P = X.shape
+    return n >= P and bool(np.linalg.matrix_rank(X, tol=1e-9) == P)
 
 
 @dataclass(frozen=True)
@@ -139,8 +173,8 @@ class Series:
 
     def parabola(self, runs: pd.DataFrame) -> Parabola | None:
         """Returns the parabola of ln L in x, as scaled, that the budgets of ``runs`` share."""
-        x, L, C = (runs[name].to_numpy(float) for name in ("x", "L", "C"))
-        return parabola(np.log2(x) if self.log2 else x, L, C)
+        x = runs["x"].to_numpy(float)
+        return parabola(np.log2(x) if self.log2 else x, runs)
 
 
 def at_best_size(runs: pd.DataFrame, among: list[str]) -> pd.DataFrame:
