@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.transforms import offset_copy
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
@@ -59,8 +60,10 @@ def compute(inputs: Inputs) -> Sheet:
             own = runs[runs["arm"] == (BEST[arm] if MUON in shown else arm)]
             mean = own.groupby("C")["L"].mean()
             if MUON in shown:
-                tried = arms.tried(arm)
-                panel.points(f"{label}, rates tried", tried["C"], tried["L"], **look, mfc="white")
+                tried, aside = arms.tried(arm), -7 if arm == BASE else 7
+                shift = offset_copy(panel.ax.transData, sheet.figure, aside, units="points")
+                hollow = look | {"mfc": "white", "transform": shift}
+                panel.points(f"{label}, rates tried", tried["C"], tried["L"], **hollow)
             panel.points(f"{label}, runs", own["C"], own["L"], **look)
             panel.line(label, mean.index, mean, **look, label=label)
         panel.ax.set_xscale("log")
