@@ -29,6 +29,7 @@ ARCHIVES = {  # in the order of README's table of commits and digests
     "leverage": ["leverage"],
     "hyperparameters": ["search"],
     "sectional": ["sectional"],
+    "routing_choices": ["routing-choices"],
 }
 
 

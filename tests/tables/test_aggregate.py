@@ -224,6 +224,22 @@ def test_a_best_rate_at_the_edge_is_told(sweep, losses, edge):
     assert all("C=1e+09: the best learning rate lies at the edge" in line for line in lines)
 
 
+def test_each_optimizer_has_rates_of_its_own(sweep):
+    """Of both together the highest rate would be the best."""
+    results, runs = sweep
+    row = aggregate("sparsity", "demo", runs, results).iloc[[0]]
+    losses = {
+        "adamw": {1e-3: 4.0, 2e-3: 3.9, 4e-3: 4.3},
+        "muon": {2e-3: 3.7, 4e-3: 3.6, 8e-3: 3.65},
+    }
+    rows = [
+        row.assign(optimizer=optimizer, lr=lr, L=loss)
+        for optimizer, tried in losses.items()
+        for lr, loss in tried.items()
+    ]
+    assert rates_at_the_edge(pd.concat(rows)) == []
+
+
 TWO = (Column("a", "int", "1", "a number"), Column("b", "float", "s", "a time", nullable=True))
 
 

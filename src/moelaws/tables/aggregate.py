@@ -21,7 +21,7 @@ Warn = Callable[[str], None]  # takes a line for the user
 # The columns by which configurations differ; runs of one differ in learning rate or seed.
 CONFIGURATION = [
     "corpus", "C", "kind", "E", "k", "E_s", "n_layers", "d_model", "n_heads", "n_kv", "d_expert",
-    "context", "vocab_size", "batch_tokens",
+    "context", "vocab_size", "batch_tokens", "gate", "balance", "optimizer", "shuffle",
 ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def rates_at_the_edge(frame: pd.DataFrame) -> list[str]:
     completed = frame[frame["status"] == "completed"]
     for budget, runs in completed.groupby("C"):
         searched, edge = 0, []
-        for key, group in runs.groupby(CONFIGURATION):
+        for key, group in runs.groupby(CONFIGURATION, dropna=False):
             losses = group.groupby("lr")["L"].mean()
             if len(losses) < 3:
                 continue

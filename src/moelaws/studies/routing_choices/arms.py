@@ -2,7 +2,9 @@
 
 An arm is compared with the base in blocks: runs of one budget, number of active experts and seed,
 which see the same text in the same order. The noise of one run beside what its block shares is
-pooled over the arms that differ from the base in their router alone.
+pooled over the arms that differ from the base in their router alone. Arms with another optimizer
+or other text have a noise of their own. The optimizers are compared at the best rate that was tried
+of each, for at other rates the difference would be that of the rates, too.
 """
 
 from dataclasses import dataclass
@@ -37,8 +39,10 @@ ARMS = {
     "shuffled": "shuffled text",
 }
 BASE, TOP_K, MUON, SHUFFLED = "adamw", 2, "muon", "shuffled"
-# Their noise is that of every difference. Runs with both choices are left out, because they err
-# as those with one do: the pairs of one block are not independent.
+BEST = {BASE: "adamw_best", MUON: "muon_best"}  # arms of an optimizer's runs at its best rates
+NAMES = ARMS | {BEST[arm]: f"{ARMS[arm]}, best rates" for arm in BEST}
+# Their noise is that of differences between routers. Runs with both choices are left out, because
+# they err as those with one do: the pairs of one block are not independent.
 ROUTERS = (BASE, "sigmoid", "bias")
 BLOCK = ["C", "k", "seed"]
 REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)  # of an interval, in normal errors
@@ -52,10 +56,28 @@ class Arms:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """Returns a row for each run."""
-        rows = pd.concat([self.inputs.sweep(arm).assign(arm=arm) for arm in ARMS])
-        rows = rows.drop_duplicates("run_id").reset_index(drop=True)
+        """Returns a row for each run of an arm."""
+        arms = {arm: self.inputs.sweep(arm) for arm in ARMS}
+        arms |= {best: self.best(arm) for arm, best in BEST.items()}
+        rows = pd.concat([own.assign(arm=arm) for arm, own in arms.items()], ignore_index=True)
         return rows.assign(y=100 * np.log(rows["L"]), block=rows.groupby(BLOCK).ngroup())
+
+    def tried(self, arm: str) -> pd.DataFrame:
+        """Returns an optimizer's runs at every rate that was tried."""
+        rows = pd.concat([self.inputs.sweep(name) for name in (arm, f"rates_{arm}")])
+        return rows[rows["k"] == TOP_K].drop_duplicates("run_id")
+
+    def best(self, arm: str) -> pd.DataFrame:
+        """Returns an optimizer's runs at the rate that was best with the first seed, by budget.
+
+        The runs of that seed chose the rate, so that their losses flatter it. They are left out.
+        Where no further seed was trained at these rates, the runs are those of the arm's sweep.
+        """
+        tried = self.tried(arm)
+        first = tried["seed"] == tried["seed"].min()
+        chosen = tried[first].sort_values("L").drop_duplicates("C")[["C", "lr"]]
+        further = tried[~first].merge(chosen)
+        return further if len(further) else self.inputs.sweep(arm).query("k == @TOP_K")
 
     def of(self, arm: str) -> BySeed:
         """Returns 100 ln L of an arm, by block."""
@@ -72,10 +94,32 @@ class Arms:
 
         The interval is for other seeds and, where losses by document are known, other documents.
         """
-        one, base = self.of(arm), self.of(BASE)
-        value, _, high = self.spread.difference(one, base)
+        one, base = map(self.of, _pair(arm))
+        value, _, high = self.noise(arm).difference(one, base)
         reach = float(np.hypot(high - value, REACH * np.nan_to_num(self.documents(arm))))
         return Estimate(value, value - reach, value + reach, len(one.keys() & base.keys()))
+
+    def changes(self, arm: str) -> tuple[pd.Series, pd.Series]:
+        """Returns the differences whose mean is ``effect``, by block, and each block's budget."""
+        one, base = map(self.of, _pair(arm))
+        budgets = self.runs.groupby("block")["C"].first()
+        changes = pd.Series({i: one[i] - base[i] for i in sorted(one.keys() & base.keys())})
+        return changes, budgets[changes.index]
+
+    def noise(self, arm: str) -> Spread:
+        """Returns the noise of a run behind the arm's differences, where seeds repeat.
+
+        Runs of a block share less if their optimizers or texts differ. So the noise of these
+        differences is that of their own about each budget's mean.
+        """
+        if not arm.startswith((MUON, SHUFFLED)):
+            return self.spread
+        changes, budgets = self.changes(MUON if arm.startswith(MUON) else SHUFFLED)
+        freedom = len(changes) - budgets.nunique()
+        if freedom < 1:
+            return self.spread
+        left = changes - changes.groupby(budgets).transform("mean")
+        return Spread(float(np.sqrt(np.sum(left**2) / freedom / 2)), freedom)
 
     def of_active(self, k: int) -> Estimate:
         """Returns by how many percent the base's loss is higher with ``k`` active experts.
@@ -88,25 +132,25 @@ class Arms:
 
     def documents(self, arm: str) -> float:
         """Returns the error of ``effect`` by documents, paired, in percent; NaN if unknown."""
-        blocks = self.of(arm).keys() & self.of(BASE).keys()
+        one, base = _pair(arm)
+        blocks = self.of(one).keys() & self.of(base).keys()
         if not blocks:
             return np.nan
-        rows = self.runs[self.runs["block"].isin(blocks) & self.runs["arm"].isin((arm, BASE))]
-        signs = np.where(rows["arm"] == arm, 1, -1)
+        rows = self.runs[self.runs["block"].isin(blocks) & self.runs["arm"].isin((one, base))]
+        signs = np.where(rows["arm"] == one, 1, -1)
         errors = contrast_errors(self.inputs, rows["run_id"])
         return float(errors.documents(100 * signs / rows["L"].to_numpy(float) / len(blocks)))
 
-    @cached_property
-    def slope(self) -> float:
-        """Returns the slope of 100 ln L of the base over ln C; NaN for one budget."""
-        rows = self.runs[(self.runs["arm"] == BASE) & (self.runs["k"] == TOP_K)]
+    def slope(self, arm: str = BEST[BASE]) -> float:
+        """Returns the slope of an arm's 100 ln L over ln C; NaN for one budget."""
+        rows = self.runs[(self.runs["arm"] == arm) & (self.runs["k"] == TOP_K)]
         mean = rows.groupby("C")["y"].mean()
         return float(_weights(mean.index.to_numpy()) @ mean)
 
     def own_products(self) -> float:
         """Returns what Muon computes to make its steps orthogonal, over the FLOPs of training."""
         shares = []
-        for row in records(self.runs[self.runs["arm"] == MUON]):
+        for row in records(self.runs[self.runs["arm"] == BEST[MUON]]):
             ffn = MoE(kind="moe", n_experts=row["E"], top_k=row["k"], d_expert=row["d_expert"])
             shape = {name: row[name] for name in Model.model_fields if name in row}
             flops = orthogonalizing_flops(Model(ffn=ffn, **shape)) * row["steps"]
@@ -115,15 +159,18 @@ class Arms:
 
     def flattening(self) -> Estimate:
         """Returns the slope over ln C of shuffled text over that of text, which is not varied."""
-        shuffled, base = self.of(SHUFFLED), self.of(BASE)
-        blocks = sorted(shuffled.keys() & base.keys())
-        weights = _weights(self.runs.groupby("block")["C"].first()[blocks].to_numpy(float))
-        changes = np.array([shuffled[block] - base[block] for block in blocks])
-        change = float(weights @ changes) if blocks else np.nan
-        se = self.spread.sd * np.sqrt(2 * np.sum(weights**2))
-        ends = t_interval(change, se, self.spread.freedom, LEVEL)
-        value, high, low = (1 + number / self.slope for number in (change, *ends))
-        return Estimate(value, float(low), float(high), len(blocks))
+        changes, budgets = self.changes(SHUFFLED)
+        weights, noise = _weights(budgets.to_numpy(float)), self.noise(SHUFFLED)
+        change = float(weights @ changes) if len(changes) else np.nan
+        ends = t_interval(change, noise.sd * np.sqrt(2 * weights @ weights), noise.freedom, LEVEL)
+        slope = self.slope(BASE)
+        value, high, low = (1 + number / slope for number in (change, *ends))
+        return Estimate(value, float(low), float(high), len(changes))
+
+
+def _pair(arm: str) -> tuple[str, str]:
+    """Returns the arm whose runs show what ``arm`` does, and the one with which it is compared."""
+    return (BEST[MUON], BEST[BASE]) if arm == MUON else (arm, BASE)
 
 
 def _weights(C: Array) -> Array:
@@ -138,4 +185,7 @@ def means(runs: pd.DataFrame) -> pd.DataFrame:
     cells = runs.groupby(["arm", "k", "C"], sort=False)
     own = cells[["L", "balance_cv", "balance_entropy"]].mean()
     first = cells.first().drop(columns=list(own))
-    return first.join(own).assign(seeds=cells.size()).reset_index()
+    rows = first.join(own).assign(seeds=cells.size()).reset_index()
+    places = {arm: place for place, arm in enumerate(NAMES)}
+    rows["place"] = rows["arm"].map(places)
+    return rows.sort_values(["place", "k", "C"], ignore_index=True)

@@ -24,13 +24,17 @@ def fewer_flops(inputs: Inputs) -> Evidence:
     """Returns the FLOPs that Muon needs for the loss of AdamW, over those of AdamW."""
     arms = Arms(inputs)
     effect = arms.effect(MUON)
-    if not effect.n or not arms.slope < 0:
+    if not effect.n or not arms.slope() < 0:
         return Evidence("Muon's runs, or AdamW's of two budgets whose loss falls, did not complete")
-    value, low, high = (math.exp(end / -arms.slope) for end in effect.interval)
+    value, low, high = (math.exp(end / -arms.slope()) for end in effect.interval)
     ratio = Estimate(value, low, high, effect.n)
+    changes, budgets = arms.changes(MUON)
+    by_budget = changes.groupby(budgets).mean()
+    each = (f"{change:.2g} % at {C:.0e} FLOPs" for C, change in by_budget.items())
     words = (
         f"for equal loss Muon needs {ratio} times the FLOPs of AdamW, in {ratio.n} blocks; "
-        f"{value * (1 + arms.own_products()):.2f} times with its own products"
+        f"{value * (1 + arms.own_products()):.2f} times with its own products; "
+        f"at equal FLOPs its loss differs by {', '.join(each)}"
     )
     return Evidence(words, *ratio.interval)
 
@@ -38,7 +42,7 @@ def fewer_flops(inputs: Inputs) -> Evidence:
 def order_matters(inputs: Inputs) -> Evidence:
     """Returns the slope of the loss over compute on shuffled text over that on text."""
     arms = Arms(inputs)
-    if not arms.slope < 0:
+    if not arms.slope(BASE) < 0:
         return Evidence("the loss on text does not fall over two budgets")
     ratio = arms.flattening()
     words = f"d ln L / d ln C of shuffled text over that of text is {ratio}, in {ratio.n} blocks"

@@ -3,11 +3,21 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.transforms import offset_copy
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
-from moelaws.studies.routing_choices.arms import ARMS, BASE, MUON, SHUFFLED, TOP_K, Arms, means
+from moelaws.studies.routing_choices.arms import (
+    ARMS,
+    BASE,
+    BEST,
+    MUON,
+    SHUFFLED,
+    TOP_K,
+    Arms,
+    means,
+)
 
 LOOKS: dict[str, tuple[str, dict[str, Any]]] = {
     BASE: ("AdamW", {"color": style.INK, "marker": "o"}),
@@ -20,7 +30,7 @@ def effects(inputs: Inputs) -> Sheet:
     """Draws each arm's loss beside the base's, and how unevenly it uses its experts."""
     sheet, arms = Sheet(style.DOUBLE, 3.0, 2), Arms(inputs)
     shown = [arm for arm in ARMS if arm in set(arms.runs["arm"]) - {BASE, SHUFFLED}]
-    loads = means(arms.runs)
+    loads = means(arms.runs[arms.runs["arm"].isin(ARMS)])
     loads = loads[loads["C"] == loads["C"].mode().max()]
     names = [f"{ARMS[arm]}, $k$ = {k}" for arm, k in zip(loads["arm"], loads["k"], strict=True)]
     drawn = (
@@ -42,16 +52,18 @@ def effects(inputs: Inputs) -> Sheet:
 
 def compute(inputs: Inputs) -> Sheet:
     """Draws the loss over compute of both optimizers, and of text and shuffled text."""
-    sheet, runs = Sheet(style.DOUBLE, style.HEIGHT, 2), Arms(inputs).runs
-    runs = runs[runs["k"] == TOP_K]
+    sheet, arms = Sheet(style.DOUBLE, style.HEIGHT, 2), Arms(inputs)
+    runs = arms.runs[arms.runs["k"] == TOP_K]
     for panel, shown in zip(sheet.panels, ((BASE, MUON), (BASE, SHUFFLED)), strict=True):
         for arm in shown:
             label, look = LOOKS[arm]
-            own = runs[runs["arm"] == arm]
+            own = runs[runs["arm"] == (BEST[arm] if MUON in shown else arm)]
             mean = own.groupby("C")["L"].mean()
             if MUON in shown:
-                tried = inputs.sweep(f"rates_{arm}")
-                panel.points(f"{label}, rates tried", tried["C"], tried["L"], **look, mfc="white")
+                tried, aside = arms.tried(arm), -7 if arm == BASE else 7
+                shift = offset_copy(panel.ax.transData, sheet.figure, aside, units="points")
+                hollow = look | {"mfc": "white", "transform": shift}
+                panel.points(f"{label}, rates tried", tried["C"], tried["L"], **hollow)
             panel.points(f"{label}, runs", own["C"], own["L"], **look)
             panel.line(label, mean.index, mean, **look, label=label)
         panel.ax.set_xscale("log")

@@ -2,7 +2,7 @@
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
-from moelaws.studies.routing_choices.arms import ARMS, Arms, means
+from moelaws.studies.routing_choices.arms import NAMES, Arms, means
 
 _ARMS = {
     "arm": "arm", "E": "experts", "k": "active", "C": "C", "D": "tokens", "lr": "rate",
@@ -19,7 +19,7 @@ _EFFECTS = {
 def arms(inputs: Inputs) -> Tabular:
     """Sets each arm with its loss and the load of its experts."""
     rows = means(Arms(inputs).runs)
-    rows["arm"] = rows["arm"].map(ARMS)
+    rows["arm"] = rows["arm"].map(NAMES)
     return Tabular(rows[list(_ARMS)].rename(columns=_ARMS))
 
 

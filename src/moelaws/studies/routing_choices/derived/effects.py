@@ -33,7 +33,7 @@ def derive(inputs: Inputs) -> Iterator[Row]:
         effects[f"top{k}"] = f"{k} active experts", arms.of_active(k)
     for choice, (words, effect) in effects.items():
         ratio = np.array(timed.get(choice, (np.nan,) * 3))
-        later = np.array(effect.interval) - arms.slope * np.log(ratio)
+        later = np.array(effect.interval) - arms.slope() * np.log(ratio)
         row: Row = {"choice": choice, "words": words, "tokens_se": arms.documents(choice)}
         for name, ends in {"tokens": effect.interval, "ratio": ratio, "time": later}.items():
             row |= zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
