@@ -12,7 +12,7 @@ from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files.layout import TOKENIZER
 from moelaws.model.transformer import Transformer
 from moelaws.probing import bench
-from moelaws.probing.bench import Answer, TaskScore, score
+from moelaws.probing.bench import Answer, score, task_score
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model
 from moelaws.tasks.item import Item
@@ -75,10 +75,10 @@ def test_each_choice_is_as_likely_as_its_tokens_one_by_one(model, tokenizer, ite
         [log_probability(model, tokenizer, item.context, choice) for choice in item.choices]
         for item in items
     ]
-    alone = TaskScore.of(items, answers)
-    assert scored.bits_per_byte == pytest.approx(alone.bits_per_byte, rel=1e-4)
-    assert scored.accuracy == alone.accuracy
-    assert scored.accuracy_per_byte == alone.accuracy_per_byte
+    alone = task_score(items, answers)
+    assert scored["bits_per_byte"] == pytest.approx(alone["bits_per_byte"], rel=1e-4)
+    assert scored["accuracy"] == alone["accuracy"]
+    assert scored["accuracy_per_byte"] == alone["accuracy_per_byte"]
 
 
 def test_batches_do_not_change_a_score(model, tokenizer, monkeypatch):
@@ -89,8 +89,8 @@ def test_batches_do_not_change_a_score(model, tokenizer, monkeypatch):
     (at_once,) = score(model, tokenizer, items, CONTEXT)
     monkeypatch.setattr(bench, "TOKENS", 1)
     (one_by_one,) = score(model, tokenizer, items, CONTEXT)
-    assert at_once.bits_per_byte == pytest.approx(one_by_one.bits_per_byte, rel=1e-6)
-    assert at_once.accuracy == one_by_one.accuracy
+    assert at_once["bits_per_byte"] == pytest.approx(one_by_one["bits_per_byte"], rel=1e-6)
+    assert at_once["accuracy"] == one_by_one["accuracy"]
 
 
 def test_contexts_of_each_choice_are_read(model, tokenizer):
@@ -98,15 +98,15 @@ def test_contexts_of_each_choice_are_read(model, tokenizer):
     item = Item(task="t", id="0", context=contexts, choices=(choice, choice), answer=1)
     (scored,) = score(model, tokenizer, [item], CONTEXT)
     nats = [log_probability(model, tokenizer, context, choice).nats for context in contexts]
-    assert scored.bits_per_byte == pytest.approx(-nats[1] / math.log(2) / 3, rel=1e-4)
-    assert scored.accuracy == (nats[1] > nats[0])
+    assert scored["bits_per_byte"] == pytest.approx(-nats[1] / math.log(2) / 3, rel=1e-4)
+    assert scored["accuracy"] == (nats[1] > nats[0])
 
 
 def test_a_task_to_produce_counts_greedy_answers_and_has_no_chance():
     items = [Item(task="t", id=str(i), context="a", choices=("bc",)) for i in range(4)]
-    scored = TaskScore.of(items, [[Answer(-2 * math.log(2), greedy)] for greedy in (1, 0, 0, 1)])
-    assert (scored.accuracy, scored.chance) == (0.5, 0)
-    assert scored.bits_per_byte == 1.0
+    scored = task_score(items, [[Answer(-2 * math.log(2), greedy)] for greedy in (1, 0, 0, 1)])
+    assert (scored["accuracy"], scored["chance"]) == (0.5, 0)
+    assert scored["bits_per_byte"] == 1.0
 
 
 def test_errors_of_independent_items_are_the_textbook_ones_and_count_documents_else():
@@ -115,26 +115,28 @@ def test_errors_of_independent_items_are_the_textbook_ones_and_count_documents_e
         Item(task="t", id=str(i), context="a", choices=("b", "c"), answer=int(i % 3 == 0))
         for i in range(9)
     ]
-    alone = TaskScore.of(items, said)
+    alone = task_score(items, said)
     right = np.array([item.answer == 0 for item in items])
-    assert alone.accuracy == right.mean()
-    assert alone.accuracy_se == pytest.approx(right.std(ddof=1) / 3)
-    assert alone.chance == 0.5
+    assert alone["accuracy"] == right.mean()
+    assert alone["accuracy_se"] == pytest.approx(right.std(ddof=1) / 3)
+    assert alone["chance"] == 0.5
     thrice = [i.model_copy(update={"document": str(int(i.id) % 3)}) for i in items]
-    clustered = TaskScore.of(thrice, said)
-    assert clustered.documents == 3
-    assert clustered.accuracy_se > alone.accuracy_se  # three documents, each all right or wrong
+    clustered = task_score(thrice, said)
+    assert clustered["documents"] == 3
+    assert (
+        clustered["accuracy_se"] > alone["accuracy_se"]
+    )  # three documents, each all right or wrong
 
 
 def test_a_longer_choice_wins_by_bytes_that_loses_in_all():
     item = Item(task="t", id="0", context="a", choices=("b", "cccc"), answer=1)
-    scored = TaskScore.of([item], [[Answer(-1, False), Answer(-2, False)]])
-    assert (scored.accuracy, scored.accuracy_per_byte) == (0, 1)
+    scored = task_score([item], [[Answer(-1, False), Answer(-2, False)]])
+    assert (scored["accuracy"], scored["accuracy_per_byte"]) == (0, 1)
 
 
 def test_a_task_with_a_choice_longer_than_the_models_context_is_left_out(model, tokenizer):
     long = Item(task="long", id="7", context="a", choices=("abcdefghij" * 30, "b"))
     short = Item(task="short", id="7", context="a", choices=("c", "b"))
-    assert [s.task for s in score(model, tokenizer, [long, short], CONTEXT)] == ["short"]
+    assert [s["task"] for s in score(model, tokenizer, [long, short], CONTEXT)] == ["short"]
     with pytest.raises(UserError, match=r"more than the model's context of 24, in each task"):
         score(model, tokenizer, [long], CONTEXT)

@@ -1,7 +1,5 @@
 """Means, slopes and contrasts with Student's intervals, as several studies' claims measure them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +75,7 @@ class Spread:
     freedom: int
 
     @classmethod
-    def of(cls, cells: Sequence[BySeed]) -> Spread:
+    def of(cls, cells: Sequence[BySeed]) -> "Spread":
         """Returns the spread about the least-squares sum of an effect of cells and one of seeds.
 
         Cells that all have the same seeds have (cells - 1)(seeds - 1) degrees of freedom.

@@ -62,6 +62,7 @@ COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
                 "no list of counts, such as 8,16,32")  # fmt: skip
 
+RESULTS = Value("PATH", lambda text: Results(Path(text)), lambda results: True, "no path")
 NAMES = Value("A,B,...", lambda text: [word.strip() for word in text.split(",")], all,
               "no list of names with commas between them, such as run_id,L")  # fmt: skip
 
@@ -84,7 +85,7 @@ def option(
     return click.option(*names.split(), cls=_Option, type=type, help=help, **more)
 
 
-results_option = option("--results", "Root of the records.", FILE, Path("results"))
+results_option = option("--results", "Root of the records.", RESULTS, "results")
 marker_option = option("--marker", "Write this file when all is done.", FILE)
 table_option = option("--table", "The study's table; results/... by default.", FILE)
 study_option = option(

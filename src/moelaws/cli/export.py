@@ -33,7 +33,7 @@ def command() -> None:
 @click.argument("run", metavar="RUN")
 @option("--to", "Folder to write.", FILE, required=True)
 @results_option
-def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
+def hf(run: str, to: Path, results: Results, as_json: bool) -> None:
     """Write RUN (an id, its beginning or a name) as a folder that transformers loads as it stands.
 
     The weights must be kept: by a study's keep_weights, or `moelaws train --keep-weights`. The
@@ -45,9 +45,8 @@ def hf(run: str, to: Path, results: Path, as_json: bool) -> None:
     """
     from moelaws.exports.hf.folder import export
 
-    tree = Results(results)
-    run_id = find_record(tree, run).run_id
-    architecture, files = export(tree, run_id, to)
+    run_id = find_record(results, run).run_id
+    architecture, files = export(results, run_id, to)
     size = sum(files.values())
     about = {"run_id": run_id, "folder": str(to), "architecture": architecture, "files": files}
     text = f"{to}: run {run_id} as {architecture}, {size / 1e6:.1f} MB"
@@ -76,7 +75,7 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
         to: str | Path,
         chosen: Words,
         studies: Words,
-        results: Path,
+        results: Results,
         overrides: dict[str, Any],
         selection: Selection,
         as_json: bool,
@@ -89,17 +88,18 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
             raise UserError(
                 f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
             ) from None
-        tree = Results(results)
-        if not tree.runs.is_dir():
-            raise UserError(f"there is no folder {tree.runs}; --results names the root of records")
+        if not results.runs.is_dir():
+            raise UserError(
+                f"there is no folder {results.runs}; --results names the root of records"
+            )
         overrides |= {"studies": list(studies)} if studies else {}
         places = None
         if overrides or CONFIG.exists():
             places = places_of(load_project(overrides=overrides))
-        records = selection.of(tree, chosen).records
+        records = selection.of(results, chosen).records
         named = bool(chosen) and not studies
         with writer(to) as write, reporting() as report:
-            runs, left_out = export(records, tree, places, write, report, named)
+            runs, left_out = export(records, results, places, write, report, named)
         written = [{"study": study, "run_id": run} for study, run in runs]
         omitted = [{"run_id": run, "reason": reason} for run, reason in left_out.items()]
         data = {"tracker": name, "to": str(to), "runs": written, "left_out": omitted}

@@ -28,7 +28,7 @@ from moelaws.spec.run import RunConfig
 @marker_option
 def probe(
     word: str,
-    results: Path,
+    results: Results,
     tokens: int,
     seed: int,
     out: Path | None,
@@ -44,15 +44,14 @@ def probe(
     from moelaws.probing.hidden import probe as write_states
     from moelaws.probing.hidden import write_none
 
-    tree = Results(results)
     written = []
-    for run_id in _runs(word, tree, out):
-        path = out or (tree.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
-        status, config = _kept(tree, run_id)
+    for run_id in _runs(word, results, out):
+        path = out or (results.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
+        status, config = _kept(results, run_id)
         rows = 0
         if config:
-            corpus = tree.corpus(config.corpus.corpus_id)
-            rows = write_states(tree.weights(run_id), corpus, path, tokens, seed)
+            corpus = results.corpus(config.corpus.corpus_id)
+            rows = write_states(results.weights(run_id), corpus, path, tokens, seed)
         else:
             write_none(path)
         written.append({"run_id": run_id, "status": status, "file": str(path), "rows": rows})
@@ -81,7 +80,7 @@ def bench(
     word: str,
     sources: tuple[str, ...],
     device: str,
-    results: Path,
+    results: Results,
     out: Path | None,
     marker: Path | None,
     as_json: bool,
@@ -94,11 +93,10 @@ def bench(
     error. Weights are kept by a study's keep_weights, or `moelaws train --keep-weights`. A sweep
     asks what `tasks` in config.yaml says.
     """
-    tree = Results(results)
     scored = []
-    for run_id in _runs(word, tree, out):
-        file = tree.scores(run_id) if _is_batch(word) else out
-        status, rows = _scored(run_id, sources, _is_batch(word), device, tree, file)
+    for run_id in _runs(word, results, out):
+        file = results.scores(run_id) if _is_batch(word) else out
+        status, rows = _scored(run_id, sources, _is_batch(word), device, results, file)
         path = str(file) if file else None
         scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
         if as_json:

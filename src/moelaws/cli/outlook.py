@@ -1,7 +1,5 @@
 """``moelaws outlook``: what a sweep advises for larger budgets, as page, table and figure."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +99,7 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     print_answer(as_json, {"page": str(out)}, out)
 
 
-def _active(runs: pd.DataFrame, report: FitReport) -> int | None:
+def _active(runs: "pd.DataFrame", report: "FitReport") -> int | None:
     """Returns the active experts of the mixtures behind a fit, or None if they are not all alike.
 
     ``runs`` are those of the fit's study.

@@ -1,7 +1,5 @@
 """``moelaws pin``: a search's laws of learning rate and batch become those of the other studies."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import click
@@ -85,7 +83,7 @@ def command(
     click.echo(str(file))
 
 
-def _corpora(inputs: Inputs, results: Results) -> list[str]:
+def _corpora(inputs: "Inputs", results: Results) -> list[str]:
     """Returns the identities of the text of those runs that are on record."""
     searched_runs = [run for run in inputs.table["run_id"] if results.run(run).is_dir()]
     texts = (Corpus(**read_record(results, run).config["corpus"]) for run in searched_runs)

@@ -43,7 +43,7 @@ def command(
     device: str,
     repeats: int,
     seed: int,
-    results: Path,
+    results: Results,
     gpus: Chosen | None,
     out: Path | None,
     as_json: bool,
@@ -62,7 +62,7 @@ def command(
 
     if wrong := next((w for w in runs if w in study_names() and not Path(w).is_file()), ""):
         raise UserError(f"{wrong} is a study; --study {wrong} measures its architectures")
-    named = [read_named(word, Results(results)) for word in runs]
+    named = [read_named(word, results) for word in runs]
     configs = [parse(RunConfig, data, where) for where, data in named]
     measured = [Run(config.run_id, config, None) for config in configs]
     if study:

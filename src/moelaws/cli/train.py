@@ -15,6 +15,7 @@ from moelaws.cli.common import (
     COUNT,
     COUNTS,
     FILE,
+    gathered,
     marker_option,
     option,
     read_named,
@@ -102,19 +103,12 @@ class Setup:
     (),
 )
 @marker_option
+@gathered("setup", Setup)
 def command(
     runs: tuple[str, ...],
-    results: Path,
-    out: Path | None,
-    corpus: Path | None,
-    device: str,
-    backend: str,
-    micro_batch: int | None,
+    setup: Setup,
     workers: int,
     runs_per_gpu: int,
-    devices: int,
-    nodes: int,
-    deterministic: bool,
     gpus: Chosen | None,
     keep_weights: bool,
     keep_steps: tuple[int, ...],
@@ -130,6 +124,7 @@ def command(
     torchrun starts it for a single run as well, and srun with one task a node: --devices then
     counts all nodes'.
     """
+    tree, devices, nodes = setup.results, setup.devices, setup.nodes
     if nodes > devices:
         raise UserError(f"--nodes is {nodes}; it must be at most --devices, which is {devices}")
     started = os.environ.get("WORLD_SIZE") or "1"
@@ -138,14 +133,12 @@ def command(
             f"torchrun has started {started} processes for this run; --gpus and another --devices "
             "are for a command that starts its processes by itself"
         )
-    tree = Results(results)
     orders = by_trunk(
         order for run in runs for order in _orders(run, tree, keep_weights, keep_steps)
     )
     alone = len(orders) == 1 and marker is None
-    if out and not alone:
+    if setup.out and not alone:
         raise UserError("--out is for a single run; without it each has a folder of its own")
-    setup = Setup(tree, out, corpus, device, backend, micro_batch, devices, nodes, deterministic)
     number = devices if devices > 1 else -(-workers // runs_per_gpu)
     if alone:
         with holding(gpus, number) as held:

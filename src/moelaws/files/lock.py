@@ -76,7 +76,7 @@ def acquire(
     """
     lock = Lock(folder / LOCK, uuid4().hex)
     waits = False
-    while not (_made(folder) and _try_create(lock)):
+    while not _try_create(lock):
         owner = _read(lock.path)
         if _is_dead(lock.path, owner, stale):
             _break(lock.path, owner)
@@ -96,15 +96,6 @@ def acquire(
         with suppress(OSError):  # a lock that stays is soon that of a dead process
             if lock.held():
                 lock.path.unlink(missing_ok=True)
-
-
-def _made(folder: Path) -> bool:
-    """Makes the folder, which whoever removes it may do while this process waits."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnwritableError(f"{folder}: cannot be written: {error.strerror}") from None
-    return True
 
 
 def holder(folder: Path, now: float | None = None) -> dict[str, Any]:
@@ -145,13 +136,17 @@ def is_abandoned(folder: Path) -> bool:
 
 
 def _try_create(lock: Lock) -> bool:
-    """Creates the lock file with its content in one step, by a link, which fails if it exists."""
+    """Creates the lock file with its content in one step, by a link, which fails if it exists.
+
+    It makes the folder too, which whoever removes it may do while this process waits.
+    """
     process, job = process_of(os.getpid()), os.environ.get("SLURM_JOB_ID", "")
     owner = _Owner(
         token=lock.token, host=socket.gethostname(), pid=os.getpid(), process=process, job=job
     )
     draft = temporary(lock.path)
     try:
+        lock.path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(owner.model_dump_json())
         # NFS tries again when a reply is lost, so the name may exist because of this very link. The
         # draft may be gone, because a new holder on another host sweeps what it does not know.

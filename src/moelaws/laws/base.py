@@ -6,8 +6,6 @@ one, on which they are published and reported (A), and the working one, on which
 (ln A for a positive coefficient, the value itself for an exponent).
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -231,7 +229,7 @@ class Model(Protocol):
         A vector whose psi is 0 in all rows needs none.
         """
 
-    def rows(self, index: NDArray[np.intp]) -> Model:
+    def rows(self, index: NDArray[np.intp]) -> "Model":
         """Returns the model over some of the rows."""
 
 

@@ -27,8 +27,11 @@ def token_losses(h_TD: Tensor, head_VD: Tensor, target_T: Tensor) -> Tensor:
     ``h_TD`` and ``head_VD`` have the computing type, and ``target_T`` is int64.
     """
     with torch.no_grad():
-        chunks = (logits_of(h_TD, head_VD, target_T, rows) for rows in _chunks(h_TD, head_VD))
-        return torch.cat([F.cross_entropy(z.float(), t, reduction="none") for z, t in chunks])
+        nats = [
+            F.cross_entropy(F.linear(h_TD[rows], head_VD).float(), target_T[rows], reduction="none")
+            for rows in _chunks(h_TD, head_VD)
+        ]
+        return torch.cat(nats)
 
 
 def mean_loss(h_TD: Tensor, head_VD: Tensor, target_T: Tensor) -> Tensor:
@@ -48,8 +51,8 @@ class _MeanLoss(torch.autograd.Function):
         dhead_VD: Tensor | None = None
         losses = []
         for rows in _chunks(h_TD, head_VD):
-            logits_CV, target_C = logits_of(h_TD, head_VD, target_T, rows)
-            nats_C, dlogits_CV = _nats_and_gradient(logits_CV, target_C)
+            logits_CV = F.linear(h_TD[rows], head_VD)
+            nats_C, dlogits_CV = _nats_and_gradient(logits_CV, target_T[rows])
             losses.append(nats_C)
             torch.mm(dlogits_CV, head_VD, out=dh_TD[rows])
             product_VD = dlogits_CV.t() @ h_TD[rows]
@@ -67,13 +70,6 @@ class _MeanLoss(torch.autograd.Function):
         weight = dloss / len(dh_TD)
         dh_TD, dhead_VD = ((t.float() * weight).to(t.dtype) for t in (dh_TD, dhead_VD))
         return dh_TD, dhead_VD, None
-
-
-def logits_of(
-    h_TD: Tensor, head_VD: Tensor, target_T: Tensor, rows: slice
-) -> tuple[Tensor, Tensor]:
-    """Returns the logits (C, V) of some ``rows`` and their targets (C,)."""
-    return F.linear(h_TD[rows], head_VD), target_T[rows]
 
 
 def _chunks(h_TD: Tensor, head_VD: Tensor) -> Iterator[slice]:

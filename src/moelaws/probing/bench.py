@@ -9,10 +9,9 @@ Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -40,57 +39,43 @@ class Answer(NamedTuple):
     greedy: bool
 
 
-@dataclass(frozen=True)
-class TaskScore:
-    """A task's means over its items, with standard errors that count documents."""
+def task_score(items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> dict[str, Any]:
+    """Returns a task's columns of ``COLUMNS``, means over its items, but for the step's.
 
-    task: str
-    group: str
-    items: int
-    documents: int
-    chance: float
-    accuracy: float
-    accuracy_se: float
-    accuracy_per_byte: float
-    accuracy_per_byte_se: float
-    bits_per_byte: float
-    bits_per_byte_se: float
+    ``answers`` has the model's answer to each choice of each item. Standard errors count documents.
+    """
+    right, per_byte, bits = np.empty((3, len(items)))
+    for i, (item, said) in enumerate(zip(items, answers, strict=True)):
+        size = [len(choice.encode()) for choice in item.choices]
+        nats = [answer.nats for answer in said]
+        bits[i] = -nats[item.answer] / math.log(2) / size[item.answer]
+        if len(said) == 1:
+            right[i] = per_byte[i] = said[0].greedy
+        else:
+            right[i] = int(np.argmax(nats)) == item.answer
+            per_byte[i] = int(np.argmax(np.divide(nats, size))) == item.answer
+    clusters = np.unique([item.cluster for item in items], return_inverse=True)[1]
+    choices = np.array([len(item.choices) for item in items])
 
-    @classmethod
-    def of(cls, items: Sequence[Item], answers: Sequence[Sequence[Answer]]) -> Self:
-        """Scores one task; ``answers`` has the model's answer to each choice of each item."""
-        right, per_byte, bits = np.empty((3, len(items)))
-        for i, (item, said) in enumerate(zip(items, answers, strict=True)):
-            size = [len(choice.encode()) for choice in item.choices]
-            nats = [answer.nats for answer in said]
-            bits[i] = -nats[item.answer] / math.log(2) / size[item.answer]
-            if len(said) == 1:
-                right[i] = per_byte[i] = said[0].greedy
-            else:
-                right[i] = int(np.argmax(nats)) == item.answer
-                per_byte[i] = int(np.argmax(np.divide(nats, size))) == item.answer
-        clusters = np.unique([item.cluster for item in items], return_inverse=True)[1]
-        choices = np.array([len(item.choices) for item in items])
+    def error(values: NDArray[np.float64]) -> float:
+        se = clustered_se(values, clusters)
+        return math.nan if se is None else se
 
-        def error(values: NDArray[np.float64]) -> float:
-            se = clustered_se(values, clusters)
-            return math.nan if se is None else se
-
-        means = {"accuracy": right, "accuracy_per_byte": per_byte, "bits_per_byte": bits}
-        return cls(
-            task=items[0].task,
-            group=items[0].group,
-            items=len(items),
-            documents=int(clusters.max()) + 1,
-            chance=float(np.where(choices > 1, 1 / choices, 0).mean()),
-            **{name: float(values.mean()) for name, values in means.items()},
-            **{f"{name}_se": error(values) for name, values in means.items()},
-        )
+    means = {"accuracy": right, "accuracy_per_byte": per_byte, "bits_per_byte": bits}
+    return {
+        "task": items[0].task,
+        "group": items[0].group,
+        "items": len(items),
+        "documents": int(clusters.max()) + 1,
+        "chance": float(np.where(choices > 1, 1 / choices, 0).mean()),
+        **{name: float(values.mean()) for name, values in means.items()},
+        **{f"{name}_se": error(values) for name, values in means.items()},
+    }
 
 
 def score(
     model: Transformer, tokenizer: Tokenizer, items: Sequence[Item], context: int
-) -> list[TaskScore]:
+) -> list[dict[str, Any]]:
     """Returns the scores of each task among ``items``, in the order in which tasks first come.
 
     A task with a choice of more tokens than the model's ``context`` is left out; a UserError is
@@ -105,7 +90,7 @@ def score(
             cut = [whole[-(context + 1) :] for whole in tokens]
             said = iter(_answers(model, cut, scored, tokenizer.end_of_document))
             answers = [[next(said) for _ in item.choices] for item in questions]
-            scores.append(TaskScore.of(questions, answers))
+            scores.append(task_score(questions, answers))
     if not scores:
         raise UserError(
             f"a choice has {longest} tokens, more than the model's context of {context}, in each "
@@ -207,8 +192,7 @@ def bench(
         context = config.model.context
         about = {"step": done, "tokens": done * config.batch * context}
         rows += [
-            {**about, **vars(scored)}
-            for scored in score(model.to(device), tokenizer, items, context)
+            {**about, **scored} for scored in score(model.to(device), tokenizer, items, context)
         ]
     return rows
 

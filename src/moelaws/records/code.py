@@ -114,18 +114,15 @@ def _imports(module: str, path: Path) -> tuple[str, ...]:
                 above = within.split(".")[: len(within.split(".")) - node.level + 1]
                 base = ".".join([*above, *filter(None, [base])])
             names += (base, *(f"{base}.{alias.name}" for alias in node.names))
-        elif isinstance(node, _HOLD_STATEMENTS) and not _only_for_types(node):
-            nodes.extend(ast.iter_child_nodes(node))
+        elif isinstance(node, _HOLD_STATEMENTS):
+            test = node.test if isinstance(node, ast.If) else None
+            if not (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"):
+                nodes.extend(ast.iter_child_nodes(node))
     return tuple(names)
 
 
 # An import is a statement, so expressions need no search.
 _HOLD_STATEMENTS = (ast.stmt, ast.Module, ast.ExceptHandler, ast.match_case)
-
-
-def _only_for_types(node: ast.AST) -> bool:
-    test = node.test if isinstance(node, ast.If) else None
-    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
 @cache

@@ -4,11 +4,9 @@ A new router takes a class here, a module and its line in ``model/router.py``, a
 (docs/adding-a-part.md).
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 Gates = Literal["all", "selected", "none"]  # the experts that the softmax of the gates is over
 
 
-def routers() -> dict[str, type[MoE]]:
+def routers() -> dict[str, "type[MoE]"]:
     """Returns the classes of layers with routed experts by their ``route_by``."""
     kinds: tuple[type[MoE], ...] = (MoE, *MoE.__subclasses__())
     return {kind.router: kind for kind in kinds}
@@ -97,7 +95,7 @@ class MoE(Part):
         return data
 
     @model_validator(mode="after")
-    def _layers_are_sound(self) -> MoE:
+    def _layers_are_sound(self) -> Self:
         if self.top_k > self.n_experts:
             raise ValueError(
                 f"top_k = {self.top_k} is more than n_experts = {self.n_experts}; "
@@ -111,7 +109,7 @@ class MoE(Part):
         return self
 
     @model_validator(mode="after")
-    def _router_is_sound(self) -> MoE:
+    def _router_is_sound(self) -> Self:
         if self.top_k == 1 < self.n_experts and self.normalize_top_k:
             raise ValueError(
                 "top_k = 1 with normalize_top_k makes every gate 1, so that the loss teaches the "
@@ -120,7 +118,7 @@ class MoE(Part):
         return self
 
     @model_validator(mode="after")
-    def _balance_is_sound(self) -> MoE:
+    def _balance_is_sound(self) -> Self:
         owners = {"load_balance": "loss", "bias_rate": "bias", "sequence_balance": "bias"}
         for name, owner in owners.items():
             given, default = getattr(self, name), MoE.model_fields[name].default
@@ -148,8 +146,8 @@ class MoE(Part):
 
     @property
     def decision(self) -> int:
-        """Returns how many positions share one decision of the router."""
-        return 1
+        """Returns how many positions share one decision of the router: a chunk, if it has them."""
+        return int(getattr(self, "chunk", 1))
 
     def capacity(self, context: int) -> int | None:
         """Returns how many of a sequence's assignments an expert takes; None for any number."""
@@ -168,7 +166,7 @@ class MoE(Part):
         """Returns the forward FLOPs of one decision of a layer's router."""
         return 2 * d_model * self.n_experts
 
-    def parameters(self, model: Model) -> dict[str, int]:
+    def parameters(self, model: "Model") -> dict[str, int]:
         """Counts the shared experts as one wide MLP with one bias at its output."""
         d, layers = model.d_model, model.n_moe_layers
         expert = layers * mlp_parameters(self.mlp, d, self.d_expert)
@@ -180,7 +178,7 @@ class MoE(Part):
             "inactive_experts": expert * (self.n_experts - self.top_k),
         }
 
-    def flops(self, model: Model) -> dict[str, float]:
+    def flops(self, model: "Model") -> dict[str, float]:
         d, layers = model.d_model, model.n_moe_layers
         expert = layers * mlp_flops(self.mlp, d, self.d_expert)
         return {
@@ -203,10 +201,6 @@ class ChunkRouted(MoE):
     chunk: Size
     chunk_input: Literal["mean", "last"] = "mean"
 
-    @property
-    def decision(self) -> int:
-        return self.chunk
-
     def router_parameters(self, d_model: int) -> int:
         return d_model * (self.n_experts + 1)
 
@@ -219,7 +213,7 @@ class PositionRouted(MoE):
     chunk: Size
 
     @model_validator(mode="after")
-    def _router_is_sound(self) -> PositionRouted:
+    def _router_is_sound(self) -> Self:
         learned = {
             "load_balance": 0, "router_z": 0, "jitter": 0, "normalize_top_k": True,
             "gate": "softmax", "route_scale": 1, "balance": "loss",
@@ -232,10 +226,6 @@ class PositionRouted(MoE):
                     f"{name} must be {str(value).lower()}"
                 )
         return self
-
-    @property
-    def decision(self) -> int:
-        return self.chunk
 
     def router_parameters(self, d_model: int) -> int:
         return 0

@@ -4,8 +4,6 @@ A part is one class with its settings, its parameters and its FLOPs. A grid may 
 fields (``spec.grid``), and the part's module in ``moelaws.model`` takes the settings as they are.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal
 
 from moelaws.spec.base import Frozen, Size
@@ -24,11 +22,11 @@ Aggregation = Literal["projection", "concatenation"]
 class Part(Frozen):
     """The settings of a part, and the counts over all layers of a model that have it."""
 
-    def parameters(self, model: Model) -> dict[str, int]:
+    def parameters(self, model: "Model") -> dict[str, int]:
         """Returns the numbers of parameters by group, as ``accounting.parameters`` names these."""
         raise NotImplementedError
 
-    def flops(self, model: Model) -> dict[str, float]:
+    def flops(self, model: "Model") -> dict[str, float]:
         """Returns the forward FLOPs per token by term, as ``accounting.flops`` names these."""
         raise NotImplementedError
 
@@ -54,11 +52,11 @@ class DenseFFN(Part):
     d_ffn: Size
     mlp: Mlp = "swiglu"
 
-    def parameters(self, model: Model) -> dict[str, int]:
+    def parameters(self, model: "Model") -> dict[str, int]:
         one = mlp_parameters(self.mlp, model.d_model, self.d_ffn)
         return {"dense_ffn": model.n_full_layers * one}
 
-    def flops(self, model: Model) -> dict[str, float]:
+    def flops(self, model: "Model") -> dict[str, float]:
         return {"dense_ffn": model.n_full_layers * mlp_flops(self.mlp, model.d_model, self.d_ffn)}
 
 
@@ -82,7 +80,7 @@ class Slices(Part):
     aggregation: Aggregation = "projection"
     every: Size = 2
 
-    def parameters(self, model: Model) -> dict[str, int]:
+    def parameters(self, model: "Model") -> dict[str, int]:
         """Counts a block's attention, MLPs and projection, and two gains for each column.
 
         QK-norm adds the gains of one query head and one key head for each expert.
@@ -98,7 +96,7 @@ class Slices(Part):
         passed_by = E - 1 if self.positions == "chunks" else 0
         return {**counts, "inactive_experts": sum(counts.values()) * passed_by // E}
 
-    def flops(self, model: Model) -> dict[str, float]:
+    def flops(self, model: "Model") -> dict[str, float]:
         """Counts the products of a block in E slices of width s = d / E.
 
         Where each of the E experts sees all n positions, a block has 8 s^2 E = 8 d^2 / E for the

@@ -1,7 +1,5 @@
 """The held-out measurement: loss by document, its clustered standard error, bits per byte, load."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class DocumentLosses:
     nats: NDArray[np.float64]
 
     @classmethod
-    def of(cls, loss_T: NDArray[np.float64], document_T: NDArray[np.int64]) -> DocumentLosses:
+    def of(cls, loss_T: NDArray[np.float64], document_T: NDArray[np.int64]) -> "DocumentLosses":
         """Sums the nats of the predicted tokens, (T,), over the tokens of each document."""
         document, member = np.unique(document_T, return_inverse=True)
         tokens = np.bincount(member).astype(np.int64)

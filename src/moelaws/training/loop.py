@@ -1,7 +1,5 @@
 """The training loop of one run, from top to bottom: the loop, a step, its micro-batches, state."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Sequence
@@ -48,13 +46,13 @@ class Callback:
     It must hold no trainer, so that the trainer's memory is free once the trainer is dropped.
     """
 
-    def before_training(self, trainer: Trainer) -> None:
+    def before_training(self, trainer: "Trainer") -> None:
         """Is called before the first step, also after a resumption."""
 
-    def after_step(self, trainer: Trainer) -> None:
+    def after_step(self, trainer: "Trainer") -> None:
         """Is called between steps, when the state is whole, and may raise to stop."""
 
-    def after_lack(self, trainer: Trainer) -> None:
+    def after_lack(self, trainer: "Trainer") -> None:
         """Is called if memory lacked, before the trainer tries its new, smaller micro-batch."""
 
 

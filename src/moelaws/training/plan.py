@@ -1,7 +1,5 @@
 """The plan of a training: this machine's options, checked, and where the run's files lie."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -51,7 +49,7 @@ class RunFolders:
     checkpoint: Path  # a file in a folder of its own
 
     @classmethod
-    def of(cls, results: Results, run_id: str, out: Path | None = None) -> RunFolders:
+    def of(cls, results: Results, run_id: str, out: Path | None = None) -> "RunFolders":
         """Returns the places in ``results``, or below ``out``, a folder for this run alone."""
         if out:
             return cls(out, out / "weights", out / "checkpoint" / "latest.json")

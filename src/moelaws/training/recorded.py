@@ -4,8 +4,6 @@ A small model's step is some thousand short kernels, and the host takes longer t
 the GPU to run them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

@@ -4,8 +4,6 @@ A plan is a size, a sparsity and a number of tokens. ``shapes`` has those of mod
 built.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,7 +81,7 @@ class Plans:
         distances = self.distances(fitted_on)
         return {name: float(x) for name, x in distances.items() if x > 1e-3}
 
-    def at(self, index: Any) -> Plans:
+    def at(self, index: Any) -> "Plans":
         return Plans(**{name: np.asarray(values[index]) for name, values in vars(self).items()})
 
 

@@ -3,8 +3,6 @@
 All counts are those of ``accounting``, for thousands of models at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -47,7 +45,7 @@ class Shapes:
     d_expert: Array
     n_dense: Array  # layers without experts, before the others
 
-    def at(self, index: Any) -> Shapes:
+    def at(self, index: Any) -> "Shapes":
         names = ("n_layers", "d_model", "E", "k", "d_expert", "n_dense")
         return Shapes(self.shape, *(getattr(self, name)[index] for name in names))
 
@@ -224,7 +222,7 @@ class Space:
         """Returns all models, each trained on what another budget pays for."""
         return self.shapes.plans(self.limits.tokens(self.shapes.active, self.cost, compute))
 
-    def held_to(self, S: float) -> Space:
+    def held_to(self, S: float) -> "Space":
         """Returns the models whose E / k is within a factor of 1.5 of that of ``S``."""
         kept, held = self.of_sparsity(S, np.log(1.5)), copy(self)
         held.shapes, held.plans = self.shapes.at(kept), self.plans.at(kept)

@@ -3,8 +3,6 @@
 Shapes: B parameter vectors, n rows, P parameters, T = 5 terms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -74,7 +72,7 @@ class AllocationLoss(FittableLaw):
     deviation: Callable[[Columns], Array]
     fraction: Callable[[Columns], Array]
 
-    def model(self, columns: Columns) -> AllocationModel:
+    def model(self, columns: Columns) -> "AllocationModel":
         values = self.columns(columns)
         return AllocationModel(
             np.log(values["N"]),
@@ -113,7 +111,7 @@ class AllocationModel(PowerLawModel):
         steps[_PENALTY, _GAMMA] = self._deviation * self._ln_density
         self.metric = np.einsum("tpn,tqn->pq", steps, steps) / self.n
 
-    def rows(self, index: NDArray[np.intp]) -> AllocationModel:
+    def rows(self, index: NDArray[np.intp]) -> "AllocationModel":
         return AllocationModel(*(values[index] for values in self._rows))
 
     def evaluate(self, theta_BP: Array) -> tuple[Array, State]:

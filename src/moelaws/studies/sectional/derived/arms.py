@@ -1,7 +1,5 @@
 """Results of each arm over seeds: loss beside the dense model's, cost, and speed of learning."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,7 +75,7 @@ def arms(inputs: Inputs) -> Rows:
     return [row for alike in sizes.values() for row in _rows(alike)]
 
 
-def _rows(cells: list[Cell]) -> Iterator[Row]:
+def _rows(cells: "list[Cell]") -> Iterator[Row]:
     """Yields the rows of one size, the dense model's first."""
     base = next((cell for cell in cells if cell.arm == DENSE), None)
     loss = Spread.of([cell.losses for cell in cells])
@@ -142,7 +140,7 @@ class Cell:
             for _, run in self.runs.iterrows()
         }
 
-    def log_steps(self, base: Cell) -> dict[int, float]:
+    def log_steps(self, base: "Cell") -> dict[int, float]:
         """Returns ln of the steps to the target loss of the dense model, by seed."""
         targets = {
             seed: float(smoothed(curve)[round(TARGET * len(curve)) - 1])
