@@ -75,36 +75,36 @@ def test_three_budgets_determine_a_curve_whose_loss_there_is_the_runs_own():
     np.testing.assert_allclose(influence(CURVE, fitted, {"C": C}), np.eye(3), atol=1e-6)
 
 
-def alone(*sd):
-    """Two runs, each a trunk of its own, with spreads ``sd`` between seeds."""
-    return SeedErrors(np.array(sd), ["a", "b"], ["a", "b"], 1.0)
+def alone(one, other, paired=None):
+    """Two runs, each a trunk of its own, with their spreads between seeds."""
+    return ContrastErrors(np.array([one, other]), ["a", "b"], ["a", "b"], 1.0, paired)
 
 
 def test_errors_of_documents_and_of_seeds_stand_beside_each_other():
     rng = np.random.default_rng(2)
     tokens = rng.integers(100, 900, 60)
     nats = (3 + rng.normal(0, 0.4, 60) + rng.normal(0, 0.02, (2, 60))) * tokens
-    errors = ContrastErrors(PairedLosses(("a", "b"), tokens, nats), alone(0.01, 0.01))
+    errors = alone(0.01, 0.01, PairedLosses(("a", "b"), tokens, nats))
     assert errors.seeds([1, -1]) == pytest.approx(0.01 * 2**0.5)
     assert errors.seeds([[0.5, -0.5], [0, 0]]) == pytest.approx([0.01 / 2**0.5, 0])
     assert 0 < errors.documents([1, -1]) < 0.1 * errors.documents([1, 0])
-    assert alone(0.03, 0.04).of([1, -1]) == pytest.approx(0.05)
-    unknown = ContrastErrors(None, alone(np.nan, np.nan))
+    assert alone(0.03, 0.04).seeds([1, -1]) == pytest.approx(0.05)
+    unknown = alone(np.nan, np.nan)
     assert np.isnan(unknown.documents(np.eye(2))).all()
     assert np.isnan(unknown.seeds([1, -1]))
 
 
 def test_runs_of_a_trunk_err_alone_or_together_whichever_is_more():
     errors = SeedErrors(np.array([0.03, 0.04, 0.01]), [*"123"], [*"aab"], 1.0)
-    assert errors.of([1, 1, 0]) == pytest.approx(0.07)  # together
-    assert errors.of([1, -1, 0]) == pytest.approx(0.05)  # alone
-    assert errors.of([[1, 1, 1], [0, 0, 1]]) == pytest.approx([0.005**0.5, 0.01])
+    assert errors.seeds([1, 1, 0]) == pytest.approx(0.07)  # together
+    assert errors.seeds([1, -1, 0]) == pytest.approx(0.05)  # alone
+    assert errors.seeds([[1, 1, 1], [0, 0, 1]]) == pytest.approx([0.005**0.5, 0.01])
 
 
 def test_a_run_that_stands_twice_errs_once():
     errors = SeedErrors(np.array([0.03, 0.04, 0.03]), [*"121"], [*"aba"], 1.0)
-    assert errors.of([1, 1, -1]) == pytest.approx(0.04)
-    assert errors.of([1, 0, 1]) == pytest.approx(0.06)
+    assert errors.seeds([1, 1, -1]) == pytest.approx(0.04)
+    assert errors.seeds([1, 0, 1]) == pytest.approx(0.06)
 
 
 def test_the_spread_has_the_freedom_of_trunks_and_not_of_runs():
@@ -133,4 +133,4 @@ def test_a_budget_with_enough_repeats_has_a_spread_of_its_own():
     )  # fmt: skip
     errors = contrast_errors(Inputs(frame=frame), ["run12", "run0", "run22"])
     both = np.sqrt((5 * 0.03**2 + 5 * 0.01**2 + 2 * 0.05**2) / 12)  # two repeats at 1e11
-    assert errors.by_seeds.sd == pytest.approx([0.01, 0.03, both], rel=1e-4)
+    assert errors.sd == pytest.approx([0.01, 0.03, both], rel=1e-4)

@@ -37,8 +37,8 @@ class SeedErrors:
     trunks: Sequence[str]  # (n,) what they share
     freedom: float  # degrees of freedom of the spread, of trunks and not of runs
 
-    def of(self, weights: ArrayLike) -> Array:
-        """Returns the error (...,) of contrasts with ``weights`` (..., n)."""
+    def seeds(self, weights: ArrayLike) -> Array:
+        """Returns the error (...,) by seeds of contrasts with ``weights`` (..., n)."""
         moves = np.asarray(weights, float) * self.sd
         same = [pd.get_dummies(pd.Series(x)).to_numpy(float) for x in (self.runs, self.trunks)]
         alone, together = (np.linalg.norm(moves @ one, axis=-1) for one in same)
@@ -46,11 +46,10 @@ class SeedErrors:
 
 
 @dataclass(frozen=True)
-class ContrastErrors:
-    """Errors of contrasts of n runs."""
+class ContrastErrors(SeedErrors):
+    """Errors of contrasts of n runs, by documents, too."""
 
     paired: PairedLosses | None  # the losses by document; None if they are not known
-    by_seeds: SeedErrors
 
     def documents(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by documents of contrasts with ``weights`` (..., n)."""
@@ -59,15 +58,11 @@ class ContrastErrors:
             return np.full(w.shape[:-1], np.nan)
         return self.paired.standard_error(w)
 
-    def seeds(self, weights: ArrayLike) -> Array:
-        """Returns the error (...,) by seeds of contrasts with ``weights`` (..., n)."""
-        return self.by_seeds.of(weights)
-
 
 def contrast_errors(inputs: Inputs, run_ids: Iterable[str]) -> ContrastErrors:
     """Returns the errors of contrasts of the study's runs ``run_ids``, in their order."""
     ids = list(run_ids)
-    return ContrastErrors(inputs.paired(ids), seed_errors(inputs, ids))
+    return ContrastErrors(**vars(seed_errors(inputs, ids)), paired=inputs.paired(ids))
 
 
 def seed_errors(inputs: Inputs, run_ids: Sequence[str]) -> SeedErrors:

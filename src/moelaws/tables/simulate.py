@@ -206,14 +206,11 @@ def _variables(
 
 def _noise(frame: pd.DataFrame, seed: int) -> Array:
     """Returns a standard normal number (n,) for each row, with a correlation within each trunk."""
-    runs = frame["run_id"].to_numpy(str)
-    own = np.array([_normal(f"{seed}:{run_id}") for run_id in runs])
-    if "trunk" not in frame:
-        return own
-    trunks = frame["trunk"].to_numpy(str)
-    shared = np.array([_normal(f"{seed}:{trunk}") for trunk in trunks])
+    keys = [frame["run_id"].tolist(), frame.get("trunk", frame["run_id"]).tolist()]
+    own, shared = np.array([[_normal(f"{seed}:{key}") for key in names] for names in keys])
     together = math.sqrt(OF_TRUNK) * shared + math.sqrt(1 - OF_TRUNK) * own
-    return np.where(trunks == runs, own, together)
+    alone = [run == trunk for run, trunk in zip(*keys, strict=True)]
+    return np.asarray(np.where(alone, own, together))
 
 
 def _normal(key: str) -> float:

@@ -68,7 +68,7 @@ def with_trunks(
     errors = seed_errors(inputs, run_ids)
     if len(set(errors.trunks)) == len(set(run_ids)):
         return estimate
-    low, high = t_interval(estimate.value, float(errors.of(moves)), errors.freedom, LEVEL)
+    low, high = t_interval(estimate.value, float(errors.seeds(moves)), errors.freedom, LEVEL)
     low, high = float(np.minimum(estimate.low, low)), float(np.maximum(estimate.high, high))
     return replace(estimate, low=low, high=high)
 
