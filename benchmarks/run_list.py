@@ -69,8 +69,8 @@ def main() -> None:
         make_runs(Results(root / "results"), arguments.runs)
         cpu: dict[str, list[float]] = {name: [] for name in ("plain", "start", *CALLS)}
         plain = ("-c", PLAIN)
-        calls = {"plain": plain, "start": ("-m", "moelaws.cli", "runs", "--help")}
-        calls |= {name: ("-m", "moelaws.cli", *words) for name, words in CALLS.items()}
+        calls = {"plain": plain, "start": ("-m", "moelaws", "runs", "--help")}
+        calls |= {name: ("-m", "moelaws", *words) for name, words in CALLS.items()}
         take_turns(
             {name: lambda n=name, w=words: cpu[n].append(seconds(root, *w))
              for name, words in calls.items()},

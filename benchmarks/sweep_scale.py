@@ -36,10 +36,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         copy_repository(root, runs)
-        grid = measured(root, "moelaws.cli", "grid", "sparsity")
+        grid = measured(root, "moelaws", "grid", "sparsity")
         dry = measured(root, "snakemake", "--cores", "2", "-n", "--quiet", "--", "tables")
         listed = subprocess.run(
-            [sys.executable, "-m", "moelaws.cli", "grid", "sparsity", "--json"],
+            [sys.executable, "-m", "moelaws", "grid", "sparsity", "--json"],
             cwd=root, capture_output=True, check=True,
         )  # fmt: skip
         pretend(root, [run["run_id"] for run in json.loads(listed.stdout)])

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--tier", default="gpu")
     args = parser.parse_args()
     words = ["plan", args.study, "--tier", args.tier, "--json"]
-    said = subprocess.run([sys.executable, "-m", "moelaws.cli", *words], stdout=-1, check=True)
+    said = subprocess.run([sys.executable, "-m", "moelaws", *words], stdout=-1, check=True)
     (fit,) = json.loads(said.stdout)["fits"]
     study = load_study(args.study).at_tier(args.tier)
     sweep = expand_study(study, load_project(overrides={"tier": args.tier}))

@@ -26,7 +26,7 @@ def copy_repository(root):
 def moelaws(*words, cwd=REPOSITORY, **options):
     """The command line in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "moelaws.cli", *map(str, words)],
+        [sys.executable, "-m", "moelaws", *map(str, words)],
         cwd=cwd,
         capture_output=True,
         text=True,

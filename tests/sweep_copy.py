@@ -127,7 +127,7 @@ class Copy:
 
     def moelaws(self, *words):
         return subprocess.run(
-            [sys.executable, "-m", "moelaws.cli", *words],
+            [sys.executable, "-m", "moelaws", *words],
             cwd=self.root, env=self.environment, capture_output=True, text=True,
         )  # fmt: skip
 

@@ -75,7 +75,7 @@ def _median(words: tuple[str, ...], times: int) -> float:
 
 def _run(words: tuple[str, ...]) -> None:
     subprocess.run(
-        [sys.executable, "-m", "moelaws.cli", *words],
+        [sys.executable, "-m", "moelaws", *words],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

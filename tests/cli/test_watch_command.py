@@ -183,7 +183,7 @@ def test_what_trains_nothing_is_refused(sweep):
 @pytest.mark.slow
 @pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_it(sweep):
-    words = [sys.executable, "-m", "moelaws.cli", "watch", "--every", "0.1"]
+    words = [sys.executable, "-m", "moelaws", "watch", "--every", "0.1"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert "0 of" in process.stdout.readline()
     process.send_signal(signal.SIGINT)

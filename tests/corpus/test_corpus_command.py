@@ -15,7 +15,7 @@ def call(texts):
     """``moelaws corpus`` for a folder with a configuration and the texts in it."""
     (texts.parent / "config").mkdir()
     (texts.parent / "config" / "config.yaml").write_text("corpus: texts/*.txt\nvalidation: 0.1\n")
-    return [sys.executable, "-m", "moelaws.cli", "corpus", "--vocab-size", "300"]
+    return [sys.executable, "-m", "moelaws", "corpus", "--vocab-size", "300"]
 
 
 def test_json_says_what_was_made(call, tmp_path):

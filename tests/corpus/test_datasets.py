@@ -200,7 +200,7 @@ def call(folder, dataset, **options):
     (folder / "config" / "config.yaml").write_text(
         f"corpus: {json.dumps(dataset)}\nvalidation: 0.2\n"
     )
-    command = [sys.executable, "-m", "moelaws.cli", "corpus", "--vocab-size", "300", "--json"]
+    command = [sys.executable, "-m", "moelaws", "corpus", "--vocab-size", "300", "--json"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, **options)
 
 

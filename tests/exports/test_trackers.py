@@ -167,7 +167,7 @@ def test_a_run_that_was_trained_again_replaces_the_former(tracker):
 
 
 def test_two_exports_at_once_have_each_run_once(tracker):
-    command = [sys.executable, "-m", "moelaws.cli", *tracker.words, "--json"]
+    command = [sys.executable, "-m", "moelaws", *tracker.words, "--json"]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     answer = [json.loads(process.communicate()[0]) for process in both]
     assert [len(one["runs"]) for one in answer] == [3, 3]
@@ -179,7 +179,7 @@ def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number, h
     for copy in range(40):
         copy_run(tracker.results, id_of(tracker.results, "moe"), f"copy{copy:02}")
     process = subprocess.Popen(
-        [sys.executable, "-m", "moelaws.cli", *tracker.words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "moelaws", *tracker.words], stderr=subprocess.PIPE, text=True
     )
 
     def begun():
@@ -220,7 +220,7 @@ def test_no_host_is_asked(tracker):
         pytest.skip("there is no strace on the PATH, which tells the connections of a program")
     log = tracker.place.with_name("connections")
     strace = ["strace", "-f", "-qq", "-e", "trace=connect,sendto", "-o", log]
-    done = subprocess.run([*strace, sys.executable, "-m", "moelaws.cli", *tracker.words])
+    done = subprocess.run([*strace, sys.executable, "-m", "moelaws", *tracker.words])
     assert done.returncode == 0
     lines = [line for line in log.read_text().splitlines() if "AF_INET" in line]
     assert [line for line in lines if "127.0.0.1" not in line] == []

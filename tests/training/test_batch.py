@@ -23,7 +23,7 @@ try:
 finally:
     print("torch" in sys.modules)
 """
-MOELAWS = (sys.executable, "-m", "moelaws.cli")
+MOELAWS = (sys.executable, "-m", "moelaws")
 # The command line where two trainings side by side do not fit into the memory.
 TIGHT = """
 import os

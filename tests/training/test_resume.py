@@ -156,7 +156,7 @@ def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times,
 
 def test_two_trainers_of_one_run_train_it_once(configure, results, corpus):
     config = configure(steps=150)
-    words = ["-m", "moelaws.cli", "train", "-", "--results", results.root, "--corpus", corpus[1]]
+    words = ["-m", "moelaws", "train", "-", "--results", results.root, "--corpus", corpus[1]]
     both = [start([*words, "--json"], config) for _ in range(2)]
     ended = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0]

@@ -164,7 +164,7 @@ def test_states_beyond_the_limit_go_earliest_first(runs, batch, results, monkeyp
 
 
 def moelaws_train(results, corpus, *words):
-    command = [sys.executable, "-m", "moelaws.cli", "train", *words, "--device", "cpu"]
+    command = [sys.executable, "-m", "moelaws", "train", *words, "--device", "cpu"]
     command += ["--results", results.root, "--corpus", corpus[1]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(

@@ -158,7 +158,7 @@ def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
 def test_a_second_copy_waits_and_ends_well(slow):
     slow.snakemake("--until", "prepare_corpus")
     (batch, *_) = slow.root.glob("results/batches/*.runs.json")
-    words = [sys.executable, "-m", "moelaws.cli", "train", str(batch)]
+    words = [sys.executable, "-m", "moelaws", "train", str(batch)]
     copies = [
         subprocess.Popen(
             words, cwd=slow.root, env=slow.environment, stdout=subprocess.PIPE,

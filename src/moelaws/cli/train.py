@@ -280,7 +280,7 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
     from moelaws.training.device import check_number
     from moelaws.training.together import across_nodes, node_of, together
 
-    words = ["-P", "-m", "moelaws.cli", "train", "-", *setup.words(as_json)]
+    words = ["-P", "-m", "moelaws", "train", "-", *setup.words(as_json)]
     # Standard input cannot be read again.
     text = Orders(runs=(order,)).model_dump_json(exclude_defaults=True)
     if setup.nodes > 1:

@@ -197,7 +197,7 @@ def curves(material: Material, runs: Runs) -> dict[str, Any]:
     """Returns the training curves of all runs, one after the other; some may be empty."""
     every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
     known = [curve for curve in every if curve is not None]
-    joined = {n: _joined(c[n].to_numpy(float) for c in known) for n in COLUMNS_OF_CURVES}
+    joined = {n: np.concatenate([[], *(c[n] for c in known)]) for n in COLUMNS_OF_CURVES}
     offset = _offsets(0 if curve is None else len(curve) for curve in every)
     return {"offset": offset, **{name: floats(values) for name, values in joined.items()}}
 
@@ -219,7 +219,7 @@ def load(material: Material, runs: Runs) -> dict[str, Any]:
         "layers": integers([len(layers) for layers in loads]),
         "experts": integers([len(layers[0]) if layers else 0 for layers in loads]),
         "offset": _offsets(sum(map(len, layers)) for layers in loads),
-        "share": floats(_joined(row for layers in loads for row in layers)),
+        "share": floats(np.concatenate([[], *(row for layers in loads for row in layers)])),
     }
 
 
@@ -240,7 +240,3 @@ def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
 def _offsets(lengths: Iterable[int]) -> str:
     """Returns where each run's points begin, and where the last one's end."""
     return integers(np.cumsum([0, *lengths]))
-
-
-def _joined(arrays: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.concatenate([np.empty(0), *arrays])

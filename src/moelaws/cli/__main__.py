@@ -1,3 +1,0 @@
-from moelaws.cli import main
-
-main()
