@@ -111,5 +111,5 @@ SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
 # The file of somebody else's runs need not have more than these.
 _REQUIRED = ("run_id", "study", "source", "status")
 IMPORTED_COLUMNS: tuple[Column, ...] = tuple(
-    replace(c, nullable=c.nullable or c.name not in _REQUIRED) for c in (*COLUMNS, TRUNK)
+    replace(c, nullable=c.nullable or c.name not in _REQUIRED) for c in COLUMNS
 )
