@@ -52,6 +52,16 @@ def test_runs_without_a_loss_are_the_pool(table):
     assert data["laws"] == {"chinchilla": pytest.approx(1.0)}
     assert data["runs"]
     assert {run["run"] for run in data["runs"]} <= {5, 6, 7, 8, 9}  # neither known nor diverged
+    best = data["best"]
+    assert 6 * best["N"] * best["D"] == pytest.approx(1e21)
+    assert best["L"] < 3.5  # what the law expects of more FLOPs than any known run had
+
+
+def test_nothing_is_chosen_where_the_target_is_known(table):
+    words = (table, "--target", "C=1e21", "--budget", "50%", "--tolerance", "0.99")
+    data = chosen(*words)
+    assert data["error"] <= 0.9
+    assert (data["state"], data["runs"]) == ("stopped: the target is known", [])
 
 
 def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
@@ -122,7 +132,8 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
 
     said = called(words, copy)
     assert "train round 1: snakemake" in said
-    first = read_rounds(copy.root / ROUNDS).run_ids("demo")
+    project = load_project(overrides={"tier": "demo", "source": "simulated"})
+    first = read_rounds(copy.root / ROUNDS).run_ids(project)
     dry = called(
         [str(tools / "snakemake"), "-n", *shlex.split(said.rpartition(": snakemake ")[2])], copy
     )
@@ -136,7 +147,7 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
     assert "stopped:" in called([*words, "--cores", "2"], copy)
     rounds = read_rounds(copy.root / ROUNDS)
     table = pd.read_parquet(copy.root / "results/demo/simulated/tables/sparsity.parquet")
-    assert set(table["run_id"]) == rounds.run_ids("demo") > first
+    assert set(table["run_id"]) == rounds.run_ids(project) > first
     assert len(rounds.rounds) <= 3
 
     called([*words, "--cores", "2"], other)
@@ -155,12 +166,27 @@ def test_a_wider_pool_of_another_study_is_trained_by_snakemake(tmp_path):
     done = copy.moelaws("next", "sparsity", "--pool", "wide.yaml", "--rows", "C > 5e8", *asked)
     assert done.returncode == 0, done.stderr
     rounds = read_rounds(copy.root / ROUNDS)
-    runs = rounds.run_ids("demo")
-    assert rounds.pools("demo") == {"wide.yaml"}
+    runs = rounds.run_ids(load_project())
+    assert rounds.pools(load_project()) == {"wide.yaml"}
     assert len(runs) == 4
     said = copy.snakemake("-n", "--config", "runs=rounds", "--", "tables").stderr
     assert "4 runs will train" in said
     assert all(run in said for run in runs)
+    again = copy.moelaws("next", "sparsity", "--rows", "C > 5e8", *asked)
+    assert "round 1 is not trained: snakemake" in again.stdout  # no round 2 without its losses
+    assert read_rounds(copy.root / ROUNDS) == rounds
+    assert copy.moelaws("next", "sparsity", "--target", "C=1e12", *asked[2:]).returncode == 0
+    targets = [own.target for own in read_rounds(copy.root / ROUNDS).rounds]
+    assert targets == ["C=1e+10", "C=1e+12"]  # each target has rounds, and a budget, of its own
+
+
+def test_runs_that_simulated_losses_chose_are_not_those_of_a_trained_sweep():
+    project = load_project()
+    one = {"run": "a" * 16, "name": "", "cost": 1.0, "reason": ""}
+    of = {"round": 1, "tier": project.tier, "source": "simulated", "target": "C=1", "runs": [one]}
+    rounds = parse(Rounds, {"rounds": [of]}, "here")
+    assert not rounds.run_ids(project)
+    assert rounds.run_ids(project.model_copy(update={"source": "simulated"})) == {"a" * 16}
 
 
 def test_the_pool_of_a_study_is_another_of_its_tiers_or_a_study():

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,9 @@ def command(source: str, project: Callable[[], Project], as_json: bool, **option
     if options["rounds"] > 1 or options["cores"]:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
     question = _of_table(Path(source), options)
-    _show(question, answer_to(question, options, _budget(options, question)), options, as_json)
+    answer = answer_to(question, options, _budget(options, question))
+    stop = _stop(answer, options)
+    _show(question, answer, options, as_json, f"stopped: {stop}" if stop else "")
 
 
 def _is_study(name: str) -> bool:
@@ -97,20 +100,22 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
     is_written = rounds > 1 or cores is not None
     while True:
         known = read_rounds(path)
-        done = [own for own in known.rounds if own.tier == project.tier and is_written]
+        here = known.of(project) if is_written else []
+        done = [own for own in here if own.target == _target(options)]
         if done and cores:
             known = _train(call, known, project, path)
-        question = _of_study(study, project, known, options)
+        losses = _losses(study, project)
+        question = _of_study(study, project, known, losses, options)
         spent = sum(one.cost for own in done for one in own.runs)
         left = _budget(options, question) - spent
         answer = answer_to(question, options, left, len(done))
-        stop = ""
-        if answer.known and answer.error <= options["tolerance"]:
-            stop = "the target is known"
-        elif not answer.chosen:
-            stop = "no run that is left would tell more and is paid for"
-        elif is_written and len(done) >= rounds:
-            stop = f"{counted(rounds, 'round')} of {rounds} are done"
+        if {one.run for own in done for one in own.runs} - losses.keys() - {*known.failed}:
+            waiting = f"round {len(done)} is not trained: {call} -- tables"
+            _show(question, replace(answer, chosen=[]), options, as_json, waiting)
+            return
+        stop = _stop(answer, options)
+        if is_written and len(done) >= rounds:
+            stop = stop or f"{counted(rounds, 'round')} of {rounds} are done"
         if stop or not is_written:
             words = f"stopped: {stop}; {spent:.3g} FLOPs were spent" if stop else ""
             _show(question, answer, options, as_json, words)
@@ -122,7 +127,8 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
                 run = question.pool["run_id"].iloc[one.run]
                 chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=_reason(one)))
                 allowance -= one.cost
-        about = {"round": len(done) + 1, "tier": project.tier, "target": _target(options)}
+        about = {"round": len(done) + 1, "tier": project.tier, "source": project.source,
+                 "target": _target(options)}  # fmt: skip
         more = parse(Round, {**about, "pool": options["pool"] or "", "runs": chosen}, path)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
         said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
@@ -145,7 +151,7 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
     words = [*shlex.split(call), *more, "--", "tables"]
     words[0] = str(Path(sys.executable).parent / words[0])
     while code := subprocess.run(words).returncode:
-        runs = rounds.run_ids(project.tier)
+        runs = rounds.run_ids(project)
         lost = {run for run in runs if not Results().summary(run).exists()}
         if code != 1 or not lost or lost == runs or project.source == "simulated":
             sys.exit(code if code > 0 else 128 - code)
@@ -155,21 +161,32 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
     return rounds
 
 
-def _of_study(study: Study, project: Project, rounds: Rounds, options: dict[str, Any]) -> Question:
-    """Returns the question on the grid's runs, of which those of the tier's table are known."""
-    from moelaws.grids.sweep import expand_study
+def _losses(study: Study, project: Project) -> dict[str, float]:
+    """Returns the loss of each run in the tier's table, NaN where it did not complete."""
     from moelaws.tables.foreign import read_any
+
+    if not (table := tier_folder(project).table(study.study)).exists():
+        return {}
+    frame, _ = read_any(table)
+    losses = frame["L"].where(frame["status"] == "completed")
+    return dict(zip(frame["run_id"], losses, strict=True))
+
+
+def _of_study(
+    study: Study,
+    project: Project,
+    rounds: Rounds,
+    losses: Mapping[str, float],
+    options: dict[str, Any],
+) -> Question:
+    """Returns the question on the grid's runs, some of which have ``losses``."""
+    from moelaws.grids.sweep import expand_study
     from moelaws.tables.simulate import design, studys_mapping
 
-    pools = rounds.pools(project.tier) | {options["pool"] or ""} - {""}
+    pools = rounds.pools(project) | {options["pool"] or ""} - {""}
     pool = design(expand_study(study, project.model_copy(update={"runs": "all"}), pools=pools))
-    tried, losses = {*rounds.run_ids(project.tier), *rounds.failed}, {}
-    if (table := tier_folder(project).table(study.study)).exists():
-        frame, _ = read_any(table)
-        tried |= set(frame["run_id"])
-        completed = frame[frame["status"] == "completed"]
-        losses = dict(zip(completed["run_id"], completed["L"], strict=True))
     pool["L"] = pool["run_id"].map(losses).astype(float)
+    tried = {*rounds.run_ids(project), *rounds.failed, *losses}
     free = ~pool["run_id"].isin(tried).to_numpy()
     return question_of(pool, free, options, lambda law: studys_mapping(study, law))
 
@@ -251,6 +268,13 @@ def answer_to(question: Question, options: dict[str, Any], budget: float, turn: 
         return ask(question, options["noise"], budget, options["seed"] + turn)
 
 
+def _stop(answer: Answer, options: dict[str, Any]) -> str:
+    """Returns why no run is trained, or nothing if some are worth it."""
+    if answer.known and answer.error <= options["tolerance"]:
+        return "the target is known"
+    return "" if answer.chosen else "no run that is left would tell more and is paid for"
+
+
 def _budget(options: dict[str, Any], question: Question) -> float:
     value, is_share = options["budget"]
     return float(value * question.costs.sum() if is_share else value)
@@ -272,6 +296,16 @@ def _reason(one: Chosen) -> str:
     return f"{why}; error then {100 * one.error:.2g} %"
 
 
+def _best_model(question: Question, answer: Answer) -> dict[str, float]:
+    """Returns what the laws read of the model that is best on average, and its loss."""
+    best = int(np.argmin(answer.loss))
+    read = {spec.mapping.get(variable.name, variable.name): None
+            for law, spec in zip(question.laws, question.specs, strict=True)
+            for variable in law.variables}  # fmt: skip
+    row = question.target.iloc[best]
+    return {name: float(row[name]) for name in read if name in row} | {"L": answer.loss[best]}
+
+
 def _show(
     question: Question, answer: Answer, options: dict[str, Any], as_json: bool, last: str = ""
 ) -> None:
@@ -282,13 +316,17 @@ def _show(
         f"{what} at {_target(options)}: {100 * answer.error:.2g} % of the loss",
         *(f"{law} takes no part: {why}" for law, why in answer.refused.items()),
     ]
-    each = list(zip(_names(question, answer.chosen), answer.chosen, strict=True))
-    if each and not last.startswith("stopped"):
+    model = _best_model(question, answer) if question.is_budget and answer.known else {}
+    if model:
+        lines.append(f"best model: {', '.join(f'{k} = {v:.4g}' for k, v in model.items())}")
+    runs = [] if last.startswith("stopped") else answer.chosen
+    each = list(zip(_names(question, runs), runs, strict=True))
+    if each:
         rows = [(name, one.cost, _reason(one)) for name, one in each[:_SHOWN]]
         title = f"{counted(len(each), 'run')}, {sum(one.cost for _, one in each):.3g} FLOPs"
         more = f"; the first {_SHOWN} of them (all: --json)" if len(each) > _SHOWN else ""
         lines.append(table_text(("run", "FLOPs", "why"), rows, title + more))
-    runs = [{"name": name, **vars(one), "run": one.run + 1} for name, one in each]
-    data = {"known": answer.known, "laws": answer.weights, "refused": answer.refused,
-            "error": answer.error, "state": last, "runs": runs}  # fmt: skip
+    entries = [{"name": name, **vars(one), "run": one.run + 1} for name, one in each]
+    data = {"known": answer.known, "best": model, "laws": answer.weights, "refused": answer.refused,
+            "error": answer.error, "state": last, "runs": entries}  # fmt: skip
     print_answer(as_json, data, "\n".join([*lines, last] if last else lines))

@@ -89,11 +89,12 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
     unknown = set(runs)
     for tier, study in product(TIERS, studies):
         if unknown and tier in study.grids:
+            here = project.model_copy(update={"tier": tier})
             try:
-                sweep = expand_study(study, project.model_copy(update={"tier": tier}))
+                sweep = expand_study(study, here)
             except UserError as error:
                 warn(f"no run is called orphaned: {error}")
                 return {study.study: study for study in studies}, None
             unknown -= {run.run_id for run in sweep.runs}
-            unknown -= read_rounds(path_of(study)).run_ids(tier)  # perhaps of a wider grid
+            unknown -= read_rounds(path_of(study)).run_ids(here)  # perhaps of a wider grid
     return {study.study: study for study in studies}, frozenset(runs - unknown)

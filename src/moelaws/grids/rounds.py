@@ -5,12 +5,14 @@ rounds`` in the configuration a sweep has these runs alone.
 """
 
 from pathlib import Path
+from typing import Literal
 
 import yaml
 
 from moelaws.files.atomic import write_text
 from moelaws.spec.base import Count, Frozen, Positive, parse
 from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.project import Project
 from moelaws.spec.study import Study
 from moelaws.spec.tier import Tier
 
@@ -31,25 +33,30 @@ class Round(Frozen):
 
     round: Count
     tier: Tier
+    source: Literal["trained", "simulated"] = "trained"  # of the losses that chose them
     target: str
     pool: str = ""  # a tier or a study whose grid the runs are of, beside the study's own
     runs: tuple[ChosenRun, ...]
 
 
 class Rounds(Frozen):
-    """All rounds of a study, of all tiers."""
+    """All rounds of a study, of all tiers and targets."""
 
     rounds: tuple[Round, ...] = ()
     failed: tuple[str, ...] = ()  # runs that left no record, and are not asked for again
 
-    def run_ids(self, tier: Tier) -> set[str]:
-        """Returns the runs that were chosen at ``tier`` and have not failed."""
-        chosen = {one.run for own in self.rounds if own.tier == tier for one in own.runs}
-        return chosen - set(self.failed)
+    def of(self, project: Project) -> list[Round]:
+        """Returns the rounds of the project's tier, chosen by losses of its source."""
+        where = project.tier, project.source
+        return [own for own in self.rounds if (own.tier, own.source) == where]
 
-    def pools(self, tier: Tier) -> set[str]:
-        """Returns the wider grids from which runs were chosen at ``tier``."""
-        return {own.pool for own in self.rounds if own.tier == tier} - {""}
+    def run_ids(self, project: Project) -> set[str]:
+        """Returns the runs of the project's rounds that have not failed."""
+        return {one.run for own in self.of(project) for one in own.runs} - set(self.failed)
+
+    def pools(self, project: Project) -> set[str]:
+        """Returns the wider grids from which the project's rounds were chosen."""
+        return {own.pool for own in self.of(project)} - {""}
 
 
 def path_of(study: Study, root: Path = Path()) -> Path:

@@ -54,7 +54,7 @@ def expand_study(
         return Sweep(study, project.tier, ())
     rounds = read_rounds(path_of(study, root)) if project.runs == "rounds" else None
     grids, choice = _grid(study, project.tier), choice_of(project, root)
-    for pool in sorted(rounds.pools(project.tier) if rounds else pools):
+    for pool in sorted(rounds.pools(project) if rounds else pools):
         is_tier = pool in TIERS
         other, tier = (study, pool) if is_tier else (load_study(pool, root), project.tier)
         grids |= _grid(other, tier)
@@ -71,7 +71,7 @@ def expand_study(
             grids[where] = grid.on_each_corpus
         texts[corpus.name] = sources
     if rounds:
-        chosen = rounds.run_ids(project.tier)
+        chosen = rounds.run_ids(project)
         runs = {run_id: run for run_id, run in runs.items() if run_id in chosen}
         if not runs:
             none = f"{path_of(study, root)} has none of {' and '.join(grids)}"
