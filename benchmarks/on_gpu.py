@@ -64,9 +64,9 @@ def main(words: list[str] | None = None) -> int:
     setting = Setting(args.device, args.out, args.small, args.wheels)
     items = {part: import_module(f"gpu.{part}").items(setting) for part in args.parts}
     if not args.small:
-        for part, named in items.items():
-            expected = len(named) * SECONDS[part] / 60
-            print(f"{part}: {len(named)} measurements, some {expected:.1f} minutes on an H200")
+        minutes = {part: len(named) * SECONDS[part] / 60 for part, named in items.items()}
+        for part, expected in (*minutes.items(), ("all", sum(minutes.values()))):
+            print(f"{part}: some {expected:.1f} minutes on an H200 if nothing is measured yet")
     until = time.monotonic() + 60 * args.minutes
     path, whole = args.out / "all.json", []
     for part, named in items.items():

@@ -13,7 +13,7 @@ WHAT = {
     "accuracy": "**Accuracy**: the largest relative error of the output and of four gradients "
     "against a float64 loop over tokens",
     "resume": "**Kill and resume**: the training losses of a run that was killed by SIGKILL and "
-    "started again, against those of the same run left alone",
+    "started again, or that left a trunk, against those of the same run left alone",
     "speed": "**Steps and layers** in bf16 at d_expert = d and top-2 (4 layers, V = 16,384), on 32 "
     "sequences of 1,024 tokens; MFU is 6 N_active tokens/s over the device's dense bf16 peak",
     "profile": "**One step by kernel**, in ms, at d_expert = d, E = 8 and top-2 (d = 128: 4 layers "
@@ -43,7 +43,8 @@ def render(parts: dict[str, Any]) -> str:
             lines += [f"- {what}: **{NOT_MEASURED}**."]
     for part, content in parts.items():
         left = content["left"]
-        unfinished = f" Not measured yet: {'; '.join(left)}." if left else ""
+        names = "; ".join(left) if len(left) < 5 else f"{len(left)} others"
+        unfinished = f" Not measured yet: {names}." if left else ""
         lines += ["", f"{WHAT[part]}.{unfinished}", "", *TABLES[part](content["items"])]
     return "\n".join(lines).replace("\n\n\n", "\n\n").strip() + "\n"
 

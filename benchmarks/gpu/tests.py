@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ET
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from gpu.parts import REPOSITORY, Item, Setting
@@ -23,8 +25,11 @@ def items(setting: Setting) -> dict[str, Item]:
 
 def outcomes(setting: Setting, folder: str) -> dict[str, Any]:
     """Returns how many tests failed and were skipped, and the words of those that failed."""
-    report = setting.out.resolve() / f"{folder.replace('/', '-')}.xml"
-    report.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as other:  # all of OUT is one file of results
+        return _outcomes(setting, folder, Path(other) / "report.xml")
+
+
+def _outcomes(setting: Setting, folder: str, report: Path) -> dict[str, Any]:
     # Without the project's options: they ask for pytest-xdist, and one process has the GPU.
     words = ["-q", "-p", "no:cacheprovider", "--override-ini=addopts=", f"--junitxml={report}"]
     paths = os.pathsep.join(path for path in sys.path if path)

@@ -51,8 +51,9 @@ class Device:
 # of relative errors to the median step times of 109 workstation runs and 72 demo runs.
 CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
 # 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet. An H100 took 7.5, 19 and 38 ms for
-# steps of 4 layers with d = 128, 512 and 1024 on 32,768 tokens (docs/speed.md), as with 36 % model
-# FLOPs utilisation and 1.5 ms a layer. This overhead grows with the tokens: 3 ms hold for 73,000.
+# steps of 4 layers with d = 128, 512 and 1024 on 32,768 tokens, as with 36 % model FLOPs
+# utilisation and 1.5 ms a layer. This overhead grows with the tokens: 3 ms hold for 73,000, within
+# 12 % of what an H200 took for 13 sizes (docs/speed.md).
 MFU = 0.35
 # Bytes a second: of memory and NVLink (one way) by the data sheets, and one port of 400 Gb/s a GPU.
 H100 = Device("H100", MFU * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10, 0, 3.35e12, 4.5e11, 5e10)

@@ -58,7 +58,8 @@ def worker_environments(
     fraction = {}
     if runs_per_gpu > 1:
         fraction = {GPU_FRACTION: str(1 / runs_per_gpu)}
-        state = "runs" if mps_is_running() else "does not run"
+        off = "does not run, and without it they lose time: `nvidia-cuda-mps-control -d` starts it"
+        state = "runs" if mps_is_running() else off
         click.echo(f"{runs_per_gpu} runs on each GPU; CUDA MPS {state}", err=True)
     visible_to = itertools.islice(itertools.cycle(names), workers)
     return [{"CUDA_VISIBLE_DEVICES": name, **fraction} for name in visible_to]

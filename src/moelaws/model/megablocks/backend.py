@@ -50,7 +50,7 @@ def megablocks_experts(
     if experts_TK.numel() * D >= 2**31:
         raise MemoryError(
             f"back end megablocks: {experts_TK.numel()} rows of width {D} are beyond its 32-bit "
-            "offsets (2^31 elements); take a smaller --micro-batch or back end torch"
+            "offsets (2^31 elements); fewer sequences at a time fit, and so does back end torch"
         )
     gate_EFD, up_EFD = w_gate_up_EDM.transpose(1, 2).chunk(2, dim=1)
     names = ("mlp.w1", "mlp.v1", "mlp.w2")
