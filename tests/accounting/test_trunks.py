@@ -57,3 +57,13 @@ def test_rates_by_length_are_told_from_other_reasons_to_share_nothing():
     assert not apart(runs_of(DECADE))
     assert not apart(runs_of(DECADE, {"kind": "wsd", "warmup": 0.1}))
     assert not apart([run_of(TEXT, schedule=WSD, optimizer={"lr": lr}) for lr in (0.1, 0.2)])
+
+
+def test_lengths_with_rates_of_their_own_are_told_beside_those_that_share_a_trunk():
+    def at(lr, lengths):
+        return [run_of(TEXT, steps=n, schedule=WSD, optimizer={"lr": lr}) for n in lengths]
+
+    trunk = at(0.1, DECADE[:3])
+    assert apart([*trunk, *at(0.2, DECADE[3:4])])
+    assert not apart([*trunk, *at(0.2, DECADE[1:2])])  # one more rate tried at one of its lengths
+    assert not apart([*trunk, *runs_of(DECADE[3:4], seed=1)])

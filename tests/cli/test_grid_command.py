@@ -56,6 +56,7 @@ def test_what_runs_of_one_trunk_spend(project_folder):
         own = 1 - row["shared_steps"] / row["steps"]
         assert row["flops_spent"] == pytest.approx(row["C_sparsity"] * own)
     assert "4 runs go on from a shorter one of the same trunk" in text
+    assert "share no trunk" not in text
     assert f"FLOPs ({430 / 700:.0%}) are really spent" in text
 
 
@@ -66,7 +67,13 @@ def test_rates_that_depend_on_the_length_make_no_trunk(project_folder):
     derive = {**WIDTH, "lr": rate, "steps": by_tokens}
     text, rows = listed(settings, derive, {"D": [1e5, 2e5], "d_model": 64})
     assert not any(row["shared_steps"] for row in rows)
-    assert "no trunk is shared: learning rates or batches depend on the length" in text
+    why = ": learning rates or batches depend on the length"
+    assert "no trunk is shared" + why in text
+    rates = {"rule": "table", "by": ["D"], "rows": [[1e5, 0.01], [2e5, 0.01], [4e5, 0.02]]}
+    text, rows = listed(settings, derive | {"lr": rates}, {"D": [1e5, 2e5, 4e5], "d_model": 64})
+    assert [row["shared_steps"] > 0 for row in rows] == [False, True, False]
+    assert "1 run goes on from a shorter one" in text
+    assert "some runs share no trunk" + why in text
 
 
 def test_a_warm_up_as_long_as_the_run_is_refused(project_folder):

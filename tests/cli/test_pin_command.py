@@ -150,6 +150,7 @@ def test_rates_of_muon_are_not_pinned_as_those_of_adamw(project):
     assert not FILE.exists()
     by_optimizer(project.table(STUDY), "muon")
     pin("--per", "C")  # of a search of Muon alone, for grids that name it
+    assert choice_of(load_project(Path())).rates[STUDY].optimizer == "muon"
     by_optimizer(project.table(STUDY), "adamw")
     pin()
     assert FILE.exists()
@@ -213,7 +214,7 @@ def test_best_rates_are_pinned_per_budget_and_width(project):
     assert rates.runs == len(table)
     assert {row[:2] for row in rates.lr.rows} == set(zip(table["C"], table["d_model"], strict=True))
     grid = {"rule": "chosen", "search": STUDY}
-    rule = settled("lr", Chosen(**grid), choice_of(load_project(Path())))
+    rule = settled("lr", Chosen(**grid), choice_of(load_project(Path())), "all", "adamw")
     C, d_model, lr = rates.lr.rows[0]
     assert learning_rate({"C": C, "d_model": d_model}, rule) == lr
     with pytest.raises(UserError, match="the table of lr has no row for"):

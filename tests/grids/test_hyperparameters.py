@@ -12,7 +12,7 @@ from moelaws.grids.hyperparameters import batch_size, learning_rate, settled
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Chosen, Derivations, PublishedLaw, TableOf
-from moelaws.spec.hyperparameters import Choice, Pinned
+from moelaws.spec.hyperparameters import BestRates, Choice, Pinned
 
 LAW = PublishedLaw(rule="leverage")
 # Table 8, leverage: blocks, width, learning rate, sequences of 4096, and the largest budget.
@@ -134,7 +134,8 @@ POINT = {"C": 1e8, "context": 128}
 
 
 def rate(rule, source, pinned=PINNED):
-    return learning_rate(POINT, settled("lr", rule, Choice(source, (pinned,) if pinned else ())))
+    choice = Choice(source, (pinned,) if pinned else ())
+    return learning_rate(POINT, settled("lr", rule, choice, "selected", "adamw"))
 
 
 OF_ALL = PINNED.model_copy(
@@ -151,7 +152,8 @@ def test_each_kind_of_gates_follows_the_laws_that_were_searched_with_it():
 
     def rate(gates, *pinned):
         choice = Choice("auto", pinned)
-        return learning_rate(POINT, settled("lr", BARE, choice, gates)), choice.borrowed(gates)
+        rule = settled("lr", BARE, choice, gates, "adamw")
+        return learning_rate(POINT, rule), choice.borrowed(gates)
 
     assert rate("all", PINNED, OF_ALL) == (pytest.approx(of_all, rel=1e-5), "")
     assert rate("selected", PINNED, OF_ALL) == (pytest.approx(of_selected, rel=1e-5), "")
@@ -184,7 +186,7 @@ def test_normalising_the_gates_is_an_axis():
 
 def test_a_pinned_law_is_followed_in_tokens():
     assert rate(BARE, "pinned") == pytest.approx(4 * 1e8**-0.25)
-    batch = settled("batch", BARE, Choice("pinned", (PINNED,)))
+    batch = settled("batch", BARE, Choice("pinned", (PINNED,)), "selected", "muon")
     assert batch_size({**POINT, "context": 25}, batch) == 4  # 100 tokens
     assert batch_size({**POINT, "context": 10, "balance_group": 4}, batch) == 12
 
@@ -235,6 +237,47 @@ def test_another_pinned_law_makes_other_runs_and_a_rule_of_its_own_does_not():
     pinned = runs_of(grid, choice=Choice("auto", (PINNED,)))
     assert [a.run_id == b.run_id for a, b in zip(auto, pinned, strict=True)] == [False, False, True]
     assert pinned[0].config.optimizer.lr == pytest.approx(4 * 1e10**-0.25, rel=1e-5)
+
+
+def test_an_optimizer_never_follows_the_rates_of_another():
+    """Muon's best rates are two to four times those of AdamW, so no law of one serves both."""
+    grid = {
+        "settings": SETTINGS | {"batch": 4, "C": 1e10},
+        "derive": {
+            "lr": {"rule": "chosen", "search": "of_muon"},
+            "steps": {"rule": "compute", "convention": "leverage", "min_steps": 1},
+        },
+        "sweeps": [{"axes": {"optimizer": ["adamw", "muon"]}}],
+    }
+    of_muon = BestRates(
+        lr=TableOf(rule="table", by=("C",), rows=((1e10, 0.03),)), runs=3, corpora=(),
+        optimizer="muon",
+    )  # fmt: skip
+    searched = {"rates": {"of_muon": of_muon}}
+
+    def refused(choice):
+        with pytest.raises(UserError) as caught:
+            runs_of(grid, choice=choice)
+        return str(caught.value)
+
+    for choice in (
+        Choice(),
+        Choice("pinned", (PINNED,)),  # the search that the grid names is not pinned yet
+        Choice("published", **searched),
+        Choice(rates={"of_muon": of_muon.model_copy(update={"optimizer": "adamw"})}),
+    ):
+        said = refused(choice)
+        assert "point {optimizer: muon}: lr: {rule: chosen} follows rates for adamw here;" in said
+        assert "set lr, or pin a search of muon alone and name it as `search`" in said
+        assert "\n" not in said
+    assert "point {optimizer: adamw}: lr: {rule: chosen} follows rates for muon" in refused(
+        Choice(**searched)
+    )
+    grid["sweeps"] = [{"axes": {"optimizer": "muon"}}]
+    (run,) = runs_of(grid, choice=Choice(**searched))
+    assert run.config.optimizer.lr == 0.03
+    grid["sweeps"] = [{"axes": {"optimizer": ["adamw", "muon"], "lr": 0.02}}]
+    assert len(runs_of(grid, choice=Choice("pinned", (PINNED,)))) == 2
 
 
 def test_a_point_of_tokens_follows_the_law_at_what_its_tokens_cost():

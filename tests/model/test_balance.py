@@ -64,7 +64,7 @@ def by_loop(layer, x_BND, groups):
 
 
 @pytest.mark.parametrize("capacity_factor", [None, 0.75, 1.25])
-@pytest.mark.parametrize("balance", ["loss", "bias"])
+@pytest.mark.parametrize("balance", ["loss", "bias", "none"])
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize(("gate", "scale"), [("softmax", 1.0), ("sigmoid", 1.0), ("sigmoid", 2.5)])
 def test_outputs_losses_counts_and_all_gradients_are_the_loops(

@@ -25,31 +25,61 @@ def hidden():
     return torch.randn(B, N, D, generator=torch.Generator().manual_seed(1))
 
 
+def by_loop(layer, x_BND, groups):
+    """Experts, gates, balance and z-loss with a graph in float64, chunk after chunk."""
+    moe, E, chunks = layer.moe, layer.moe.n_experts, B * -(-N // C)
+    weight_ED, start_D = layer.decide.weight.double(), layer.w_start[0].double()
+    experts, gates, z = [], [], 0.0
+    load_GE, p_GE = [[0] * E for _ in range(groups)], torch.zeros(groups, E, dtype=torch.float64)
+    for b, x_ND in enumerate(x_BND.double()):
+        for first in range(0, N, C):
+            seen_D = start_D
+            if first:
+                before = [x_ND[n] for n in range(first - C, first)]
+                seen_D = sum(before) / C if moe.chunk_input == "mean" else before[-1]
+            exps = [(weight_ED[e] @ seen_D).exp() for e in range(E)]
+            p_E = [exp / sum(exps) for exp in exps]
+            z = z + sum(exps).log() ** 2 / chunks
+            chosen = sorted(range(E), key=lambda e: -p_E[e].item())[: moe.top_k]
+            divisor = sum(p_E[e] for e in chosen) if moe.normalize_top_k else 1.0
+            for e in chosen:
+                load_GE[b * groups // B][e] += 1
+            p_GE[b * groups // B] = p_GE[b * groups // B] + torch.stack(p_E)
+            for _ in range(first, min(first + C, N)):
+                experts.append(chosen)
+                gates.append(torch.stack([p_E[e] / divisor for e in chosen]))
+    fraction_GE = torch.tensor(load_GE, dtype=torch.float64) * groups / (chunks * moe.top_k)
+    balance = E * (fraction_GE * p_GE * groups / chunks).sum(1).mean()
+    return experts, torch.stack(gates), balance, z
+
+
 @pytest.mark.parametrize("chunk_input", ["mean", "last"])
-def test_a_chunk_goes_where_the_chunk_before_says(chunk_input):
-    layer, x_BND = router("chunk", chunk_input=chunk_input), hidden()
-    routing = layer(x_BND)
-    for b in range(B):
-        for n in range(N):
-            start = n // C * C
-            before = x_BND[b, start - C : start]
-            seen = before.mean(0) if chunk_input == "mean" else before[-1:].mean(0)
-            p_E = (layer.decide.weight @ (seen if start else layer.w_start[0])).softmax(0)
-            gates, experts = p_E.topk(2)
-            assert routing.experts_TK[b * N + n].tolist() == experts.tolist()
-            torch.testing.assert_close(routing.gates_TK[b * N + n], gates / gates.sum())
-
-
-def test_the_losses_are_those_of_the_decisions_and_counts_those_of_tokens():
-    layer, x_BND = router("chunk"), hidden()
-    routing = layer(x_BND, groups=3)
-    assert routing.counts_GE.sum(1).tolist() == [N * 2] * 3
-    before = torch.cat((layer.w_start.expand(B, 1, D), x_BND[:, :16].view(B, 2, C, D).mean(2)), 1)
-    decided = layer.decide(before, groups=3)
-    assert routing.balance == decided.balance
-    assert routing.z == decided.z
-    (gradient,) = torch.autograd.grad(routing.gates_TK[:, 0].sum(), layer.w_start)
-    assert gradient.abs().sum() > 0  # the start is learned
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_chunk_goes_where_the_chunk_before_says(chunk_input, normalize, groups):
+    """Decisions, gates, losses and all gradients are those of the loop."""
+    layer = router("chunk", chunk_input=chunk_input, normalize_top_k=normalize)
+    x_BND = hidden().requires_grad_()
+    routing = layer(x_BND, groups)
+    experts, gates_TK, balance, z = by_loop(layer, x_BND, groups)
+    assert routing.experts_TK.tolist() == experts
+    of_groups = torch.tensor(experts).view(groups, -1)  # the load is that of tokens
+    assert routing.counts_GE.tolist() == [row.bincount(minlength=4).tolist() for row in of_groups]
+    torch.testing.assert_close(routing.gates_TK.double(), gates_TK, rtol=1e-5, atol=1e-6)
+    c_TK = torch.linspace(-1, 1, gates_TK.numel()).view(gates_TK.shape)
+    leaves = [x_BND, layer.decide.weight, layer.w_start]  # the start is learned, too
+    for mine, theirs in (
+        ((routing.gates_TK * c_TK).sum(), (gates_TK * c_TK).sum()),
+        (routing.balance, balance),
+        (routing.z, z),
+    ):
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-5, atol=1e-5)
+        got, want = (
+            torch.autograd.grad(loss, leaves, retain_graph=True) for loss in (mine, theirs)
+        )
+        for a, b in zip(got, want, strict=True):
+            assert b.abs().sum() > 0
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 
 
 def test_positions_share_the_load_without_learning():

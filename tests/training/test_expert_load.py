@@ -103,3 +103,14 @@ def test_a_bias_evens_the_load_that_nothing_else_evens(configure, trainer_of):
     for gate in ("softmax", "sigmoid"):
         evened = variation(gate=gate, balance="bias", bias_rate=0.01)
         assert evened < 0.5 * variation(gate=gate, balance="none")
+
+
+def test_without_balance_no_loss_of_it_is_trained(configure, trainer_of):
+    def weights(**balance):
+        trainer = trainer_of(configure({**EXPERTS, **balance}, steps=5))
+        assert trainer.run()
+        return torch.cat([p.flatten() for p in trainer.model.parameters()])
+
+    nothing = weights(balance="none")
+    assert torch.equal(nothing, weights(balance="loss", load_balance=0))
+    assert not torch.equal(nothing, weights(balance="loss"))

@@ -89,6 +89,20 @@ def test_the_loss_beyond_the_context_is_that_of_a_model_with_a_longer_one(
     assert train(alone).loss_beyond is None
 
 
+def test_a_run_on_shuffled_text_is_evaluated_on_the_text_as_it_is(
+    configure, train, results, corpus
+):
+    config = configure(steps=10, shuffle="tokens")
+    summary = train(config, keep_weights=True)
+    assert summary.train_loss != train(configure(steps=10)).train_loss
+    _, model = weights.load(results.weights(config.run_id))
+    tokens = torch.from_numpy(validation(PreparedCorpus.open(corpus[1]), 64, 16).tokens)
+    with torch.no_grad():
+        logits, _ = model(tokens[:, :-1])
+    loss = F.cross_entropy(logits, tokens[:, 1:].flatten())
+    assert summary.loss == pytest.approx(float(loss), rel=1e-6)
+
+
 def test_the_losses_of_the_documents_add_up_to_the_loss_and_its_error(configure, train, results):
     config = configure(steps=20)
     summary = train(config)

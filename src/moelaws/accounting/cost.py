@@ -320,16 +320,18 @@ def spent(runs: Sequence[RunConfig], kept: Mapping[str, Sequence[int]] = {}) -> 
 
 
 def apart(runs: Sequence[RunConfig]) -> bool:
-    """Tells whether runs of several lengths have no trunk because their rates or batches differ.
+    """Tells whether runs of a length have no trunk because their rates or batches are its own.
 
-    These follow from a law of compute or tokens, say.
+    These follow from a law of compute or tokens, say. Other rates that are tried at a length of a
+    trunk do not count.
     """
-    if shared_steps(runs):
-        return False
-    lengths: dict[str, set[int]] = {}
+    shared = shared_steps(runs)
+    trunks = {run.trunk for run in runs if run.run_id in shared}
+    lengths: dict[str, dict[int, bool]] = {}  # of runs alike but for rate and batch: has it a trunk
     for run in runs:
         if run.trunk:
             optimizer = run.optimizer.model_copy(update={"lr": 1.0})
             same = {"optimizer": optimizer, "batch": 1, "balance_group": 1, "steps": 1}
-            lengths.setdefault(run.model_copy(update=same).fingerprint(), set()).add(run.steps)
-    return any(len(steps) > 1 for steps in lengths.values())
+            alike = lengths.setdefault(run.model_copy(update=same).fingerprint(), {})
+            alike[run.steps] = alike.get(run.steps, False) or run.trunk in trunks
+    return any(len(alike) > 1 and not all(alike.values()) for alike in lengths.values())

@@ -77,7 +77,7 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
     if inputs.sources != ("trained",):
         raise UserError(f"the losses are {'+'.join(inputs.sources)}; only trained ones are pinned")
     runs, by = inputs.completed, list(per)
-    if len(optimizers(runs)) > 1:
+    if len(of := optimizers(runs)) > 1:
         raise UserError("the search has two optimizers, and each has rates of its own; pin one")
     if missing := [name for name in by if name not in runs]:
         raise UserError(f"--per: the study's table has no column {missing[0]!r}")
@@ -86,7 +86,7 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
     best: pd.DataFrame = whole.loc[whole.groupby(by)["mean"].idxmin(), [*by, "lr"]].astype(float)
     rows = tuple(best.itertuples(index=False, name=None))
     table = TableOf(rule="table", by=tuple(by), rows=rows)
-    return BestRates(lr=table, runs=len(runs), corpora=tuple(corpora))
+    return BestRates(lr=table, runs=len(runs), corpora=tuple(corpora), optimizer=of.pop())
 
 
 def optimizers(runs: pd.DataFrame) -> set[str]:

@@ -159,8 +159,9 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
             f"shorter one of the same trunk: {spent:.3g} FLOPs ({spent / flops:.0%}) are really "
             "spent, in these hours"
         )
-    elif apart([run.config for run in sweep.runs]):
-        click.echo("no trunk is shared: learning rates or batches depend on the length of the runs")
+    if apart([run.config for run in sweep.runs]):
+        who = "some runs share no trunk" if shared else "no trunk is shared"
+        click.echo(f"{who}: learning rates or batches depend on the length of the runs")
     if kept := kept_runs(sweep):
         held = {run: 1 + len(steps) for run, steps in kept.items()}
         size = 4e-9 * sum(r["N_total"] * held.get(r["run_id"], 0) for r in rows)

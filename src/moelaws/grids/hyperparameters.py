@@ -7,7 +7,7 @@ from moelaws.laws import step_law
 from moelaws.laws.leverage import hyperparameters as leverage
 from moelaws.spec.errors import UserError
 from moelaws.spec.experts import Gates
-from moelaws.spec.grid import Chosen, PowerOf, PublishedLaw, TableOf
+from moelaws.spec.grid import Chosen, Hyperparameter, PowerOf, PublishedLaw, TableOf
 from moelaws.spec.hyperparameters import Choice
 
 Point = dict[str, Any]
@@ -30,13 +30,19 @@ PUBLISHED = {
 
 
 def settled(
-    name: Literal["lr", "batch"], rule: Settled | Chosen, choice: Choice, gates: Gates = "selected"
+    name: Literal["lr", "batch"], rule: Hyperparameter, choice: Choice, gates: Gates, optimizer: str
 ) -> Settled:
-    """Returns ``rule``, or what the project chooses in its place for models with such ``gates``."""
+    """Returns ``rule``, or what the project chooses for it; refuses another optimizer's rates."""
     if not isinstance(rule, Chosen):
         return rule
-    source, rates, pinned = choice.source, choice.rates.get(rule.search), choice.of(gates)
-    if name == "lr" and rates and source in ("auto", "pinned"):
+    source, pinned = choice.source, choice.of(gates)
+    rates = choice.rates.get(rule.search) if source in ("auto", "pinned") else None
+    if name == "lr" and optimizer != (of := rates.optimizer if rates else "adamw"):
+        raise UserError(
+            f"lr: {{rule: chosen}} follows rates for {of} here; set lr, or pin a search of "
+            f"{optimizer} alone and name it as `search` (docs/hyperparameters.md)"
+        )
+    if name == "lr" and rates:
         return rates.lr
     if source == "auto":
         source = "pinned" if pinned else "tables" if rule.rows else "published"

@@ -71,6 +71,7 @@ class BestRates(Frozen):
     lr: TableOf
     runs: Count  # completed runs of the search
     corpora: tuple[str, ...]  # as of ``Provenance``
+    optimizer: str = "adamw"  # of all runs of the search
 
 
 @dataclass(frozen=True)

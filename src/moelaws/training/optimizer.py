@@ -19,7 +19,8 @@ class Optimizer:
     """AdamW by torch's fused kernel, which also clips gradients; moments are in fp32.
 
     With ``Muon`` it is that of embeddings, unembeddings, routers, gains and biases; matrices of
-    layers, the stacked ones of experts among them, follow ``_step_matrix``.
+    layers follow ``_step_matrix``, which takes stacked experts at once. ``torch.optim.Muon``, equal
+    in a test up to its rounding to bf16, takes no stacks, only matrices one by one.
 
     The kernel is called without ``torch.optim``, whose constructors import torch's compiler: that
     takes a second, and a run may last three. Only matrices decay (embeddings and experts among
