@@ -1,7 +1,6 @@
 """``moelaws contest`` judges laws; ``moelaws contests`` says on a page which one to use."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -10,13 +9,15 @@ from moelaws.cli.common import FILE, Paths, out_option, study_option, table_opti
 from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
+from moelaws.files.atomic import write_json, write_page
+from moelaws.files.seal import made_of
+from moelaws.fitting.report import ContestScores, SplitScores
+from moelaws.records.code import digest
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.tables.at_hand import at_hand
-
-if TYPE_CHECKING:
-    from moelaws.fitting.report import SplitScores
+from moelaws.workflow.code import of_contest
 
 
 @click.command("contest", cls=JsonCommand)
@@ -44,14 +45,9 @@ def command(
     study = study_with("contests", name, study_name)
     entry = study.entry("contests", name)
 
-    from moelaws.files.atomic import write_json
-    from moelaws.files.seal import made_of
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
-    from moelaws.fitting.report import ContestScores
-    from moelaws.records.code import digest
     from moelaws.workflow.check import check_contest
-    from moelaws.workflow.code import of_contest
 
     check_contest(study, entry)
     table = table or tier_folder(project).table(study.study)
@@ -80,7 +76,7 @@ def command(
         click.echo(str(out))
 
 
-def _print(split: "SplitScores", level: float) -> None:
+def _print(split: SplitScores, level: float) -> None:
     if split["laws"]:
         rows = [
             [
@@ -106,8 +102,6 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
     FILES are what `moelaws contest` wrote; by default those of the chosen studies.
     """
     from moelaws.claims.page import contests_page, read_judged
-    from moelaws.files.atomic import write_page
-    from moelaws.fitting.report import ContestScores
 
     folder = tier_folder(project)
     files = files or tuple(
