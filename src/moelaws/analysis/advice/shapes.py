@@ -23,6 +23,7 @@ from moelaws.spec.model import DenseFFN, Model, MoE
 # Numbers of experts and of active ones that people build
 EXPERTS = (4, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 512)
 ACTIVE = (1, 2, 4, 6, 8, 10, 12, 16, 24, 32)
+DENSE_G = 0.75  # 2 d_model / d_ffn of a dense layer, whose width is 8/3 of the model's
 _WIDEST = 2**16  # wider than any model that was trained
 _APART = 1.06  # ratio of a width to the next smaller one, at least
 _NEAR = 1.5  # ratio of FLOPs of experts over attention's to that of the mixture nearest to r
@@ -69,7 +70,7 @@ class Shapes:
         """Returns the weights of an expert's MLP, and of all dense layers; layers with experts."""
         d = self.d_model
         with_experts = np.where(self.E > 0, self.n_layers - self.n_dense, 0)
-        dense = 3 * d * dense_width(d, self.shape) * (self.n_layers - with_experts)
+        dense = 3 * d * mlp_width(d, self.shape) * (self.n_layers - with_experts)
         return 3 * d * self.d_expert, dense, with_experts
 
     @cached_property
@@ -117,7 +118,7 @@ class Shapes:
         """Returns the bytes a token keeps for the backward pass, as ``accounting.cost`` counts."""
         d, (_, _, layers) = self.d_model, self._of_mlps
         rows = 2 * self.k * (d + self.d_expert) + 4 * self.shape.n_shared * self.d_expert
-        dense = 4 * dense_width(d, self.shape) * (self.n_layers - layers)
+        dense = 4 * mlp_width(d, self.shape) * (self.n_layers - layers)
         values = 16 * d * self.n_layers + layers * (rows + 2 * self.E) + dense
         return 2.8 * values + 16 * d
 
@@ -132,12 +133,8 @@ class Shapes:
         return Plans(self.total, self.active, tokens, self.sparsity, G, self.embeddings)
 
 
-def dense_width(d_model: ArrayLike, shape: Shape) -> Array:
-    unit = shape.expert_multiple
-    return np.asarray(unit * np.maximum(1, np.rint(8 / 3 * np.asarray(d_model) / unit)))
-
-
-def expert_width(d_model: ArrayLike, G: float, shape: Shape) -> Array:
+def mlp_width(d_model: ArrayLike, shape: Shape, G: float = DENSE_G) -> Array:
+    """Returns the width of experts of granularity ``G``, or of dense layers."""
     unit = shape.expert_multiple
     return np.asarray(unit * np.maximum(1, np.rint(2 / G * np.asarray(d_model) / unit)))
 
@@ -161,7 +158,7 @@ def buildable(limits: Constraints, shape: Shape, G: float, r: float) -> Shapes:
     for k in (limits.k,) if limits.k else ACTIVE:
         for E in limits.experts or EXPERTS:
             if k < E <= k * most:
-                width = expert_width(pairs[:, 0], limits.G or G, shape)
+                width = mlp_width(pairs[:, 0], shape, limits.G or G)
                 parts += [
                     (pairs, none + E, none + k, width, none + n_dense)
                     for n_dense in shape.dense_layers
@@ -255,7 +252,7 @@ def model_of(
     E, k = experts
     heads = max(1, d // shape.head_width)
     group = max(n for n in range(1, shape.query_groups + 1) if heads % n == 0)
-    width = int(dense_width(d, shape))
+    width = int(mlp_width(d, shape))
     ffn: Any = DenseFFN(kind="dense", d_ffn=width)
     if E:
         layers = {"n_dense_layers": n_dense, "d_ffn": width} if n_dense else {}

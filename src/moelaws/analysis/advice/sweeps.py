@@ -17,7 +17,7 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Plans
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, drawn_optima
-from moelaws.analysis.advice.shapes import as_plans, expert_width, model_of
+from moelaws.analysis.advice.shapes import as_plans, mlp_width, model_of
 from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.laws.base import Array
 from moelaws.spec.advice import AdviceConfig, Shape, SweepEntry
@@ -120,7 +120,7 @@ def _model(entry: SweepEntry, n_layers: int, d: int, S: float) -> Model:
         vocab_size=own.vocab_size or 16384,
         tied_embeddings=bool(own.tied_embeddings),
     )
-    width = int(expert_width(d, own.G or 1.0, shape))
+    width = int(mlp_width(d, shape, own.G or 1.0))
     return model_of(d, n_layers, (round(k / (1 - S)), k), width, shape)
 
 
