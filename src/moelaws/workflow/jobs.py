@@ -199,10 +199,8 @@ class Jobs:
         return self._each("tables", self.folder.paper_table)
 
     def verdicts(self) -> list[Path]:
-        every = {
-            key: self.folder.verdicts(key) for key, s in self.shown_studies.items() if s.claims
-        }
-        return [path for key, path in every.items() if self._has(key, path)]
+        judged = [key for key, study in self.shown_studies.items() if study.claims]
+        return [path for k in judged if self._has(k, path := self.folder.verdicts(k))]
 
     def powers(self) -> list[Path]:
         """Returns the trials of rules on simulated tables, for studies of runs trained here."""

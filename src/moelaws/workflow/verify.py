@@ -116,8 +116,8 @@ class Verification:
         if spec is None or (name and name not in self._names(kind, study)):
             return self._made(kind, path, None)
         own = "runs" if kind == "tables" else kind
-        if kind == "figures" and name not in _entries(spec, kind):  # it is a paper table
-            own = "tables"
+        if kind == "figures" and name in {table.name for table in spec.tables}:
+            own = "tables"  # of the paper
         simulated = "simulated" in path.parts
         return self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))
 
@@ -149,7 +149,7 @@ class Verification:
         if study not in self.studies:
             return set()
         kinds = ("figures", "tables") if kind == "figures" else (kind,)
-        return {name for k in kinds for name in _entries(self.studies[study], k)}
+        return {entry.name for k in kinds for entry in getattr(self.studies[study], k)}
 
     def _is_orphan(self, run_id: str) -> bool:
         return self.expected_runs is not None and run_id not in self.expected_runs
@@ -185,10 +185,6 @@ def _damaged_files(record: Path) -> list[str]:
     files = read_json(record).get("files", {})
     paths = {record.with_name(name): sha for name, sha in files.items()}
     return [p.name for p, sha in paths.items() if not p.is_file() or chain.inspect(p)[1] != sha]
-
-
-def _entries(study: Study, kind: str) -> list[str]:
-    return [entry.name for entry in getattr(study, kind)]
 
 
 def _folders(path: Path) -> list[Path]:
