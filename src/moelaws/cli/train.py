@@ -212,10 +212,8 @@ def _is_done(order: Order, results: Results) -> bool:
     run_id = order.config.run_id
     with suppress(UserError):  # the run's own process reports a damaged record
         summary = finished(results.run(run_id), order.config)
-        if summary is None:
-            return False
-        if not order.keep:
-            return True
+        if summary is None or not order.keep:
+            return summary is not None
         if summary.status != "completed":
             return results.kept(run_id).is_file()
         return are_kept(results.weights(run_id), run_id, order.steps)

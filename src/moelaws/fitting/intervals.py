@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from moelaws.fitting.cores import Done, batches, each, unseen
-from moelaws.fitting.descent import from_best
+from moelaws.fitting.descent import from_best, normalised
 from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.fitting.priors import Priors
@@ -165,9 +165,8 @@ def delta_method(
             information = information * float(within.mean())
         information = information * objective.delta / band
         middle = (J[free] * (w * psi) ** 2) @ J[free].T
-    scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
-    bread = np.linalg.pinv(information / np.outer(scale, scale), hermitian=True)
-    bread = bread / np.outer(scale, scale)
+    scaled, scale = normalised(information)
+    bread = np.linalg.pinv(scaled, hermitian=True) / np.outer(scale, scale)
     covariance = np.zeros((len(phi), len(phi)))
     covariance[np.ix_(free, free)] = bread @ middle @ bread * n / (n - P)
     return covariance
