@@ -102,13 +102,13 @@ def _refitted(problem: Problem, solution: Solution, counts: Array, means: Array)
 
     ``means`` (B, K) are what the law's priors expect.
     """
-    observed = None
+    observed = problem.observed
     if means.size:
         counts = np.hstack([counts, np.ones_like(means)])
-        rows = np.tile(problem.observed[: -means.shape[1]], (len(means), 1))
+        rows = np.tile(observed[: -means.shape[1]], (len(means), 1))
         observed = np.hstack([rows, means])
     weights = counts * solution.path[-1].weights
-    path = [o.at(o.delta, o.unit, weights, observed) for o in solution.path]
+    path = [Objective(o.model, observed, o.delta, weights, o.unit) for o in solution.path]
     return follow(path, from_best(path[0], solution.ends, problem.bounds), problem.bounds)
 
 

@@ -122,13 +122,10 @@ class Objective:
         model, weights = self.model.rows(index), self.weights[:, index]
         return Objective(model, self.observed[..., index], self.delta, weights, self.unit)
 
-    def at(
-        self, delta: float, unit: float, weights: Array | None = None, observed: Array | None = None
-    ) -> Objective:
-        """Returns the objective with another threshold, unit, weights or observations."""
+    def at(self, delta: float, unit: float, weights: Array | None = None) -> Objective:
+        """Returns the objective with another threshold, unit or weights."""
         weights = self.weights if weights is None else weights
-        observed = self.observed if observed is None else observed
-        return Objective(self.model, observed, delta, weights, unit)
+        return Objective(self.model, self.observed, delta, weights, unit)
 
     def value(self, theta_BP: Array) -> Array:
         """Returns f, shape (B,)."""
