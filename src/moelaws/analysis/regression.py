@@ -46,18 +46,17 @@ def contrast(X: Array, y: Array, weights: Array) -> Estimate:
     Its interval follows from the residuals by Student's t. Value and interval are NaN where ``X``
     has fewer than p independent columns.
     """
-    nan = float("nan")
     n, p = X.shape
     scale = np.abs(X).max(axis=0, initial=0.0)
     scale[scale == 0] = 1.0
     Z = X / scale
     if n < p or np.linalg.matrix_rank(Z) < p:
-        return Estimate(nan, nan, nan, n)
+        return Estimate(math.nan, math.nan, math.nan, n)
     coefficients, *_ = np.linalg.lstsq(Z, y, rcond=None)
     w = weights / scale
     value = float(w @ coefficients)
     if n == p:
-        return Estimate(value, nan, nan, n)
+        return Estimate(value, math.nan, math.nan, n)
     variance = float(np.sum((y - Z @ coefficients) ** 2)) / (n - p)
     error = float(np.sqrt(variance * (w @ np.linalg.inv(Z.T @ Z) @ w)))
     return Estimate(value, *t_interval(value, error, n - p, LEVEL), n)

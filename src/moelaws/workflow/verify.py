@@ -47,10 +47,8 @@ class Verification:
 
     def shared(self) -> Iterator[Verdict]:
         """Verifies what all tiers share: runs, texts, weights, hidden states, scores."""
-        for folder in _folders(self.results.runs):
-            yield self._run(folder)
-        for folder in _folders(self.results.root / "corpora"):
-            yield _corpus(folder)
+        yield from map(self._run, _folders(self.results.runs))
+        yield from map(_corpus, _folders(self.results.root / "corpora"))
         for folder in _folders(self.results.root / "weights"):
             for path in _files(folder, "*"):
                 yield self._sealed("weights", path, self._is_orphan(folder.name))
