@@ -159,7 +159,5 @@ def _print_register(as_json: bool) -> None:
 
 
 def _range(known: "pd.Series", kind: str) -> tuple[Any, ...]:
-    if kind == "string":
-        words = sorted(set(known.astype(str)))
-        return known.nunique(), words[0], words[-1]
-    return known.nunique(), float(known.min()), float(known.max())
+    values = known.astype(str if kind == "string" else float)
+    return values.nunique(), values.min(), values.max()
