@@ -76,8 +76,6 @@ class WithPriors:
     def curvature(self, state: State, psi_Bn: Array) -> Array:
         curvature = self._model.curvature(state, psi_Bn[:, : self._model.n])
         if self.log_of_sum:  # whose outer product of the Jacobian the engine takes off again
-            for psi_B, p, factor in zip(
-                psi_Bn[:, self._model.n :].T, self._index, self._factors, strict=True
-            ):
-                curvature[:, p, p] += psi_B * factor**2
+            own = psi_Bn[:, self._model.n :] * self._factors**2
+            curvature[:, self._index, self._index] += own
         return curvature
