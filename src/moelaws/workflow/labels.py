@@ -14,8 +14,7 @@ def report_labels(study: Study, name: str) -> dict[str, str]:
 
     It is the place in the natural order of names, for by their text F10 would precede F2.
     """
-    captions = {figure.name: figure.caption for figure in study.figures}
-    captions |= {table.name: table.caption for table in study.tables}
+    captions = {picture.name: picture.caption for picture in study.pictures}
     place = sorted(captions, key=natural).index(name) + 1
     text = " ".join(captions[name].split())
     shows = re.split(r"(?<!et al)\. ", text)[0].rstrip(".").translate(_PLAIN)
