@@ -267,12 +267,11 @@ def model_of(
 def as_plans(models: Sequence[Model], tokens: Sequence[float]) -> Plans:
     """Returns models and their training tokens as plans, which laws read."""
     counts = [count_parameters(model) for model in models]
-    mixtures = [m.ffn if isinstance(m.ffn, MoE) else None for m in models]
     fields = {
         "N": [p.total for p in counts],
         "N_active": [p.active for p in counts],
         "D": tokens,
-        "S": [ffn.sparsity if ffn else 0.0 for ffn in mixtures],
+        "S": [m.ffn.sparsity if isinstance(m.ffn, MoE) else 0.0 for m in models],
         "G": [2 * m.d_model / m.ffn.d_expert if isinstance(m.ffn, MoE) else 2.0 for m in models],
         "embeddings": [p.embeddings for p in counts],
     }
