@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_json
 from moelaws.cli.common import Words, law_study_option, option, pairs
-from moelaws.cli.laws import join_own_laws
-from moelaws.laws.base import FittableLaw, Law
-from moelaws.laws.vocabulary import VOCABULARY, derive, plan, same_quantity, ways
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount
 
 if TYPE_CHECKING:
     from moelaws.fitting.report import FitReport, GroupFit
+    from moelaws.laws.base import FittableLaw, Law
 
 LABELS = {"mean": "the mean", "new": "a new observation"}
 
@@ -43,6 +39,10 @@ def command(ref: str, inputs: Words, params: str, as_json: bool) -> None:
     but follows from others that are (D from C and N, S from E and k), it is derived. With a fit's
     coefficients come intervals, and a warning where the point is beyond the fitted rows.
     """
+    from moelaws import laws
+    from moelaws.cli.laws import join_own_laws
+    from moelaws.laws.base import FittableLaw
+
     join_own_laws([ref])
     law, fitted = laws.get(ref), None
     if params == "published":
@@ -187,6 +187,8 @@ class _Fitted:
 
 def _fitted(path: Path, law: FittableLaw, report: FitReport, given: Mapping[str, Any]) -> _Fitted:
     """Returns the fit at ``path``, with the group of rows that the point ``given`` belongs to."""
+    from moelaws import laws
+
     if report.law.startswith(f"{law.ref}:"):  # the fit has chosen one of the law's forms
         law = laws.fittable(report.law)
     if report.law != law.ref:
@@ -210,6 +212,10 @@ def _derived(law: Law, given: Mapping[str, float]) -> tuple[dict[str, float], di
 
     A variable outside its domain is refused.
     """
+    import numpy as np
+
+    from moelaws.laws.vocabulary import VOCABULARY, derive, plan, same_quantity, ways
+
     declared = {v.name: v for v in law.variables}
     usable = {n for n in given if n in VOCABULARY and same_quantity(declared.get(n, VOCABULARY[n]))}
     missing = [v for v in law.variables if v.default is None and v.name not in given]
