@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws import laws
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import REPEATS, WHOLE, Words, between, gathered, option, out_option, pairs
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
-from moelaws.laws.base import FittableLaw
 from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from moelaws.grids.sweep import Sweep
+    from moelaws.laws.base import FittableLaw
     from moelaws.tables.simulate import Simulation
 
 
@@ -93,6 +92,7 @@ def command(
     Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
     determines the law; `moelaws plan` does both.
     """
+    from moelaws import laws
     from moelaws.grids.sweep import expand_study
     from moelaws.tables.simulate import simulation_entry
     from moelaws.workflow.code import of_simulation
@@ -120,6 +120,7 @@ def simulated(
     mapped: Mapping[str, str] = {},  # variable -> column, before those of the entry and the report
 ) -> tuple[Simulation, dict[str, Any]]:
     """Returns the simulated table of a sweep, and how it was simulated, as its file says."""
+    from moelaws import laws
     from moelaws.tables.simulate import design, simulate
 
     frame = design(sweep, entry.rows, repeats, entry.sweeps)
@@ -146,6 +147,7 @@ def _coefficients(
     law: FittableLaw, params: str, frame: pd.DataFrame
 ) -> tuple[FittableLaw, dict[str, float], dict[str, str]]:
     """Returns the law's form, its coefficients, and the mapping that they were fitted with."""
+    from moelaws import laws
     from moelaws.fitting.report import read_fit
 
     if params == "published":
