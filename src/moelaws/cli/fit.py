@@ -20,17 +20,14 @@ from moelaws.cli.common import (
     pairs,
     with_options,
 )
-from moelaws.files.atomic import read_json
 from moelaws.records.progress import reporting
-from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.fit import Fit
-from moelaws.spec.from_json import parse_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from moelaws.fitting.report import FitReport, GroupFit
+    from moelaws.spec.fit import Fit
 
 # The options that the fit of one law and the comparison of several share.
 fit_options = with_options(
@@ -208,6 +205,11 @@ def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit,
 
 def _entry(spec: str) -> Fit:
     """Returns the fit entry that is a JSON text, or the one in the file of that name."""
+    from moelaws.files.atomic import read_json
+    from moelaws.spec.base import parse
+    from moelaws.spec.fit import Fit
+    from moelaws.spec.from_json import parse_json
+
     if not spec.lstrip().startswith("{"):
         return parse(Fit, read_json(Path(spec)), spec)
     return parse(Fit, parse_json(spec, "--spec"), "--spec")
@@ -215,6 +217,9 @@ def _entry(spec: str) -> Fit:
 
 def from_options(given: dict[str, Any], where: str) -> Fit:
     """Returns the entry that the options ``given`` make; messages call it ``where``."""
+    from moelaws.spec.base import parse
+    from moelaws.spec.fit import Fit
+
     mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
     units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
     fixed = pairs("--fix", given.pop("fixed", ()), "PARAMETER=VALUE, such as E=1.6")
