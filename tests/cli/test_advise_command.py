@@ -404,6 +404,7 @@ def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(proje
     output = advise("--compute", 1e23, "--write-study", "settle")
     assert "Every law extrapolates here" in output
     assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in output
+    assert "`snakemake --cores all --config studies=settle.yaml tier=gpu device=cuda`" in output
     study = load_study("settle.yaml")
     project = load_project(overrides={"tier": "gpu", "corpus": "stdlib"})
     runs = expand_study(study, project).runs

@@ -166,7 +166,7 @@ def command(
         click.echo(
             f"{written}: `moelaws plan {written} --tier {config.sweep.tier}` tells more of it; "
             f"set corpus in config/config.yaml to enough text and run it with `snakemake "
-            f"--config studies={written} tier={config.sweep.tier} device=cuda`"
+            f"--cores all --config studies={written} tier={config.sweep.tier} device=cuda`"
         )
 
 
