@@ -19,6 +19,7 @@ import pytest
 from page_data import IMAGE, NASTY, law_value, page_data
 
 from moelaws.explore.page import render
+from moelaws.spec.rows import select
 
 pytestmark = pytest.mark.slow
 SECTIONS = [
@@ -290,6 +291,12 @@ def test_a_filter_that_cannot_be_read_says_why(visit, file, written, words):
         ("", 60),
         (f'"{IMAGE}"', 15),
         ("d>6e7", 8),
+        ("L!=3", 54),  # a missing loss is not another one
+        ("status=completed,diverged", 60),
+        ("status=completed, S==0.75 and N_total<1,000,000", 8),
+        ("status=diverged,L=missing&run-50", 1),
+        ("L=2.8840", 0),  # 2.88358 is shown as 2.884
+        ("steps=200.04", 0),  # 200 is shown in full
     ],
 )
 def test_what_filters_match(visit, file, written, matching):
@@ -297,6 +304,30 @@ def test_what_filters_match(visit, file, written, matching):
     page.fill("#filter", written)
     assert page.locator("#filter-error").inner_text() == ""
     assert count(page).startswith(f"{matching} of 60 runs match")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "N_total > 1M",
+        "N_total>=0.1M and N_total < 1.6e6, D<=32.0M",
+        "S>=0.9&L<2.5",
+        "L >= 2.884",  # as 2.88358 is shown
+        "L > 2.884",
+        "L = 2.575",
+        "N_active = 20K",  # a tenth of 2e5 comes out a bit less
+    ],
+)
+def test_a_filter_compares_as_commands_do(visit, file, written):
+    numbers = {
+        column["name"]: np.frombuffer(base64.b64decode(column["values"]))
+        for column in page_data()["runs"]["columns"]
+        if column["type"] == "number"
+    }
+    page = visit(file)
+    page.fill("#filter", written)
+    assert page.locator("#filter-error").inner_text() == ""
+    assert count(page).startswith(f"{select(numbers, written).sum()} of 60 runs match")
 
 
 def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
