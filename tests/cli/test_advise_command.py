@@ -129,6 +129,17 @@ def test_the_table_for_people_names_the_robust_plan_and_what_is_assumed(project_
     assert re.search(r"^S at most .*\n0.9 .*\n0.95 .*\n0.98 .*\n0.99 .*\n0.995 ", details, re.M)
 
 
+def test_a_narrow_terminal_folds_sentences_and_a_pipe_does_not(project_folder, monkeypatch):
+    words = ("--compute", 6e22, "--compare", "OLMoE")
+    whole = advise(*words)
+    monkeypatch.setenv("COLUMNS", "100")
+    folded = advise(*words)
+    assert max(map(len, whole.splitlines())) > 200
+    assert max(map(len, folded.splitlines())) <= 100
+    assert folded.split() == whole.split()  # no word is broken
+    assert len(advise(*words, "--json").splitlines()) == 1
+
+
 def test_the_answer_is_written_on_one_page_with_a_picture(project_folder):
     for name in ("answer.html", "answer.pdf"):
         output = advise("--compute", 1e21, "--out", name)

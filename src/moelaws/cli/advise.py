@@ -16,7 +16,7 @@ from moelaws.analysis.advice.plans import USUAL_CEILING
 from moelaws.analysis.advice.short import cost, in_short, of_compared
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
-from moelaws.cli.answers import JsonCommand, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_json, print_sentences, print_table
 from moelaws.cli.budget import constraint_options
 from moelaws.cli.common import (
     FILE,
@@ -216,9 +216,9 @@ def _print(blocks: Iterable[page.Block]) -> None:
         if isinstance(block, page.Table):
             print_table(block.columns, block.rows)
         elif isinstance(block, page.Items):
-            click.echo("\n".join(f"{block.mark}{sentence}" for sentence in block.sentences))
+            print_sentences("\n".join(f"{block.mark}{each}" for each in block.sentences))
         else:
-            click.echo(block)
+            print_sentences(block)
 
 
 def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) -> str:

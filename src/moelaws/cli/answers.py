@@ -54,6 +54,12 @@ def print_answer(as_json: bool, data: Any, text: object) -> None:
         click.echo(str(text))
 
 
+def print_sentences(text: str) -> None:
+    """Prints lines of words, folded where a terminal is too narrow."""
+    width = shutil.get_terminal_size((sys.maxsize, 1)).columns  # a pipe has no bound
+    click.echo("\n".join(_folded(text, width)))
+
+
 def warn(*warnings: str, limit: int = 8) -> None:
     """Prints warnings on standard error, the first ``limit`` of them."""
     more = len(warnings) - limit
@@ -105,11 +111,8 @@ def table_text(
 def _folded(cell: str, width: int) -> list[str]:
     """Returns the lines of a cell, none longer than ``width``."""
     lines = cell.splitlines() or [""]
-    return [
-        part
-        for line in lines
-        for part in (textwrap.wrap(line, width) if len(line) > width else [line])
-    ]
+    wrap = textwrap.TextWrapper(width, break_on_hyphens=False).wrap
+    return [part for line in lines for part in (wrap(line) if len(line) > width else [line])]
 
 
 def _is_number(cell: object) -> bool:
