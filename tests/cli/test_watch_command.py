@@ -25,6 +25,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_project, load_study
 from moelaws.training.columns import write_columns
 from moelaws.training.history import COLUMNS
+from own_study import write_study
 from repository import copy_repository
 
 SUMMARY = {"wall_seconds": 10.0, "tokens_per_second": 500.0, "loss": 3.0}
@@ -121,12 +122,15 @@ def test_a_run_that_ends_during_the_look_was_not_interrupted(sweep, monkeypatch)
 
 
 @pytest.mark.usefixtures("sweep")
-def test_the_call_that_goes_on_has_the_same_settings():
-    shown = watch("--once", "--set", "seed=7", "--set", "corpus=[config/*.yaml]")
+@pytest.mark.parametrize("study", ["sparsity", "own/study.yaml"])
+def test_the_call_that_goes_on_has_the_same_settings(tmp_path, study):
+    write_study(tmp_path / "own")
+    words = [f"studies={study}", "seed=7", "corpus=[config/*.yaml]"]
+    shown = printed("watch", "--once", *(word for each in words for word in ("--set", each)))
     call = shlex.split(" ".join(shown.split()).partition("what is left: ")[2])
     overrides = dict(word.split("=", 1) for word in call[call.index("--config") + 1 :])
     overrides = {key: yaml.safe_load(value) for key, value in overrides.items()}
-    asked = {"studies": ["sparsity"], "seed": 7, "corpus": ["config/*.yaml"]}
+    asked = {"studies": [study], "seed": 7, "corpus": ["config/*.yaml"]}
     assert load_project(overrides=overrides) == load_project(overrides=asked)
 
 
