@@ -140,7 +140,11 @@ def kappa_grows(inputs: FittedInputs) -> Evidence:
 def ratio_rises(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of D*/N* in the number of experts at the middle of three budgets."""
     budgets, n = np.geomspace(*exponents.budgets(inputs), 3), len(exponents.experts(inputs))
-    slopes = [exponents.growth(inputs, lambda x, F=F: compute_optimal(x, F).ratio) for F in budgets]
+
+    def growth(F: float) -> dict[str, float]:
+        return exponents.growth(inputs, lambda reduced: compute_optimal(reduced, F).ratio)
+
+    slopes = [growth(F) for F in budgets]
     texts = (f"{_text(x)} at {F:.2g} FLOPs" for x, F in zip(slopes, budgets, strict=True))
     measured = f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts"
     decides = [_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else []
