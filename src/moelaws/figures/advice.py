@@ -144,7 +144,6 @@ def one_page(answer: Advice, ask: Ask, lines: Sequence[str], price: float) -> Sh
         for x in _MEMORIES
     ])  # fmt: skip
     memories.title("over a limit of total parameters")
-    memories.ax.set_xlabel("parameters that memory holds")
     style.size_axis(memories.ax.xaxis, "parameters that memory holds")
     memories.ax.legend(loc="upper left")
     _serving(served, answer, price)

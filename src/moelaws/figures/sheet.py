@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.transforms import Transform, offset_copy
 from numpy.typing import ArrayLike
 
 from moelaws.figures import style
@@ -113,6 +114,10 @@ class Panel:
                 zorder=drawn.get_zorder() - 0.1,
                 transform=drawn.get_transform(),
             )
+
+    def aside(self, points: float) -> Transform:
+        """Returns the transform that draws by data, so many ``points`` to the right."""
+        return offset_copy(self.ax.transData, self.sheet.figure, points, units="points")
 
     def title(self, text: str, **options: Any) -> None:
         """Sets the title, after the panel's letter where the sheet has several."""

@@ -218,24 +218,19 @@ class GeneralModel:
         return state[1].swapaxes(0, 1)
 
     def curvature(self, state: State, psi_Bn: Array) -> Array:
-        curvature = np.zeros((len(psi_Bn), self.n_params, self.n_params))
-        needed = psi_Bn.any(axis=1)
-        curvature[needed] = self._differences(state[0][needed], psi_Bn[needed])
-        return curvature
-
-    def _differences(self, theta_BP: Array, psi_Bn: Array) -> Array:
         """Returns central differences of the exact gradient, with a relative error near 1e-10."""
-        B, P = theta_BP.shape
-        curvature = np.empty((B, P, P))
+        P, needed = self.n_params, np.flatnonzero(psi_Bn.any(axis=1))
+        curvature = np.zeros((len(psi_Bn), P, P))
         # Vectors are taken together, each with its 2 P neighbours, while the arrays stay in cache.
         together = max(1, 2**18 // (2 * P * P * self.n))
-        for at in range(0, B, together):
-            theta, psi = theta_BP[at : at + together], psi_Bn[at : at + together]
+        for at in range(0, len(needed), together):
+            chosen = needed[at : at + together]
+            theta, psi = state[0][chosen], psi_Bn[chosen]
             h_BP = 6e-6 * np.maximum(np.abs(theta), 1.0)
             step_BPP = h_BP[:, :, None] * np.eye(P)
             ends = np.stack([theta[:, None] + step_BPP, theta[:, None] - step_BPP])
             _, jacobian = self._function(ends.reshape(-1, P), self._columns)
             up, down = jacobian.reshape(*ends.shape, self.n)
             slope = np.matmul(up - down, psi[:, None, :, None])[..., 0]
-            curvature[at : at + together] = slope / (2 * h_BP[:, :, None])
+            curvature[chosen] = slope / (2 * h_BP[:, :, None])
         return 0.5 * (curvature + curvature.transpose(0, 2, 1))

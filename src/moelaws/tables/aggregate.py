@@ -44,12 +44,10 @@ def aggregate(
     groups = frame.groupby("_configuration")["L"]
     frame["L_seed_sd"] = groups.transform("std")
     frame["n_seeds"] = groups.transform("count").astype("int64")
-    for column in TRAINED_COLUMNS:  # pandas has no missing integers of its own
-        if column.type == "int" and column.nullable:
-            frame[column.name] = frame[column.name].astype("Int64")
-        elif column.type == "float":
-            frame[column.name] = frame[column.name].astype("float64")
-    return frame.drop(columns="_configuration")
+    # pandas has no missing integers of its own
+    types = {c.name: "Int64" for c in TRAINED_COLUMNS if c.type == "int" and c.nullable}
+    types |= {c.name: "float64" for c in TRAINED_COLUMNS if c.type == "float"}
+    return frame.astype(types).drop(columns="_configuration")
 
 
 def origin(runs: Iterable[Run], results: Results) -> dict[str, dict[str, str]]:

@@ -1,6 +1,7 @@
 """Parquet with declared columns: units and meanings in the metadata, checked both ways."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from moelaws.tables.column import Column
 from moelaws.tables.schema import COLUMNS, IMPORTED_COLUMNS, SIMULATED_COLUMNS, TRAINED_COLUMNS
 
 _ARROW = {"string": pa.string(), "float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
+_text = partial(bytes.decode, errors="replace")
 
 
 def write_table(
@@ -28,8 +30,9 @@ def write_table(
     the files that the table was made of. A missing or undeclared column, a wrong type, and a null
     in a column that may have none are refused.
     """
-    missing = [c.name for c in columns if c.name not in frame.columns]
-    extra = [name for name in frame.columns if name not in {c.name for c in columns}]
+    names = [c.name for c in columns]
+    missing = [name for name in names if name not in frame.columns]
+    extra = [name for name in frame.columns if name not in names]
     if missing or extra:
         raise UserError(
             f"{path}: these columns are missing: {missing}; these are not declared: {extra}"
@@ -37,15 +40,11 @@ def write_table(
     # At first every column may have nulls, so that messages tell a missing value from a wrong type.
     types = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns])
     fields = [
-        types.field(c.name)
-        .with_nullable(c.nullable)
-        .with_metadata({"unit": c.unit, "description": c.description})
+        pa.field(c.name, _ARROW[c.type], c.nullable, {"unit": c.unit, "description": c.description})
         for c in columns
     ]
     try:
-        table = pa.Table.from_pandas(
-            frame[[c.name for c in columns]], schema=types, preserve_index=False
-        )
+        table = pa.Table.from_pandas(frame[names], schema=types, preserve_index=False)
         _refuse_nulls(table, columns, path)
         table = table.cast(pa.schema(fields, metadata=dict(metadata)))
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
@@ -100,21 +99,15 @@ def notes(path: Path) -> dict[str, str]:
         metadata = read_schema(path).metadata or {}
     except UserError:
         return {}
-    return {
-        key.decode(errors="replace"): value.decode(errors="replace")
-        for key, value in metadata.items()
-    }
+    return {_text(key): _text(value) for key, value in metadata.items()}
 
 
 def column_metadata(path: Path) -> dict[str, tuple[str, str]]:
     """Returns the unit and the description of each column that declares a unit."""
     return {
-        field.name: (
-            field.metadata[b"unit"].decode(errors="replace"),
-            field.metadata.get(b"description", b"").decode(errors="replace"),
-        )
+        field.name: (_text(said[b"unit"]), _text(said.get(b"description", b"")))
         for field in read_schema(path)
-        if field.metadata and b"unit" in field.metadata
+        if (said := field.metadata) and b"unit" in said
     }
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,6 @@ import pandas as pd
 from moelaws.analysis.derive import records
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array
 from moelaws.analysis.regression import of_mean
 from moelaws.claims.base import Evidence
 from moelaws.laws.joint.loss import compute_optimal
@@ -141,18 +139,16 @@ def kappa_grows(inputs: FittedInputs) -> Evidence:
 
 def ratio_rises(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of D*/N* in the number of experts at the middle of three budgets."""
-    rows, n = inputs.rows("joint"), len(exponents.experts(inputs))
-    C = 6 * rows["N_active"].astype(float) * rows["D"]
-    budgets = np.geomspace(C.min(), C.max(), 3)
-    slopes = [exponents.growth(inputs, partial(_ratio, F)) for F in budgets]
+    budgets, n = np.geomspace(*exponents.budgets(inputs), 3), len(exponents.experts(inputs))
+
+    def growth(F: float) -> dict[str, float]:
+        return exponents.growth(inputs, lambda reduced: compute_optimal(reduced, F).ratio)
+
+    slopes = [growth(F) for F in budgets]
     texts = (f"{_text(x)} at {F:.2g} FLOPs" for x, F in zip(slopes, budgets, strict=True))
     measured = f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts"
     decides = [_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else []
     return Evidence(measured, *_number(slopes[1]), decides=decides)
-
-
-def _ratio(F: float, reduced: Mapping[str, Array]) -> Array:
-    return compute_optimal(reduced, F).ratio
 
 
 def _on_each(what: str, rows: list[dict[Any, Any]]) -> Evidence:

@@ -90,14 +90,11 @@ def _points(
     shown = y > 0
     if not shown.all():
         panel.sheet.warn(f"{int((~shown).sum())} runs lie at or below the fitted floor")
-    bars: dict[str, Any] = {}
-    se = rows[error_among(rows)].astype(float)
-    if np.isfinite(se).any():
-        low = np.where(y - se > 0, y - se, np.nan)
-        bars = {"low": low[shown], "high": (y + se)[shown]}
+    ends = bars(rows.assign(above=y)[shown], error_among(rows), "above")
+    ends |= {"low": np.where(ends["low"] > 0, ends["low"], np.nan)} if ends else {}
     panel.ax.set(xscale="log", yscale="log")
-    bars |= {"label": corpus} if corpus else {}
-    panel.points(corpus or "runs", rows[x][shown], y[shown], **bars, color=colour, zorder=3)
+    look: dict[str, Any] = {**ends, "color": colour, "zorder": 3, "label": corpus or None}
+    panel.points(corpus or "runs", rows[x][shown], y[shown], **look)
     panel.ax.margins(0.05, 0.1)
 
 
@@ -118,10 +115,8 @@ def _title_of_slopes(fit: exponents.Estimates, short: bool) -> str:
 
 def amplification(inputs: FittedInputs, lines: bool) -> Sheet:
     """Draws kappa over E; ``lines`` adds those of each form through the own points, and one law."""
-    table = inputs.derived("identities")
-    own, published = (
-        table[table["origin"] == origin] for origin in (exponents.OWN, exponents.PUBLISHED)
-    )
+    origins = exponents.OWN, exponents.PUBLISHED
+    own, published = (inputs.derived("identities", origin=origin) for origin in origins)
     sheet, panel = one_panel(style.SINGLE + 0.9)
     published = published.sort_values("E")
     marks: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.9}
@@ -170,7 +165,7 @@ def losses(inputs: FittedInputs) -> Sheet:
     """Draws F7a: L* over C, a line for each number of experts, with its interval."""
     sheet, panel = one_panel(style.SINGLE + 0.6)
     panel.ax.set(xscale="log", yscale="log")
-    low, high = _budgets(inputs)
+    low, high = exponents.budgets(inputs)
     grid = np.geomspace(low, high, 41)
     if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0]:
         label: str | None = "published"
@@ -207,7 +202,7 @@ def ratios(inputs: FittedInputs) -> Sheet:
                           fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
     panel.ax.plot([], [], **DASHED, label="published\n($C$ beside it)")
     E, level = exponents.experts(inputs), inputs.fit("joint").level
-    budgets = np.geomspace(*_budgets(inputs), 3)
+    budgets = np.geomspace(*exponents.budgets(inputs), 3)
     for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
         ratio_BE = compute_optimal(exponents.over_experts(inputs, E), C).ratio
         ends = np.transpose([exponents.interval(drawn, level) for drawn in ratio_BE[1:].T])
@@ -221,13 +216,6 @@ def ratios(inputs: FittedInputs) -> Sheet:
     panel.ax.set_ylabel(r"$D^*/N_a^*$ (tokens/parameter)")
     panel.legend("own: budget $C$ (FLOPs)")
     return sheet
-
-
-def _budgets(inputs: FittedInputs) -> tuple[float, float]:
-    """Returns the least and the largest 6 N_active D of the fitted runs."""
-    rows = inputs.rows("joint")
-    C = 6 * rows["N_active"] * rows["D"]
-    return float(C.min()), float(C.max())
 
 
 def routing(inputs: Inputs) -> Sheet:

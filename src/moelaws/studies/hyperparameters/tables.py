@@ -64,10 +64,9 @@ def _law(inputs: FittedInputs, fit: str) -> dict[str, Any]:
     (result,) = inputs.fit(fit).parts
     record: dict[str, Any] = {"n": result.n}
     for name in ("coefficient", "exponent"):
-        estimate = result.params[name]
-        ends = {"low": estimate.low, "high": estimate.high}
-        record[name] = estimate.estimate
-        record |= {f"{name} {end}": number_or_nan(value) for end, value in ends.items()}
+        own = result.params[name]
+        ends = {f"{name} low": number_or_nan(own.low), f"{name} high": number_or_nan(own.high)}
+        record |= {name: own.estimate, **ends}
     return record
 
 

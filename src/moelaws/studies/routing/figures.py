@@ -132,9 +132,8 @@ def gains(inputs: FittedInputs) -> Sheet:
     """Draws gains over base size with Eq 1 and the cut-off's intervals, a panel for each router."""
     sheet = Sheet(style.DOUBLE, 2.7, 3)
     gains = inputs.derived("gains")
-    cutoffs = inputs.derived("cutoffs").query("objective == 'squared'").set_index("router")
-    sizes = inputs.derived("sizes")
-    over_sizes = sizes[sizes["quantity"] == CUTOFF].set_index("router")
+    cutoffs = inputs.derived("cutoffs", objective="squared").set_index("router")
+    over_sizes = inputs.derived("sizes", quantity=CUTOFF).set_index("router")
     gains = gains[gains["E"].isin(SHOWN)]
     colours = style.palette(gains["E"])
     for panel, router, fit in router_panels(sheet):

@@ -186,6 +186,5 @@ def means(runs: pd.DataFrame) -> pd.DataFrame:
     own = cells[["L", "balance_cv", "balance_entropy"]].mean()
     first = cells.first().drop(columns=list(own))
     rows = first.join(own).assign(seeds=cells.size()).reset_index()
-    places = {arm: place for place, arm in enumerate(NAMES)}
-    rows["place"] = rows["arm"].map(places)
+    rows["place"] = rows["arm"].map(list(NAMES).index)
     return rows.sort_values(["place", "k", "C"], ignore_index=True)

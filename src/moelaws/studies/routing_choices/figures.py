@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from matplotlib.transforms import offset_copy
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
@@ -60,8 +59,7 @@ def compute(inputs: Inputs) -> Sheet:
             own = runs[runs["arm"] == (BEST[arm] if MUON in shown else arm)]
             mean = own.groupby("C")["L"].mean()
             if MUON in shown:
-                tried, aside = arms.tried(arm), -7 if arm == BASE else 7
-                shift = offset_copy(panel.ax.transData, sheet.figure, aside, units="points")
+                tried, shift = arms.tried(arm), panel.aside(-7 if arm == BASE else 7)
                 hollow = look | {"mfc": "white", "transform": shift}
                 panel.points(f"{label}, rates tried", tried["C"], tried["L"], **hollow)
             panel.points(f"{label}, runs", own["C"], own["L"], **look)

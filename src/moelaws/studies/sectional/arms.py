@@ -28,7 +28,6 @@ RATES = "rates_"  # begins the name of the sweep of learning rates from which an
 WIDTHS = {"slice_all": "widths_all", "slice_chunks": "widths_chunks"}
 SIZE = ["d_model", "context", "D"]  # arms that are compared agree in these
 SHAPE = ["E", "n_dense_layers"]  # runs of an arm that agree in these, too, differ in seed alone
-LEVEL = 0.9  # of intervals
 
 
 def widest(table: pd.DataFrame) -> pd.DataFrame:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.regression import slope_weights
+from moelaws.analysis.regression import LEVEL, slope_weights
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import t_interval
 from moelaws.laws.base import Array
@@ -28,7 +28,6 @@ from moelaws.studies.sectional.arms import (
     DENSE,
     DIVIDED,
     LEARNED,
-    LEVEL,
     SHALLOW,
     SIZE,
     SLICES,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs, having
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.predictions import predicted, rmse
 from moelaws.analysis.scores import GROUP
 from moelaws.claims.base import Evidence
@@ -26,20 +26,20 @@ def trend(inputs: Inputs, name: str, all_decide: bool = False) -> Evidence:
     """
     average, each = _slopes(inputs, name)
     if not np.isfinite(average["beyond_low"]):
-        reasons = [f"{row['at']}: {row['note']}" for _, row in each.iterrows() if row["note"]]
+        reasons = [f"{row['at']}: {row['note']}" for row in each if row["note"]]
         return Evidence("; ".join(reasons) or NO_DRAWS)
     value, low, high = (float(average[f"beyond{end}"]) for end in ("", "_low", "_high"))
     listed = "; ".join(
         f"{row['at']}: {row['note'] or _interval(row) + ', null ' + _interval(row, 'null')}"
-        for _, row in each.iterrows()
+        for row in each
     )
     measured = (
         f"slope {_interval(average)} {average['unit']}, of the null {_interval(average, 'null')}, "
         f"beyond it {_interval(average, 'beyond')}; the mean of {average['n']} ({listed})"
     )
-    decide = [row for _, row in each.iterrows()] if all_decide else [average]
     both = [
-        (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"])) for row in decide
+        (min(row["low"], row["beyond_low"]), max(row["high"], row["beyond_high"]))
+        for row in (each if all_decide else [average])
     ]
     return Evidence(measured, value, low, high, str(average["unit"]), both)
 
@@ -107,7 +107,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
     Each group of tasks decides by itself: reading comprehension, or all others.
     """
-    groups = having(inputs.derived("relation"), by=GROUP, measure="bits_per_byte")
+    groups = inputs.derived("relation", by=GROUP, measure="bits_per_byte")
     groups = groups[(groups["group"] == READING) == reading]
     if not len(groups):
         return Evidence(
@@ -132,10 +132,11 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
     return Evidence(measured, value, low, high, "nats/token", decides)
 
 
-def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, pd.DataFrame]:
-    """Returns the mean slope of a ``trend``, and a row for each of the slopes behind it."""
-    rows = having(inputs.derived("trends"), trend=trend)
-    return rows[rows["at"] == "mean"].iloc[0], rows[rows["at"] != "mean"]
+def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, list[pd.Series]]:
+    """Returns the mean slope of a ``trend``, and each of the slopes behind it."""
+    rows = [row for _, row in inputs.derived("trends", trend=trend).iterrows()]
+    (average,) = (row for row in rows if row["at"] == "mean")
+    return average, [row for row in rows if row["at"] != "mean"]
 
 
 def _interval(row: pd.Series, of: str = "slope") -> str:

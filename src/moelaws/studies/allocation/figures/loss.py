@@ -36,13 +36,12 @@ def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
     """Draws a baseline's predictions: fitted runs as filled marks, held-out runs as hollow ones."""
     prediction = predicted(inputs, fit, inputs.derived("runs"))
     _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
-    _scatter(panel, prediction, prediction.used)
-    first, *lines = error_lines(*_losses(prediction, prediction.used), ".4f")
-    lines = [f"fitted: {first}", *lines]
-    if prediction.held.any():
-        _scatter(panel, prediction, prediction.held, hollow=True)
-        first, *others = error_lines(*_losses(prediction, prediction.held), ".4f")
-        lines += [f"held out: {first}", *others]
+    lines: list[str] = []
+    for mask, runs in ((prediction.used, "fitted"), (prediction.held, "held out")):
+        if mask.any():
+            _scatter(panel, prediction, mask, hollow=runs == "held out")
+            first, *others = error_lines(*_losses(prediction, mask), ".4f")
+            lines += [f"{runs}: {first}", *others]
     return _finish(panel, prediction, prediction.used | prediction.held, lines, title)
 
 

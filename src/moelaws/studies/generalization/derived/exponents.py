@@ -145,6 +145,13 @@ def experts(inputs: FittedInputs) -> Array:
     return np.unique(inputs.rows("joint")["E"].to_numpy(float))
 
 
+def budgets(inputs: FittedInputs) -> tuple[float, float]:
+    """Returns the least and the largest 6 N_active D (FLOPs) of the runs of the fit ``joint``."""
+    rows = inputs.rows("joint")
+    C = 6 * rows["N_active"].astype(float) * rows["D"]
+    return float(C.min()), float(C.max())
+
+
 def over_experts(inputs: FittedInputs, E: Array) -> dict[str, Array]:
     """Returns m, mu, n, nu and c of the fit ``joint`` at ``E`` (n,), each of shape (1 + B, n).
 

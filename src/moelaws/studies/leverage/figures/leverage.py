@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.transforms import offset_copy
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
@@ -137,8 +136,7 @@ def contrasts(inputs: Inputs) -> Sheet:
     points = points.assign(ln_EL=np.log(points["EL"].to_numpy(float)))
     palette = style.palette(points["C"])
     for i, (C, colour) in enumerate(palette.items()):
-        aside = SPREAD * (i - (len(palette) - 1) / 2)
-        shift = offset_copy(panel.ax.transData, sheet.figure, aside, units="points")
+        shift = panel.aside(SPREAD * (i - (len(palette) - 1) / 2))
         options = {"color": colour, "label": style.power(C), "transform": shift}
         rows = at(points, "C", C)
         contrast_points(panel, style.power(C), "A_routed", rows, "ln_EL", **options)

@@ -50,9 +50,8 @@ def speeds(inputs: Inputs) -> Iterator[Row]:
     mixtures = {_alike(row): row for row in records(speeds[speeds["sweep"] == BALANCED])}
     for row in records(speeds):
         if base := bases.get(_alike(row)):
-            own = dict(
-                zip(("ratio", "low", "high"), ratio_of_times(row, base, "time_ratio"), strict=True)
-            )
+            ends = ratio_of_times(row, base, "time_ratio")
+            own = dict(zip(("ratio", "low", "high"), ends, strict=True))
             if mixture := mixtures.get(_alike(row)):
                 ends = ratio_of_times(row, mixture, "generation_ratio")
                 own |= zip(("latency_ratio", "latency_low", "latency_high"), ends, strict=True)

@@ -51,9 +51,8 @@ def _draw_training(panel: Panel, table: pd.DataFrame) -> None:
     for arm, both in _arms(table):
         own = both[~both["held_out"]]
         by_step = own.groupby("step")["cv"].mean()
-        steps = by_step.index.to_numpy(float)
         label = name_of(own.iloc[0]) if len(own) else ARMS[arm]
-        panel.line(arm, steps, by_step, color=LOOKS[arm], label=label, linewidth=0.9)
+        panel.line(arm, by_step.index, by_step, color=LOOKS[arm], label=label, linewidth=0.9)
     panel.ax.set_ylim(bottom=np.minimum(0.0, panel.ax.get_ylim()[0]))
     panel.ax.set(xlabel="training steps", ylabel="variation of tokens per expert")
     panel.legend()
@@ -108,12 +107,11 @@ def similarity(inputs: Inputs) -> Sheet:
         return sheet.message(NOTHING)
     for arm, own in _arms(table):
         means: pd.DataFrame = own.groupby("step").mean(numeric_only=True)
-        steps = means.index.to_numpy(float)
         look: dict[str, Any] = {"color": LOOKS[arm], "marker": "o", "label": name_of(own.iloc[0])}
-        plain.line(arm, steps, means["cosine"], **look)
-        units.line(arm, steps, means["matched"], **look)
+        plain.line(arm, means.index, means["cosine"], **look)
+        units.line(arm, means.index, means["matched"], **look)
         pale: dict[str, Any] = {"color": LOOKS[arm], "alpha": PALE, "linestyle": "--"}
-        units.line(f"{arm}, random", steps, means["random"], **pale, linewidth=0.8)
+        units.line(f"{arm}, random", means.index, means["random"], **pale, linewidth=0.8)
     for panel, what in ((plain, "two experts' weights"), (units, "matched hidden units")):
         panel.ax.set(xlabel="training steps", ylabel=f"cosine of {what}")
         panel.title(size_name(table))

@@ -125,15 +125,16 @@ def reduction(inputs: Inputs) -> Sheet:
     corrected = evaluate(CORRECTED, E=E, **EXAMPLE)
     projections, attention, total = sheet.panels
     factor, label = printed["projection_factor"], "published (Eq 15)"
+    ink: dict[str, Any] = {"color": style.INK, "linewidth": 1.5, "label": "corrected"}
     projections.line("Eq 15 as printed", E, factor, label=label, **DASHES)
-    _corrected(projections, E, corrected["projection_factor"])
+    projections.line("corrected", E, corrected["projection_factor"], **ink)
     for result, label in (
         ("attention_factor", "published (Eq 16,\n$L$ = 4.1k)"),
         ("attention_factor_eq14", "published (from\nEq 14)"),
     ):
         dotted = {**DOTTED, "color": style.GREY} if result.endswith("eq14") else DASHES
         attention.line(label.replace("\n", " "), E, printed[result], label=label, **dotted)
-    _corrected(attention, E, corrected["attention_factor"])
+    attention.line("corrected", E, corrected["attention_factor"], **ink)
     for ratio, colour in zip(RATIOS, style.ordered_colours(len(RATIOS)), strict=True):
         factor = evaluate(CORRECTED, E=E, L=1.0, d0=ratio, alpha=0.0)["total_factor"]
         name = f"$d_0/L$ = {ratio:g}"
@@ -148,7 +149,3 @@ def reduction(inputs: Inputs) -> Sheet:
     attention.ax.legend(loc="lower left", bbox_to_anchor=(0.0, 0.1), fontsize=6)
     total.legend("corrected")
     return sheet
-
-
-def _corrected(panel: Panel, E: Any, factor: Any) -> None:
-    panel.line("corrected", E, factor, color=style.INK, linewidth=1.5, label="corrected")

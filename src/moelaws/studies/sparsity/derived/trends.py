@@ -233,10 +233,9 @@ def _few(n: int, what: str) -> str:
 
 
 def _record(trend: str, own: Slope, null: Slope, level: float) -> Row:
-    both = _shared_draws((own.values, null.values))
     missing = own.note or (null.note and f"of the null, {null.note}")
     row = {"trend": trend, "at": own.at, "unit": UNITS[trend], "level": level, "n": own.n}
-    beyond = np.subtract(*both)
+    beyond = np.subtract(*_shared_draws((own.values, null.values)))
     for name, values in (("slope", own.values), ("null", null.values), ("beyond", beyond)):
         row |= with_ends(name, values, level, "" if name == "slope" else name)
     return row | {"note": missing}

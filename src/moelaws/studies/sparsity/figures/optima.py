@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.transforms import Transform, offset_copy
+from matplotlib.transforms import Transform
 
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
@@ -146,8 +146,7 @@ def _draw_optima(panel: Panel, inputs: Inputs, rows: pd.DataFrame, size: str, y:
 
 def _aside(panel: Panel, i: int, n: int) -> Transform:
     """Returns the transform by which the i-th of ``n`` budgets is drawn beside the others."""
-    aside = (i / max(n - 1, 1) - 0.5) * SPREAD
-    return offset_copy(panel.ax.transData, panel.sheet.figure, aside, units="points")
+    return panel.aside((i / max(n - 1, 1) - 0.5) * SPREAD)
 
 
 def _optima_line(

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.transforms import offset_copy
 
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.scores import MEASURES
@@ -65,8 +64,7 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     groups = list(rows.groupby(["d_model", "seed"]))
     for place, (_, group) in enumerate(groups):
         d, seed = (float(group[name].iloc[0]) for name in ("d_model", "seed"))
-        shift = APART * (place - (len(groups) - 1) / 2)
-        aside = offset_copy(panel.ax.transData, panel.sheet.figure, shift, units="points")
+        aside = panel.aside(APART * (place - (len(groups) - 1) / 2))
         look: dict[str, Any] = {"color": palette[d], "markersize": 3, "transform": aside}
         look["markerfacecolor"] = palette[d] if seed == rows["seed"].min() else "white"
         ends = bars(group, error, "difference")

@@ -21,8 +21,6 @@ from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bou
 from moelaws.studies.sparsity.figures.goodness import observed_over_predicted
 
 MESH = 33  # points a side
-
-Mesh = tuple[Array, Array, Array]
 POINTS = 61  # of a curve
 ROW = 2.15  # inches for each budget
 NOTHING = "no budget had enough\ncompleted runs for a surface"
@@ -32,15 +30,13 @@ def surface(inputs: FittedInputs, fit: str) -> Sheet:
     """Draws the surface in perspective with the measured runs, and as contours with its valley."""
     surface = middle_surface(inputs, fit)
     sheet = Sheet(style.DOUBLE, 3.0, ["3d", "rectilinear"])
-    mesh = filled_mesh(surface)
-    norm = loss_colours(surface, mesh)
-    perspective(sheet.panels[0], surface, mesh, norm)
-    contours(sheet.panels[1], surface, mesh, norm)
+    perspective(sheet.panels[0], surface)
+    contours(sheet.panels[1], surface)
     sheet.panels[1].legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=3, columnspacing=1.2)
     return sheet
 
 
-def filled_mesh(surface: Surface) -> Mesh:
+def filled_mesh(surface: Surface) -> tuple[Array, Array, Array]:
     """Returns sizes, sparsities and losses (MESH, MESH) that fill the range measured at each S."""
     v = np.linspace(surface.measured["v"].min(), surface.measured["v"].max(), MESH)
     low, high = (ends[:, None] for ends in surface.sizes_near(v))
@@ -49,16 +45,16 @@ def filled_mesh(surface: Surface) -> Mesh:
     return N, S, surface.loss(N.ravel(), S.ravel()).reshape(N.shape)
 
 
-def loss_colours(surface: Surface, mesh: Mesh) -> Normalize:
-    """Returns one scale of colours for the surface and the runs."""
-    both = np.concatenate([mesh[2].ravel(), surface.rows["L"].to_numpy(float)])
+def loss_colours(surface: Surface, L: Array) -> Normalize:
+    """Returns one scale of colours for the losses ``L`` of the surface and those of the runs."""
+    both = np.concatenate([L.ravel(), surface.rows["L"].to_numpy(float)])
     return Normalize(float(both.min()), float(both.max()))
 
 
-def perspective(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> None:
+def perspective(panel: Panel, surface: Surface) -> None:
     """Draws the surface in perspective with the runs and their distance from it."""
-    N, S, L = mesh
-    rows, ax = surface.rows, panel.ax
+    N, S, L = filled_mesh(surface)
+    rows, ax, norm = surface.rows, panel.ax, loss_colours(surface, L)
     sparsities = style.apart(sorted(rows["S"].unique()), 0.13)
     look = {"cmap": style.ORDERED, "norm": norm, "alpha": 0.75, "linewidth": 0}
     ax.plot_surface(np.log10(N), -np.log1p(-S), L, rcount=MESH, ccount=MESH, **look)
@@ -82,10 +78,10 @@ def perspective(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> 
     panel.sheet.record(panel.name, "runs", x=rows[surface.size], y=rows["S"], z=rows["L"])
 
 
-def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> None:
+def contours(panel: Panel, surface: Surface) -> None:
     """Draws the surface's contours, the runs coloured by their loss, and the optimum of each S."""
-    N, S, L = mesh
-    rows, ax = surface.rows, panel.ax
+    N, S, L = filled_mesh(surface)
+    rows, ax, norm = surface.rows, panel.ax, loss_colours(surface, L)
     style.sparsity_axis(ax, sorted(rows["S"].unique()), "y")
     ax.set_xscale("log")
     filled = ax.contourf(N, S, L, levels=14, cmap=style.ORDERED, norm=norm)
@@ -106,8 +102,7 @@ def contours(panel: Panel, surface: Surface, mesh: Mesh, norm: Normalize) -> Non
     stretch = (N.max() / N.min()) ** 0.04
     ax.set_xlim(N.min() / stretch, N.max() * stretch)
     style.size_axis(ax.xaxis, style.size_label(surface.size))
-    bar = panel.sheet.figure.colorbar(filled, ax=ax, pad=0.02)
-    bar.set_label("loss (nats/token)")
+    bar = panel.sheet.figure.colorbar(filled, ax=ax, pad=0.02, label="loss (nats/token)")
     bar.outline.set_visible(False)
 
 
@@ -224,8 +219,7 @@ def fitted_surfaces(inputs: FittedInputs) -> Sheet:
     palette = colours(inputs, "S")
     for i, surface in enumerate(budgets):
         left, right = sheet.panels[2 * i : 2 * i + 2]
-        mesh = filled_mesh(surface)
-        contours(left, surface, mesh, loss_colours(surface, mesh))
+        contours(left, surface)
         left.title(f"$C$ = {style.power(surface.C)} FLOPs")
         _unseen(right, at(table, "C", surface.C), palette)
     sheet.panels[1].legend("sparsity $S$")
