@@ -26,7 +26,7 @@ from moelaws.tables.foreign import columns, numbers
 from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
-OF_TRUNK = 0.9  # of the noise's variance, which runs of a trunk share; docs/evidence measured .84
+OF_TRUNK = 0.9  # of the noise's variance, which runs of a trunk share; docs/evidence measured .80
 
 
 @dataclass(frozen=True)
