@@ -89,7 +89,7 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
     unknown = set(runs)
     for tier, study in product(TIERS, studies):
         if unknown and tier in study.grids:
-            here = project.model_copy(update={"tier": tier})
+            here = project.model_copy(update={"tier": tier, "source": "trained"})
             try:
                 sweep = expand_study(study, here)
             except UserError as error:

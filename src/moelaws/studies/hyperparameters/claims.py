@@ -58,7 +58,8 @@ def moe_against_dense(inputs: Inputs) -> Evidence:
 
 def across_activation(inputs: Inputs) -> Evidence:
     """Measures how many steps of the search the laws are from the best runs of each ratio."""
-    search, draws = inputs.derived("near_optimal", kind="moe"), inputs.derived("noise")
+    search, draws = inputs.derived("near_optimal"), inputs.derived("noise")
+    search = search[search["kind"] == "moe"]
     top = search[search["C"] == search["C"].max()]
     if top["A"].nunique() < 2:
         return Evidence("one activation ratio was searched")

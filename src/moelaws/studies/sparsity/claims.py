@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.inputs import Inputs, having
 from moelaws.analysis.predictions import predicted, rmse
 from moelaws.analysis.scores import GROUP
 from moelaws.claims.base import Evidence
@@ -107,7 +107,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
     Each group of tasks decides by itself: reading comprehension, or all others.
     """
-    groups = inputs.derived("relation", by=GROUP, measure="bits_per_byte")
+    groups = having(inputs.derived("relation"), by=GROUP, measure="bits_per_byte")
     groups = groups[(groups["group"] == READING) == reading]
     if not len(groups):
         return Evidence(
@@ -134,7 +134,7 @@ def equal_at_equal_loss(inputs: Inputs, reading: bool) -> Evidence:
 
 def _slopes(inputs: Inputs, trend: str) -> tuple[pd.Series, list[pd.Series]]:
     """Returns the mean slope of a ``trend``, and each of the slopes behind it."""
-    rows = [row for _, row in inputs.derived("trends", trend=trend).iterrows()]
+    rows = [row for _, row in having(inputs.derived("trends"), trend=trend).iterrows()]
     (average,) = (row for row in rows if row["at"] == "mean")
     return average, [row for row in rows if row["at"] != "mean"]
 
