@@ -65,7 +65,7 @@ class Copy:
         shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
         copy = cls(root)
         copy.edit("config/config.yaml", r"corpus: stdlib", 'corpus: ["text/*.py"]')
-        copy.edit("config/config.yaml", r"power: 10", "power: 1")
+        copy.edit("config/config.yaml", r"power: 0", "power: 1")
         copy.edit("config/config.yaml", r"studies: \[sparsity, routing\]", "studies: [sparsity]")
         study = only(copy.study(), KEPT)
         study.pop("keep_weights")
@@ -73,12 +73,13 @@ class Copy:
         for fit in study["fits"]:
             fit["bootstrap"] = 5
             fit.pop("holdout", None)
-            fit.pop("holdouts", None)
+            fit.pop("tiers", None)
             if fit["law"] == "sparsity.loss":
                 fit["protocol"] = {"sample": 500}  # of the 437,400 starts of its grid
         for contest in study["contests"]:
             contest |= {"laws": ["sparsity.loss", "chinchilla", "wang.loss"], "bootstrap": 5}
             contest["mappings"].pop("granularity.loss")
+            contest.pop("short")
             contest["splits"] = contest["splits"][:1]
         copy.write_study(study)
         return copy

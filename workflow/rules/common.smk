@@ -50,7 +50,11 @@ except UserError as error:
 # What this call shows. The logs of these rules may have warnings that a user should see, such as
 # on an optimum or a learning rate at the edge of those tried.
 CALL = CallReport(
-    logger, workflow.output_settings, {"aggregate", "derive", "fit"}, TRAININGS
+    logger,
+    workflow.output_settings,
+    {"aggregate", "derive", "fit"},
+    TRAININGS,
+    workflow.cores if HERE else 0,
 )
 if workflow.is_main_process:  # not where Snakemake runs one job of a cluster
     logger.addHandler(CALL)

@@ -22,7 +22,7 @@ rule contest:
     params:
         study=study_of,
     shell:
-        "moelaws contest {wildcards.name} --study {params.study:q} --table {input.table} "
+        "moelaws contest {wildcards.name} --study {params.study:q} --spec {input.spec} --table {input.table} "
         f"--threads {{threads}} {SIMULATED} --out {{output}} > {{log}} 2>&1"
 
 

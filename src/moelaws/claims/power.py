@@ -63,10 +63,10 @@ def tried(
     runs, simulated = completed(table), study.of_simulated()
     fits = tuple(with_starts(entry, SAMPLE) for entry in simulated.fits)
     simulated = simulated.model_copy(update={"fits": fits})
-    noise, noise_of = seed_sd(runs) / runs["L"].mean(), "the spread of these runs between seeds"
+    noise, noise_of = seed_sd(runs) / runs["L"].mean(), "the spread between seeds of such runs"
     if not isfinite(noise):
         noise = (study.simulation or Simulation(law="")).noise
-        noise_of = "assumed, since no run has a second seed"
+        noise_of = "assumed, since none has a second seed"
     truths = [*_truths(simulated, runs)]
     counts: dict[str, dict[str, Counts]] = {}
     total = len(truths) * tables
@@ -83,6 +83,7 @@ def tried(
         "noise": noise,
         "noise_of": noise_of,
         "claims": counts,
+        "trial": study.trial(tier),
         "made_of": dict(made_of),
     }
 

@@ -180,6 +180,7 @@ def fit_each(
     seed: int = 0,
     units: Mapping[str, str] = {},
     progress: Progress = unseen,
+    calibrated: bool = True,
 ) -> tuple[list[Fitted], dict[str, str]]:
     """Fits each law whose variables the table has, and returns why each other law was refused.
 
@@ -209,7 +210,10 @@ def fit_each(
             rows = split_rows(form, table, own, units)[0]
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 # Where rows hardly determine a law, descents may pass through infinite values.
-                report = fit(form, table, own, seed=seed, units=units, progress=shown)
+                report = fit(
+                    form, table, own,
+                    seed=seed, units=units, progress=shown, calibrated=calibrated,
+                )  # fmt: skip
             if own.holdout:
                 _require_finite(form, report.parts[0].estimates(), rows)
                 require_determined(form, rows.columns, rows.held_columns)

@@ -70,6 +70,7 @@ def contest(
                 known[key] = fit_each(
                     candidates, marked, spec, entry.mappings,
                     seed=seed, units=units, progress=shown,
+                    calibrated=False,  # it judges draws, and reads no interval of a prediction
                 )  # fmt: skip
             return known[key]
 

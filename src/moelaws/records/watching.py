@@ -66,6 +66,8 @@ class Snapshot:
 
     planned: Mapping[str, Planned]
     courses: Mapping[str, Course]
+    cores: int = 0  # how many jobs are at work at a time; 0: as many as train now
+    others: float = 0.0  # estimated seconds of the jobs beside trainings that are still to do
 
     @property
     def counts(self) -> dict[State, int]:
@@ -100,23 +102,24 @@ class Snapshot:
 
     @property
     def seconds_left(self) -> float | None:
-        """Returns the time that the sweep still takes with the present number of trainers.
+        """Returns the time that the sweep and the ``others`` still take; None if nothing is at work.
 
-        It goes by the estimates of all runs, corrected by the runs that are done; None without
-        trainers. Small runs train at fewer FLOPs a second, so that a mean speed would mislead.
+        It goes by the estimates of all runs, corrected by the runs that are done. Small runs train
+        at fewer FLOPs a second, so that a mean speed would mislead.
         """
-        trainers = len(self.of("running"))
-        if not trainers:
+        running = self.of("running")
+        at_once = self.cores or len(running)
+        if not at_once:
             return None
         estimates = {run: planned.estimated_seconds for run, planned in self.planned.items()}
         done = self.of("done")
         took, expected = sum(c.seconds for c in done.values()), sum(estimates[run] for run in done)
         ratio = took / expected if done else 1.0
         todo = self.of("running", "interrupted", "waiting")
-        left = sum(estimates[run] * (1 - self._fraction(run)) for run in todo)
+        left = self.others + sum(estimates[run] * (1 - self._fraction(run)) for run in todo)
         # The sweep takes at least as long as any run still takes at its own pace.
-        longest = max((c.seconds_left or 0.0) for c in self.of("running").values())
-        return max(left * ratio / trainers, longest)
+        longest = max((c.seconds_left or 0.0 for c in running.values()), default=0.0)
+        return max(left * ratio / at_once, longest)
 
     def _fraction(self, run: str) -> float:
         """Returns the fraction of the run's steps that are done."""
@@ -127,7 +130,7 @@ class Snapshot:
         words = [f"{self.counts['done']} of {counted(len(self.planned), 'run')} done"]
         words += [f"{n} {state}" for state, n in self.counts.items() if n and state != "done"]
         words.append(f"{self.fraction_done:.0%} of the FLOPs")
-        if (left := self.seconds_left) is not None:
+        if left := self.seconds_left:
             words.append(f"about {duration(left)} left")
         return words
 
@@ -140,7 +143,7 @@ class Watching:
     planned: Mapping[str, Planned]
     _known: dict[Path, tuple[int, Course | None]] = field(default_factory=dict)
 
-    def look(self) -> Snapshot:
+    def look(self, cores: int = 0, others: float = 0.0) -> Snapshot:
         folders = self.results.runs
         begun = {path.name for path in folders.iterdir()} if folders.is_dir() else set()
         now = file_system_time(folders) if begun else 0.0
@@ -148,7 +151,7 @@ class Watching:
             run: self._course(run, now) if run in begun else Course("waiting")
             for run in self.planned
         }
-        return Snapshot(self.planned, courses)
+        return Snapshot(self.planned, courses, cores, others)
 
     def _course(self, run: str, now: float) -> Course:
         over = self._read(self.results.summary(run), _ended)

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, text_like
+from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse, text_like
+from moelaws.spec.tier import Tier
 
 # Names become file names and Snakemake wildcards.
 Name = Annotated[
@@ -51,7 +52,8 @@ class Fit(Entry):
     rows: str = ""  # rows to use, such as "S > 0 and C >= 1e11"; all by default
     split_by: str = ""  # a column: one fit for each of its values
     holdout: str = ""  # rows kept for validation, such as "S >= 0.98"
-    holdouts: dict[str, str] = {}  # tier -> its own hold-out, in place of ``holdout``
+    # Tier -> what differs there, such as {demo: {holdout: S >= 0.93, bootstrap: 100}}
+    tiers: dict[Tier, dict[str, Any]] = {}
     # Columns in which the trials of a model agree: of these rows only the one of least loss is used
     best_per: tuple[str, ...] = ()
     rollout: str = ""  # a column such as C: fit below each of its values and predict above it
@@ -72,6 +74,11 @@ class Fit(Entry):
     @property
     def needs(self) -> set[str]:
         return {self.table} - {""}
+
+    def at_tier(self, tier: Tier) -> Self:
+        """Returns the entry as it is at ``tier``; a UserError refuses what no fit can have."""
+        own = self.model_dump(exclude={"tiers"}) | self.tiers.get(tier, {})
+        return parse(type(self), own, f"tiers.{tier}")
 
 
 class Split(Frozen):
@@ -114,6 +121,8 @@ class Contest(Entry):
     resample_by: str = ""  # a column whose values are blocks of rows with a common error
     level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
     beforehand: str = ""  # the law that was fixed before any law was judged
+    # What differs where the project has short contests; with false they leave this one out
+    short: dict[str, Any] | Literal[False] = {}
 
     @model_validator(mode="after")
     def _knows_its_laws(self) -> Self:
@@ -125,6 +134,11 @@ class Contest(Entry):
                     f"{split.name}.chosen_by is {split.chosen_by!r}, no split before it"
                 )
         return self
+
+    def shortened(self) -> Self:
+        """Returns the entry in its short form; a UserError refuses what no contest can have."""
+        own = self.model_dump(exclude={"short"}) | (self.short or {})
+        return parse(type(self), own, "short")
 
     def fit(self, split: Split, mark: str) -> Fit:
         """Returns the entry of the fits at a split; column ``mark`` is 0 to fit, 1 if held out."""

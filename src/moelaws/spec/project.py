@@ -83,9 +83,16 @@ class Project(Frozen):
     hyperparameters: Literal["auto", "pinned", "published", "step_law", "tables"] = "auto"
     # The tasks that kept weights are scored on (moelaws bench): held-out, olmo:NAME, or task files
     tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
-    # On how many simulated tables, with and without their effects, the rules of claims are tried
-    power: Whole = 10
+    # Which contests between laws are judged; auto: all but at the demo, which has short forms
+    contests: Literal["auto", "all"] = "auto"
+    # On how many simulated tables, with and without their effects, the rules of claims are tried;
+    # 0: on none, and the shipped counts of a grid are printed where there are some
+    power: Whole = 0
     limits: Limits = Limits()
+
+    @property
+    def short_contests(self) -> bool:
+        return self.contests == "auto" and self.tier == "demo"
 
     @property
     def batch_seconds(self) -> float:

@@ -1,5 +1,7 @@
 """A study as data: the grids of its tiers, its fits, derived tables, figures and claims."""
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -203,7 +205,6 @@ class Study(Frozen):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
         for fit in self.fits:
             _refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
-            _refuse_unknown(f"{fit.name}: holdouts", "tier", fit.holdouts, TIERS)
         for entry in self.readers:
             _refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
             _refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
@@ -313,7 +314,7 @@ class Study(Frozen):
     def at_tier(self, tier: Tier) -> Self:
         """Returns the study without entries for which ``tier`` lacks sweeps, weights or speeds.
 
-        Its fits hold out the tier's own rows.
+        Its fits are those of the tier.
         """
         lacking, keep = self.lacking(tier), self.keep_weights
         keeps = keep.keeps_any(tier) and keep.sweep not in lacking
@@ -321,12 +322,27 @@ class Study(Frozen):
         left = timed._without(
             lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
         )
-        fits = tuple(
-            f.model_copy(update={"holdout": f.holdouts.get(tier, f.holdout), "holdouts": {}})
-            for f in left.fits
-        )
+        fits = tuple(fit.at_tier(tier) if fit.tiers else fit for fit in left.fits)
         kept = keep if keeps else KeptWeights()
         return left.model_copy(update={"fits": fits, "keep_weights": kept})
+
+    def with_short_contests(self) -> Self:
+        """Returns the study with the contests of a first call, each in its short form."""
+        short = tuple(c.shortened() for c in self.contests if c.short is not False)
+        return self.model_copy(update={"contests": short})
+
+    def trial(self, tier: str) -> str:
+        """Returns a digest of what the trials of its rules on simulated tables depend on.
+
+        That is the grid of ``tier``, the rules with all that they read, and the laws that simulate
+        losses; a sentence that says it otherwise changes nothing.
+        """
+        rules = {"name", "code", "arguments", "expect", "null_model", "fits", "derived"}
+        laws = {"name", "law", "mapping", "factors", "effect"}
+        read = {"grids": {tier}, "claims": {"__all__": rules}, "nulls": {"__all__": laws}}
+        entries = dict.fromkeys(("simulation", "fits", "derived"), True)
+        data = self.model_dump(mode="json", exclude_defaults=True, include=read | entries)
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
     def of_simulated(self) -> Self:
         """Returns the study without what simulated losses cannot give and what depends on that."""

@@ -50,6 +50,9 @@ def check_study(study: Study) -> None:
             _check_fit(study, fit)
     for contest in study.contests:
         check_contest(study, contest)
+        with located(study.file, f"contest {contest.name}"):
+            short = contest.shortened()
+        check_contest(study, short)
 
 
 def check_contest(study: Study, contest: Contest) -> None:
@@ -108,6 +111,8 @@ def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
 
 
 def _check_fit(study: Study, fit: Fit) -> None:
+    for tier in fit.tiers:
+        _check_fit(study, fit.at_tier(tier))
     law = laws.fittable(fit.law)
     overridden(law, fit.protocol, fit.name)
     for name in fit.profile:
@@ -115,7 +120,7 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(
                 f"profile: {name!r} is no parameter of {law.ref}; it has {', '.join(law.names)}"
             )
-    every = (fit.rows, fit.holdout, *fit.holdouts.values())
+    every = (fit.rows, fit.holdout)
     for text in every:
         parse_rows(text)
     if fit.best_per and law.response.name != "L":

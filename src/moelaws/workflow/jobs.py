@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from moelaws import laws
-from moelaws.files.atomic import write_text
+from moelaws.files.atomic import read_json, write_text
 from moelaws.files.layout import Results, TierFolder
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
@@ -37,6 +37,7 @@ STARTS_PER_THREAD = 50_000  # of a fit; a thread then has at least a second of w
 DESCENTS_PER_BATCH = 250  # of a contest's long fits, of which a core takes one batch at a time
 LAWS_PER_CORE = 4  # of a contest's short fits; the longest takes about a third of the time
 BUSY = 8  # the most threads of one job
+SHIPPED_POWER = Path("config/power")  # TIER/STUDY.json, as `moelaws power` writes it
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -87,6 +88,8 @@ class Jobs:
         for study in chosen:
             check_study(study)
         studies = {study.study: at_hand(study, project.tier) for study in chosen}
+        if project.short_contests:
+            studies = {key: study.with_short_contests() for key, study in studies.items()}
         missing = lacking + tuple(x for study in chosen for x in left_out(study, project.tier))
         if any(derived.scores for study in chosen for derived in study.derived):
             with located(CONFIG, "tasks"):
@@ -204,8 +207,10 @@ class Jobs:
 
     def powers(self) -> list[Path]:
         """Returns the trials of rules on simulated tables, for studies of runs trained here."""
-        if self.simulated or not self.project.power:
+        if self.simulated:
             return []
+        if not self.project.power:
+            return [p for s in self.shown_studies.values() for p in self._shipped_power(s)]
         return [
             self.folder.power(key)
             for key, study in self.shown_studies.items()
@@ -213,6 +218,12 @@ class Jobs:
             if study.simulation or any(null.law for null in study.nulls)
             if self._has(key, self.folder.power(key))
         ]
+
+    def _shipped_power(self, study: Study) -> list[Path]:
+        """Returns the shipped trials of a study's rules, if its grid and rules are still theirs."""
+        path = SHIPPED_POWER / self.project.tier / f"{study.study}.json"
+        fits = path.is_file() and read_json(path)["trial"] == study.trial(self.project.tier)
+        return [path] * fits
 
     def contests(self) -> list[Path]:
         return self._each("contests", self.folder.contest)

@@ -42,6 +42,10 @@ OWN = "moelaws: "
 # the jobs of a call that was killed.
 SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
 FAMILIAR = 3  # the most rules at work that are named
+# CPU-seconds of a job of the demo on the core that estimates of trainings are for (docs/demo.md);
+# those of pages, which run alone at the end, count for all cores.
+SECONDS = {"all": 0.0, "bench": 5.0, "contest": 20.0, "fit": 3.0, "power": 60.0, "draw": 10.0}
+A_JOB = 2.0  # of another rule
 
 
 class StatusLine:
@@ -104,14 +108,17 @@ class CallReport(logging.Handler):
         settings: Any,
         warning_rules: Collection[str],
         trainings: Trainings | None = None,
+        cores: int = 0,
     ) -> None:
         """Takes Snakemake's logger and output settings.
 
         ``warning_rules`` are the rules whose logs may have warnings that a user should see.
+        ``cores`` are those of this machine; 0 where jobs run on a cluster.
         """
         super().__init__()
         self.logger, self.settings, self.warning_rules = logger, settings, warning_rules
-        self.trainings = trainings
+        self.trainings, self.cores = trainings, cores
+        self.todo: Counter[str] = Counter()  # rule -> how many of its jobs have not ended
         self.watching: Watching | None = None  # None if there is nothing to train
         self.runs: list[str] = []  # their progress at the last look
         self.looked = 0.0
@@ -194,6 +201,7 @@ class CallReport(logging.Handler):
     def _on_run_info(self, record: logging.LogRecord) -> None:
         counts = dict(getattr(record, "stats", {}))
         self.total = counts.pop("total", 0)
+        self.todo = Counter(counts)
         if self.line.is_alone and not self.settings.dryrun:
             each = ", ".join(f"{rule} {n}" for rule, n in counts.items())
             self.line.say(f"{OWN}jobs to do: {self.total} ({each})")
@@ -217,6 +225,7 @@ class CallReport(logging.Handler):
         self.running.pop(job, None)
         self.failed.pop(job, None)  # it may have failed before and been tried again
         known = self.jobs.pop(job, None)
+        self.todo[known["rule_name"] if known else "all"] -= 1
         if known and known["rule_name"] in self.warning_rules:
             for log in known["log"]:
                 for line in last_lines(Path(log), 1000):
@@ -256,7 +265,11 @@ class CallReport(logging.Handler):
 
     def _look(self) -> None:
         if self.watching:
-            self.runs, self.looked = self.watching.look().words(), time.monotonic()
+            others = sum(
+                n * SECONDS.get(rule, A_JOB) for rule, n in self.todo.items() if rule != "train"
+            )
+            snapshot = self.watching.look(self.cores, others)
+            self.runs, self.looked = snapshot.words(), time.monotonic()
 
     def _follow(self) -> None:
         while not self.ended.wait(TICK):

@@ -74,14 +74,22 @@ def test_it_holds_out_98_percent_alone_and_smaller_tiers_their_own(grid):
         assert held.sum() == 18
         for tier in ("demo", "workstation", "gpu"):
             own = STUDY.at_tier(tier).fit(name)
-            assert (own.holdout, own.holdouts) == ("S >= 0.93", {})
+            assert (own.holdout, own.tiers) == ("S >= 0.93", {})
     check_study(STUDY)
 
 
-def test_a_hold_out_of_an_unknown_tier_is_refused():
-    fit = {"name": "loss", "law": "sparsity.loss", "mapping": {}, "holdouts": {"papers": "S > 0.9"}}
-    with pytest.raises(UserError, match="holdouts: the study has no tier 'papers'"):
-        parse(Study, {"study": "mine", "title": "Mine", "fits": [fit]}, "mine.yaml")
+@pytest.mark.parametrize(
+    ("tiers", "said"),
+    [
+        ({"papers": {"holdout": "S > 0.9"}}, "tiers.papers"),
+        ({"demo": {"holdouts": "S > 0.9"}}, "tiers.demo: unknown key holdouts"),
+        ({"demo": {"bootstrap": 0}}, "tiers.demo: bootstrap"),
+    ],
+)
+def test_what_a_fit_cannot_have_at_a_tier_is_refused(tiers, said):
+    fit = {"name": "loss", "law": "sparsity.loss", "mapping": {}, "tiers": tiers}
+    with pytest.raises(UserError, match=said):
+        check_study(parse(Study, {"study": "mine", "title": "Mine", "fits": [fit]}, "mine.yaml"))
 
 
 def trained(search, best):
