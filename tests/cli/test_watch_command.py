@@ -152,6 +152,11 @@ def test_the_time_left_is_that_of_the_grid_until_a_run_has_ended():
     slower = courses | {first: done, second: watching.Course("running")}
     left = watching.Snapshot(runs, slower).seconds_left
     assert left == pytest.approx(2 * (total - 2 * seconds), rel=0.01)
+    # A call of Snakemake knows its cores and its other jobs, which are as slow here as trainings.
+    ended = dict.fromkeys(runs, done)
+    assert watching.Snapshot(runs, ended).seconds_left is None
+    slow = watching.Snapshot({first: runs[first]}, {first: done}, cores=2, others=30.0)
+    assert slow.seconds_left == pytest.approx(2 * 30 / 2)
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -54,7 +54,7 @@ CALL = CallReport(
     workflow.output_settings,
     {"aggregate", "derive", "fit"},
     TRAININGS,
-    workflow.cores if HERE else 0,
+    (workflow.resource_settings.cores or 0) if HERE else 0,
 )
 if workflow.is_main_process:  # not where Snakemake runs one job of a cluster
     logger.addHandler(CALL)

@@ -6,6 +6,8 @@ rule prepare_corpus:
         RESULTS.corpus("{corpus}") / "meta.json",
     log:
         RESULTS.root / "logs/corpora/{corpus}.log",
+    # Trainings wait for it, and most of the other jobs for these.
+    priority: 10**8
     # Nodes of a cluster may have no network, so the text is fetched where Snakemake runs.
     localrule: True
     conda:

@@ -1,0 +1,39 @@
+"""Trials of rules that the repository ships are printed for the grid and the rules they are of."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from moelaws.spec.project import load_study
+from moelaws.workflow.jobs import SHIPPED_POWER, Jobs
+from repository import REPOSITORY
+
+SHIPPED = sorted((REPOSITORY / SHIPPED_POWER).glob("*/*.json"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_shipped_trials_are_of_the_present_grid_and_rules(path):
+    """If this fails, give `moelaws power STUDY --tier TIER --tables 100 --out` that file again."""
+    study = load_study(path.stem, REPOSITORY)
+    assert json.loads(path.read_text())["trial"] == study.trial(path.parent.name)
+
+
+def test_only_what_the_trials_depend_on_changes_their_digest():
+    study = load_study("sparsity", REPOSITORY)
+    first, *others = study.claims
+    said = first.model_copy(update={"rule": "Another sentence."})
+    assert study.model_copy(update={"claims": (said, *others)}).trial("demo") == study.trial("demo")
+    moved = first.model_copy(update={"expect": first.expect.model_copy(update={"below": -1.0})})
+    assert study.model_copy(update={"claims": (moved, *others)}).trial("demo") != study.trial("demo")
+    assert study.trial("demo") != study.trial("workstation")
+
+
+def test_another_grid_or_trials_of_its_own_leave_shipped_ones_aside(project_folder):
+    shipped = Path("config/power/demo/sparsity.json")
+    assert Jobs.load({"studies": "sparsity"}).powers() == [shipped]
+    made = Jobs.load({"studies": "sparsity", "power": 2})
+    assert made.powers() == [made.folder.power("sparsity")]
+    study = Path("config/studies/sparsity.yaml")
+    study.write_text(study.read_text().replace("d_model: 12, seed: 1", "d_model: 16, seed: 1"))
+    assert Jobs.load({"studies": "sparsity"}).powers() == []
