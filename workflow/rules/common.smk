@@ -1,5 +1,6 @@
 # What the rules share: the project and its trainings, from tested modules of the package.
 import atexit
+import gc
 import json
 import shlex
 import shutil
@@ -23,6 +24,8 @@ from moelaws.workflow.jobs import Jobs, relative
 from moelaws.workflow.labels import report_labels
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
+
+gc.set_threshold(100_000, 50, 100)
 
 # Where jobs run: on this machine or, if a number of jobs is set, on a cluster. On a cluster,
 # Snakemake also reads this file within each job.
