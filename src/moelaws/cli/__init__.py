@@ -1,6 +1,5 @@
 """``moelaws ...``: thin commands over the package, one module a command, imported when called."""
 
-import atexit
 import difflib
 import gc
 import os
@@ -63,10 +62,9 @@ def cli() -> None:
 
 
 def main() -> None:
-    # Imported modules stay. To look through them for garbage, time and again and at the end, takes
-    # a quarter of the time of a short command.
+    # Imported modules stay: to look through them for garbage, time and again, takes a fifth of the
+    # time of a short command.
     gc.set_threshold(100_000, 50, 100)
-    atexit.register(gc.freeze)
     while (spare := os.open(os.devnull, os.O_RDWR)) < 3:  # or a file takes a closed stream's place
         pass
     os.close(spare)
