@@ -9,7 +9,7 @@ Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files.layout import TOKENIZER
@@ -29,7 +30,7 @@ from moelaws.training import columns, weights
 from moelaws.training.device import choose_device, threads
 from moelaws.training.evaluation import clustered_se
 
-TOKENS = 8192  # in a batch, at most
+TOKENS = 2048  # in a batch, at most
 
 
 class Answer(NamedTuple):
@@ -99,6 +100,7 @@ def score(
     return scores
 
 
+@cache  # runs of a batch are asked the same
 def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> tuple[list[int], int]:
     """Returns the tokens of context and choice, and how many at their end are scored.
 
@@ -116,29 +118,40 @@ def _answers(
     model: Transformer, tokens: Sequence[list[int]], scored: Sequence[int], padding: int
 ) -> list[Answer]:
     """Returns the model's answer for the last ``scored`` tokens of each sequence."""
-    answers: list[Answer | None] = [None] * len(tokens)
     device = model.embedding.device
+    # Choices of one token share all that a model reads.
+    numbers: dict[tuple[int, ...], int] = {}
+    inputs = [numbers.setdefault(tuple(t[:-1]), len(numbers)) for t in tokens]
+    of_input: list[list[int]] = [[] for _ in numbers]
+    for i, number in enumerate(inputs):
+        of_input[number].append(i)
+    answers: dict[int, Answer] = {}
     model.eval()
     with torch.no_grad(), casting_once():
-        for chosen in _batches([len(t) for t in tokens]):
-            width = len(tokens[chosen[-1]])
-            batch = torch.full((len(chosen), width), padding)
-            for row, i in enumerate(chosen):  # attention is causal: padding changes nothing
-                batch[row, : len(tokens[i])] = torch.tensor(tokens[i])
-            rows = [np.full(scored[i], row) for row, i in enumerate(chosen)]
-            places = [np.arange(len(tokens[i]) - scored[i], len(tokens[i])) for i in chosen]
-            row_T, place_T = (torch.from_numpy(np.concatenate(x)) for x in (rows, places))
-            batch, row_T, place_T = (x.to(device) for x in (batch, row_T, place_T))
-            logits_TV, _ = model(batch[:, :-1])
-            logits_TV = logits_TV.view(len(chosen), width - 1, -1)[row_T, place_T - 1].float()
-            target_T = batch[row_T, place_T]
+        for chosen in _batches(list(map(len, numbers))):
+            read = [tokens[of_input[number][0]][:-1] for number in chosen]
+            width = len(read[-1])
+            # Attention is causal: padding changes nothing.
+            batch = torch.tensor([t + [padding] * (width - len(t)) for t in read], device=device)
+            asked = [(row, i) for row, number in enumerate(chosen) for i in of_input[number]]
+            rows = [np.arange(-scored[i], 0) + row * width + len(read[row]) for row, i in asked]
+            targets = [np.array(tokens[i][-scored[i] :]) for _, i in asked]
+            row_T, target_T = (
+                torch.from_numpy(np.concatenate(x)).to(device) for x in (rows, targets)
+            )
+            logits_TV, _ = model(batch, head=partial(_logits_of, row_T))
             nats_T = -F.cross_entropy(logits_TV, target_T, reduction="none").double()
             greedy_T = logits_TV.argmax(-1) == target_T
-            ends = np.cumsum([scored[i] for i in chosen])[:-1].tolist()
-            pieces = nats_T.tensor_split(ends), greedy_T.tensor_split(ends)
-            for i, nats, greedy in zip(chosen, *pieces, strict=True):
+            ends = np.cumsum([len(x) for x in rows])[:-1].tolist()
+            pieces = nats_T.cpu().tensor_split(ends), greedy_T.cpu().tensor_split(ends)
+            for (_, i), nats, greedy in zip(asked, *pieces, strict=True):
                 answers[i] = Answer(float(nats.sum()), bool(greedy.all()))
-    return [answer for answer in answers if answer is not None]
+    return [answers[i] for i in range(len(tokens))]
+
+
+def _logits_of(row_T: Tensor, h_TD: Tensor, head_VD: Tensor) -> Tensor:
+    """Returns the logits at some of the positions, in fp32."""
+    return F.linear(h_TD[row_T], head_VD).float()
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -152,6 +165,8 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     if batch:
         yield batch
 
+
+_tokenizer = cache(Tokenizer.load)
 
 # column -> (unit, description)
 COLUMNS = {
@@ -182,7 +197,7 @@ def bench(
     """
     torch.set_num_threads(threads())
     device = choose_device(device)
-    tokenizer = Tokenizer.load(corpus / TOKENIZER)
+    tokenizer = _tokenizer(corpus / TOKENIZER)
     rows: list[dict[str, Any]] = []
     for step in (*read_kept(folder).steps, None):
         config, model = weights.load(folder, step)

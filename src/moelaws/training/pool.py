@@ -4,6 +4,7 @@ The process that has loaded torch forks for each run, which takes hundredths of 
 that dies ends no other, and its memory is freed. CUDA starts in the forked processes alone.
 """
 
+import gc
 import os
 import signal
 from collections import deque
@@ -85,4 +86,5 @@ class Pool:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
         os.environ.update(worker)
+        gc.freeze()  # what is loaded stays, and is not looked through again and again
         self.train(order)
