@@ -89,12 +89,6 @@ def test_mistakes_are_named(project: Case, arguments: list[str], text: str) -> N
     assert text in str(error.value)
 
 
-def test_unknown_derived_table_is_named(project: Case) -> None:
-    match = r"no derived table 'optimum'; did you mean optima\? There are: optima, sp"
-    with pytest.raises(UserError, match=match):
-        _run(derive, "optimum", "--study", "sparsity")
-
-
 def _run(command: object, *arguments: str) -> str:
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)  # type: ignore[arg-type]
     assert result.exit_code == 0, result.output
