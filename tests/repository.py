@@ -32,11 +32,11 @@ def copy_repository(root):
 
 def moelaws(*words, cwd=REPOSITORY, input=""):
     """The command line as a shell hears it, in this process: exit code, output and errors."""
-    out, errors, code = io.StringIO(), io.StringIO(), 0
+    out, errors, code = io.BytesIO(), io.BytesIO(), 0
     with (
         chdir(cwd),
-        redirect_stdout(out),
-        redirect_stderr(errors),
+        redirect_stdout(io.TextIOWrapper(out, "utf-8", write_through=True)),
+        redirect_stderr(io.TextIOWrapper(errors, "utf-8", write_through=True)),
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr("sys.argv", ["moelaws", *map(str, words)])
@@ -46,4 +46,6 @@ def moelaws(*words, cwd=REPOSITORY, input=""):
             main()
         except SystemExit as end:
             code = end.code or 0
-    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=errors.getvalue())
+        # A stream closes its bytes when it goes.
+        stdout, stderr = (x.getvalue().decode() for x in (out, errors))
+    return SimpleNamespace(returncode=code, stdout=stdout, stderr=stderr)

@@ -35,6 +35,7 @@ def items_of(out, part):
     return content["items"]
 
 
+@pytest.mark.slow
 def test_accuracy_speed_and_hours(on_gpu, tmp_path):
     assert call(on_gpu, tmp_path, "accuracy", "speed", "profile", "tier") == 0
     accuracy = items_of(tmp_path, "accuracy")

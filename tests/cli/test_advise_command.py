@@ -139,6 +139,7 @@ def simulated_fit(simulated, path, source):
     return path
 
 
+@pytest.mark.slow
 def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simulated):
     path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
     given = answer("--compute", 1e13, "--fits", path.parent, *SMALL)
@@ -218,6 +219,7 @@ def test_a_dense_law_of_mixtures_of_one_sparsity_recommends_that_sparsity(
     assert own["S"] == pytest.approx(S, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, simulated):
     path = simulated_fit(simulated, project_folder / "fits/sparsity/own.json", "trained")
     table = shutil.move(path.with_suffix(".parquet"), project_folder / "sparsity.parquet")

@@ -128,9 +128,9 @@ def test_runs_that_cannot_be_paired_say_why(runs, other_documents):
     assert json.loads(diff("--json"))["loss_difference"] == {"unpaired": reason}
 
 
-@pytest.mark.parametrize("tier", ["demo", "paper"])
-def test_a_file_of_a_run_that_no_tier_asks_for_is_orphaned(project_folder, tier):
-    project = load_project(overrides={"tier": tier})
+@pytest.mark.slow
+def test_a_file_of_a_run_that_no_tier_asks_for_is_orphaned(project_folder):
+    project = load_project(overrides={"tier": "paper"})
     run = expand_study(load_study("leverage"), project).runs[-1].run_id
     stray = "0123456789abcdef"
     for name in (run, stray):

@@ -118,6 +118,7 @@ def with_runs(material, run_ids):
     write_parquet(path, table.set_column(column, table.schema.field(column), [ids]))
 
 
+@pytest.mark.slow
 def test_broken_and_hostile_records_break_no_page(own, record):
     message = "</script><img src=x onerror=alert(1)>"
     whole, broken = record(1, message), record(2)

@@ -45,6 +45,7 @@ def _made() -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in Path("results").rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_without_out_files_are_read_from_results_and_written_here(project: Case) -> None:
     before = _made()
     derived = json.loads(_run(derive, "optima", "--study", "sparsity", "--json"))

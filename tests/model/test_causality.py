@@ -6,7 +6,7 @@ import torch
 from architectures import BALANCED, CONTEXT, SECTIONAL, routed, small
 from moelaws.model.transformer import Transformer
 
-CUTS = (1, 4, 5, 6, 8, 12, CONTEXT - 1)  # at the ends of chunks of 4, 6 and 8, and within them
+CUTS = (5, 6, 8)  # within chunks of 4, 6 and 8, and at their ends
 MODELS = SECTIONAL | BALANCED | {"tokens": routed(), "dense": small()}
 
 

@@ -99,6 +99,7 @@ def test_the_regimes_are_those_of_the_bound(clear):
     assert routing_dominates.to_list() == (n < regimes["n_route"]).to_list()
 
 
+@pytest.mark.slow
 def test_simulated_losses_leave_out_what_no_law_gives(tmp_path):
     """The simulated table has the sweep experts alone, and each figure says what it shows."""
     table = demo_table(noise=1e-3)

@@ -38,7 +38,7 @@ def sheets(make_case):
 @pytest.mark.parametrize(
     "setting",
     [
-        pytest.param(DEMO, id="demo"),
+        pytest.param(DEMO, id="demo", marks=pytest.mark.slow),
         pytest.param(PAPER, id="paper", marks=pytest.mark.slow),
         pytest.param(POOR, id="poor", marks=pytest.mark.slow),
     ],
@@ -64,6 +64,7 @@ def test_points_are_the_derived_tables_and_the_published_curve_is_table_6(make_c
     np.testing.assert_allclose(published["y"], EL)
 
 
+@pytest.mark.slow
 def test_leverage_of_the_simulated_law_is_read_back_where_dense_runs_are(make_case):
     """Without noise the curves' own form is all that differs: within 5 %, in the dense range."""
     case = make_case(replace(DEMO, noise=0.0))

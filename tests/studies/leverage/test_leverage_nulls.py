@@ -189,6 +189,7 @@ def with_trunks(runs_of, seed, error=0.007):
     return both.assign(n_seeds=2, L_seed_sd=spread)
 
 
+@pytest.mark.slow
 def test_errors_that_runs_of_a_trunk_share_seldom_refute_that_sparser_is_better():
     verdicts = {True: [], False: []}
     for seed in range(32):

@@ -32,6 +32,7 @@ def case(tmp_path_factory):
     return case, replace(case.inputs, results=results), paired
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_with_the_densest_of_its_budget_width_and_seed(case):
     _, inputs, paired = case
     table = contrasts.derive(inputs)

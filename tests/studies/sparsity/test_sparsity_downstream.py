@@ -144,6 +144,7 @@ def test_reading_comprehension_is_judged_only_where_it_was_tested(tmp_path):
     assert verdict(inputs_of(tmp_path, -0.2, group=reads), name)["verdict"] == "not supported"
 
 
+@pytest.mark.slow
 def test_figures_show_a_column_for_each_skill_and_no_more_than_fit(tmp_path):
     inputs = inputs_of(tmp_path, 0.0)
     groups, tasks = (make(STUDY, name, inputs) for name in ("F5", "F10"))

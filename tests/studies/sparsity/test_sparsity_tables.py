@@ -52,6 +52,7 @@ def test_errors_of_three_laws_and_the_printed_ones(make_case):
     assert blind["RMSE (nats)"].item() > 10 * own.loc["held out", "RMSE (nats)"]
 
 
+@pytest.mark.slow
 def test_surfaces_predict_unseen_runs_as_well_as_the_paper_says(make_case):
     table = frame(make_case(PAPER), "T_surfaces")
     assert len(table) == 10  # two sizes, five budgets
