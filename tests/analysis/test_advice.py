@@ -374,17 +374,3 @@ def test_three_advisers_name_nearly_the_same_tokens():
     assert len(plans) == 3
     assert max(tokens) < 1.4 * min(tokens)
     assert [float(1 / (1 - plan.S)) for plan in plans] == pytest.approx([32, 20, 16], rel=0.07)
-
-
-@pytest.mark.parametrize(
-    ("constraints", "message"),
-    [
-        ({"max_parameters": {"serving memory": 0.5}}, "no model of whole layers and experts"),
-        ({"served_tokens": 1e30}, "no model of whole layers and experts keeps to the limits"),
-        ({"max_sparsity": 0.5, "experts": (512,), "k": 8}, r"sparser than the ceiling of 0\.5"),
-        ({"experts": (64,)}, "64 experts needs the number of active ones"),
-    ],
-)
-def test_limits_that_no_plan_keeps_are_refused(constraints, message):
-    with pytest.raises(UserError, match=message):
-        space(Constraints(**{"compute": 1e20} | constraints))

@@ -128,22 +128,6 @@ def test_on_two_cores_short_fits_go_a_law_a_core_and_say_the_same(table):
     assert ("s0: laws", 4, 4) in stages
 
 
-@pytest.mark.parametrize(
-    ("split", "changed", "reason"),
-    [
-        ({"largest": "D"}, {"rows": "D < 1.001e10"}, "all of its 31 rows have one D"),
-        ({"holdout": "N > 1e12"}, {}, "holdout 'N > 1e12' selects none of the 32 rows"),
-        ({"holdout": "N > 0"}, {}, "holdout 'N > 0' selects all of the 32 rows"),
-    ],
-)
-def test_a_split_that_keeps_nothing_says_so_and_the_others_go_on(table, split, changed, reason):
-    wrong, right = contest(entry(split, {"holdout": "N > 3e8"}, **changed), table)
-    assert (wrong["steps"], wrong["laws"]) == ([], [])
-    assert all(reason in text for text in wrong["refused"].values())
-    assert len(wrong["refused"]) == 4
-    assert right["laws"][0]["law"] == "chinchilla:reduced"
-
-
 def ranked(**laws):
     """The scores of laws, each with its predictions in one round."""
     return rank({name: [law] for name, law in laws.items()}, 0.9, 0)

@@ -329,23 +329,6 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     assert again.read_bytes() == out.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["eval", "sparsity.isoflop", "N=1e9", "S=0"], "no published coefficients; give --params"),
-        (["fit", "none.parquet", "--law", "chinchilla"], "none.parquet: no such table"),
-        (["fit", "t.csv", "--law", "chinchilla", "--map", "L"], "--map 'L' is not VAR=COLUMN"),
-        (["eval", "chinchilla", "N=1e9", "D=2e10", "N=2e9"], "N is given twice: '1e9' and '2e9'"),
-        (["fit", "t.csv", "--spec", "{bad"], "--spec is not valid JSON"),
-        (["fit", "t.csv", "--law", "chinchilla", "--out", "x"], "its name must end in .json"),
-    ],
-)
-def test_a_users_mistake_is_one_line(arguments, message):
-    with pytest.raises(UserError) as error:
-        CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    assert message in str(error.value)
-
-
 EVIDENCE = REPOSITORY / "docs/evidence/sparsity.parquet"
 
 

@@ -135,17 +135,3 @@ def test_draws_of_priors_have_their_mean_and_error():
     drawn = priors.drawn(1e-3, 20_000, 0) / priors.factors(1e-3)
     assert drawn.mean(axis=0) == pytest.approx([np.log(1.6), 0.3], abs=2e-3)
     assert drawn.std(axis=0) == pytest.approx([0.1 / 1.6, 0.02], rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"fixed": {"F": 1}}, "has no parameter 'F'; it has A, B, E, alpha, beta"),
-        ({"fixed": {"E": -1}}, "E is -1; it must be between 0.001 and 1000"),
-        ({"fixed": {"E": 1}, "priors": {"E": [1, 1]}}, "E is fixed, so that it has no prior"),
-        ({"priors": {"E": [1, 1]}, "protocol": {"objective": "absolute"}}, "huber and squared"),
-    ],
-)
-def test_what_cannot_be_assumed_is_refused(dense, fields, message):
-    with pytest.raises(UserError, match=message):
-        fitted(LAW, dense(sizes=4, tokens=4), **(QUICK | fields))

@@ -178,21 +178,6 @@ def test_a_run_that_lacks_memory_beside_others_is_tried_again_alone(batch, resul
     assert origins(results, runs) == [("GPU-1", 1.0)] * 2
 
 
-def test_too_few_gpus_and_wrong_words_are_one_line(configure, results, gpus, ended, tmp_path):
-    orders = tuple(Order(config=configure(steps=3, seed=seed)) for seed in range(4))
-    Orders(runs=orders).write(tmp_path / "batch.runs.json")
-    for words, message in (
-        (("--workers", "3", "--gpus", "all"), "3 GPUs are asked for, and 2 can be used"),
-        (("--gpus", "x"), "'x' is neither all nor numbers such as 0,2"),
-        (("--gpus", "7"), "gpus names 7, but the GPUs that can be used are"),
-        (("--out", "x"), "--out is for a single run"),
-    ):
-        named = ("train", tmp_path / "batch.runs.json", "--results", results.root, *words)
-        code, _, errors = ended(*named)
-        assert code == 2
-        assert message in errors
-
-
 @pytest.mark.slow
 def test_a_run_on_record_goes_by_its_id(batch, results, corpus):
     process, runs = batch(runs=1)
