@@ -13,6 +13,9 @@ from sweep_copy import Copy
 
 os.environ.pop("COLUMNS", None)  # pytest-xdist gives its workers 80, as if a terminal read them
 
+# As a run's own default, before torch is loaded: small matrices' threads only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Who runs the tests twice of the same code hears the same twice; `make explore` looks further.
 # No test is about time: a busy machine draws and runs examples slowly.
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
