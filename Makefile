@@ -38,6 +38,6 @@ gpu-wheels:
 explore:
 	$(PYTHON) -m pytest --hypothesis-profile explore $$(grep -rl --include='test_*.py' @given tests)
 
-# Damaged files, odd configurations, kills and full disks, many more than CI takes: docs/reliability.md.
+# Damaged files, odd tables, kills and full disks, many more than CI takes: docs/reliability.md.
 hostile:
 	MOELAWS_HOSTILE=1000 $(PYTHON) -m pytest -n 1 -m "" tests/hostile $$(grep -rl --include='test_killed_*.py' killed_at tests)

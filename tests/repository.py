@@ -1,9 +1,16 @@
 """Where the repository is, and how tests call its command line."""
 
+import io
 import shutil
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from moelaws.cli import main
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -23,12 +30,22 @@ def copy_repository(root):
             shutil.copy2(REPOSITORY / name, root / name, follow_symlinks=False)
 
 
-def moelaws(*words, cwd=REPOSITORY, **options):
-    """The command line in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "moelaws", *map(str, words)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        **options,
-    )
+def moelaws(*words, cwd=REPOSITORY, input=""):
+    """The command line as a shell hears it, in this process: exit code, output and errors."""
+    out, errors, code = io.BytesIO(), io.BytesIO(), 0
+    with (
+        chdir(cwd),
+        redirect_stdout(io.TextIOWrapper(out, "utf-8", write_through=True)),
+        redirect_stderr(io.TextIOWrapper(errors, "utf-8", write_through=True)),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr("sys.argv", ["moelaws", *map(str, words)])
+        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(input.encode())))
+        patch.setattr("sys.unraisablehook", sys.unraisablehook)
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        # A stream closes its bytes when it goes.
+        stdout, stderr = (x.getvalue().decode() for x in (out, errors))
+    return SimpleNamespace(returncode=code, stdout=stdout, stderr=stderr)

@@ -16,7 +16,7 @@ from moelaws.claims.base import verdict
 from moelaws.grids.expand import architectures
 from moelaws.probing.speed import median_interval
 from moelaws.spec.references import resolve
-from moelaws.studies.sectional.arms import ARMS, CONVENTIONAL, RATES, SLICES, WIDTHS
+from moelaws.studies.sectional.arms import ARMS, RATES, SLICES, WIDTHS
 from moelaws.studies.sectional.derived import arms, speeds
 from moelaws.tables.describe import describe
 from moelaws.tables.sweeps import in_sweep
@@ -163,7 +163,3 @@ def doublings(row: Row) -> float:
     """Returns log2 E of a run with slices, 0 of others."""
     sliced = is_slice(row) or set(str(row["sweep"]).split(",")) & set(WIDTHS.values())
     return float(np.log2(row["E"])) if sliced else 0.0
-
-
-def is_conventional(row: Row) -> bool:
-    return row["arm"] in CONVENTIONAL

@@ -56,7 +56,7 @@ def kept_bytes(model, precision):
 DENSE = DenseFFN(kind="dense", d_ffn=256)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("ffn", "slices"),
     [

@@ -1,10 +1,13 @@
-"""Published and re-derived FLOPs and sizes of models, by each paper's way to count them."""
+"""FLOPs in the papers' conventions, and what runs of one trunk spend."""
 
 import pytest
 
+from moelaws.accounting.cost import CPU, estimate, shared_steps, spent
 from moelaws.accounting.flops import attention_and_ffn, forward_terms, train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
+from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.model import DenseFFN, Model, MoE
+from random_corpus import VOCABULARY, run_of
 
 
 def moe(sizes, experts, k, width, shared=0, **ffn):
@@ -166,3 +169,46 @@ def test_six_n_is_six_flops_an_active_parameter_that_multiplies(mlp, tied):
     if mlp == "gelu":  # biases: of a token's two experts and the shared MLP, and of the dense layer
         multiplying -= 2 * (2 * (10 + 16) + 30 + 16) + 20 + 16
     assert train_flops_per_token(model, "six_n") == 6 * multiplying
+
+
+TEXT = Corpus(source=Text(digest="0" * 64), vocab_size=VOCABULARY)
+WSD = {"kind": "wsd", "warmup_steps": 20, "decay": 0.1}
+DECADE = [round(200 * 10 ** (i / 7)) for i in range(8)]
+
+
+def runs_of(lengths, schedule=WSD, **changes):
+    return [run_of(TEXT, steps=n, schedule=schedule, **changes) for n in lengths]
+
+
+def test_eight_budgets_in_a_decade_cost_less_than_half():
+    """All of the longest, and of each other one its decay: (10 + 0.1 * 23.1) / 33.1."""
+    runs = runs_of(DECADE)
+    steps = sum(run.steps for run in spent(runs)) / sum(DECADE)
+    assert steps == pytest.approx(0.372, abs=0.002)
+    whole, own = ([estimate(run, CPU) for run in some] for some in (runs, spent(runs)))
+    assert sum(c.flops for c in own) / sum(c.flops for c in whole) == pytest.approx(steps)
+    # Each run starts a process and is evaluated, whatever it shares.
+    per_step = (whole[1].seconds - whole[0].seconds) / (DECADE[1] - DECADE[0])
+    saved = sum(c.seconds for c in whole) - sum(c.seconds for c in own)
+    assert saved == pytest.approx(per_step * (1 - steps) * sum(DECADE))
+
+
+def test_each_step_of_a_trunk_is_trained_once():
+    runs = runs_of(DECADE)
+    branches = [run.branch_step for run in runs]
+    assert shared_steps(reversed(runs)) == dict(
+        zip((run.run_id for run in runs[1:]), branches, strict=False)
+    )
+    decays = sum(run.steps - run.branch_step for run in runs)
+    assert sum(run.steps for run in spent(runs)) == branches[-1] + decays
+
+
+def test_what_shares_no_trunk_is_spent_whole():
+    for changes in ({"kind": "cosine", "warmup_steps": 20}, {"kind": "wsd", "warmup": 0.1}):
+        assert not shared_steps(runs_of(DECADE, changes))
+    other_seeds = [*runs_of(DECADE[:1]), *runs_of(DECADE[1:2], seed=1)]
+    assert not shared_steps(other_seeds)
+    runs = runs_of(DECADE[:3])
+    assert shared_steps(runs, {runs[0].run_id: (), runs[1].run_id: (9,)}) == {
+        runs[2].run_id: runs[0].branch_step
+    }

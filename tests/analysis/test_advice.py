@@ -11,14 +11,13 @@ from moelaws import laws
 from moelaws.accounting.cost import GPUS, H100, activation_bytes
 from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
 from moelaws.accounting.parameters import count_parameters
-from moelaws.analysis.advice import CandidateLaw, Constraints, advise, ideal
+from moelaws.analysis.advice import Constraints, advise, ideal
 from moelaws.analysis.advice.advise import advised, value_set
 from moelaws.analysis.advice.page import Items, Table, details, notes
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
 from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, as_plans, buildable
 from moelaws.analysis.advice.sources import published_laws
-from moelaws.analysis.advice.sweeps import small_sweeps
 from moelaws.laws.clark import routing as clark
 from moelaws.spec.advice import load_advice
 from moelaws.spec.errors import UserError
@@ -45,7 +44,7 @@ def everywhere(law):
     ),
     st.floats(0, 1),
 )
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_counts_are_those_of_the_model(shape, limits, at):
     """Parameters, FLOPs and bytes of thousands at once, against those of one model."""
     shapes = buildable(limits, shape, 8.0, 1.0)
@@ -210,12 +209,6 @@ def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > without.robust.worst
 
 
-def test_a_fit_that_does_not_count_counts_for_no_small_sweep_either():
-    minimax = Minimax([CHINCHILLA, replace(JOINT, determined=False)], space(Constraints(3e22)))
-    sweep = small_sweeps(minimax, ADVICE.sweep)[0]
-    assert sweep.worst == sweep.regret["chinchilla"] < sweep.regret["joint.loss"]
-
-
 def test_a_plan_that_spends_less_is_held_to_what_it_spends():
     models = space(Constraints(1e21))
     less = space(Constraints(1e20))
@@ -223,24 +216,6 @@ def test_a_plan_that_spends_less_is_held_to_what_it_spends():
     regret = Minimax(LAWS, models).regrets(tenth, 1e20)[CHINCHILLA.name]
     assert regret.nats > 0.05
     assert regret.compute_factor == pytest.approx(1, rel=0.05)
-
-
-@given(st.lists(st.floats(20, 25), min_size=2, max_size=6).map(sorted))
-@settings(max_examples=10)
-def test_a_law_that_no_longer_judges_never_comes_back_at_larger_budgets(powers):
-    """joint.loss once dropped out at 5e23 FLOPs and came back at 2e24."""
-    before = None
-    for power in powers:
-        judging = {law.name for law in judging_at(10.0**power)}
-        assert before is None or judging <= before
-        before = judging
-
-
-def judging_at(compute):
-    try:
-        return advise(LAWS, Constraints(compute, max_sparsity=0.9), ADVICE.shape).laws
-    except UserError:
-        return ()
 
 
 def test_beyond_two_decades_a_law_judges_nothing():
@@ -288,7 +263,7 @@ def test_more_parameters_cost_time():
     assert sent == pytest.approx(far * H100.flops_per_second)
 
 
-@pytest.mark.parametrize("C", [1e20, 1e21, 1e22, 1e23])
+@pytest.mark.parametrize("C", [1e21, pytest.param(1e23, marks=pytest.mark.slow)])
 def test_the_ceiling_on_sparsity_does_not_decide(C):
     """With a ceiling of .999 the laws once asked for 32,000 experts on few tokens a parameter."""
     limits = Constraints(C, device=H100, max_sparsity=0.999)
@@ -310,7 +285,9 @@ FIVE = {
 
 
 @pytest.mark.parametrize("name", FIVE)
-@pytest.mark.parametrize("C", [1e20, 1e21, 1e22, 1e23, 1e24])
+@pytest.mark.parametrize(
+    "C", [1e21, *(pytest.param(C, marks=pytest.mark.slow) for C in (1e20, 1e22, 1e23, 1e24))]
+)
 def test_the_answer_is_a_model_within_the_limits(C, name):
     """What it wastes by the worst law is below twice, or a limit that the user set binds."""
     limits = Constraints(C, device=H100, **FIVE[name])
@@ -371,18 +348,6 @@ def test_a_mixture_of_the_leverage_paper_and_its_dense_model_come_out_level_by_o
     }
 
 
-def test_what_no_law_says_is_named_with_its_default():
-    entries = {"advisers": ADVICE.advisers, "setters": ADVICE.setters}
-    answer = advise(LAWS, Constraints(1e22), ADVICE.shape, **entries)
-    text = "\n".join(notes(answer))
-    assert "S = 0 for chinchilla, S = 0.969 for leverage.allocation" in text
-    C = 6 * answer.robust.plan.N_active * answer.robust.plan.D
-    assert answer.far["leverage.hyperparameters"] == {"C": pytest.approx(np.log10(C / 3e20))}
-    assert "leverage.hyperparameters (C by 1.5 decades)" in text
-    free = advise(LAWS, Constraints(1e22), ADVICE.shape)
-    assert "granularity 8" in "\n".join(notes(free))
-
-
 def test_comprehensive_keeps_its_defaults_for_what_no_plan_has():
     text = "\n".join(notes(advise([COMPREHENSIVE], Constraints(1e21), ADVICE.shape)))
     assert "k = 5 for comprehensive, E_s = 2 for comprehensive" in text
@@ -409,39 +374,3 @@ def test_three_advisers_name_nearly_the_same_tokens():
     assert len(plans) == 3
     assert max(tokens) < 1.4 * min(tokens)
     assert [float(1 / (1 - plan.S)) for plan in plans] == pytest.approx([32, 20, 16], rel=0.07)
-
-
-@pytest.mark.parametrize(("compute", "mostly"), [(3e18, True), (1e22, False)])
-def test_a_configuration_that_is_mostly_embeddings_is_named(compute, mostly):
-    lines = notes(advise(LAWS, Constraints(compute), ADVICE.shape))
-    assert any(line.startswith("Embeddings are") for line in lines) == mostly
-
-
-@pytest.mark.parametrize(
-    ("constraints", "message"),
-    [
-        ({"max_parameters": {"serving memory": 0.5}}, "no model of whole layers and experts"),
-        ({"served_tokens": 1e30}, "no model of whole layers and experts keeps to the limits"),
-        ({"max_sparsity": 0.5, "experts": (512,), "k": 8}, r"sparser than the ceiling of 0\.5"),
-        ({"experts": (64,)}, "64 experts needs the number of active ones"),
-    ],
-)
-def test_limits_that_no_plan_keeps_are_refused(constraints, message):
-    with pytest.raises(UserError, match=message):
-        space(Constraints(**{"compute": 1e20} | constraints))
-
-
-def test_what_does_not_go_together_is_refused_in_one_line():
-    limits = Constraints(1e20)
-    with pytest.raises(UserError, match="the law reads r, and a plan has"):
-        CandidateLaw("a", laws.fittable("allocation.loss"), {})
-    with pytest.raises(UserError, match="no candidate law has coefficients"):
-        advise([], limits, ADVICE.shape)
-    with pytest.raises(UserError, match=r"costs 6.7e\+21 FLOPs, more than the budget of 1e\+20"):
-        advise(LAWS, limits, ADVICE.shape, compare=ideal(1e9, 0.9, 1e12, limits))
-    with pytest.raises(UserError, match=r"of joint.loss the budget is 5 decades from"):
-        advise(LAWS, Constraints(1e12), ADVICE.shape)
-    limits = Constraints(1e21, max_parameters={"serving memory": 3e9})
-    left_out = advise(LAWS, limits, ADVICE.shape, advisers=ADVICE.advisers).left_out
-    assert list(left_out) == ["leverage.allocation", "holistic", "marin"]
-    assert all("which the limits do not allow" in reason for reason in left_out.values())

@@ -29,15 +29,6 @@ def test_speeds_are_on_record_once_they_are_read(inputs):
     assert list(timed.made_of()["files"]) == [inputs.speed_file.as_posix()]
 
 
-def test_speeds_must_be_declared_and_there(inputs):
-    other = inputs.declared_by(Derived(name="times", code=CODE))
-    with pytest.raises(UserError, match="does not declare: write speed: true"):
-        other.speed()
-    inputs.speed_file.unlink()
-    with pytest.raises(UserError, match="no such table; run the workflow first"):
-        inputs.speed()
-
-
 @pytest.mark.parametrize(
     ("read", "write"),
     [

@@ -62,12 +62,6 @@ def test_unless_all_are_asked_for_only_fits_with_a_true_value_are_made(tmp_path)
     assert list(planned_in(tmp_path, every=False)) == ["each", "loss", "few"]
 
 
-def test_rows_that_cannot_be_fitted_say_why(planned):
-    few = planned["few"]
-    assert few.report is None
-    assert "2 rows are left to fit the 5 parameters of chinchilla" in few.reason
-
-
 def test_what_needs_a_lost_fit_is_lost_with_it(tmp_path):
     fits = planned_in(
         tmp_path,
@@ -85,17 +79,6 @@ def test_the_simulated_law_is_fitted_where_no_fit_of_the_study_is_of_it():
     assert (only.law, only.mapping) == ("chinchilla", {"N": "N_active"})
     other = fits_of(study, Simulation(law="joint.loss:E1")).fits[0]
     assert (other.name, other.mapping) == ("joint_loss_E1", {"N": "N_total"})
-
-
-def test_starts_are_sampled_unless_the_study_says_otherwise():
-    fits = [
-        {"name": "a", "law": "chinchilla", "mapping": {}, "protocol": {"sample": 7}},
-        {"name": "b", "law": "chinchilla", "mapping": {}},
-        {"name": "c", "law": "sparsity.isoflop", "mapping": {}},  # least squares has no starts
-    ]
-    study, _ = small(fits=fits)
-    of = fits_of(study, simulation_entry(study), sample=100).fits
-    assert [entry.protocol for entry in of] == [{"sample": 7}, {"sample": 100}, {}]
 
 
 def test_the_papers_other_laws_are_compared_with_what_it_publishes():

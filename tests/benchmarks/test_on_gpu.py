@@ -1,13 +1,12 @@
 """Every part of ``make gpu`` in small on the CPU, so that nothing fails for a typo on the day."""
 
 import ast
-import json
 import re
 import sys
 
 import pytest
 
-from moelaws.files.atomic import read_json, write_json
+from moelaws.files.atomic import read_json
 from repository import REPOSITORY
 
 BENCHMARKS = REPOSITORY / "benchmarks"
@@ -36,6 +35,7 @@ def items_of(out, part):
     return content["items"]
 
 
+@pytest.mark.slow
 def test_accuracy_speed_and_hours(on_gpu, tmp_path):
     assert call(on_gpu, tmp_path, "accuracy", "speed", "profile", "tier") == 0
     accuracy = items_of(tmp_path, "accuracy")
@@ -88,50 +88,8 @@ def test_all_that_training_imports_is_known_to_be_needed_and_is_carried(on_gpu):
     assert set(needs.NEEDED.values()) - set(carried.split("|")) == {
         "torch", "numpy", "pyyaml", "pyarrow", "tokenizers", "safetensors", "pytest", "hypothesis",
     }  # fmt: skip
-    pinned = re.findall(r"^([\w.-]+)==", (REPOSITORY / "envs/cpu.lock").read_text(), re.M)
-    assert set(carried.split("|")) <= set(pinned)
-
-
-def test_a_part_goes_on_where_it_stopped(on_gpu, tmp_path, capsys):
-    import time
-
-    from gpu.parts import Setting, measure
-
-    setting, calls = Setting("cpu", tmp_path, small=True), []
-    later = time.monotonic() + 600
-
-    def item(name, error=None):
-        def measured():
-            calls.append(name)
-            if error is not None and calls.count(name) == 1:
-                raise error
-            return {"value": len(calls)}
-
-        return measured
-
-    items = {"a": item("a"), "b": item("b", RuntimeError("no luck")), "c": item("c")}
-    assert not measure("part", items, setting, until=0)  # no time for any
-    assert calls == []
-    assert not measure("part", items, setting, later, skipped=["c"])  # b fails
-    assert calls == ["a", "b"]
-    assert "b: RuntimeError: no luck" in capsys.readouterr().out
-    assert measure("part", items, setting, later)  # b is tried again, and c is there too
-    assert calls == ["a", "b", "b", "c"]
-    before = read_json(tmp_path / "all.json")
-    before["part"]["machine"]["code"] = "of another version"
-    write_json(tmp_path / "all.json", before)
-    assert measure("part", items, setting, later)
-    assert calls[4:] == ["a", "b", "c"]
-
-
-def test_a_copy_without_git_knows_the_commit_of_its_code(on_gpu, tmp_path):
-    from gpu.parts import Setting
-
-    about = Setting("cpu", tmp_path, small=True).machine()
-    for code, known in ((about["code"], "f" * 40), ("of another version", None)):
-        (tmp_path / "commit.json").write_text(json.dumps({"commit": "f" * 40, "code": code}))
-        assert Setting("cpu", tmp_path, True, carried=tmp_path).machine()["commit"] == known
-    assert "cpu" not in about  # another host's processor drops no measurement
+    locks = "\n".join(path.read_text() for path in REPOSITORY.glob("envs/*.lock"))
+    assert set(carried.split("|")) <= set(re.findall(r"^([\w.-]+)==", locks, re.M))
 
 
 def test_docs_hold_what_was_measured_and_nothing_else(on_gpu):
@@ -142,40 +100,3 @@ def test_docs_hold_what_was_measured_and_nothing_else(on_gpu):
     section = page.read_text().partition(BEGIN)[2].partition(END)[0]
     assert section.strip() == render(parts).strip()
     assert ("Nothing in this section is measured" in section) == (not parts)
-
-
-def test_numbers_of_a_cpu_are_never_reported_as_a_gpus(on_gpu, tmp_path):
-    from gpu.report import BEGIN, END, render, write
-
-    page = tmp_path / "speed.md"
-    page.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
-    machine = {"device": "cpu", "small": True, "gpu": "H100", "cuda": "13.0", "commit": "0" * 40,
-               "packages": {"torch": "2.11.0"}}  # fmt: skip
-    row = {"step": {"torch": {"tokens_per_second": 1234.5, "utilisation": 0.25},
-                    "megablocks": {"not_measured": "out of memory"}, "dense": {}},
-           "layer": {"torch": {"tokens_per_second": 99.0}}}  # fmt: skip
-    content = {"machine": machine, "items": {"d=256 E=8": row, "d=256 E=64": {"failed": "x"}},
-               "left": ["d=512 E=8"]}  # fmt: skip
-    with pytest.raises(SystemExit, match="not of a GPU"):
-        write(page, {"speed": content})
-    assert "1,234" not in page.read_text()
-    machine |= {"device": "cuda", "small": False}
-    write(page, {"speed": content})
-    text = page.read_text()
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "| d=256 E=8 | 1,234 | 25.0 % | not measured: out of memory" in text
-    assert "| d=256 E=64 | failed |" in text
-    assert "Not measured yet: d=512 E=8." in text
-    assert "**Tests** that can use a GPU: **not measured**" in text
-    assert render({"speed": content}) in text
-
-
-def test_a_bare_machine_is_told_what_to_carry(on_gpu, monkeypatch):
-    from gpu import needs
-
-    monkeypatch.setattr(
-        needs, "find_spec", lambda name: None if name in ("pydantic", "yaml") else sys
-    )
-    with pytest.raises(SystemExit, match=r"missing here: pydantic, pyyaml.*make gpu-wheels"):
-        needs.check("cpu")

@@ -10,12 +10,8 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence, Verdict, verdict
 from moelaws.claims.judge import judge
 from moelaws.claims.page import page
-from moelaws.explore.material import Material
-from moelaws.explore.studies import studies
-from moelaws.files.atomic import write_json
-from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, load_study, study_names
+from moelaws.spec.project import load_study, study_names
 from moelaws.spec.study import Study
 from repository import REPOSITORY
 
@@ -92,22 +88,6 @@ def test_a_verdict_carries_its_rule_and_numbers(toy, slope, expected, needed):
     text = page([judged], "demo")
     for words in (CLAIM["statement"], CLAIM["rule"], needed, "figures/toy/F1.png"):
         assert words in text
-
-
-@pytest.mark.parametrize("mark", ["", "."])
-def test_what_was_measured_and_what_would_decide_are_sentences(toy, tmp_path, mark):
-    """With or without the full stop of whoever wrote them, on the page and on that of the tier."""
-    judged = judge(toy(0.05), Inputs(frame=None))
-    (claim,) = judged["claims"]
-    claim |= {"measured": f"no task was asked{mark}", "needed": f"more tasks{mark}"}
-    lines = page([judged], "demo").splitlines()
-    assert "- *These runs*: no task was asked." in lines
-    assert "- *What would decide*: more tasks." in lines
-    write_json(Results(tmp_path).tier("demo").verdicts("toy"), judged)
-    declared = {Results(tmp_path).tier("demo").verdicts("toy")}
-    material = Material(Project(), (toy(0.05),), {}, declared, results=Results(tmp_path))
-    (shown,) = studies(material)[0]["claims"]
-    assert shown["numbers"] == "no task was asked. What would decide: more tasks."
 
 
 def test_texts_of_a_study_are_no_html_on_the_page(toy):

@@ -4,7 +4,6 @@ import pytest
 
 from moelaws import laws
 from moelaws.claims.base import Verdict
-from moelaws.claims.page import page
 from moelaws.claims.power import tried
 from moelaws.spec.base import parse
 from moelaws.spec.study import Study
@@ -87,46 +86,6 @@ def test_a_rule_is_tried_with_the_effect_and_without(study, table):
     # Larger models are those of larger budgets: a rule that compares across budgets is fooled.
     assert counts["claims"]["sound"]["null"]["supported"] <= 2
     assert counts["claims"]["fooled"]["null"]["supported"] == 8
-
-
-def test_the_page_says_what_the_rule_says_of_simulated_tables(study, table):
-    claim = {
-        "name": "sound",
-        "statement": "It falls.",
-        "source": "toy",
-        "rule": "A rule.",
-        "figure": "F1",
-        "verdict": "supported",
-        "measured": "a slope",
-        "value": -1.0,
-        "low": -2.0,
-        "high": -0.5,
-        "unit": "",
-        "needed": "",
-        "clearance": 1.7,
-        "null": "Tokens alone set the loss.",
-    }
-    other = {**claim, "name": "other", "statement": "It stays.", "verdict": "not supported"}
-    judged = {"study": "small", "title": "A toy", "source": "trained", "assumed": "", "made_of": {}}
-    judged["claims"] = [claim, {**claim, "name": "clearer", "statement": "It is.", "clearance": 9}]
-    judged["claims"].append(other)
-    none = dict.fromkeys(Verdict, 0)
-    counts = {
-        "published": {**none, "supported": 7, "not supported": 2, "cannot tell at this scale": 1},
-        "effect": {**none, "supported": 6, "cannot tell at this scale": 4},
-        "null": {**none, "supported": 1, "cannot tell at this scale": 9},
-    }
-    text = page([judged], "demo", {"small": {"claims": {"sound": counts}}})
-    found = "supports the claim in 7 of 10 simulated tables and says that it is not supported in 2."
-    assert found in text
-    stated = "*With the effect* that the study states: the rule supports the claim in 6 of 10 "
-    assert stated in text
-    alone = "There the rule supports the claim in 1 of 10 simulated tables."
-    assert f"Tokens alone set the loss. {alone}\n" in text
-    # .1 by simulation, and two times the nominal .05
-    assert "some 0.2 would be supported by chance (1 rule by simulation" in text
-    remember = 'supports most clearly that "It is", contradicts that "It stays"'
-    assert f"- *small*: the evidence {remember} and leaves 0 of 3 claims open." in text
 
 
 def test_a_null_may_say_what_the_effect_is_by_rows(study, table):

@@ -53,8 +53,6 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
     ("option", "message"),
     [
         (("--sample", "0"), "protocol: sample is 0; it must be at least 1"),
-        (("--delta", "0"), "protocol: delta is 0.0; it must be at least 1e-12"),
-        (("--bootstrap", "0"), "bootstrap is 0"),
         (("--seed", "-1"), "-1 is not in the range x>=0"),
     ],
 )
@@ -68,19 +66,10 @@ def test_a_zero_that_was_given_is_not_forgotten(option, message, ended, losses):
     ("words", "message"),
     [
         (("eval", "chinchilla", "N=1_000", "D=2e10"), "'N=1_000' is not VAR=VALUE"),
-        (("eval", "chinchilla", "N=1e9", "D=２e10"), "'D=２e10' is not VAR=VALUE"),
         (("fit", "x.csv", "--bootstrap", "1_0"), "'1_0' is not a valid integer"),
-        (("fit", "x.csv", "--level", "０.9"), "'０.9' is not a valid float"),
         (("plan", "sparsity", "--noise", "0"), "--noise is 0, but losses vary between trainings"),
-        (("plan", "sparsity", "--repeats", "100000000"), "not in the range 1<=x<=1000"),
-        (("power", "sparsity", "--tables", "100000000"), "not in the range 1<=x<=1000"),
         (("advise", "--compute", "1_0"), "'1_0' is no number above 0"),
         (("watch", "--every", "nan"), "'nan' is no number from 0.1 to 86400"),
-        (("watch", "--every", "inf"), "'inf' is no number from 0.1 to 86400"),
-        (("watch", "--every", "0"), "'0' is no number from 0.1 to 86400"),
-        (("plan", "sparsity", "--noise", "nan"), "'nan' is no number from 0 to 100"),
-        (("plan", "sparsity", "--repeats", "1000000000"), "is not in the range 1<=x<=1000"),
-        (("query", "SHOW TABLES", "--memory-limit", "10000"), "10000 is not in the range 1<=x<="),
         (("grid", "--set", "studies=[]"), "studies is []; it must be all or a list of 1 or more"),
     ],
 )
@@ -95,11 +84,6 @@ def test_a_misspelt_command_is_told_the_one_meant(ended):
     assert code == 2
     assert "No such command 'fti'. Did you mean fit?" in text
     assert "No such command 'zzz'." in ended("zzz")[2]
-
-
-def test_a_folder_in_place_of_a_fit(ended, tmp_path):
-    code, _, text = ended("eval", "chinchilla", "N=1e9", "D=2e10", "--params", tmp_path)
-    assert (code, text) == (2, f"moelaws: {tmp_path}: cannot be read: Is a directory\n")
 
 
 def test_memory_that_does_not_suffice_is_no_traceback(ended, monkeypatch):
@@ -142,14 +126,6 @@ def test_a_closed_standard_input_is_an_empty_one():
     assert ended.returncode == 2
     assert ended.stderr.startswith("moelaws: standard input is not valid JSON")
     assert len(ended.stderr.splitlines()) == 1
-
-
-def test_a_back_end_of_matplotlib_that_is_unknown_hinders_no_command():
-    words = [sys.executable, "-m", "moelaws", "check", "sparsity"]  # it imports the figures
-    ended = subprocess.run(
-        words, env=os.environ | {"MPLBACKEND": "nonsense"}, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
 
 
 def test_an_interrupt_that_comes_in_a_finalizer_ends_the_command(heard):

@@ -69,21 +69,8 @@ def test_derived_variables_are_named():
     ("arguments", "message"),
     [
         (["sparsity.loss", "N=1e9", "D=1/0", "S=0"], r"'D=1/0' is not VAR=VALUE with a finite"),
-        (["sparsity.loss", "N=1e9", "D=1e9", "S=17/17"], "S is 1; it must be at least 0 and below"),
-        (
-            ["sparsity.loss", "N=1e9", "D=1e9", "E=4", "k=5"],
-            r"S is -0.25 \(S = \(E - k\) / E\); it",
-        ),
-        (["sparsity.loss", "N=1e9", "D=1e9", "E=0", "k=5"], "E is 0; it must be at least 1"),
-        (
-            ["sparsity.loss", "N=1e9", "S=0"],
-            "variable D is missing; .* derived from C and N_active",
-        ),
-        (
-            ["sparsity.loss", "N=1e9", "D=1e9", "S=0", "C=1e20"],
-            "C is no variable of sparsity.loss; it has N, D, S, none of which is derived from it",
-        ),
-        (["sparsity.loss", "N=1e9", "D=1e9", "S=0", "x=1"], "x is no variable of .* N, D, S$"),
+        (["sparsity.loss", "N=1e9", "D=1e9", "E=4", "k=5"], r"S is -0.25 \(S = \(E - k\) / E\);"),
+        (["sparsity.loss", "N=1e9", "S=0"], "variable D is missing; .* derived from C and"),
         (["allocation.loss:sqrt"], "no variant 'sqrt'; there are: "),
         (["sectional.cost", "--params", "none.json"], "a formula: it takes no --params"),
     ],

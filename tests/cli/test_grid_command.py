@@ -1,4 +1,4 @@
-"""``moelaws grid`` without the name of a study."""
+"""moelaws grid and moelaws plan: what a sweep would train, tell and cost."""
 
 import json
 from functools import partial
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from command_line import printed
-from moelaws.spec.errors import UserError
+from moelaws import laws
 from planned_study import STUDY as SMALL
 
 CHOSEN = "studies=generalization,sparsity,routing"
@@ -27,13 +27,6 @@ def test_every_chosen_study_that_has_a_grid_is_listed(grid):
     assert json.loads(grid("--run", run["run_id"]))["model"]["d_model"] == run["d_model"]
     titles = [line for line in grid().splitlines() if ", demo: " in line]
     assert [title.partition(",")[0] for title in titles] == ["generalization", "sparsity"]
-
-
-def test_a_tier_that_no_chosen_study_has(grid):
-    with pytest.raises(
-        UserError, match=r"no study of the configuration \(routing\) has a grid gpu"
-    ):
-        grid("--set", "studies=routing", "--tier", "gpu")
 
 
 GRID = SMALL["grids"]["demo"]
@@ -76,6 +69,74 @@ def test_rates_that_depend_on_the_length_make_no_trunk(project_folder):
     assert "some runs share no trunk" + why in text
 
 
-def test_a_warm_up_as_long_as_the_run_is_refused(project_folder):
-    with pytest.raises(UserError, match="warmup_steps is 10; it must be below the 10 steps"):
-        listed(SHARING, WIDTH, {"steps": 10, "d_model": 64})
+SWEEP = {"axes": {"C": [1e16, 1e17, 1e18], "S": [0], "d_model": [64, 128, 256, 512]}}
+STUDY = {
+    "study": "small",
+    "title": "A sweep that is not trained yet",
+    "grids": {"demo": {**SMALL["grids"]["demo"], "sweeps": [SWEEP]}},
+    "fits": [
+        {"name": "size", "law": "leverage.curve", "mapping": {"C": "C_sparsity", "L": "L"}},
+        {"name": "many", "law": "sparsity.loss", "mapping": {"N": "N_total"}},
+    ],
+}
+SIMULATION = {"law": "chinchilla", "mapping": {"N": "N_total"}, "noise": 0.001, "assumed": "much"}
+
+
+@pytest.fixture(autouse=True)
+def folder(project_folder):
+    return project_folder
+
+
+def plan(*words, study=STUDY):
+    Path("config/studies/small.yaml").write_text(yaml.safe_dump(study))
+    return printed("plan", "small", *words, "--sample", "50")
+
+
+def test_the_studys_own_law_its_intervals_and_the_cost(folder):
+    data = json.loads(plan("--json", "--all", study={**STUDY, "simulation": SIMULATION}))
+    assert (data["law"], data["noise"], data["seed"], data["rows"]) == ("chinchilla", 0.001, 1, 12)
+    assert data["assumed"] == "much"
+    fits = {fit["name"]: fit for fit in data["fits"]}
+    assert list(fits) == ["size", "many", "chinchilla"]  # the law's own comes with the study's
+    assert "sparsity.loss" in fits["many"]["error"]
+    (group,) = fits["chinchilla"]["parts"]
+    published = laws.fittable("chinchilla").published
+    assert {n: p["reference"] for n, p in group["params"].items()} == published
+    for parameter in group["params"].values():
+        assert parameter["low"] < parameter["estimate"] < parameter["high"]
+    assert {p["reference"] for p in fits["size"]["parts"][0]["params"].values()} == {None}
+    cpu, gpu = data["costs"]
+    assert (cpu["device"], gpu["device"]) == ("CPU core", "H100")
+    assert cpu["runs"] == gpu["runs"] == 12
+    assert cpu["flops"] == pytest.approx(4 * (1e16 + 1e17 + 1e18), rel=0.01)
+    assert not (folder / "results").exists() or not list(folder.glob("results/demo"))
+
+
+def test_less_noise_and_more_seeds_narrow_the_intervals():
+    def planned(*words):
+        words = ("--law", "chinchilla", "--json", *words)
+        data = json.loads(plan(*words, study={**STUDY, "fits": []}))
+        return data, data["fits"][0]["parts"][0]["params"]["E"]["relative_width"]
+
+    usual, width = planned("--noise", "0.003")
+    assert planned("--noise", "0.0003")[1] < width / 2
+    four, narrower = planned("--noise", "0.003", "--repeats", "4")
+    assert four["rows"] == 48
+    assert narrower < width
+    assert four["costs"][1]["tokens"] == 4 * usual["costs"][1]["tokens"]
+    few, _ = planned("--rows", "C >= 1e17")
+    assert few["rows"] == few["costs"][0]["runs"] == 8
+
+
+def test_what_the_sweep_would_tell_of_a_larger_budget():
+    """By the engine of `moelaws next`: fewer runs or more noise leave more open."""
+
+    def expected(*words, study=STUDY):
+        words = ("--law", "chinchilla", "--target", "C=1e20", "--json", *words)
+        return json.loads(plan(*words, study={**study, "fits": []}))["expected"]
+
+    usual, noisy = expected(), expected("--noise", "0.05")
+    assert 0 <= usual["regret"] < noisy["regret"]
+    assert 0 < usual["error"] < noisy["error"]
+    assert usual["error"] < expected("--rows", "C <= 1e17")["error"]
+    assert "expected error at C=1e+20: " in plan("--law", "chinchilla", "--target", "1e20")

@@ -75,15 +75,6 @@ def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
     assert all(run["cost"] <= 1e20 and run["run"] > 3 for run in data["runs"])
 
 
-def test_a_table_needs_no_project(table, tmp_path, monkeypatch):
-    (tmp_path / "empty").mkdir()
-    words = (table, "--pool", table, "--target-rows", "N >= 1e9", "--budget", "50%")
-    within = chosen(*words)
-    monkeypatch.chdir(tmp_path / "empty")
-    assert chosen(*words) == within
-    assert within["runs"]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -157,6 +148,7 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
 WIDE = [{"axes": {"C": [6e8], "S": [0.5], "d_model": [8, 12, 16, 24]}}]
 
 
+@pytest.mark.slow
 def test_a_wider_pool_of_another_study_is_trained_by_snakemake(tmp_path):
     """Its runs are the study's from then on, as a real dry run shows."""
     copy = Copy.of_repository(tmp_path / "copy")
@@ -187,15 +179,6 @@ def test_runs_that_simulated_losses_chose_are_not_those_of_a_trained_sweep():
     rounds = parse(Rounds, {"rounds": [of]}, "here")
     assert not rounds.run_ids(project)
     assert rounds.run_ids(project.model_copy(update={"source": "simulated"})) == {"a" * 16}
-
-
-def test_the_pool_of_a_study_is_another_of_its_tiers_or_a_study():
-    words = ("next", "sparsity", "--target", "C=1e14", "--budget", "1e14", "--law", "chinchilla")
-    assert "of 198 runs are known" in printed(*words, "--pool", "workstation")
-    with pytest.raises(UserError, match="trains runs of grids, which a table does not give"):
-        printed(*words, "--pool", "pool.csv")
-    with pytest.raises(UserError, match=r"routing\.yaml, grids\.workstation is missing"):
-        printed(*words, "--pool", "routing", "--tier", "workstation")
 
 
 def test_a_sweep_of_rounds_has_their_runs_alone():

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import call, printed
+from command_line import printed
 from moelaws.spec import references
 from moelaws.spec.errors import UserError
 
@@ -71,21 +71,3 @@ def test_fit_compare_eval_and_laws_know_it(own, tmp_path):
     assert "20 rows" in printed("fit", "runs.csv", "--law", "own_package.data", *options)
     compared = printed("compare", "runs.csv", "--laws", "own_package.data,chinchilla", *options)
     assert "own_package.data" in compared
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("LAW = (", "cannot be read: SyntaxError: .*line 1"),
-        ("import nothing_there", "ModuleNotFoundError: No module named 'nothing_there' .*data.py"),
-        (LAW.replace('title="Loss over tokens",', ""), "TypeError: .*'title'"),
-        (LAW.replace("own_package.data", "data"), "has no LAW with the id 'own_package.data'"),
-        ("", "has no LAW with the id"),
-        (LAW.replace("LAW = ", "LAW = lambda: "), "has no LAW with the id"),
-    ],
-)
-def test_a_law_that_is_declared_wrongly_is_told_in_one_line(own, text, message):
-    study = own(text)
-    with pytest.raises(UserError, match=f"law own_package.data: the module .*{message}") as error:
-        call("laws", "own_package.data", "--study", study)
-    assert "\n" not in str(error.value)

@@ -2,13 +2,12 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from command_line import call, printed
+from command_line import printed
 from hyperparameters_case import DEMO, table, write_case
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
@@ -156,17 +155,6 @@ def test_rates_of_muon_are_not_pinned_as_those_of_adamw(project):
     assert FILE.exists()
 
 
-def test_a_grid_says_that_its_rates_were_searched_with_other_gates(project):
-    searched_with(project.table(STUDY), "selected")
-    pin()
-    said = call("grid", STUDY).stderr
-    assert "gates are a softmax over all experts, but" in said
-    assert "demo.yaml, whose search had gates over selected experts" in said
-    searched_with(project.table(STUDY), "all")
-    pin()
-    assert "but learning rates" not in call("grid", STUDY).stderr
-
-
 def change(path, **values):
     write_json(path, read_json(path) | values)
 
@@ -184,25 +172,6 @@ def test_what_is_not_pinned(project, values, message):
     with pytest.raises(UserError, match=message):
         pin()
     assert not FILE.exists()
-
-
-def test_an_unknown_fit_is_named(project):
-    with pytest.raises(UserError, match=r"--lr is 'rate'; the study hyperparameters fits lr, "):
-        pin("--lr", "rate")
-
-
-def test_one_batch_at_all_budgets_is_a_flat_law_and_said_to_be(project, tmp_path):
-    """As in a search whose fewest sequences are always the best."""
-    truth = replace(DEMO, noise=1e-4, batch_tokens={"moe": (300, 0.0), "dense": (300, 0.0)})
-    flat = write_case(tmp_path / "flat", table("demo", truth))
-    for name in ("lr", "batch"):
-        copy(flat.fits[name], project.fit(STUDY, name))
-    copy(flat.derived["near_optimal"], project.derived(STUDY, "near_optimal"))
-    pin()
-    pinned = read_pinned("demo", gates="all")
-    assert (pinned.batch_tokens.coefficient, pinned.batch_tokens.exponent) == (512, 0)
-    assert any("one value is best at all budgets" in note for note in pinned.provenance.notes)
-    assert any("the best batch is the lowest tried" in note for note in pinned.provenance.notes)
 
 
 def test_best_rates_are_pinned_per_budget_and_width(project):

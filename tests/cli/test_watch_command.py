@@ -1,6 +1,5 @@
 """``moelaws watch``: a sweep in every state, told from files alone."""
 
-import io
 import json
 import os
 import shlex
@@ -13,16 +12,13 @@ from functools import partial
 import numpy as np
 import pytest
 import yaml
-from rich.console import Console
 
-from command_line import call, printed
-from moelaws.cli.watch import BARS, drawn
+from command_line import printed
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import expand_study, planned
 from moelaws.records import watching
-from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, load_project, load_study
+from moelaws.spec.project import load_project, load_study
 from moelaws.training.columns import write_columns
 from moelaws.training.history import COLUMNS
 from own_study import write_study
@@ -108,19 +104,6 @@ def test_a_finished_sweep_is_shown_and_read_once(sweep, monkeypatch):
     assert watcher.look().finished
 
 
-def test_a_run_that_ends_during_the_look_was_not_interrupted(sweep, monkeypatch):
-    results, (run, *_) = Results(), sweep
-    begin(results, run, sweep[run], lock_age=0)
-
-    def ended(folder, now):
-        end(results, run, 1)
-        return {}
-
-    monkeypatch.setattr(watching, "holder", ended)
-    planned = {run: watching.Planned("d64 E32 2e11 s0", ("sparsity",), 1.0, 1, 1, 1, 1.0)}
-    assert watching.Watching(results, planned).look().courses[run].state == "done"
-
-
 @pytest.mark.usefixtures("sweep")
 @pytest.mark.parametrize("study", ["sparsity", "own/study.yaml"])
 def test_the_call_that_goes_on_has_the_same_settings(tmp_path, study):
@@ -157,36 +140,6 @@ def test_the_time_left_is_that_of_the_grid_until_a_run_has_ended():
     assert watching.Snapshot(runs, ended).seconds_left is None
     slow = watching.Snapshot({first: runs[first]}, {first: done}, cores=2, others=30.0)
     assert slow.seconds_left == pytest.approx(2 * 30 / 2)
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_what_a_run_measures_fits_the_terminal(width, monkeypatch):
-    monkeypatch.setenv("COLUMNS", str(width))
-    course = watching.Course(
-        "running", step=12345, loss=3.14159, losses=tuple(map(float, range(watching.POINTS))),
-        tokens_per_second=123456.0, seconds_left=7000.0, device="NVIDIA H100", host="node" * 9,
-    )  # fmt: skip
-    planned = {
-        "1f" * 8: watching.Planned("d64 E32 2e11 s0", ("sparsity",), 1e18, 20000, 10**9, 10**8, 1e4)
-    }
-    snapshot = watching.Snapshot(planned, dict.fromkeys(planned, course))
-    assert "0 of 1 run done" in snapshot.words()
-    console = Console(width=width, file=io.StringIO())
-    console.print(drawn(snapshot, Project(tier="gpu")))
-    (row,) = [line for line in console.file.getvalue().splitlines() if line.startswith("1f1f1f1f")]
-    assert len(row) <= width
-    for cell in ("d64 E32 2e11 s0", "12345/20000", "3.1416", "123,456", "1.9 h", BARS[0], BARS[-1]):
-        assert cell in row
-    assert ("sparsity" in row) == ("NVIDIA" in row) == (width == 120)
-
-
-def test_what_trains_nothing_is_refused(sweep):
-    for words, message in (
-        (["--study", "routing"], "no run is trained for routing"),
-        (["--set", "source=simulated"], "add --set source=trained"),
-    ):
-        with pytest.raises(UserError, match=message):
-            call("watch", "--once", *words)
 
 
 @pytest.mark.slow

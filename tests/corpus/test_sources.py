@@ -1,11 +1,20 @@
+"""Sources of text by their content, and tokenizers of it."""
+
 import os
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moelaws.corpus import sources as module
 from moelaws.corpus.sources import resolve
+from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.spec.errors import UserError
 from repository import REPOSITORY
 
@@ -63,18 +72,6 @@ def test_environment_is_the_standard_library_and_the_packages(tmp_path):
 @pytest.mark.slow
 def test_the_environment_is_utf8(tmp_path):
     assert len(resolve("environment", tmp_path).identity().digest) == 64  # it reads 47 MB
-
-
-def test_a_package_of_the_environment_that_lacks_files_is_named(tmp_path, monkeypatch):
-    info = tmp_path / "half-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1.0\n")
-    (info / "RECORD").write_text("half/gone.py,,\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    for package, reason in (("half", "gone.py is missing"), ("nowhere", "no file of it is listed")):
-        monkeypatch.setattr(module, "PACKAGES", (package,))
-        with pytest.raises(UserError, match=f"{package} is not installed whole.*{reason}"):
-            resolve("environment", tmp_path)
 
 
 def test_digest_is_of_names_and_contents_wherever_they_lie(texts, tmp_path):
@@ -149,27 +146,14 @@ def test_a_broken_cache_is_replaced(texts, tmp_path, content):
     assert len(module._load(cache)) == 40
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(texts, tmp_path):
-    old(texts)
-    (tmp_path / "file").write_text("")
-    sources = resolve("*.txt", texts)
-    assert sources.identity(tmp_path) == sources.identity(None)  # a folder is there
-    assert sources.identity(tmp_path / "file" / "cache.json") == sources.identity(None)
-
-
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
         ("missing.txt", "missing.txt does not exist"),
-        (["00.txt", "gone.txt"], "gone.txt does not exist"),
         ("*.md", r"\*.md matches no file"),
-        (".", r"\. is a folder; name its text files, such as \./\*\*/\*.txt"),
         ("empty", "no text"),
-        ([], "write stdlib, environment, or paths or globs"),
         (None, "write stdlib, environment, or paths or globs"),
-        ([3], "write stdlib, environment, or paths or globs"),
         (["stdlib", "00.txt"], "stdlib cannot be mixed"),
-        (["00.txt", "environment"], "environment cannot be mixed"),
     ],
 )
 def test_what_is_not_text_is_named(texts, setting, says):
@@ -188,3 +172,46 @@ def test_text_that_is_not_utf8_is_named(texts, data):
 def test_a_character_across_two_reads_is_utf8(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"x" * (module.BLOCK - 1) + "é".encode())
     assert len(resolve("a.txt", tmp_path).identity().digest) == 64
+
+
+TEXTS = [Path(os.__file__).read_text(encoding="utf-8"), Path(re.__file__).read_text("utf-8")]
+TOKENIZER = Tokenizer.train(TEXTS, 400)
+
+
+@given(st.text() | st.text("def self(): \n\t<|endoftext|>", max_size=200))
+def test_any_text_round_trips_and_its_bytes_are_counted(text):
+    tokens = TOKENIZER.encode(text)
+    assert TOKENIZER.decode(tokens) == text
+    assert TOKENIZER.token_bytes[tokens].sum() == len(text.encode())
+    assert TOKENIZER.end_of_document not in tokens
+
+
+def test_smallest_vocabulary_is_bytes_and_an_end():
+    tokenizer = Tokenizer.train(["any text"], 257)
+    assert tokenizer.end_of_document == 256
+    assert len(tokenizer.encode("naïve")) == len("naïve".encode())
+    np.testing.assert_array_equal(tokenizer.token_bytes, [1] * 256 + [0])
+
+
+def test_a_vocabulary_that_the_text_cannot_fill_is_refused():
+    with pytest.raises(UserError, match=r"finds only 2.. entries; lower vocab_size"):
+        Tokenizer.train(["a short text"], 5000)
+
+
+def test_same_texts_in_any_order_on_any_number_of_threads_give_the_same_tokenizer(tmp_path):
+    program = (
+        "import os, re, sys; from pathlib import Path\n"
+        "from moelaws.corpus.tokenizer import Tokenizer\n"
+        "texts = [Path(m.__file__).read_text('utf-8') for m in (re, os)]\n"
+        "Tokenizer.train(texts, 400).save(Path(sys.argv[1]))\n"
+    )
+    threads = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    saved = tmp_path / "other.json"
+    subprocess.run(
+        [sys.executable, "-c", program, str(saved)], env={**os.environ, **threads}, check=True
+    )
+    TOKENIZER.save(tmp_path / "mine.json")
+    assert saved.read_bytes() == (tmp_path / "mine.json").read_bytes()
+    loaded = Tokenizer.load(saved)
+    assert loaded.vocab_size == 400
+    assert loaded.encode(TEXTS[0]) == TOKENIZER.encode(TEXTS[0])

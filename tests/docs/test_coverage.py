@@ -1,6 +1,7 @@
-"""docs/coverage.md names every figure and table of the papers: where it is made, or why not."""
+"""docs/coverage.md names each figure and table of the papers; the image and the site hold."""
 
 import re
+import runpy
 
 import pytest
 
@@ -62,3 +63,46 @@ def test_each_row_is_made_by_a_study_or_says_why_not():
 def test_no_picture_of_a_study_lacks_a_row():
     named = {place for table in rows().values() for row in table for place in places(row)}
     assert named >= ENTRIES
+
+
+INSTRUCTIONS = {"FROM", "RUN", "WORKDIR", "COPY", "CMD"}
+
+
+def test_the_image_is_made_of_files_that_exist_and_of_the_tested_lock():
+    text = re.sub(r"^#.*\n", "", (REPOSITORY / "Dockerfile").read_text(), flags=re.M)
+    steps = [line.split(maxsplit=1) for line in text.replace("\\\n", " ").splitlines() if line]
+    assert {name for name, _ in steps} == INSTRUCTIONS
+    assert steps[0][0] == "FROM"
+    for words in (rest.split() for name, rest in steps if name == "COPY"):
+        for source in words[:-1]:
+            assert (REPOSITORY / source).exists(), source
+    assert any("-r envs/cpu.lock" in rest for name, rest in steps if name == "RUN")
+    (python,) = re.findall(r"^python:(3\.\d+)-slim$", steps[0][1])
+    assert python in (REPOSITORY / "envs/cpu.lock").read_text()  # one that the lock knows
+
+
+requests = runpy.run_path(str(REPOSITORY / ".ci/site_requests.py"))["requests"]
+
+
+def test_links_to_other_hosts_load_nothing(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<a href="https://example.org">see</a> <img src="a.png"> <code>//example.org</code>'
+    )
+    assert requests(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<script src="https://example.org/a.js"></script>',
+        '<link rel="stylesheet" href="//example.org/a.css">',
+        '<img srcset="a.png 1x, https://example.org/b.png 2x">',
+        "<style>@import 'https://example.org/a.css';</style>",
+        '<p style="background: url(https://example.org/a.png)">',
+        '<pre class="mermaid">graph</pre>',
+    ],
+)
+def test_what_loads_from_another_host_is_found(tmp_path, page):
+    (tmp_path / "index.html").write_text(page)
+    (request,) = requests(tmp_path)
+    assert request.startswith("index.html: ")

@@ -21,7 +21,7 @@ from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.records.runs import annotate
 from moelaws.spec.project import Project, load_study
-from repository import REPOSITORY, moelaws
+from repository import REPOSITORY
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,7 @@ def with_runs(material, run_ids):
     write_parquet(path, table.set_column(column, table.schema.field(column), [ids]))
 
 
+@pytest.mark.slow
 def test_broken_and_hostile_records_break_no_page(own, record):
     message = "</script><img src=x onerror=alert(1)>"
     whole, broken = record(1, message), record(2)
@@ -135,14 +136,6 @@ def test_broken_and_hostile_records_break_no_page(own, record):
     assert message not in page
     embedded = re.search(r'id="data">([^<]*)</script>', page)[1]
     assert json.loads(gzip.decompress(base64.b64decode(embedded))) == json.loads(json.dumps(data))
-
-
-def test_nothing_to_show_says_what_to_do(tmp_path):
-    (tmp_path / "config").symlink_to(REPOSITORY / "config")
-    done = moelaws("explore", "--tier", "demo", "--set", "studies=sparsity", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "snakemake --cores all --config tier=demo 'studies=[\"sparsity\"]'" in done.stderr
-    assert not list(tmp_path.rglob("*.html"))
 
 
 def test_every_study_lends_itself_to_an_empty_page(own):

@@ -24,11 +24,10 @@ from export_records import copy_run, id_of, replace_column
 from tracker_readers import READERS
 from wandb_server import server
 
-from command_line import call, printed
+from command_line import printed
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
 from moelaws.records.runs import annotate
-from moelaws.spec.errors import UserError
 from optional_package import need
 from waiting import wait_for
 
@@ -131,14 +130,6 @@ def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
     assert (held.succeeded, tracker.held()["moelaws", "diverged"].succeeded) == (True, False)
 
 
-def test_a_second_export_replaces(tracker):
-    runs, left_out = tracker.export()
-    assert (len(runs), left_out) == (3, ["lacking"])
-    before = tracker.held()
-    assert tracker.export() == (runs, ["lacking"])
-    assert tracker.held().keys() == before.keys()  # and none is there twice, as the readers check
-
-
 def test_new_tags_and_notes_are_sent_and_old_ones_go(tracker):
     run = id_of(tracker.results, "moe")
     annotate(tracker.results, run, {"baseline": "yes", "who": "Ann"}, "old")
@@ -224,26 +215,6 @@ def test_no_host_is_asked(tracker):
     assert done.returncode == 0
     lines = [line for line in log.read_text().splitlines() if "AF_INET" in line]
     assert [line for line in lines if "127.0.0.1" not in line] == []
-
-
-@pytest.mark.parametrize(
-    ("uri", "message"),
-    [
-        ("mlruns", "--to is 'mlruns'; give sqlite:///FILE.db"),
-        ("sqlite:///folder", "folder: unable to open database file"),
-        ("sqlite:///text.db", "text.db: file is not a database"),
-        ("http://127.0.0.1:1", "Connection refused"),
-    ],
-)
-def test_mlflow_tells_at_once_what_is_no_place_for_runs(
-    uri, message, results, tmp_path, monkeypatch
-):
-    need("mlflow", __file__)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "text.db").write_text("no database" * 100)
-    with pytest.raises(UserError, match=message):
-        call("export", "mlflow", "--to", uri, "--results", results.root)
 
 
 def test_wandb_syncs_what_was_written(results, tmp_path, monkeypatch):

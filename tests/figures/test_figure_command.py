@@ -11,7 +11,6 @@ from moelaws.cli.entries import derive, figure
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
-from moelaws.spec.errors import UserError
 from repository import REPOSITORY
 from sparsity_case import DEMO, Case, simulate, write_case
 
@@ -45,6 +44,7 @@ def _made() -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in Path("results").rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_without_out_files_are_read_from_results_and_written_here(project: Case) -> None:
     before = _made()
     derived = json.loads(_run(derive, "optima", "--study", "sparsity", "--json"))
@@ -69,30 +69,6 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
     assert {str(path): seal.digest(path) for path in read}.items() <= files.items()
     assert record["files"] == {name: seal.digest(out.with_name(name)) for name in record["files"]}
     assert not Path("results").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["F99"], "no study has a figure 'F99'; there are: F1a"),
-        (["F99", "--study", "sparsity"], "'sparsity' has no figure 'F99'; did you mean F9? There"),
-        (["F3a"], "optima.parquet: no such table"),
-        (["F2b", "--tier", "gpu"], "results/gpu/tables/sparsity.parquet: no such table"),
-        (["F2b", "--fit", "loss=x.json"], "does not declare; it declares isoflop_total"),
-        (["F2b", "--fit", "isoflop_total"], "is not NAME=FILE"),
-        (["F2b", "--fit", "isoflop_total=x.json"], "x.json: no such file"),
-    ],
-)
-def test_mistakes_are_named(project: Case, arguments: list[str], text: str) -> None:
-    with pytest.raises(UserError) as error:
-        CliRunner().invoke(figure, arguments, catch_exceptions=False)
-    assert text in str(error.value)
-
-
-def test_unknown_derived_table_is_named(project: Case) -> None:
-    match = r"no derived table 'optimum'; did you mean optima\? There are: optima, sp"
-    with pytest.raises(UserError, match=match):
-        _run(derive, "optimum", "--study", "sparsity")
 
 
 def _run(command: object, *arguments: str) -> str:

@@ -6,8 +6,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given
@@ -16,7 +14,6 @@ from hypothesis import strategies as st
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, read_page, write_json, write_page
 from moelaws.files.layout import Results
-from moelaws.files.parquet import read_origin, read_parquet, write_parquet
 from moelaws.records.names import find_record
 from moelaws.records.runs import retry
 from moelaws.records.tensors import write_tensors
@@ -221,23 +218,11 @@ def test_files_of_before_and_of_others_are_read_as_they_are(tmp_path):
         read_json(tmp_path / "empty.json")
 
 
-def test_what_a_table_was_made_of_is_in_its_footer_and_its_schema_is_clean(tmp_path):
-    path = tmp_path / "t.parquet"
-    origin = {"code": "ab", "runs": {"a": "1" * 64}}
-    write_parquet(path, pa.table({"x": [1.0]}), origin)
-    assert read_origin(path) == origin
-    assert pq.read_schema(path).metadata is None
-    assert read_parquet(path).to_pydict() == {"x": [1.0]}
-
-
 @pytest.mark.parametrize(
     ("place", "says"),
     [
         ("runs/0123456789abcdef/summary.json", "moelaws runs --retry 0123456789abcdef"),
         ("demo/tables/sparsity.parquet", "snakemake --cores all --force"),
-        ("demo/simulated/fits/sparsity/eq6.json", "the report of a fit"),
-        ("demo/fits/sparsity/eq6.bootstrap.parquet", "the draws of a fit's bootstrap"),
-        ("mine/summary.json", "mine and train the run again"),
         ("elsewhere/mine.json", "run the command that wrote it"),
     ],
 )
@@ -261,11 +246,3 @@ def test_a_loss_edited_by_hand_makes_the_run_damaged_until_it_is_asked_for_again
     assert record.as_dict()["damaged"] == ["summary.json"]
     retry(results, record)
     assert not path.exists()
-
-
-def test_a_configuration_that_is_not_of_its_run_is_damage(tmp_path):
-    results = Results(tmp_path)
-    folder = results.run("0123456789abcdef")
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text('{"seed": 1}\n')
-    assert find_record(results, "0123").damaged == ("config.json",)

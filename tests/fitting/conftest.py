@@ -1,8 +1,6 @@
 """Simulated tables, a law that is a parabola, and the digitised Chinchilla losses."""
 
 import dataclasses
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,8 +13,6 @@ from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Domain, FitProtocol, Parameter, Variable
 from moelaws.laws.forms import LinearLaw, one
 from moelaws.studies.sparsity.laws.loss import optimal_size
-
-CHINCHILLA_CSV = "MOELAWS_CHINCHILLA_CSV"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -92,14 +88,3 @@ def solved():
         return task, solve(task, seed=0)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def chinchilla_losses():
-    """``chinchilla_losses(dropped)``: a user's copy of the digitised losses, but the highest."""
-    path = os.environ.get(CHINCHILLA_CSV)
-    if not path or not Path(path).is_file():
-        pytest.skip(f"set {CHINCHILLA_CSV} to the CSV of the digitised Chinchilla losses")
-    table = pd.read_csv(path).rename(columns={"Model Size": "N", "loss": "L"})
-    table["D"] = table["Training FLOP"] / (6 * table["N"])
-    return lambda dropped: table.nsmallest(len(table) - dropped, "L").reset_index(drop=True)

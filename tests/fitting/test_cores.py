@@ -21,6 +21,7 @@ from moelaws.spec.errors import UserError
 COUNTS = (1, 2, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [

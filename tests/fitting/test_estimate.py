@@ -41,6 +41,7 @@ def test_an_estimate_that_no_number_holds_is_refused():
         fitted(LINE, table)
 
 
+@pytest.mark.slow
 def test_criteria_are_of_the_weighted_likelihood(dense):
     """The objective huber_scale is that likelihood; sigma counts as a parameter."""
     table = dense(sizes=6, tokens=6)

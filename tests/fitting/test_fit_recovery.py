@@ -18,6 +18,7 @@ def test_recovers_the_sparsity_law_without_noise(simulated):
     assert group.estimates() == pytest.approx(dict(law.published), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_predicts_the_truth_of_a_noisy_table_and_its_held_out_sparsity(simulated):
     law = laws.fittable("sparsity.loss")
     table = simulated(noise=0.003)

@@ -178,12 +178,6 @@ def test_of_few_blocks_each_resample_is_refitted_once(parabola, solved, monkeypa
     assert len(np.unique(draws.round(9), axis=0)) == 10
 
 
-def test_an_end_among_infinite_draws_is_a_draw_and_not_a_mean_with_infinity():
-    draws = np.r_[np.arange(18.0), np.inf, np.inf][:, None]
-    low, high = percentiles(draws, 0.9, method="inverted_cdf")
-    assert (low, high) == (0, np.inf)
-
-
 def test_leaving_groups_out_gives_a_mean_the_interval_of_the_groups_means():
     """For equal groups the jackknife of a mean is exact, whatever is common to a group."""
     rng = np.random.default_rng(0)
@@ -230,18 +224,6 @@ def test_an_exact_fit_says_nothing_of_its_errors():
     fit = least_squares(X[:3], Y[:3])
     assert X[:3] @ fit.coefficients == pytest.approx(Y[:3])
     assert fit.draws.shape == (0, 3)
-
-
-def test_rows_of_other_fits_give_estimates_without_intervals(parabola):
-    """Points of a fitted curve may lie on a law to the last digit, which says nothing of errors."""
-    x = np.linspace(-1, 2, 8)
-    table = pd.DataFrame({"x": x, "y": 1 - 2 * x + 0.5 * x**2})
-    fitted = fitted_group(parabola, table, intervals="none")
-    assert list(fitted.estimates().values()) == pytest.approx([1, -2, 0.5])
-    assert {(p.low, p.high) for p in fitted.params.values()} == {(None, None)}
-    assert fitted.intervals.startswith("none")
-    assert not fitted.delta_method
-    assert not fitted.diagnostics.unidentified
 
 
 def test_draws_follow_from_the_seed_to_the_last_digit():
@@ -296,17 +278,6 @@ def test_a_slope_with_laplace_noise(line, seed, level):
     for slope, nll in profile.curve:
         exact = 200 * (np.log(2 * total(slope) / 200) + 1)
         assert nll == pytest.approx(exact, abs=2e-3)
-
-
-def test_the_intercept_is_profiled_as_the_slope_is(line):
-    """Coordinates are orthonormal and run as they will: the answer does not follow them."""
-    x, y = _laplace(0)
-    profiles = _profile(line, pd.DataFrame({"x": x, "y": y}), "p0", "p1")
-    assert list(profiles) == ["p0", "p1"]
-    turned = _profile(line, pd.DataFrame({"x": -x, "y": -y}), "p0", "p1")
-    for name, sign in (("p0", -1), ("p1", 1)):
-        ends = sorted(sign * end for end in (turned[name].low, turned[name].high))
-        assert ends == pytest.approx([profiles[name].low, profiles[name].high], abs=2e-4)
 
 
 def test_a_term_that_vanished_is_not_held_below(dense):

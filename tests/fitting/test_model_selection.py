@@ -92,8 +92,3 @@ def test_forms_that_the_rows_cannot_determine_are_out():
     assert "222" in selection.unidentified
     with pytest.raises(UserError, match=r"no form.*do not determine any"):
         select({"222": laws.get("sparsity.isoflop")}, [({"N": N[:8], "S": np.full(8, 0.9)}, L[:8])])
-
-
-def test_a_group_of_one_row_is_refused():
-    with pytest.raises(UserError, match="a group has 1 rows"):
-        select({"222": laws.get("sparsity.isoflop")}, [({"N": [1e9], "S": [0.5]}, [2.5])])

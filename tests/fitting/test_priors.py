@@ -3,14 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from fitting_case import fitted, fitted_group
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from moelaws import laws
-from moelaws.cli import cli
 from moelaws.fitting.priors import Priors, WithPriors
 from moelaws.laws.protocol import assumed
 from moelaws.spec.errors import UserError
@@ -62,6 +60,7 @@ def test_four_rows_determine_four_parameters(dense):
     assert group.objective == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_prior_leads_from_the_free_fit_to_the_fixed_one(dense):
     table = dense(noise=0.02, sizes=6, tokens=5, seed=1)
     free = fitted_group(LAW, table, **QUICK).estimates()["E"]
@@ -136,44 +135,3 @@ def test_draws_of_priors_have_their_mean_and_error():
     drawn = priors.drawn(1e-3, 20_000, 0) / priors.factors(1e-3)
     assert drawn.mean(axis=0) == pytest.approx([np.log(1.6), 0.3], abs=2e-3)
     assert drawn.std(axis=0) == pytest.approx([0.1 / 1.6, 0.02], rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"fixed": {"F": 1}}, "has no parameter 'F'; it has A, B, E, alpha, beta"),
-        ({"fixed": {"E": -1}}, "E is -1; it must be between 0.001 and 1000"),
-        ({"priors": {"alpha": [9, 1]}}, "alpha is 9; it must be between 0 and 4"),
-        ({"fixed": {"E": 1}, "priors": {"E": [1, 1]}}, "E is fixed, so that it has no prior"),
-        ({"priors": {"E": [1, 1]}, "profile": ["E"]}, "leave priors out"),
-        ({"priors": {"E": [1, 1]}, "protocol": {"objective": "absolute"}}, "huber and squared"),
-    ],
-)
-def test_what_cannot_be_assumed_is_refused(dense, fields, message):
-    with pytest.raises(UserError, match=message):
-        fitted(LAW, dense(sizes=4, tokens=4), **(QUICK | fields))
-
-
-def test_a_linear_law_takes_neither(dense):
-    law = laws.fittable("leverage.allocation:M")
-    table = pd.DataFrame({"C": [1e18, 1e19, 1e20, 1e21], "M": [1e8, 3e8, 1e9, 3e9]})
-    with pytest.raises(UserError, match="is linear"):
-        fitted(law, table, fixed={"exponent": 0.5})
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--prior", "E=1.6"], "is not PARAMETER ~ N(MEAN, SD)"),
-        (["--prior", "E ~ N(1.6, 0)"], "priors.E"),
-        (["--prior", "E ~ N(1.6, x)"], "priors.E"),
-        (["--fix", "E"], "PARAMETER=VALUE"),
-        (["--fix", "E=nan"], "fixed.E"),
-    ],
-)
-def test_options_that_are_no_assumption(dense, tmp_path, words, message):
-    dense(sizes=4, tokens=4).to_csv(tmp_path / "runs.csv")
-    given = ["fit", str(tmp_path / "runs.csv"), "--law", "chinchilla", *words]
-    result = CliRunner().invoke(cli, given)
-    assert result.exit_code != 0
-    assert message in str(result.exception) + result.output

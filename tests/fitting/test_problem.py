@@ -15,7 +15,6 @@ from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.descent import certify, normalised
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import descend_all, multistart, starts_of
-from moelaws.laws.forms import GeneralModel
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError
 
@@ -117,6 +116,7 @@ def test_the_mean_in_place_of_the_sum_has_the_same_optimum(dense):
     assert mean.value * objective.model.n == pytest.approx(total.value, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_other_ends_are_apart_and_nearly_as_good(simulated):
     law = laws.fittable("sparsity.loss")
     objective = objective_of(law, simulated().sample(25, random_state=0))
@@ -183,33 +183,6 @@ def test_many_rows_take_memory_in_proportion(dense):
     columns = {name: table[name].to_numpy() for name in ("N", "D")}
     peak = peak_memory(require_identifiable, LAW, columns)
     assert peak < 100 * 8 * 15_000  # a hundred numbers a row; a square matrix has 15,000
-
-
-@pytest.mark.parametrize("writeable", [True, False])
-def test_what_a_laws_function_returns_is_never_written(writeable):
-    """A law may keep what it returns, or return an array that repeats one row."""
-    memory = {}
-
-    def power(theta_BP, columns):
-        ln_x, key = np.log(columns["x"]), theta_BP.tobytes()
-        if key not in memory:
-            value = np.exp(theta_BP[:, :1] + theta_BP[:, 1:] * ln_x)
-            memory[key] = value, np.stack([value, value * ln_x], axis=1)
-            for array in memory[key]:
-                array.flags.writeable = writeable
-        return memory[key]
-
-    x = np.geomspace(1, 100, 20)
-    observed = 3 * x**-0.4 + 0.01 * np.cos(np.arange(20))
-    objective = Objective(GeneralModel(power, {"x": x}, 2), observed, 1e-3)
-    starts = np.random.default_rng(0).uniform(-2, 2, (60, 2))
-    ends, _ = descend_all(objective, starts, np.array([[-9.0, 9.0], [-9.0, 9.0]]))
-    assert np.median(ends, axis=0) == pytest.approx([np.log(3), -0.4], abs=0.02)
-    kept = dict(memory)
-    memory.clear()
-    for key, arrays in kept.items():
-        again = power(np.frombuffer(key).reshape(-1, 2), {"x": x})
-        assert all(map(np.array_equal, arrays, again))
 
 
 def test_a_law_without_a_finite_value_at_any_start_is_refused(dense):

@@ -1,13 +1,10 @@
 """Roll-out: fits below a budget are those of a hold-out above it."""
 
-import fitting_case
 import numpy as np
 import pytest
 from fitting_case import fitted
 
 from moelaws import laws
-from moelaws.fitting.fit import fit
-from moelaws.spec.errors import UserError
 
 LAW = laws.fittable("chinchilla")
 
@@ -67,30 +64,3 @@ def test_a_row_without_a_value_is_neither_below_nor_above(budgets):
     table = budgets.assign(C=budgets["C"].where(np.arange(72) % 9 > 0))
     (group,) = _fit(table, rollout="C").parts
     assert [e.n + e.errors["n"] for e in group.rollout if e.errors] == [64, 64]
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"rollout": "C", "holdout": "C > 1e20"}, "rollout holds out .*; leave holdout out"),
-        ({"rollout": "budget"}, "no column 'budget' for rollout"),
-        ({"rollout": "same"}, "rollout same: no value of it can be fitted: same has one value"),
-        ({"rollout": "late"}, "late: no value of it can be fitted: 6 rows are too few for 5 para"),
-        ({"rollout": "large"}, "no value .* the 8 rows cannot determine A, E and alpha of"),
-    ],
-)
-def test_what_cannot_be_rolled_out(budgets, fields, message):
-    table = budgets.assign(same=1.0, late=(np.arange(72) > 5) * 1.0)
-    table["large"] = (table["N"] > 6e7) * 1.0
-    with pytest.raises(UserError, match=message):
-        _fit(table, **fields)
-
-
-@pytest.mark.parametrize("column", ["L", "loss", "se", "bpb"])
-def test_what_training_measures_is_not_rolled_out_over(budgets, column):
-    loss = budgets["L"]
-    table = budgets.rename(columns={"L": "loss"}).assign(se=0.01 * loss, bpb=0.3 * loss)
-    spec = fitting_case.entry(LAW, rollout=column, mapping={"L": "loss"}, weights="se")
-    allowed = "a roll-out cuts at what is known before it, here C, D, N$"
-    with pytest.raises(UserError, match=f"rollout is {column}, which training measures; {allowed}"):
-        fit(LAW, table, spec, units={"bpb": "bits/byte"})

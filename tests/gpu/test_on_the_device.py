@@ -16,6 +16,8 @@ from moelaws.training.loop import Trainer, halved
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GPU = pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")
+# Without one they compare the CPU with itself.
+pytestmark = pytest.mark.slow if DEVICE == "cpu" else []
 KINDS = {
     "swiglu": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "router_z": 0.01},
     "gelu": {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 24, "mlp": "gelu"},

@@ -9,7 +9,7 @@ import pytest
 from moelaws import laws
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import group_draws, read_fit, write_fit
-from moelaws.grids.sweep import expand_study, too_long_for
+from moelaws.grids.sweep import expand_study
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
@@ -78,13 +78,6 @@ def test_texts_go_by_their_own_words_or_by_names(texts):
         ids(study_of({"none": "none.txt"}))
 
 
-def test_a_text_that_is_too_short_is_named(texts):
-    (texts / "c.txt").write_text("short")
-    sweep = expand_study(study_of(["b.txt", "c.txt"]), Project())
-    assert "(corpus c.txt)" in too_long_for(sweep)
-    assert too_long_for(expand_study(study_of(["b.txt"]), Project())) == ""
-
-
 @pytest.mark.parametrize(
     ("fit", "refused"),
     [
@@ -140,8 +133,3 @@ def test_the_workflow_prepares_each_text_by_its_own_words(texts):
     plain = expand_study(study_of(), Project(corpus="a.txt"))
     jobs = Jobs(Project(), {"texts": study_of()}, {"texts": plain}, None)
     assert {jobs.corpus_option(corpus) for corpus in jobs.corpora} == {""}
-
-
-def test_a_study_without_corpora_says_nothing_of_them():
-    """Its specification, and with it whatever depends on that, stays what it was."""
-    assert "corpora" not in parse(Study, STUDY, "small.yaml").canonical_json()

@@ -66,21 +66,6 @@ def test_what_a_point_says_of_its_layers_reaches_the_model():
     assert dense.model.ffn == DenseFFN(kind="dense", d_ffn=48, mlp="gelu")
 
 
-@pytest.mark.parametrize(
-    ("axes", "message"),
-    [
-        ({"n_dense_layers": 1}, "n_dense_layers = 1 with d_ffn = None"),
-        ({"n_dense_layers": 2, "d_ffn": 8}, "leaves no layer with experts"),
-        ({"mlp": "relu"}, "mlp is 'relu'"),
-        ({"jitter": 1}, "jitter is 1"),
-    ],
-)
-def test_impossible_layers_are_refused(axes, message):
-    base = {"n_layers": 2, "d_model": 32, "n_heads": 2, "d_expert": 8, "lr": 1e-3}
-    with pytest.raises(UserError, match=message):
-        configs_of([{"axes": {**base, **axes}}], {}, batch=2, steps=9)
-
-
 HEADS = [
     # Table 1, leverage: Dense-6.1B and MoE-mini.
     (4096, 8, [32]), (2048, 4, [16]),

@@ -107,34 +107,7 @@ def test_a_grid_derives_both_widths_and_the_same_tokens_for_all_ratios() -> None
     assert max(run.tokens for run in runs) / min(run.tokens for run in runs) - 1 < 5e-3
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"r": 4000}, r"r is 4000; multiples of 16 for d_model \(2 n_heads = 16\)"),
-        ({"r": 0.001}, "choose r among them"),
-        ({"d_base": 500}, "d_model = 500 with n_heads = 8"),
-        ({"r": None}, "r is missing; the derivation 'ratio' needs it"),
-        ({"d_base": None}, "d_base is missing"),
-    ],
-)
-def test_ratios_out_of_reach_are_refused(change: dict[str, Any], message: str) -> None:
-    point = at(**change)
-    with pytest.raises(UserError, match=message):
-        widths_at_ratio(point, base_flops(point, RULE), RULE)
-
-
 def test_few_columns_cannot_keep_the_flops() -> None:
     point = at(n_layers=2, context=16, n_heads=1, n_experts=2, n_shared=0, d_base=2, r=1)
     with pytest.raises(UserError, match="raise d_base"):
         widths_at_ratio(point, base_flops(point, RULE) * (1 + 3 * RATIO_TOLERANCE), RULE)
-
-
-@pytest.mark.parametrize("also", [{"d_model": 512}, {"d_expert": 512}])
-def test_a_ratio_beside_widths_is_refused(also: dict[str, int]) -> None:
-    grid = {
-        "settings": {**at(**also), "vocab_size": 512, "batch": 1, "lr": 1e-3, "steps": 1},
-        "derive": {"widths": {"rule": "ratio"}},
-        "sweeps": [{}],
-    }
-    with pytest.raises(UserError, match=r"r is 0\.5, but the widths do not follow from it"):
-        runs_of(grid)

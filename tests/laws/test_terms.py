@@ -38,12 +38,6 @@ def test_texts_units_variables_and_starts_follow_from_the_terms():
     assert tuple(LAW.protocol.grid) == LAW.names
 
 
-def test_one_parameter_has_one_declaration():
-    one, other = (term("a", None, "the size term", over(N, "alpha", x)) for x in (0.3, 0.4))
-    with pytest.raises(ValueError, match="two terms declare parameter alpha differently"):
-        power_law_sum([one, other])
-
-
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))
 def test_crossings_are_exact_to_the_last_digits(where):
     target = np.array(where)

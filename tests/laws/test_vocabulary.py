@@ -105,15 +105,6 @@ def test_units(name, word, expected):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"),
-    [("N", "percent"), ("S", "M"), ("C", "B"), ("N", "m"), ("N", "-1"), ("N", "0"), ("N", "nan")],
-)
-def test_a_unit_of_another_quantity_is_refused(name, word):
-    with pytest.raises(UserError, match=rf"unit of {name} is '{word}'; allowed for .*a number"):
-        factor(VOCABULARY[name], word)
-
-
-@pytest.mark.parametrize(
     ("variable", "declared", "word", "remedy"),
     [
         (LOSS, "bits/byte", None, "map a column in nats/token; bits a byte"),
@@ -152,9 +143,3 @@ def test_sources_a_mapping_before_a_name_before_a_derivation():
     origins = sources(law, {"C": "flops"}, ["N", "D", "E", "k", "flops", "L"])
     assert set(origins.columns) == {"N", "D", "E", "k", "L", "C"}
     assert [step.text for step in origins.derivations] == ["S = (E - k) / E"]
-
-
-def test_the_response_is_never_derived():
-    law = laws.fittable("allocation.ratio")
-    with pytest.raises(UserError, match=r"no column 'r_star' for r_star of allocation\.ratio"):
-        sources(law, {}, ["C", "S"])

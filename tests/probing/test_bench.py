@@ -87,16 +87,6 @@ def test_without_a_file_nothing_is_written_over_the_sweeps_scores(tree):
     assert not path.exists()
 
 
-def test_sources_that_cannot_be_asked_are_refused(tree, tmp_path):
-    results, config = tree
-    with pytest.raises(UserError, match=r"'none.jsonl' is no file; name a task file, held-out"):
-        bench(results, config.run_id, "--tasks", "none.jsonl")
-    line = '{"task": "continuation_4", "id": "1", "context": "a", "choices": ["b", "c"]}'
-    (tmp_path / "t.jsonl").write_text(line)
-    with pytest.raises(UserError, match="is in held-out and in"):
-        bench(results, config.run_id, "--tasks", "held-out", "--tasks", tmp_path / "t.jsonl")
-
-
 def test_a_run_whose_weights_were_not_kept_says_how_to_keep_them(tree):
     results, _ = tree
     other = "00112233445566ff"

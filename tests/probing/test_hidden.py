@@ -99,11 +99,6 @@ def test_the_seed_chooses_the_tokens(tree, tmp_path):
     assert not first["token"].equals(other["token"])
 
 
-def test_more_tokens_than_there_are_is_refused(tree, tmp_path):
-    with pytest.raises(UserError, match=f"the held-out set of the run has {SEQUENCES * CONTEXT}"):
-        probe(tree, tmp_path, tokens=SEQUENCES * CONTEXT + 1)
-
-
 def test_another_corpus_is_refused(tree, tmp_path):
     results, config = tree
     other = config.model_copy(update={"corpus": config.corpus.model_copy(update={"seed": 9})})

@@ -1,4 +1,4 @@
-"""Tags and notes: kept beside a run's record, without a trace in what the run is."""
+"""Tags and notes beside a run's record, and lines of progress."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,9 @@ from moelaws.cli import cli
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
+from moelaws.records import progress
 from moelaws.records.names import find_record
+from moelaws.records.progress import reporting
 from moelaws.records.runs import Annotations, all_records, annotate, annotations_of, retry
 from moelaws.spec.errors import UserError
 
@@ -82,3 +84,30 @@ def test_a_damaged_file_of_tags_is_told_and_damages_no_run(results):
     assert "the tags and the note of a run is damaged" in record.annotations.note
     with pytest.raises(UserError, match="delete it"):
         annotate(results, "aa1", {"y": "1"})
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
+
+
+def test_a_log_gets_a_line_every_five_seconds_and_none_of_the_work_done_before(clock, capsys):
+    with reporting() as report:
+        for step in range(10, 24):
+            report("run", step, 100, f"step {step}/100", tokens=512 * step)
+            clock.now += 1.0
+    assert capsys.readouterr().err.splitlines() == [
+        "run: step 15/100, 512 tokens/s, 85 s left",
+        "run: step 20/100, 512 tokens/s, 80 s left",
+    ]

@@ -1,11 +1,11 @@
-"""keep_weights of a study: a short form, steps by number or share, and the tiers that keep them."""
+"""What the configuration and a study's keep_weights may say."""
 
 import pytest
 
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.kept_weights import KeptWeights
-from moelaws.spec.project import load_study
+from moelaws.spec.project import load_project, load_study
 from moelaws.spec.study import Study
 from moelaws.workflow.check import check_study
 from repository import REPOSITORY
@@ -31,12 +31,6 @@ def test_a_bare_expression_is_the_rows():
 )
 def test_steps_are_numbers_or_shares_and_never_the_last_one(steps, total, expected):
     assert KeptWeights(steps=steps).steps_of(total) == expected
-
-
-@pytest.mark.parametrize("step", [0, -1, 1.5, "soon"])
-def test_a_step_that_is_none_is_refused_with_its_key(step):
-    with pytest.raises(UserError, match=r"own.yaml: keep_weights\.steps"):
-        study(keep_weights={"rows": "C >= 1", "steps": [step]})
 
 
 def test_a_tier_that_keeps_no_weights_has_no_entries_that_ask_them():
@@ -66,6 +60,26 @@ def test_a_sweep_that_a_tier_lacks_keeps_nothing_there():
     assert {e.name for e in leverage.at_tier("workstation").readers}.isdisjoint({"F6b", "T7"})
 
 
-def test_rows_that_are_no_expression_are_refused_when_the_study_is_read():
-    with pytest.raises(UserError, match=r"own.yaml: keep_weights .*'k << E' is not COLUMN"):
-        study(keep_weights="S > 0 and k << E")
+def test_a_mistake_in_the_configuration_is_placed_there(tmp_path):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").write_text("teir: demo")
+    message = r"^config/config.yaml: unknown key teir; did you mean tier\? Allowed here: batch_min"
+    with pytest.raises(UserError, match=message):
+        load_project(tmp_path)
+
+
+def test_unknown_study():
+    with pytest.raises(
+        UserError, match=r"unknown study 'sparsty'; did you mean sparsity\? There are: .*sparsity"
+    ):
+        load_study("sparsty", REPOSITORY)
+
+
+def test_missing_config(tmp_path):
+    with pytest.raises(UserError, match=r"no such file; run from the repository's root"):
+        load_project(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["sparsity,allocation", ["sparsity", "allocation"]])
+def test_studies_as_a_user_types_them(form):
+    assert load_project(REPOSITORY, {"studies": form}).studies == ("sparsity", "allocation")

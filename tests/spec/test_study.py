@@ -83,20 +83,6 @@ def test_what_simulated_losses_cannot_give_is_left_out_with_all_that_needs_it():
     assert [c.name for c in left.claims] == ["rises"]
 
 
-def test_no_law_gives_a_speed():
-    entry = {"name": "times", "code": "derived.times:derive", "speed": True}
-    figure = {"name": "F3", **PICTURE, "derived": ["times"]}
-    grids = {"demo": {"sweeps": [{"axes": {"d_model": 16}}]}}
-    keys = {"derived": [*STUDY["derived"], entry], "figures": [*STUDY["figures"], figure]}
-    toy = study(grids=grids, **keys)
-    assert toy.at_tier("demo") == toy  # no weights need be kept
-    left = toy.of_simulated()
-    assert "times" not in [d.name for d in left.derived]
-    assert "F3" not in [f.name for f in left.figures]
-    with pytest.raises(UserError, match="times: speed: a study without grids has no config"):
-        study(**keys)
-
-
 def test_what_a_tier_has_no_sweep_for_is_left_out_there_with_all_that_needs_it():
     grid = {"sweeps": [{"name": "narrow", "axes": {"d_model": 16}}, {"axes": {"d_model": 32}}]}
     both = {"sweeps": [*grid["sweeps"], {"name": "deep", "axes": {"n_layers": 9}}]}
@@ -109,15 +95,6 @@ def test_what_a_tier_has_no_sweep_for_is_left_out_there_with_all_that_needs_it()
     assert [d.name for d in left.derived] == ["loads", "of_loads"]
     assert [p.name for p in left.pictures] == ["F2", "T1"]
     assert [c.name for c in left.claims] == ["balanced", "tabled"]
-
-
-def test_a_fit_of_thousands_of_simulated_rows_may_start_less_often():
-    simulation = {"law": "leverage.curve", "protocol": {"curve": {"sample": 50}}}
-    toy = study(simulation=simulation)
-    assert toy.fit("curve").protocol == {}
-    assert toy.of_simulated().fit("curve").protocol == {"sample": 50}
-    with pytest.raises(UserError, match="simulation: protocol: the study has no fit 'loss'"):
-        study(simulation={"law": "leverage.curve", "protocol": {"loss": {}}})
 
 
 def test_simulated_losses_are_of_the_papers_grids_unless_a_tier_is_asked_for():

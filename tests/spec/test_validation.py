@@ -11,7 +11,7 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.hyperparameters import Pinned
-from moelaws.spec.project import Project, load_project
+from moelaws.spec.project import Project
 from moelaws.spec.study import Study
 from repository import REPOSITORY
 
@@ -52,57 +52,24 @@ def refusal(schema, data):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (
-            f"{SWEEP}.axes.S",
-            None,
-            "grids.demo.sweeps #1.axes.S is empty (null); it must be true or false, a number, a "
-            "text or a list",
-        ),
-        (
-            f"{SWEEP}.axes.S",
-            [0, None],
-            "S #2 is empty (null); it must be true or false, a number or",
-        ),
+        (f"{SWEEP}.axes.S", None, "grids.demo.sweeps #1.axes.S is empty (null); it must be true"),
         # A key that is also the name of a union's member
-        (
-            f"{SWEEP}.axes.S",
-            {"bool": 1},
-            "axes.S is {'bool': 1}; it must be true or false, a numbe",
-        ),
-        (f"{SWEEP}.axes", 5, "grids.demo.sweeps #1.axes is 5; it must be a mapping of keys to va"),
+        (f"{SWEEP}.axes.S", {"bool": 1}, "axes.S is {'bool': 1}; it must be true or false, a"),
         (f"{SWEEP}.axess", 5, "unknown key grids.demo.sweeps #1.axess; did you mean axes? Allowed"),
         (f"{SWEEP}.axes.d_modell", 8, "unknown setting 'd_modell'; did you mean d_model? Known: C"),
-        (f"{SETTINGS}.beta1", 1, "grids.demo.settings.beta1 is 1; it must be less than 1"),
         (f"{SETTINGS}.seed", "1:30:00", "settings.seed is '1:30:00'; it must be a number"),
-        (f"{SETTINGS}.seed", "1_000", "settings.seed is '1_000'; it must be a number"),
-        (f"{SETTINGS}.lr", "１０", "settings.lr is '１０'; it must be a number"),
-        (f"{SETTINGS}.lr", 10**400, "...; it must be a number below 1e308"),
         pytest.param(f"{SETTINGS}.lr", 1 << 99_999, "lr is a value too long to show", id="huge"),
         (f"{SETTINGS}.n_layers", "1e12", "n_layers is '1e12'; it must be at most 1,000,000"),
-        (f"{SETTINGS}.C", 1e300, "C is 1e+300; it must be at most 1e+40"),
         (f"{SETTINGS}.qk_norm", "maybe", "qk_norm is 'maybe'; it must be true or false"),
-        (f"{SETTINGS}.schedule", "cosin", "schedule is 'cosin'; it must be cosine or wsd; did you"),
         ("grids.demo.derive.batch", {"rule": "chozen"}, "chosen; did you mean chosen?"),
-        ("grids.demo.derive.batch", {"rule": "power", "value": 1}, "derive.batch.at is missing"),
-        ("grids.demo.derive.batch", 3, "batch is 3; it must be a mapping with the keys at, by, "),
-        (
-            "grids.demoo",
-            {},
-            "grids.demoo: the key 'demoo' must be demo, workstation, gpu or paper; ",
-        ),
+        ("grids.demoo", {}, "grids.demoo: the key 'demoo' must be demo, workstation, gpu or"),
         (
             f"{SWEEP}.axes",
             {"d_model": list(range(1, 1001)), "lr": list(range(1, 1001))},
             "grids.demo.sweeps #1: a sweep of 1,000,000 points; it may have at most 100,000",
         ),
-        ("fits.0.law", [1], "fits.loss.law is [1]; it must be a text"),
-        ("fits.0.maping", {}, "unknown key fits.loss.maping; did you mean mapping? Allowed here: "),
-        ("fits.0.bootstrap", "1e12", "fits.loss.bootstrap is '1e12'; it must be at most 100,000"),
         ("fits.0.name", False, "fits #1.name is false; it must be a text (YAML reads yes, no, "),
-        ("figures.0.code", "abc", "F1a.code is 'abc'; it must be a module and its function, such"),
         ("figures.0.with", {"1x": 2}, "figures.F1a.with.1x: the key '1x' must be a name of "),
-        ("figures.0.with", {"": 2}, "figures.F1a.with.'': the key '' must be a name of letters"),
-        ("figures.0", None, "figures #1 is empty (null); it must be a mapping with the keys capt"),
         ("package", "a-b", "package is 'a-b'; it must be the dotted name of a Python package or l"),
     ],
 )
@@ -116,30 +83,16 @@ def test_mistakes_of_a_study(path, value, message):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("studies", None, "studies is empty (null); it must be all or a list"),
-        ("studies", ["a b"], "studies #1 is 'a b'; it must be a name of letters, digits and under"),
         ("corpus", 3, "corpus is 3; it must be a text, a list or a mapping with the keys bytes, "),
         ("corpus", {"dataset": "a/b", "comit": 1}, "unknown key corpus.comit; did you mean commit"),
         ("limits", {"gpu_hour": 5}, "unknown key limits.gpu_hour; did you mean gpu_hours? Allow"),
-        ("seed", "1:30:00", "seed is '1:30:00'; it must be a number"),
-        ("seed", 2**63, "seed is 9223372036854775808; it must be at most 1,000,"),
-        ("seed", -1, "seed is -1; it must be at least 0"),
-        (
-            "tier",
-            "papr",
-            "tier is 'papr'; it must be demo, workstation, gpu or paper; did you mean",
-        ),
+        ("tier", "papr", "tier is 'papr'; it must be demo, workstation, gpu or paper; did you"),
     ],
 )
 def test_mistakes_of_the_project(key, value, message):
     line = refusal(Project, {**PROJECT, key: value})
     assert line.startswith(f"a.yaml: {message}")
     assert "\n" not in line
-
-
-def test_a_mistake_of_the_command_line_is_not_the_files():
-    with pytest.raises(UserError, match=r"^command line: unknown key colour; allowed here: "):
-        load_project(REPOSITORY, {"colour": "red"})
 
 
 def paths(data, before=()):

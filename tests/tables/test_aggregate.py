@@ -192,8 +192,6 @@ def test_a_table_is_stale_where_the_losses_by_document_behind_its_errors_changed
     [
         (None, "no such file"),
         ("", "not valid JSON"),
-        ('{"run_id": "x"', "not valid JSON"),
-        ("{}", "run_id is missing"),
     ],
 )
 def test_a_missing_or_broken_summary_is_named(sweep, text, message):

@@ -2,19 +2,17 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
-from command_line import call, printed
+from command_line import call
 from moelaws.files import seal
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 from moelaws.tables.imported import import_table
-from moelaws.tables.mapping import read_mapping
 from moelaws.tables.parquet import column_metadata, is_study, notes, read_study, write_table
 from repository import REPOSITORY
 
@@ -94,14 +92,6 @@ def test_a_table_says_where_its_rows_are_from(imported, tmp_path):
     assert seal.inspect(tmp_path / "t.parquet")[0] == "whole"
 
 
-def test_a_mapping_laid_out_otherwise_is_the_same_mapping(imported, tmp_path):
-    first = imported().about["mapping"]
-    path = tmp_path / "map.yaml"
-    path.write_text("# a comment\n" + json.dumps(yaml.safe_load(path.read_text())))
-    assert import_table(tmp_path / "runs.csv", path).about["mapping"] == first
-    assert imported(rows="steps >= 2000").about["mapping"] != first
-
-
 def test_rows_are_kept_by_numbers_by_words_and_by_the_last_step(imported):
     assert imported(rows="steps >= 2000").frame["run_id"].tolist() == ["b", "c"]
     assert imported(only={"state": ["finished"]}).frame["run_id"].tolist() == ["a", "b"]
@@ -137,11 +127,6 @@ def test_the_last_row_is_the_last_that_has_a_loss(imported, loss):
     assert frame["status"].tolist() == ["completed", "diverged"]
     with pytest.raises(UserError, match="the loss L of run b is missing"):
         imported(history, loss, last="steps")
-
-
-def test_rows_are_kept_by_a_column_of_any_name(imported):
-    frame = imported(HISTORY, {"L": "val/loss"}, rows="'val/loss' > 4 and state == finished").frame
-    assert frame["steps"].tolist() == [10]
 
 
 @pytest.mark.parametrize(("keep", "lr"), [("first", 0.1), ("last", 0.3)])
@@ -233,14 +218,6 @@ def test_bits_a_byte_are_a_loss_where_no_loss_in_nats_is_mapped(imported):
     assert last["steps"].tolist() == [2000, 3000, 1009]
 
 
-def test_a_percentage_is_a_fraction(imported):
-    mfu = {"column": "mfu", "type": "float", "unit": "1", "description": "share of peak FLOPs"}
-    runs = RUNS.assign(mfu=["16.6%", "8 %", "0.3"])
-    assert imported(runs, more={"mfu": mfu}).frame["mfu"].tolist() == [
-        pytest.approx(0.166), 0.08, 0.3
-    ]  # fmt: skip
-
-
 def test_what_the_register_says_of_public_runs_is_checked(imported):
     said = {"what": "runs", "losses": "L on theirs", "runs": 3, "C": [6e18, 6e19]}
     columns = {"C": {"expression": "6e15 * steps"}}
@@ -286,11 +263,6 @@ def test_a_table_with_a_column_for_each_budget_has_a_row_for_each_filled_cell(im
         imported(wide, columns, long=long | {"name": "steps"})
 
 
-def test_a_run_without_a_name_goes_by_its_row(imported):
-    table = imported(columns={"run_id": None}, rows="steps >= 2000")
-    assert table.frame["run_id"].tolist() == ["row-2", "row-3"]
-
-
 def test_a_count_that_rounding_moved_off_a_whole_number_is_that_number(imported):
     assert 1.001 * 1e6 != 1001000
     params = [1.001, 20.5, 0.067]
@@ -301,28 +273,6 @@ def test_a_count_that_rounding_moved_off_a_whole_number_is_that_number(imported)
         UserError, match=r"row 1: the value is 1000\.00001; .* round.COLUMN. rounds"
     ):
         imported(RUNS.assign(experts=[1000.00001, 8, 64]))
-
-
-def test_a_count_read_from_a_figure_is_rounded_where_the_mapping_says_so(imported):
-    digitised = RUNS.assign(params=[278352106.5, 2979521172.2, 3e9])
-    frame = imported(digitised, {"N_active_nonemb": {"expression": "round(params)"}}).frame
-    assert frame["N_active_nonemb"].tolist() == [278352106, 2979521172, 3000000000]
-
-
-def test_small_counts_pass_where_the_mapping_or_the_source_tells_their_unit(imported, tmp_path):
-    tiny = RUNS.assign(params=[10, 20, 60])
-    columns = {"N_active_nonemb": {"column": "params", "unit": "K"}}
-    compute = {"expression": "6 * N_active_nonemb * 1e5"}
-    with pytest.raises(UserError, match=r"C_6N is at most 3\.6e\+10 FLOP\. .* `unit: FLOP` if"):
-        imported(tiny, columns | {"C_6N": compute})
-    frame = imported(tiny, columns | {"C_6N": compute | {"unit": "FLOP"}}).frame
-    assert frame["N_active_nonemb"].tolist() == [10_000, 20_000, 60_000]
-    assert frame["C_6N"].tolist() == [6e9, 12e9, 36e9]
-    own = imported(tiny, {"N_active_nonemb": {"column": "params", "unit": "parameters"}})
-    own.write(tmp_path / "own.parquet")
-    names = {name: name for name in ("status", "N_active_nonemb", "L")}
-    again = by_mapping(tmp_path / "own.parquet", names).frame
-    assert again["N_active_nonemb"].tolist() == [10, 20, 60]
 
 
 @pytest.mark.parametrize(
@@ -345,19 +295,6 @@ def test_a_unit_that_the_source_declares_is_not_converted_twice(
     assert "\n" not in str(refused.value)
 
 
-def test_of_two_columns_of_one_name_an_expression_has_ours_in_our_unit(imported):
-    table = imported(
-        RUNS.rename(columns={"params": "N_active"}).assign(k=[2, 2, 2]),
-        {"N_active_nonemb": None, "N_active": {"column": "N_active", "unit": "M"}}
-        | {"C_6N": {"expression": "6 * N_active * D"}}
-        | {"S": {"expression": "(experts - k) / experts"}, "k": {"expression": "min(k, experts)"}},
-    ).frame
-    # In the mapping of these runs C_6N stands before D, and S before k.
-    assert table["S"].tolist() == [0, 0.75, 62 / 64]
-    assert (table["C_6N"] == 6.0 * table["N_active"] * table["D"]).all()
-    assert table["N_active"][0] == 10_000_000
-
-
 @pytest.mark.parametrize("loss", ["ppl", {"expression": "ln(ppl)"}])
 def test_a_run_that_diverged_is_kept_and_has_no_loss(imported, loss):
     runs = RUNS.assign(ppl=[2.0, 1.9, np.inf], other=[3.0, np.inf, np.inf])
@@ -370,31 +307,6 @@ def test_a_run_that_diverged_is_kept_and_has_no_loss(imported, loss):
     assert frame["L_train"].notna().tolist() == [True, False, False]
     with pytest.raises(UserError, match="row 2: L_train of run b is inf"):
         imported(runs, {"L": loss, "L_train": "other"})
-
-
-def test_a_completed_run_without_a_loss_gets_the_status_that_the_mapping_says(imported):
-    runs = RUNS.assign(ppl=[20.0, np.inf, None], state="finished")
-    frame = imported(runs, without_loss="diverged").frame
-    assert frame["status"].tolist() == ["completed", "diverged", "diverged"]
-    assert frame["L"].notna().tolist() == [True, False, False]
-    with pytest.raises(UserError, match="row 1: the loss L of run a is missing"):
-        imported(runs, {"L": None}, without_loss="diverged")
-
-
-@pytest.mark.parametrize("done", [[True, True, False], [True, True, None]])
-def test_yes_and_no_are_no_numbers(imported, done):
-    runs = RUNS.assign(done=done)
-    assert imported(runs, only={"done": [True]}).frame["run_id"].tolist() == ["a", "b"]
-    with pytest.raises(UserError, match="keep none of the 3 rows"):
-        imported(runs, only={"done": [1]})
-
-
-def test_a_number_beyond_all_floats_is_refused_with_its_line(tmp_path):
-    rows = [{"name": "a", "E": 8, "L": 2.0}, {"name": "b", "E": 10**400, "L": 2.0}]
-    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    columns = {"run_id": "name", "status": {"value": "completed"}, "L": "L", "E": "E"}
-    with pytest.raises(UserError, match=r"line 2 is not valid JSON: a whole number is 1e308 or"):
-        by_mapping(tmp_path / "runs.jsonl", columns)
 
 
 def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
@@ -414,95 +326,31 @@ def test_columns_of_its_own_come_with_unit_and_meaning(imported, tmp_path):
     ("runs", "changes", "message"),
     [
         (RUNS, {"columns": {"E": "expert"}}, r"columns.E: .* no column 'expert'; did you mean exp"),
-        (RUNS, {"columns": {"e": "experts"}}, r"columns: a study's table has no 'e' to fill"),
         (RUNS, {"columns": {"source": "state"}}, "'source' to fill; it is set by the import"),
-        (RUNS, {"columns": {"E": {"column": "experts", "value": 1}}}, "exactly one of column,"),
-        (RUNS, {"columns": {"D": {"expression": "steps *"}}}, r"columns.D: .* is no arithmetic"),
-        (RUNS, {"columns": {"D": {"expression": "steps * tokens"}}}, "no column 'tokens' of numb"),
         (RUNS, {"columns": {"E": "params"}}, "row 2: the value is 20.5; it must be a whole number"),
-        (RUNS, {"columns": {"E": {"value": True}}}, "row 1: column E is True; it must be a numb"),
-        (RUNS, {"columns": {"k": {"expression": "name + 1"}}}, "no column 'name' of numbers"),
-        (
-            RUNS.assign(run_id=[1, 2, 3]),
-            {"columns": {"k": {"expression": "run_id + 1"}}},
-            "no column 'run_id' of numbers",
-        ),
-        (RUNS, {"columns": {"run_id": {"expression": "steps"}}}, "run_id: this column holds text"),
         (
             RUNS,
             {"columns": {"S": {"expression": "1 - A"}, "A": {"expression": "1 - S"}}},
             "map.yaml: these expressions name each other: (A -> S -> A|S -> A -> S)",
         ),
-        (RUNS, {"columns": {"E": "name"}}, "row 1: column name is 'a'; it must be a number"),
-        (RUNS, {"columns": {"D": {"expression": "1 / (steps - 1000)"}}}, "row 1: .* is inf; it mu"),
         (
             RUNS.assign(params=[10, 20, 30]),
             {"columns": {"N_active_nonemb": "params"}},
             "N_active_nonemb is at most 30 parameters. .* `unit: M`, or `unit: parameters` if",
         ),
-        (
-            RUNS,
-            {"columns": {"N_active_nonemb": {"column": "params", "unit": "miles"}}},
-            "unit of N_active_nonemb is 'miles'; allowed for parameters: K, M, B, T",
-        ),
         (RUNS, {"columns": {"status": None}}, "columns.status is missing; where all runs complet"),
         (RUNS, {"columns": {"L": "ppl"}}, "19 nats/token in the median row.*expression ln"),
         (RUNS, {"columns": {"status": {"value": "ok"}}}, "row 1: status is 'ok'; it must be one"),
-        (RUNS, {"columns": {"status": {"value": "completed"}}}, "row 3: the loss L of run c is"),
-        (
-            RUNS.assign(ppl=[20, np.inf, None]),
-            {"columns": {"L": "ppl"}},
-            "row 2: L of run b is inf; it must be a number above 0 and below 1e100",
-        ),
-        (RUNS.assign(ppl=[20, -1, None]), {}, r"row 2: ln\(ppl\) is nan; it must be a finite"),
-        (
-            RUNS.assign(state=["finished", "crashed", "broke"]),
-            {},
-            "row 2: column state is 'crashed', which values does not translate; it has broke, fin",
-        ),
-        (
-            RUNS.assign(name=["a", "b", "a"]),
-            {},
-            "rows 1 and 3 both have run_id a; a table holds one row a run. If these are two runs, "
-            "map run_id to a column that tells them apart .in W&B: ID.; if they are rows of one "
-            "run, add `last: COLUMN`",
-        ),
-        (
-            RUNS.assign(name=["a", "b", "a"], steps=[1000, 2000, 1000], ppl=20.0),
-            {"last": "steps"},
-            "rows 1 and 3 both have run_id a; .* if they are alike in that column too, .duplicates",
-        ),
-        (RUNS.assign(name=["a", None, "c"]), {}, "columns.run_id: row 2: column name is empty"),
-        (
-            pd.concat([RUNS, RUNS.iloc[:1]]),
-            {"columns": {"run_id": None}},
-            "rows 1 and 4 are the same in every column",
-        ),
+        (RUNS.assign(state=["finished", "crashed", "broke"]), {}, "row 2: column state is"),
         (RUNS, {"columns": {"k": {"value": 2}, "S": None}}, "row 1: k is 2 and above E, 1"),
-        (RUNS, {"rows": "steps > 1e9"}, "rows and only keep none of the 3 rows"),
-        (RUNS, {"only": {"stat": ["x"]}}, "no column 'stat'; did you mean state"),
-        (RUNS, {"last": "steps", "columns": {"run_id": None}}, "last is steps, but columns.run_id"),
         (RUNS, {"origin": {**ORIGIN, "sha256": "0" * 64}}, r"its SHA-256 is [0-9a-f]{64}, and "),
         (RUNS, {"origin": {"file": "runs.csv"}}, "origin.licence"),
-        (RUNS, {"more": {"E": {"column": "k", "type": "int", "unit": "1", "description": "x"}}},
-         "more.E: a study's table has this column; put it under columns"),
     ],
 )  # fmt: skip
 def test_what_no_table_of_ours_may_hold_is_refused(imported, runs, changes, message):
     with pytest.raises(UserError, match=re.compile(message, re.S)) as refused:
         imported(runs, **changes)
     assert ".csv" in str(refused.value) or ".yaml" in str(refused.value)
-
-
-def test_the_command_writes_the_table_and_names_what_is_unknown(imported, tmp_path):
-    imported()
-    words = ["import", tmp_path / "runs.csv", "--mapping", tmp_path / "map.yaml"]
-    text = printed(*words, "--out", tmp_path / "t.parquet")
-    assert "3 runs; unknown of them: tier, sweep, seed" in text
-    assert "CC0-1.0: Nobody, 2026." in text
-    data = json.loads(printed(*words, "--json", "--out", tmp_path / "t.parquet"))
-    assert (data["rows"], data["origin"]["file"]) == (3, "runs.csv")
-    assert "lr" not in data["columns"]
 
 
 def test_a_table_is_never_imported_over_its_own_source(imported, tmp_path, monkeypatch):
@@ -515,19 +363,6 @@ def test_a_table_is_never_imported_over_its_own_source(imported, tmp_path, monke
         with pytest.raises(UserError, match=r"parquet is the source itself; .*--out"):
             call("import", "theirs.parquet", "--mapping", "map.yaml", *out)
     assert (tmp_path / "theirs.parquet").read_bytes() == source
-
-
-def test_a_shown_table_names_its_source(imported, tmp_path):
-    table = tmp_path / "t.parquet"
-    imported().write(table)
-    shown = printed("show", table)
-    assert "runs.csv" in shown
-    assert "CC0-1.0" in shown
-    damaged = tmp_path / "damaged.parquet"
-    shutil.copy(table, damaged)
-    damaged.write_bytes(table.read_bytes().replace(b"CC0", b"GPL"))
-    with pytest.raises(UserError, match="is damaged"):
-        read_study(damaged)
 
 
 def test_the_mapping_of_the_step_law_reads_a_table_of_its_columns(tmp_path):
@@ -573,15 +408,3 @@ def test_the_pattern_for_weights_and_biases_reads_such_an_export(tmp_path):
     assert frame["status"].tolist() == ["completed", "diverged"]
     assert frame["D"].tolist() == [1000 * 32 * 256, 90 * 32 * 256]
     assert frame[["S", "G"]].iloc[0].tolist() == [0.75, 1.0]
-
-
-@pytest.mark.parametrize("values", [{".nan": 1}, {1: ".nan"}, {1: "-.inf"}])
-def test_a_number_that_is_none_has_no_place_in_a_mapping(tmp_path, values):
-    (key, value), *_ = values.items()
-    path = tmp_path / "runs.yaml"
-    path.write_text(
-        "study: x\norigin: {file: r.csv, licence: l, attribution: a}\ncolumns:\n"
-        f"  status: {{value: completed}}\n  L: {{column: a, values: {{{key}: {value}}}}}\n"
-    )
-    with pytest.raises(UserError, match=r"columns\.L\.values.* it must be .*a finite number"):
-        read_mapping(path)

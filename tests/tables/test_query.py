@@ -121,19 +121,9 @@ def test_answers(sql, rows):
     assert answer(sql, TABLES, 60, 1).rows == rows
 
 
-def test_each_column_has_a_name_of_its_own():
-    columns = answer("SELECT 1 AS a, 2 AS a, 3 AS a", {}, 60, 1).columns
-    assert columns == ["a", "a_1", "a_1_1"]
-
-
 @pytest.mark.parametrize("sql", ["EXPLAIN FROM sparsity", "-- é\nEXPLAIN (ANALYZE) SELECT 'é'"])
 def test_a_select_is_explained(sql):
     assert "plan" in answer(sql, TABLES, 60, 1).rows[0][0]
-
-
-def test_a_time_with_a_zone_is_told_how_to_be_read():
-    with pytest.raises(ValueError, match=r"column 't' is .*; cast it to TIMESTAMP"):
-        answer("SELECT [now()] AS t", {}, 60, 1)
 
 
 @pytest.fixture
@@ -191,20 +181,6 @@ def test_csv_has_the_numbers_in_full(tree, ended):
     lines.append(["0.1", "", "a,b", "[1, 2]"])
     code, printed, _ = ended("query", sql, "--csv")
     assert (code, list(csv.reader(io.StringIO(printed)))) == (0, lines)
-
-
-def test_runs_that_differ_in_the_type_of_a_value_are_text(tree, ended):
-    sql = 'SELECT seed, resumed FROM (SELECT "config.seed" AS seed, "provenance.resumed_from"'
-    code, printed, _ = ended("query", sql + " AS resumed FROM runs) ORDER BY seed", "--json")
-    assert code == 0
-    assert json.loads(printed) == [
-        {"seed": '"unknown"', "resumed": '[{"code": 1}]'},
-        {"seed": "1", "resumed": '[{"code": "x"}]'},
-    ]
-
-
-def test_a_tree_without_results_has_no_runs(tmp_path):
-    assert query("SELECT count(*) FROM runs", Results(tmp_path), "demo").rows == [[0]]
 
 
 def test_a_broken_table_matters_to_the_queries_that_read_it_alone(tree, ended):

@@ -1,19 +1,15 @@
 """The register of public runs: each mapping says all, and each table is what it says."""
 
 import hashlib
-import json
-import os
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
 
 from command_line import call, printed
 from file_server import serving
 from moelaws.spec.errors import UserError
-from moelaws.tables.imported import import_table
 from moelaws.tables.parquet import read_study
 from moelaws.tables.register import FOLDER, register
 from repository import REPOSITORY
@@ -117,36 +113,6 @@ def test_what_fails_says_where_the_file_is_and_where_to_put_it(ours, mirror, rea
     assert not [path for path in Path("results").rglob("*") if path.is_file()]
 
 
-def test_the_list_shows_the_register(ours):
-    text = printed("import", "--list")
-    row = next(line for line in text.splitlines() if line.startswith("ours"))
-    assert row.split() == ["ours", "2", "6e+18", "1.2e+19", "CC0-1.0", "no", "two", "runs"]
-    assert "fetched by you" in text
-    assert "no digest known: none" in text
-    assert "wandb" not in text  # a pattern is no table
-    printed("import", "ours")
-    (shown,) = json.loads(printed("import", "--list", "--json"))["register"]
-    assert (shown["name"], shown["here"], shown["runs"]) == ("ours", True, 2)
-    assert [file["sha256"] for file in shown["files"]] == [sha256(RUNS), sha256(TOKENS)]
-    assert shown["assumed"] == ["The sun shines."]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("our",), "'our' is no file, and not in the register .*; did you mean ours"),
-        (("wandb",), "'wandb' is no file, and not in the register"),
-        ((), "name a file and its --mapping, or public runs: .moelaws import --list"),
-        (("config/imports/ours.yaml",), "--mapping is missing"),
-        (("ours", "--mapping", "config/imports/ours.yaml"), "ours: no such table|ours is one file"),
-        (("x.csv", "--mapping", "m.yaml", "--from", "x"), "--from goes with a name of the regis"),
-    ],
-)
-def test_other_words_are_refused(ours, words, message):
-    with pytest.raises(UserError, match=message):
-        call("import", *words)
-
-
 @pytest.mark.parametrize("name", REGISTER)
 def test_a_mapping_says_where_its_files_are_for_good(name):
     mapping = REGISTER[name]
@@ -158,40 +124,3 @@ def test_a_mapping_says_where_its_files_are_for_good(name):
         pinned = any("digest" in sentence for sentence in mapping.public.assumed)
         assert file.sha256 or pinned
     assert mapping.study == name.replace("-", "_") or name == "steplaw-moe"
-
-
-def gathered(mapping, folder):
-    """A folder of the mapping's files, each known by its digest, out of ``MOELAWS_PUBLIC``."""
-    public = [path for path in Path(os.environ["MOELAWS_PUBLIC"]).iterdir() if path.is_file()]
-    digests = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in public}
-    names = {path.name: path for path in public}
-    for file in mapping.origin.files:
-        path = digests.get(file.sha256) or names.get(file.file)
-        if path is None:
-            pytest.skip(f"{file.file} is not here")
-        shutil.copy(path, folder / file.file)
-    return folder
-
-
-@pytest.mark.skipif("MOELAWS_PUBLIC" not in os.environ, reason="no public files are here")
-@pytest.mark.parametrize("name", REGISTER)
-def test_the_files_of_the_register_give_the_tables_that_it_names(name, tmp_path):
-    imported = import_table(
-        gathered(REGISTER[name], tmp_path), REPOSITORY / FOLDER / f"{name}.yaml"
-    )
-    assert len(imported.frame) == REGISTER[name].public.runs
-
-
-@pytest.mark.skipif("MOELAWS_PUBLIC" not in os.environ, reason="no public files are here")
-def test_the_isoflop_runs_are_joined_as_others_joined_them(tmp_path):
-    joined = Path(os.environ["MOELAWS_PUBLIC"]) / "marin_v16.csv"  # 45 rows, without those of 1e21
-    if not joined.is_file():
-        pytest.skip(f"{joined.name} is not here")
-    source = gathered(REGISTER["marin-v16"], tmp_path)
-    frame = import_table(source, REPOSITORY / FOLDER / "marin-v16.yaml").frame
-    theirs = pd.read_csv(joined).rename(columns={"budget": "C", "dim": "d_model", "tokens": "D"})
-    both = theirs.merge(frame, on=["C", "d_model", "D"], suffixes=("_theirs", ""))
-    assert len(both) == len(theirs)
-    assert both["L"].tolist() == pytest.approx(both["macro"].tolist(), rel=1e-6)
-    assert both["bpb"].tolist() == pytest.approx(both["bpb_theirs"].tolist(), rel=1e-6)
-    assert both["FLOPs_with_head"].tolist() == pytest.approx(both["gflops"].tolist(), rel=1e-6)

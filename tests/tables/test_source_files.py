@@ -72,9 +72,7 @@ def test_columns_of_another_file_join_by_a_column_of_both(imported):
     [
         ({"columns": {}}, r"old\.csv: with it there are two columns 'loss'; `columns` says which"),
         ({"columns": {"tokens": "D", "loss": "D"}}, "with it there are two columns 'D'"),
-        ({"columns": {"name": "name"}}, "with it there are two columns 'name'"),
         ({"columns": {"token": "D"}}, "has no column 'token' to join; did you mean tokens"),
-        ({"join": "tokens"}, "the first file has no column 'tokens' to join"),
     ],
 )
 def test_what_cannot_join_is_refused(imported, change, message):
@@ -126,9 +124,3 @@ def test_each_file_has_a_digest_of_its_own(imported, tmp_path):
     (tmp_path / "old.csv").unlink()
     with pytest.raises(UserError, match=r"old\.csv: no such table"):
         import_table(tmp_path, tmp_path / "map.yaml")
-
-
-@pytest.mark.parametrize("name", ["../old.csv", "", "a/b.csv", ".."])
-def test_a_file_is_named_without_a_folder(imported, name):
-    with pytest.raises(UserError, match=r"origin\.others.* must be the name of a file"):
-        imported(TABLES, [JOIN | {"file": name}])

@@ -65,14 +65,6 @@ def test_a_mistake_is_told_with_file_and_line(tmp_path, text, message):
     assert message in str(error.value)
 
 
-def test_a_file_that_is_missing_or_no_text_is_told(tmp_path):
-    with pytest.raises(UserError, match="no such file"):
-        read_items(tmp_path / "none.jsonl")
-    (tmp_path / "b.jsonl").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="is not UTF-8 text"):
-        read_items(tmp_path / "b.jsonl")
-
-
 def test_tasks_and_their_items_keep_their_order():
     made = [Item(task=t, id=str(i), context="", choices=("a",)) for i, t in enumerate("bab")]
     assert list(by_task(made).items()) == [("b", [made[0], made[2]]), ("a", [made[1]])]

@@ -164,6 +164,7 @@ def until_it_ends(call):
     raise AssertionError(errors)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
 def test_out_of_memory_halves_the_micro_batch_and_goes_on(configure, results, corpus):
     config = large(configure, 2)
@@ -175,6 +176,7 @@ def test_out_of_memory_halves_the_micro_batch_and_goes_on(configure, results, co
     assert made_by["micro_batch"] % 2 == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by RLIMIT_AS")
 def test_without_room_for_one_group_the_run_ends_as_out_of_memory(configure, results, corpus):
     config = large(configure, 32)

@@ -133,7 +133,8 @@ def test_a_checkpoint_from_before_there_were_trunks_goes_on(configure, train, re
 
 
 @pytest.mark.parametrize(
-    ("signum", "times", "code"), [(signal.SIGTERM, 3, 143), (signal.SIGINT, 1, 130)]
+    ("signum", "times", "code"),
+    [(signal.SIGTERM, 3, 143), pytest.param(signal.SIGINT, 1, 130, marks=pytest.mark.slow)],
 )
 def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times, code):
     """Also where a scheduler repeats it."""
@@ -154,6 +155,7 @@ def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times,
     assert not results.summary(config.run_id).exists()
 
 
+@pytest.mark.slow
 def test_two_trainers_of_one_run_train_it_once(configure, results, corpus):
     config = configure(steps=150)
     words = ["-m", "moelaws", "train", "-", "--results", results.root, "--corpus", corpus[1]]

@@ -1,6 +1,5 @@
 """Several processes train one run from the command line: they end together, and begin again."""
 
-import getpass
 import json
 import os
 import re
@@ -53,20 +52,30 @@ sys.meta_path.insert(0, Spoiled())
 
 
 @pytest.fixture
-def command(configure, corpus, tmp_path):
-    """Makes the words that train a run in a folder, and their process if it is to ``start``."""
+def arguments(configure, corpus, tmp_path):
+    """Makes the words that train a run in a folder."""
 
-    def make(folder, *words, start=False, steps=30, first=(), **environment):
+    def make(folder, *words, steps=30):
         # At a low rate, for rounding alone would flip tokens between experts in hundreds of steps.
         small = {"steps": steps, "batch": 4, "balance_group": 1, "optimizer": {"lr": 3e-4}}
-        config = configure(**small, max_epochs=1e6)
         file = tmp_path / f"{steps}.json"
-        file.write_text(config.canonical_json())
-        line = [sys.executable, "-P", *first, "-m", "moelaws", "train", str(file)]
-        line += ["--corpus", str(corpus[1]), "--device", "cpu", "--out", str(tmp_path / folder)]
+        file.write_text(configure(**small, max_epochs=1e6).canonical_json())
+        line = ["train", str(file), "--corpus", str(corpus[1]), "--device", "cpu"]
+        return [*line, "--out", str(tmp_path / folder), *words]
+
+    return make
+
+
+@pytest.fixture
+def command(arguments):
+    """Trains a run in a process of its own, which is returned if it is only to ``start``."""
+
+    def make(folder, *words, start=False, steps=30, first=(), **environment):
+        line = [sys.executable, "-P", *first, "-m", "moelaws"]
+        line += arguments(folder, *words, steps=steps)
         environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen([*line, *words], env=environment, **pipes)
+        process = subprocess.Popen(line, env=environment, **pipes)
         if start:
             return process
         out, errors = process.communicate()
@@ -327,29 +336,20 @@ def test_strangers_reach_no_port_by_which_they_command_the_training_user(
         {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"},
     ],
 )
-def test_stray_variables_of_torchrun_are_told_in_a_line(command, stray):
-    code, _, errors = command("run", **stray)
+def test_stray_variables_of_torchrun_are_told_in_a_line(arguments, ended, monkeypatch, stray):
+    for name, value in stray.items():
+        monkeypatch.setenv(name, value)
+    code, _, errors = ended(*arguments("run"))
     assert code == 2
     assert re.match("moelaws: (WORLD_SIZE is|the nodes .* at the MASTER_ADDR)", errors), errors
     assert len(errors.splitlines()) == 1
 
 
-@slow
-def test_nothing_stays_in_the_folder_for_temporary_files(command, tmp_path):
-    (tmp_path / "temporary").mkdir()
-    process = command(
-        "run", "--devices", "2", start=True, steps=3000, TMPDIR=str(tmp_path / "temporary")
-    )
-    training(process, tmp_path / "run")
-    process.kill()
-    process.communicate()
-    left = {path.name for path in (tmp_path / "temporary").iterdir()}
-    assert left <= {f"torchinductor_{getpass.getuser()}"}  # an empty folder of PyTorch's
-
-
 @pytest.mark.parametrize("words", [("--gpus", "all"), ("--devices", "4")])
-def test_what_torchrun_contradicts_is_refused(command, words):
-    code, _, errors = command("run", *words, WORLD_SIZE="2", RANK="0", LOCAL_RANK="0")
+def test_what_torchrun_contradicts_is_refused(arguments, ended, monkeypatch, words):
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    code, _, errors = ended(*arguments("run", *words))
     assert code == 2
     assert "torchrun has started 2 processes for this run" in errors
     assert len(errors.splitlines()) == 1
@@ -362,8 +362,8 @@ def test_what_torchrun_contradicts_is_refused(command, words):
         (("--nodes", "2"), "--nodes is 2; it must be at most --devices, which is 1"),
     ],
 )
-def test_a_mistake_is_told_once(command, words, told):
-    code, _, errors = command("run", *words)
+def test_a_mistake_is_told_once(arguments, ended, words, told):
+    code, _, errors = ended(*arguments("run", *words))
     assert code == 2
     assert errors.splitlines()[-1].endswith(told)
     assert len(errors.splitlines()) == 1

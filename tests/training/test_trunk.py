@@ -177,6 +177,7 @@ def written(path, configs):
     return path
 
 
+@pytest.mark.slow
 def test_a_batch_stopped_by_a_signal_goes_on_and_leaves_no_states(
     runs, train, results, corpus, tmp_path
 ):

@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
 from moelaws.records.watching import Planned, Watching
@@ -12,6 +14,7 @@ from waiting import wait_for
 STEPS = 200
 
 
+@pytest.mark.slow
 def test_a_run_is_seen_at_work_killed_and_resumed(configure, train, tmp_path):
     config, results = configure(steps=STEPS), Results(tmp_path / "results")
     often = {"checkpoint_seconds": 0.0, "history_seconds": 0.0}

@@ -1,7 +1,5 @@
 """Weights that are kept, at the end and on the way: the trained model, however often cut off."""
 
-import json
-
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -189,25 +187,6 @@ def test_only_finite_floating_point_numbers_of_the_model_are_weights(configure, 
             weights.load(path.parent)
     write_tensors(path, whole, about)
     assert weights.load(path.parent)[0] == config
-
-
-@pytest.mark.parametrize(
-    "marked",
-    [
-        {"status": "completed", "steps": "x"},
-        {"status": "completed", "steps": [None]},
-        {"status": "completed", "steps": [-1]},
-        {"status": 3},
-        {"steps": []},
-        [],
-    ],
-)
-def test_a_marker_with_wrong_fields_is_told_in_a_line(two, results, ended, marked):
-    (results.kept(two[0])).write_text(json.dumps(marked))
-    for command in (("bench", two[0]), ("probe", two[0]), ("export", "hf", two[0], "--to", "x")):
-        code, _, errors = ended(*command, "--results", results.root)
-        assert (code, len(errors.splitlines())) == (2, 1), errors
-        assert "status.json" in errors
 
 
 def test_those_on_the_way_are_the_model_that_training_had_then(configure, train, results):

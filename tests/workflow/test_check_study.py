@@ -8,7 +8,6 @@ import pytest
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Simulation
 from moelaws.workflow.check import check_study
 from repository import REPOSITORY
 
@@ -44,29 +43,14 @@ def test_entries_that_can_be_fitted(fields):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"law": "sparsity.los"}, "unknown law 'sparsity.los'"),
         ({"law": "sectional.cost"}, "is a formula: it has nothing to fit"),
-        ({"mapping": {"N": "N_totl"}}, "'N_totl' is no column of numbers; there are "),
-        ({"mapping": {"M": "N_total"}}, "mapping: 'M' is not a variable of sparsity.loss"),
         ({"mapping": {}}, "no column 'N' for N of sparsity.loss"),
-        ({"mapping": {"N": "D"}}, "column 'D' is mapped to N and D of sparsity.loss"),
         ({"mapping": {"N": "context"}}, "column context is in tokens, and N in parameters"),
-        ({"mapping": {"N": "N_total", "L": "bpb"}}, "column bpb is in bits/byte, and L in nats"),
         ({"units": {"N": "percent"}}, "unit of N is 'percent'"),
-        ({"units": {"C": "EFLOP"}}, "unit of 'C': the table has no column for it"),
         ({"weights": "bpb"}, "column bpb is in bits/byte, and L in nats/token"),
-        ({"rollout": "budget"}, "'budget' is no column of numbers"),
         ({"resample_by": "budget"}, "resample_by: 'budget' is no column; there are run_id, "),
-        ({"rows": "width > 3"}, "no column 'width'; there are "),
         ({"rows": "kind > 3"}, "kind has words, and no number such as 3.0"),
-        ({"split_by": "width"}, "split_by: 'width' is no column; there are run_id, "),
-        ({"holdout": "S >> 1"}, "is not COLUMN OP VALUE"),
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
-        (
-            {"protocol": {"sample": float("inf")}},
-            "protocol: sample is inf; it must be a finite num",
-        ),
-        ({"protocol": {"steps": 1}}, "protocol: unknown key steps"),
         ({"sweep": "deep"}, "sweep: no grid has a sweep 'deep'; there are none with a name"),
     ],
 )
@@ -76,24 +60,6 @@ def test_entries_that_cannot(fields, message):
     text = str(error.value)
     assert text.startswith("config/studies/sparsity.yaml: fit loss: ")
     assert message in text
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"law": "sparsity.los"}, "unknown law 'sparsity.los'"),
-        ({"law": "sparsity.isoflop"}, "law: sparsity.isoflop has no published coefficients"),
-        ({"law": "leverage.joint"}, "law: leverage.joint gives no loss"),
-        ({"law": "sparsity.loss", "mapping": {"S": "width"}}, "no column 'width' for S"),
-        ({"law": "sparsity.loss", "sweeps": ("deep",)}, "sweeps: no grid has a sweep deep"),
-        ({"law": "sparsity.loss", "rows": "S >> 1"}, "is not COLUMN OP VALUE"),
-    ],
-)
-def test_simulations_that_no_law_can_give(fields, message):
-    with pytest.raises(UserError) as error:
-        check_study(STUDY.model_copy(update={"simulation": Simulation(**fields)}))
-    assert str(error.value).startswith("config/studies/sparsity.yaml: simulation: ")
-    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(

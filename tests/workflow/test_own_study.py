@@ -1,13 +1,15 @@
-"""A user's own study: a grid alone is enough, and it may lie anywhere, however its path is spelled.
+"""A user's own study, a simulated sweep, and a machine without Slurm, by real Snakemake."""
 
-The study is the one of docs/adding-a-study.md, which has one entry of each kind.
-"""
-
+import json
 import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from own_study import STEPS, write_study
@@ -57,3 +59,69 @@ def test_a_study_may_lie_anywhere_and_its_path_be_spelled_in_any_way(copy, tmp_p
     )
     assert "étude" in line
     assert "train" not in unpacked.planned(*shlex.split(line))
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    copy = Copy.of_repository(tmp_path_factory.mktemp("simulated"))
+    study = copy.study()
+    study["simulation"] = {"law": "sparsity.loss", "mapping": {"N": "N_total"}, "noise": 0.003}
+    copy.write_study(study)
+    copy.snakemake("--config", "source=simulated", "tier=demo")
+    return copy
+
+
+def test_nothing_is_trained_and_everything_says_so(simulated):
+    folder = simulated.root / "results/demo/simulated"
+    assert simulated.summaries() == []
+    assert set(pq.read_table(folder / "tables/sparsity.parquet")["source"].to_pylist()) == {
+        "simulated"
+    }
+    assert json.loads((folder / "fits/sparsity/loss.json").read_text())["source"] == "simulated"
+    assert "SIMULATED DATA" in (folder / "figures/sparsity/T3.md").read_text()
+    assert "**From simulated data**" in (folder / "claims.md").read_text()
+    assert not (simulated.root / "results/demo/tables").exists()
+
+
+def test_it_is_made_once(simulated):
+    assert simulated.planned("--config", "source=simulated", "tier=demo") == {}
+    trained = simulated.planned()
+    assert trained["train"] > 1
+    assert "18 runs will train" in simulated.snakemake("-n").stderr
+    assert trained["fit"] == len(simulated.study()["fits"])
+
+
+def test_a_study_without_a_law_says_so(simulated):
+    study = simulated.study()
+    study.pop("simulation")
+    simulated.write_study(study)
+    done = simulated.snakemake("-n", "--config", "source=simulated", check=False)
+    assert done.returncode != 0
+    assert "no law of sparsity is to be simulated" in done.stderr
+
+
+@pytest.mark.parametrize("missing", [("sbatch", "squeue", "sacct"), ("sacct",)])
+def test_a_machine_without_slurm_is_told(tmp_path, missing):
+    copy = Copy.of_repository(tmp_path / "copy")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for folder in ("/usr/bin", "/bin"):
+        for path in Path(folder).iterdir():
+            if path.name not in (*missing, "sinfo") and not (programs / path.name).exists():
+                (programs / path.name).symlink_to(path)
+    for name in {"sbatch", "squeue", "sacct"} - set(missing):
+        if not (programs / name).exists():
+            (programs / name).symlink_to("/bin/true")
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--profile", "slurm", "--", "runs"],
+        cwd=copy.root, env=copy.environment | {"PATH": str(programs)},
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"moelaws: {' and '.join(missing)} of Slurm cannot be found here; ")
+    assert "Traceback" not in done.stderr
+    assert not (copy.root / ".snakemake/locks").is_dir() or not any(
+        (copy.root / ".snakemake/locks").iterdir()
+    )
+    assert not (copy.root / "results/runs").exists()

@@ -1,24 +1,10 @@
 """The workflow as text: linter and formatter are quiet, profiles leave each other alone."""
 
 import os
-import subprocess
-import sys
 
-import pytest
 import yaml
 
 from repository import REPOSITORY
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["snakemake --lint", "snakefmt.snakefmt --check Snakefile workflow/rules"],
-)
-def test_checker_is_quiet(words):
-    done = subprocess.run(
-        [sys.executable, "-m", *words.split()], cwd=REPOSITORY, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_default_profile_leaves_the_choice_of_machine_to_others():

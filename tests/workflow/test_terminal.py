@@ -1,6 +1,5 @@
 """What a Snakemake call shows: a line of progress, warnings, what failed; the log has the rest."""
 
-import logging
 import os
 import re
 import shutil
@@ -11,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from moelaws.workflow import terminal
-from moelaws.workflow.terminal import CallReport, StatusLine
+from moelaws.workflow.terminal import StatusLine
 from repository import REPOSITORY
 
 SNAKEFILE = """
@@ -47,14 +46,6 @@ def test_a_log_gets_a_line_for_a_change_and_one_in_a_silent_minute(clock, capsys
         clock.now += 1.0
         line.show("half" if second >= 10 else "begun")
     assert capsys.readouterr().err.split() == ["begun", "half", "half"]
-
-
-def test_a_call_that_stops_without_a_failed_job_says_so(capsys):
-    settings = SimpleNamespace(quiet=None, dryrun=False)
-    CallReport(logging.getLogger("a call"), settings, ()).end(["a.log"], succeeded=False)
-    told = capsys.readouterr().err
-    assert "moelaws: the call stopped before its end. What was made stays made" in told
-    assert told.endswith("a.log\n")
 
 
 @pytest.fixture

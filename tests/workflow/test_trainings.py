@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import re
 from dataclasses import replace
 
 import pytest
@@ -160,18 +159,6 @@ def test_more_weights_to_keep_run_a_batch_again_and_fewer_do_not(trainings):
     assert is_done(marker, {run: tuple(steps)}, results)
     assert is_done(marker, {}, results)
     assert not is_done(marker, {run: (*steps, 10**9)}, results)
-
-
-def test_a_plan_counts_what_will_train(trainings):
-    first = trainings()
-    first.prepare()
-    done, other, *_ = sorted(first.batches, key=lambda digest: len(first.batches[digest]))
-    runs = finish(first, done)
-    marker = first.jobs.results.batch(done)
-    marker.unlink()
-    one = "1 batch of 1 run" if len(runs) == 1 else f"1 batch of {len(runs)} runs"
-    assert trainings().words([done]) == f"no run will train; {one} is looked through"
-    assert re.match(r"(1 run|\d+ runs) will train \(.*\), in 1 batch of ", first.words([other]))
 
 
 def test_what_a_batch_trains_is_written_once(trainings):

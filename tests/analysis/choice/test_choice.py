@@ -188,6 +188,7 @@ def test_what_is_chosen_is_affordable_and_promises_less_error():
     assert errors == sorted(errors, reverse=True)
 
 
+@pytest.mark.slow
 def test_a_sweep_that_spends_a_tenth_keeps_its_promise():
     """Over four sweeps: how far the losses and the best model at the target are from the truth."""
     promised, real, regrets = [], [], []
@@ -212,12 +213,3 @@ def test_models_of_a_budget_spend_it():
     assert ratio.to_numpy() == pytest.approx(scaled["E"].to_numpy())
     with pytest.raises(UserError, match="needs columns of parameters"):
         models_of(pool.drop(columns="D"), pool["C"], 1e22)
-
-
-def test_a_law_that_the_table_cannot_feed_is_named():
-    pool = pool_of().drop(columns="E")
-    answer = asked(pool, 1e20)
-    assert list(answer.weights) == ["chinchilla"]
-    assert "E" in answer.refused["joint.loss"]
-    with pytest.raises(UserError, match=r"joint\.loss: no column"):
-        asked(pool, 1e20, names=("joint.loss",))

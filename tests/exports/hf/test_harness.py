@@ -13,7 +13,6 @@ from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.exports.hf.folder import export
 from moelaws.files.layout import TOKENIZER
 from moelaws.probing.bench import score
-from moelaws.spec.errors import UserError
 from moelaws.tasks.harness import write_for_harness
 from moelaws.tasks.held_out import held_out_items
 from moelaws.tasks.item import Item, by_task
@@ -83,11 +82,3 @@ def test_each_task_is_a_file_of_its_own_that_names_its_questions(questions, tmp_
         assert first["context"] + first["choices"][first["answer"]] == (
             item.context + item.choices[item.answer]
         )
-
-
-@pytest.mark.parametrize("context", [("a", "b"), "a"])
-def test_what_the_harness_cannot_ask_is_refused(tmp_path, context):
-    choices = ("c", "d") if isinstance(context, tuple) else ("c",)
-    item = Item(task="odd", id="0", context=context, choices=choices)
-    with pytest.raises(UserError, match="the task odd has questions with a context for each"):
-        write_for_harness(tmp_path, [item])

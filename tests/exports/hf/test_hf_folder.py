@@ -67,15 +67,6 @@ def test_the_card_tells_what_was_measured(corpus, config, write, tmp_path):
     assert provenance["host"] not in text
 
 
-def test_an_earlier_export_of_the_run_is_replaced(write, tmp_path):
-    folder = tmp_path / "out"
-    write(folder)
-    (folder / "model.safetensors").write_text("cut short")
-    write(folder)
-    assert is_whole(folder)
-    assert os.listdir(tmp_path) == ["out"]
-
-
 def test_what_is_no_export_of_the_run_stays(corpus, trained, config, write, tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
@@ -92,12 +83,6 @@ def test_what_is_no_export_of_the_run_stays(corpus, trained, config, write, tmp_
     assert (folder / "notes.txt").read_text() == "mine"
     with pytest.raises(UserError, match="which is a file"):
         write(folder / "notes.txt")
-
-
-def test_a_place_that_cannot_be_written_is_named(write, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="file/out: cannot be written"):
-        write(tmp_path / "file" / "out")
 
 
 @pytest.mark.parametrize("size", [100, 15_000])
@@ -140,14 +125,3 @@ def test_a_run_without_weights_is_refused(corpus, trained, tmp_path):
     kept.unlink()
     with pytest.raises(UserError, match="weights are kept of the runs that a study's keep_weights"):
         export(corpus[1], config.run_id, tmp_path / "out")
-
-
-def test_another_tokenizer_is_refused(corpus, config, write, tmp_path):
-    path = corpus[1].corpus(config.corpus.corpus_id) / "tokenizer.json"
-    whole = path.read_text("utf-8")
-    try:
-        path.write_text(whole.replace('"a":64,"b":65', '"a":65,"b":64'), "utf-8")
-        with pytest.raises(UserError, match=r"tokenizer\.json: a file of a prepared"):
-            write(tmp_path / "out")
-    finally:
-        path.write_text(whole, "utf-8")

@@ -1,15 +1,10 @@
 """Figures of the allocation paper from simulated runs: what they show, and how."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
-from allocation_case import ONE, STUDY, Case, simulate
+from allocation_case import STUDY, Case
 
-from moelaws.analysis.inputs import Inputs
-from moelaws.figures.draw import make
-from moelaws.files.layout import Results
 from moelaws.grids.sweep import sweep_of
 from moelaws.spec.project import Project
 from moelaws.studies.allocation.figures.loss import representative
@@ -44,13 +39,6 @@ def test_every_loss_is_on_the_valleys_and_the_path_goes_through_the_least(paper)
     np.testing.assert_allclose(np.sort(losses["y"]), np.sort(runs["L"]))
 
 
-def test_few_runs_are_said_to_be_few():
-    assert make(STUDY, "F6", Inputs(frame=simulate(ONE))).warnings == ["no further sparsity"]
-    one_ratio = Inputs(frame=simulate(replace(ONE, ratios=(0.5,))))
-    few = ["no budget was trained at two ratios or more"]
-    assert make(STUDY, "F1", one_ratio).warnings == few
-
-
 def test_r_star_and_its_lines_are_those_of_the_tables(paper):
     data = paper.sheet("F2a").data
     table = paper.inputs.derived("r_star")
@@ -77,17 +65,6 @@ def test_coefficients_stand_beside_the_published_lines(figure, coefficient, law,
     np.testing.assert_allclose(published["y"], law(1 - published["x"]))
 
 
-def test_held_out_runs_are_the_sparsest(paper):
-    runs = paper.inputs.derived("runs")
-    held = paper.sheet("F3b").data
-    assert set(held["series"]) == {"runs, S=0.9767"}
-    np.testing.assert_allclose(np.sort(held["y"]), np.sort(runs.loc[runs["sparsest"] == 1, "L"]))
-    fitted = paper.sheet("F3a").data
-    assert len(fitted) == len(runs) - len(held)
-    both = paper.sheet("F5a").data
-    assert both["series"].str.startswith("held out").sum() == len(held)
-
-
 def test_eq_2_meets_the_observed_loss_where_it_made_it(paper):
     data = paper.sheet("F4").data
     run = representative(paper.inputs.derived("runs"))
@@ -96,26 +73,6 @@ def test_eq_2_meets_the_observed_loss_where_it_made_it(paper):
     # its noise, and that r* was fitted to these runs
     assert end["y"] == pytest.approx(run["L"], rel=0.02)
     assert data.loc[data["series"] == "validation loss", "y"].item() == run["L"]
-
-
-def test_a_run_without_a_curve_is_said_to_have_none(paper, tmp_path):
-    inputs = replace(paper.inputs, results=Results(tmp_path))
-    assert make(STUDY, "F4", inputs).warnings == ["the run has no training curve here"]
-
-
-def test_the_curve_is_of_the_middle_sparsity_nearest_its_optimum():
-    runs = pd.DataFrame({
-        "S": [0.8, 0.9, 0.9, 0.9, 0.95], "C": [2.0, 1.0, 2.0, 2.0, 2.0],
-        "r": [0.5, 0.5, 0.4, 0.9, 0.5], "r_star": 0.5, "run_id": list("abcde"),
-        "N_active": 20e6, "N_total": 400e6,
-    })  # fmt: skip
-    assert representative(runs)["run_id"] == "c"
-    # Fig 4's model, 30M active of 550M parameters, where it is trained.
-    printed = runs["run_id"].isin(["b", "d"])
-    runs = runs.assign(
-        N_active=np.where(printed, 27.5e6, 20e6), N_total=np.where(printed, 621e6, 400e6)
-    )
-    assert representative(runs)["run_id"] == "b"
 
 
 def test_f4_shows_the_printed_model_at_tier_paper():

@@ -3,11 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from allocation_case import PAPER, STUDY, TRUE
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.figures.draw import set_table
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.spec.fit import Fit
@@ -73,29 +71,3 @@ def test_runs_have_the_papers_sparsity_and_the_fitted_ratio(paper):
     )
     np.testing.assert_allclose(frame["r_star"], again)
     assert frame["r_star"].between(0.1, 3).all()
-
-
-def test_coefficients_stand_beside_table_1(paper):
-    frame = set_table(STUDY, "T1", paper.inputs).frame
-    eq_2 = frame[frame["Law"].str.startswith("Eq 2, R")].set_index("Coefficient")
-    assert eq_2["Own runs"].to_dict() == pytest.approx(TRUE)
-    assert eq_2["Published"].to_dict() == {
-        "a": 15.12, "b": 18.62, "c": 39.55, "d": 0.0499, "tau": 13.7354, "alpha": 0.6288,
-        "beta": 0.0453, "lambda": 0.4228, "gamma": 0.0431,
-    }  # fmt: skip
-    eq_1 = frame[frame["Law"].str.startswith("Eq 1")]
-    assert len(eq_1) == 8
-
-
-def test_hyperparameters_are_the_runs_and_the_papers(paper):
-    frame = set_table(STUDY, "T2", paper.inputs).frame
-    own, printed = frame[frame["Runs"] == "own"], frame[frame["Runs"] == "paper"]
-    assert own["Budget (FLOPs)"].to_list() == list(PAPER.budgets)
-    assert set(own["Batch (sequences)"]) == {"64"}  # 8192 tokens of 128
-    assert printed["Active parameters"].to_list() == ["20M", "30M", "55M", "100M", "200M"]
-
-
-def test_starts_are_the_papers(paper):
-    table = set_table(STUDY, "T3", paper.inputs)
-    assert table.frame["Number"].prod() == 104_976
-    assert "104,976 starts" in table.notes[0]

@@ -7,7 +7,6 @@ from moelaws.grids.sweep import expand_study
 from moelaws.grids.text import CorpusChoice
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Text
-from moelaws.spec.errors import UserError
 from moelaws.spec.grid import Grid
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY
@@ -48,23 +47,6 @@ def test_steps_are_those_of_the_tokens():
     assert run.config.steps == 100
     assert run.config.tokens == 25_600
     assert run_of(D="1e5").config.steps == round(1e5 / 256)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"D": 2560},
-            r"D is 2560 with batch = 4 \(set\); that is enough for 10 steps, and at least",
-        ),
-        ({"D": 25_600, "C": 1e9}, "D and C are both set"),
-        ({"D": 25_600, "steps": 9}, "D and steps are both set"),
-        ({"seed": 1}, "D is missing; the derivation 'tokens' needs it"),
-    ],
-)
-def test_what_contradicts_or_lacks_is_named(settings, message):
-    with pytest.raises(UserError, match=message):
-        run_of(min_steps=50, **settings)
 
 
 def test_the_model_sweep_is_table_3():

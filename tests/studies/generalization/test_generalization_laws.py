@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import printed
 from moelaws import laws
 from moelaws.fitting.fit import fit
-from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.studies.generalization.derived.exponents import QUANTITIES
-from moelaws.studies.generalization.laws.routing import REGIMES, routing_term
+from moelaws.studies.generalization.laws.routing import REGIMES
 
 # Table 5: E; alpha_N; alpha_D; then its derived cells as printed.
 TABLE_5 = {
@@ -89,12 +87,6 @@ def test_published_numbers():
     assert {name: float(values[name]) for name in expected} == pytest.approx(expected, rel=1e-6)
 
 
-def test_what_is_not_given_is_not_computed():
-    values = priced(**CASE, s=1, d=8)
-    known = {name for name, value in values.items() if not np.isnan(value)}
-    assert known == {"R", "ln_patterns", "n_route", "by_experts"}
-
-
 @given(M=st.integers(1, 512), data=st.data())
 def test_the_count_of_patterns_is_exact_and_below_its_bound(M, data):
     k = data.draw(st.integers(1, M))
@@ -149,24 +141,6 @@ def test_the_approximation_has_the_lesser_of_two_limits(s, d, log_N, M):
         assert by_experts == (M > N)
 
 
-@pytest.mark.parametrize(
-    ("columns", "regime"),
-    [
-        ({"n": 1e9, "N_active": 1e4}, "limited by active parameters"),
-        ({"n": 1e9, "N_active": 1e4, "chart": 1e4}, "limited by experts"),
-        ({"n": 1e6, "N_active": 1e6}, "estimation"),
-        ({"n": 1e4, "N_active": 1e3}, "routing"),
-    ],
-)
-def test_eval_names_the_regime(columns, regime):
-    values = priced(**CASE, s=1, d=8, **columns)
-    terms = [float(values[name]) for name in ("approximation", "estimation", "routing")]
-    assert {0: 0, 1: 0, 2: 1, 3: 2}[REGIMES.index(regime)] == terms.index(max(terms))
-    given = [f"{name}={value:g}" for name, value in {**CASE, "s": 1, "d": 8, **columns}.items()]
-    answer = printed("eval", "generalization.routing", *given)
-    assert f"regime = {REGIMES.index(regime)} {regime}" in answer
-
-
 def test_the_covering_number_has_a_part_of_weights_and_one_of_routing():
     """Eq 2: N_act ln(1/delta) + T k ln(eM/k), up to constants."""
     few = priced(**CASE, N_active=1e3, delta=0.1)
@@ -182,12 +156,6 @@ def test_overhead_is_the_difference_of_two_bounds():
     assert overhead == pytest.approx(float(large["bound"] - small["bound"]), rel=1e-9)
     # M = c k experts cost k T ln(e c) / n.
     assert large["routing"] == pytest.approx(2 * 512 * math.log(math.e * 32) / 1e6, rel=1e-12)
-
-
-def test_more_active_experts_than_there_are():
-    with pytest.raises(UserError, match=r"k is 9 at M = 8; .*at most M"):
-        priced(k=9, M=[16, 8], L_T=4, l=128)
-    assert np.isnan(routing_term(9, 8, 4, 128))
 
 
 LINE, FLOOR = "generalization.scaling", "generalization.scaling:floor"

@@ -33,6 +33,7 @@ def test_the_papers_search_supports_the_papers_laws(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_opposite_laws_are_not_supported(tmp_path):
     """Rates that rise, batches that fall, and larger best mixtures."""
     truth = Truth(
@@ -52,6 +53,7 @@ def test_opposite_laws_are_not_supported(tmp_path):
     assert claims["across_activation"]["verdict"] == CANNOT_TELL  # one ratio in the demo
 
 
+@pytest.mark.slow
 def test_laws_that_miss_other_ratios_are_not_supported(tmp_path):
     """Where 2 and 6 of 64 experts are active, the best rate is the largest tried."""
     frame = table("paper", published(1e19, noise=1e-3))
@@ -62,14 +64,7 @@ def test_laws_that_miss_other_ratios_are_not_supported(tmp_path):
     assert claim["value"] == pytest.approx(1 / 3)  # at the paper's own ratio alone
 
 
-def test_the_ends_of_the_search_flatten_a_trend_and_do_not_turn_it(tmp_path):
-    """Rates whose best lies above all that were tried at the two larger budgets."""
-    truth = replace(CLEAR, lr={"moe": (4e-2, 0.9), "dense": (2e-2, 0.0)})
-    claim = verdicts(tmp_path, table("demo", truth))["lr_falls"]
-    assert claim["verdict"] == NOT_SUPPORTED
-    assert 0 < claim["value"] < 0.9
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["seeds", "dense", "least budget"])
 def test_missing_runs_end_in_no_verdict_not_in_an_error(lost, tmp_path):
     frame = table("demo", CLEAR)

@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 
 from hyperparameters_case import DEMO, STUDY, published, table, write_case
-from moelaws.figures.draw import set_table
 from picture import assert_legible
 
 CASES = {"demo": DEMO, "paper": published(1e19, batch=1.8, noise=1e-3)}
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=["demo", pytest.param("paper", marks=pytest.mark.slow)])
 def case(request, tmp_path_factory):
     source = "trained" if request.param == "demo" else "simulated"
     frame = table(request.param, CASES[request.param], source=source)
@@ -52,16 +51,3 @@ def test_the_map_has_a_cell_a_run_and_the_best_is_at_zero(case):
     assert len(cells) == len(top)
     assert (cells.groupby("panel")["z"].min() == 0).all()
     assert cells["panel"].nunique() == top["A"].nunique()
-
-
-def test_tables_set_published_values_beside_own(case):
-    frame = set_table(STUDY, "T_eq5", case.inputs).frame
-    mixtures = frame[frame["models"] == "mixture of experts"].set_index("of")
-    assert mixtures["published exponent"].to_dict() == {
-        "learning rate": -0.1529,
-        "batch (tokens)": 0.3644,
-    }
-    assert frame["published exponent"].notna().sum() == 2  # of dense models none is printed
-    sizes = set_table(STUDY, "T5", case.inputs).frame
-    sums = sizes[sizes["by"] == "least loss"].groupby("models")["exponent"].sum()
-    assert np.allclose(sums, 1, atol=0.02)  # C = M D, with a whole number of steps

@@ -9,12 +9,11 @@ from leverage_case import DEMO, DEMO_LAW, PAPER, PAPER_TRAINED, POOR, table
 
 from made_scores import score_row, write_scores
 from moelaws.analysis.derive import derive
-from moelaws.figures.draw import make, set_table, tabulate
+from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.studies.leverage.derived.series import attention_shape
 from moelaws.studies.leverage.figures.losses import BINS
 from moelaws.studies.leverage.laws import joint
-from moelaws.studies.leverage.tables import NO_RUNS
 from picture import assert_legible, words
 
 
@@ -39,7 +38,7 @@ def sheets(make_case):
 @pytest.mark.parametrize(
     "setting",
     [
-        pytest.param(DEMO, id="demo"),
+        pytest.param(DEMO, id="demo", marks=pytest.mark.slow),
         pytest.param(PAPER, id="paper", marks=pytest.mark.slow),
         pytest.param(POOR, id="poor", marks=pytest.mark.slow),
     ],
@@ -65,6 +64,7 @@ def test_points_are_the_derived_tables_and_the_published_curve_is_table_6(make_c
     np.testing.assert_allclose(published["y"], EL)
 
 
+@pytest.mark.slow
 def test_leverage_of_the_simulated_law_is_read_back_where_dense_runs_are(make_case):
     """Without noise the curves' own form is all that differs: within 5 %, in the dense range."""
     case = make_case(replace(DEMO, noise=0.0))
@@ -135,33 +135,6 @@ def test_curves_of_the_papers_sub_experiments_give_the_leverage(make_case, sheet
     )  # the law has no dense layers
 
 
-def test_residuals_are_of_the_fitted_points(make_case, sheets):
-    n = make_case(DEMO).inputs.fit("joint").parts[0].n
-    data = sheets(DEMO)["F17"].data
-    assert (data["series"] == "residuals").sum() == n
-    assert data.loc[data["series"] == "histogram", "y"].sum() == n
-    points = make_case(DEMO).inputs.derived("points")
-    shown = sheets(DEMO)["F5"].data
-    of_validation = shown["series"].str.startswith("validation")
-    assert of_validation.sum() == (points["EL"] >= 6).sum()
-    beyond = shown["series"].str.endswith("extrapolated").sum()
-    assert beyond == ((points["EL"] > 0) & (points["measured"] == 0)).sum()
-
-
-def test_a_sub_experiment_without_runs_says_so(make_case, tmp_path):
-    case = make_case(DEMO)
-    frame = case.inputs.table
-    rest = frame[~frame["sweep"].str.contains("granularity_weak|heads")]
-    inputs = replace(case.inputs, frame=rest)
-    for figure in ("F12a", "F16"):
-        sheet = make(case.study, figure, inputs)
-        assert "of this sub-experiment" in words(sheet)
-        assert sheet.warnings
-    assert len(set_table(case.study, "T14", inputs).frame) == 0
-    assert tabulate(case.study, "T14", inputs, tmp_path / "T14.csv") == [NO_RUNS]
-    assert (tmp_path / "T14.tex").read_text().count("toprule") == 1
-
-
 def test_training_curves_come_from_the_runs_records(make_case, tmp_path):
     case = make_case(DEMO)
     results = Results(tmp_path)
@@ -214,47 +187,3 @@ def test_scores_over_training_are_those_of_each_kept_step(scored):
     groups = make(study, "F15", inputs)
     assert len(groups.panels) == 4
     assert_legible(groups)
-
-
-def test_tables_of_scores_are_those_after_the_last_step_with_the_mean_last(scored):
-    study, inputs = scored
-    by_group = set_table(study, "T2", inputs).frame
-    assert list(by_group["group"]) == ["continuation", "syntax", "all"]
-    assert list(by_group["items"]) == [100, 50, 150]
-    assert by_group["dense: error"].tolist() == pytest.approx([0.5] * 3)
-    assert by_group["MoE: error"].tolist() == pytest.approx([0.4] * 3)
-    by_task = set_table(study, "T7", inputs).frame
-    assert list(by_task["task"]) == ["far", "near", "brackets", "all"]
-    assert by_task["MoE: bits/byte"].tolist() == pytest.approx([2.9] * 4)
-
-
-def test_a_pair_without_scores_says_so(make_case, tmp_path):
-    case = make_case(DEMO)
-    assert "was scored" in words(make(case.study, "F6b", case.inputs))
-    warned = tabulate(case.study, "T2", case.inputs, tmp_path / "T2.csv")
-    assert warned == ["no completed run of the pair was scored"]
-
-
-def test_tables_hold_each_configuration_once(make_case):
-    case = make_case(DEMO)
-    rows = {"T1": 2, "T8": 20, "T9": 15, "T10": 6, "T11": 7, "T12": 9, "T14": 3, "T15": 15}
-    frames = {name: set_table(case.study, name, case.inputs).frame for name in rows}
-    assert {name: len(frame) for name, frame in frames.items()} == rows
-    assert frames["T12"]["attention's share"].between(0.3, 0.9).all()
-
-
-def test_forms_without_points_enough_are_named(make_case):
-    case = make_case(DEMO)
-    T16, T17 = (set_table(case.study, name, case.inputs) for name in ("T16", "T17"))
-    assert list(T16.frame["R2, published"]) == [0.9915, 0.9772]
-    assert (T16.frame["R2, median"] > 0.9).all()
-    saturating = T17.frame[T17.frame["parameters"] == 4]
-    assert saturating["budgets fitted"].item() == 0
-    assert any("3 points for 4 parameters" in note for note in T17.notes)
-
-
-def test_coefficients_stand_beside_the_published_ones(make_case):
-    case = make_case(DEMO)
-    T6 = set_table(case.study, "T6", case.inputs).frame.set_index("coefficient")
-    assert T6.loc["a", "published"] == 1.23
-    assert T6.loc["best G", "published"] == pytest.approx(11.337, abs=1e-3)

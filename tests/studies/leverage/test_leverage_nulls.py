@@ -164,12 +164,6 @@ def supported(claim, tables):
     return sum(verdict == Verdict.SUPPORTED for verdict in verdicts) / len(verdicts)
 
 
-@pytest.mark.parametrize("claim", CASES)
-def test_a_rule_seldom_supports_what_is_not_there(claim):
-    null, _ = CASES[claim]
-    assert supported(claim, map(null, range(8))) <= 0.25
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", CASES)
 def test_of_a_hundred_tables_without_the_effect_ten_are_supported_at_most(claim):
@@ -195,6 +189,7 @@ def with_trunks(runs_of, seed, error=0.007):
     return both.assign(n_seeds=2, L_seed_sd=spread)
 
 
+@pytest.mark.slow
 def test_errors_that_runs_of_a_trunk_share_seldom_refute_that_sparser_is_better():
     verdicts = {True: [], False: []}
     for seed in range(32):

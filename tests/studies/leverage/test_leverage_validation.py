@@ -62,6 +62,7 @@ def shuffled(points, rng):
     return points.assign(EL=points["EL"].to_numpy().reshape(len(SHAPES), -1)[order].ravel())
 
 
+@pytest.mark.slow
 def test_the_published_law_is_confirmed_and_one_that_steepens_above_4_is_not(tmp_path):
     points = leverages(np.random.default_rng(1), curves=0.01)
     of_law = verdict(points, tmp_path)
@@ -71,6 +72,7 @@ def test_the_published_law_is_confirmed_and_one_that_steepens_above_4_is_not(tmp
     assert verdict(points.assign(EL=steeper), tmp_path)["verdict"] is Verdict.NOT_SUPPORTED
 
 
+@pytest.mark.slow
 def test_few_points_of_6_decide_nothing(tmp_path):
     points = leverages(np.random.default_rng(1))
     few = points[(points["EL"] < 6) | points["architecture"].isin(["5", "6"])]

@@ -79,6 +79,7 @@ def test_budgets_whose_compute_agrees_to_a_percent_are_one():
     assert [len(rows) for rows in derived.budgets(frame)] == [3, 2]
 
 
+@pytest.mark.slow
 def test_predictions_are_of_runs_that_no_fit_has_seen(small):
     rows = small.derived("predictions")
     assert set(rows["C"]) == {1e21}

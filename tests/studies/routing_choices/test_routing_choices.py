@@ -17,7 +17,6 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
-from moelaws.claims.power import tried
 from moelaws.files.layout import Results
 from moelaws.grids.expand import architectures, expand
 from moelaws.grids.text import CorpusChoice
@@ -44,13 +43,18 @@ def grid(tier):
     return expand(STUDY.grids[tier], TEXT, tier)
 
 
+@cache
+def described(tier):
+    return pd.DataFrame([{**describe(run), "C": run.C} for run in grid(tier)])
+
+
 def table(tier, *, noise=0.0, seed=0, flat=True, others=1, **effects):
     """The tier's runs; ``effects`` are of ln L, by the word in a sweep's name.
 
     Shuffled text teaches nothing after the first budget if it is ``flat``. Muon and shuffled text
     have a noise that is ``others`` times as large. Rates that only the first seed tried are worse.
     """
-    frame = pd.DataFrame([{**describe(run), "C": run.C} for run in grid(tier)])
+    frame = described(tier)
     rng = np.random.default_rng(seed)
     shuffled = frame["shuffle"] == "tokens"
     spread = noise * np.where(shuffled | (frame["optimizer"] == "muon"), others, 1)
@@ -181,6 +185,7 @@ def test_a_missing_arm_leaves_its_claim_open(missing):
     assert verdict(claims[missing], frame)["verdict"] == OPEN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tier", "others"), [("demo", 1), ("workstation", 1), ("workstation", 4)])
 def test_what_is_not_there_is_supported_as_often_as_the_level_of_the_interval_says(tier, others):
     """At the margin, and with equal optimizers and texts: 5 % of 40 tables, and some by chance."""
@@ -199,6 +204,7 @@ def says(claim, frame):
     return verdict(claim, frame)["verdict"]
 
 
+@pytest.mark.slow
 def test_what_is_there_is_seen_at_the_workstation():
     frames = [table("workstation", noise=NOISE, seed=s, muon=-0.03) for s in range(20)]
     seen = Counter(
@@ -230,14 +236,6 @@ def test_the_error_by_documents_widens_the_interval(tmp_path):
     assert reach**2 == pytest.approx(
         ((before["high"] - before["low"]) / 2) ** 2 + (1.645 * documents) ** 2, rel=0.05
     )
-
-
-def test_simulated_tables_try_each_rule_with_its_effect_and_without():
-    counts = tried(STUDY, "demo", table("demo", noise=NOISE, muon=-0.03), 4, {})["claims"]
-    assert set(counts) == {claim.name for claim in STUDY.claims}
-    assert counts[MUON]["null"]["supported"] <= 2 < counts[MUON]["effect"]["supported"]
-    assert counts[ORDER]["null"]["supported"] == 0
-    assert "effect" not in counts[ORDER]
 
 
 @pytest.fixture

@@ -56,10 +56,6 @@ SEEN = {
 }  # fmt: skip
 
 
-def test_equal_arms_support_no_claim():
-    assert not supported(CLAIMS, "demo", EQUAL, 3)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize(("effects", "claims"), NULLS)

@@ -2,24 +2,17 @@
 
 import math
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from moelaws.accounting.flops import forward_terms, train_flops_per_token
-from moelaws.analysis.derive import derive
-from moelaws.analysis.inputs import Inputs, read_runs
 from moelaws.analysis.regression import Spread
 from moelaws.claims.base import Verdict
-from moelaws.claims.judge import judged
 from moelaws.figures.draw import make, set_table
-from moelaws.files.parquet import write_parquet
 from moelaws.grids.expand import expand
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS, CHUNKS, DIVIDED
@@ -33,8 +26,7 @@ from moelaws.studies.sectional.derived.arms import (
 from moelaws.studies.sectional.derived.load import cosine, matched, units
 from moelaws.studies.sectional.run_claims import SECTIONS
 from picture import assert_legible
-from repository import REPOSITORY
-from sectional_case import RUNS, STUDY, TEXT, TIERS, Case
+from sectional_case import RUNS, STUDY, TEXT
 
 MEASURED_TIMES = {"cost_falls_to_an_optimum", "sections_generate_faster"}
 SLICE_CHUNKS = ("slice_chunks", "rates_slice_chunks")
@@ -193,19 +185,6 @@ def test_random_experts_are_as_alike_as_random_weights(case):
     assert (table["cosine"].abs() < 0.1).all()
 
 
-def test_a_table_older_than_the_longer_sequences_says_so_in_words(tmp_path):
-    """The published runs of the tier workstation measured nothing beyond their length."""
-    table = REPOSITORY / "docs/evidence/sectional.parquet"
-    inputs = Inputs(frame=read_runs(table))
-    derive(STUDY, "longer", inputs, tmp_path / "longer.parquet")
-    inputs = replace(inputs, derived_tables={"longer": tmp_path / "longer.parquet"})
-    (entry,) = (c for c in STUDY.claims if c.name == "sections_read_longer_sequences")
-    judgement = judged(STUDY, entry, inputs)
-    assert judgement["verdict"] == OPEN
-    assert "no dense model was evaluated in longer sequences" in judgement["measured"]
-    assert_legible(make(STUDY, "longer", inputs))
-
-
 CASES = {
     "slices_need_fewer_flops": [
         ({"slope": -0.2}, SUPPORTED), ({"slope": 0.2}, REFUTED), ({}, OPEN),
@@ -282,52 +261,6 @@ def test_a_claim_can_be_supported_and_refuted(case, claim, chosen, verdict):
     assert judgement["needed"] or verdict != OPEN
 
 
-@pytest.fixture(scope="module")
-def workstation(tmp_path_factory):
-    """A claim and a change of the table of the workstation's arms -> the verdict."""
-    chosen = Case(
-        tmp_path_factory.mktemp("workstation"),
-        tier="workstation",
-        steeper={"d_model": -0.2, "context": -0.2},
-        offset={"position": -0.2, "chunk": -0.2},
-    )
-    inputs = chosen.inputs()
-    arms = inputs.derived("arms")
-
-    def judge(claim, change):
-        write_parquet(inputs.derived_tables["arms"], pa.Table.from_pandas(change(arms)))
-        return chosen.judge(claim, inputs)
-
-    return judge
-
-
-def test_lengths_are_compared_where_whole_steps_round_their_tokens(workstation):
-    """And each of two widths at each of two lengths counts, as on the tiers of GPUs."""
-
-    def four_sizes(arms):
-        fourth = arms[arms["d_model"] == 96].assign(context=256)
-        fourth["L"] -= 0.2 * np.log2(fourth["E"])
-        arms = pd.concat([arms, fourth])
-        return arms.assign(D=arms["D"].mask(arms["context"] == 256, arms["D"] - 512))
-
-    judgement = workstation("larger_models_carry_more_slices", four_sizes)
-    assert judgement["verdict"] == SUPPORTED, judgement["measured"]
-    for change in ("d from 64 to 96 (128", "d from 64 to 96 (256", "positions from 128 to 256 (d"):
-        assert change in judgement["measured"]
-    assert judgement["measured"].count(";") == 7  # two readings, four pairs of sizes
-
-
-@pytest.mark.parametrize(("left", "verdict"), [("0 1 2", SUPPORTED), ("0 2", OPEN)])
-def test_cells_of_different_seeds_have_no_interval(workstation, left, verdict):
-    """What a seed does to all arms would not cancel in their difference."""
-
-    def of_one_cell(arms):
-        cell = (arms["arm"] == "top2") & (arms["d_model"] == 96)
-        return arms.assign(seeds=arms["seeds"].mask(cell, left))
-
-    assert workstation("chunks_keep_the_loss", of_one_cell)["verdict"] == verdict
-
-
 def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds():
     left = STUDY.at_tier("paper")
     lost = {entry.name for entry in STUDY.readers} - {entry.name for entry in left.readers}
@@ -367,7 +300,7 @@ def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdic
         assert judgement["value"] == pytest.approx(np.std(chunk) / np.std(top2))
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", ["demo", pytest.param("workstation", marks=pytest.mark.slow)])
 def test_every_figure_and_table_is_made_and_legible(case, tier):
     """Of one size, and of two widths and two lengths."""
     uneven = {"chunk": [16, 4, 4, 4, 2, 2, 0, 0]}
@@ -378,23 +311,3 @@ def test_every_figure_and_table_is_made_and_legible(case, tier):
         assert len(sheet.data), figure.name
     for table in STUDY.tables:
         assert len(set_table(STUDY, table.name, inputs).frame), table.name
-
-
-def test_arms_that_did_not_complete_are_left_out_of_the_figures(case):
-    inputs = case(left_out=("chunk", "both", "slice_all")).inputs()
-    for name in ("arms", "experts", "learning", "balance", "rates"):
-        sheet = make(STUDY, name, inputs)
-        assert_legible(sheet)
-        assert "chunk" not in set(sheet.data["series"]) or name == "rates"
-
-
-def test_a_grid_without_rates_widths_or_a_shallow_model_has_its_figures_too(case):
-    """The tiers of GPUs have none of some sweeps."""
-    inputs = case(absent=("rates_", "widths_", "shallow")).inputs()
-    for figure in STUDY.figures:
-        sheet = make(STUDY, figure.name, inputs)
-        assert_legible(sheet)
-        assert len(sheet.data) or sheet.warnings
-    for claim in STUDY.claims:
-        case_verdict = judged(STUDY, claim, inputs.declared_by(claim))
-        assert case_verdict["measured"]

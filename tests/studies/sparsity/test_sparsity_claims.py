@@ -127,19 +127,6 @@ def test_runs_on_one_side_of_every_optimum_decide_nothing(claim, world):
     assert "inside what was measured" in judgement.measured
 
 
-def test_an_effect_that_is_not_there_is_rarely_reported(tmp_path):
-    def same_best_active_size(frame):
-        u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
-        return 2.5 + 0.05 * u**2 + 0.02 * np.log1p(-frame["S"])
-
-    undecided = 0
-    for seed in range(3):
-        runs = table(same_best_active_size, 0.01, seed)
-        judgement = verdict_on("active_size_falls_with_sparsity", inputs(runs, tmp_path))
-        undecided += judgement.verdict == Verdict.CANNOT_TELL and judgement.low < 0 < judgement.high
-    assert undecided >= 2  # a 90 % interval leaves 0 out in one sample of ten
-
-
 MAPPINGS = {
     "loss": {"N": "N_total", "D": "D", "S": "S", "L": "L"},
     "chinchilla": {"N": "N_active", "D": "D", "L": "L"},

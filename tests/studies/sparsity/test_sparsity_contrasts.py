@@ -32,6 +32,7 @@ def case(tmp_path_factory):
     return case, replace(case.inputs, results=results), paired
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_with_the_densest_of_its_budget_width_and_seed(case):
     _, inputs, paired = case
     table = contrasts.derive(inputs)
@@ -95,52 +96,6 @@ def test_the_figure_shows_the_paired_error(case, tmp_path):
     assert len(shown) == len(table)
     half = (shown["high"] - shown["low"]) / 2
     np.testing.assert_allclose(np.sort(half), np.sort(table["paired_se"]), rtol=1e-9)
-
-
-def test_the_figure_of_drops_shows_both_errors(case, tmp_path):
-    case, inputs, _ = case
-    path = tmp_path / "optima.parquet"
-    derive(case.study, "optima", inputs, path)
-    table = read_table(path)
-    own = table[(table["size"] == "total") & (table["method"] == "surface")].dropna(subset="drop")
-    assert len(own) == 2 * 3
-    sheet = make(case.study, "drops", replace(inputs, derived_tables={"optima": path}))
-    by_seeds = sheet.data["series"].str.endswith(", by seeds")
-    for shown, error in ((~by_seeds, "drop_paired_se"), (by_seeds, "drop_seed_se")):
-        half = (sheet.data["high"] - sheet.data["low"])[shown] / 2
-        np.testing.assert_allclose(np.sort(half), np.sort(own[error]), rtol=1e-9)
-    assert not sheet.warnings
-
-
-def test_a_missing_densest_run_is_reported_and_its_contrasts_are_left_out(case, tmp_path):
-    case, inputs, _ = case
-    table = inputs.table
-    one = (table["S"] == 0) & (table["C"] == 1e11) & (table["d_model"] == 16) & (table["seed"] == 0)
-    assert one.sum() == 1
-    fewer = replace(inputs, frame=table[~one])
-    path, own = tmp_path / "contrasts.parquet", tmp_path / "tuned.parquet"
-    derive(case.study, "tuned", fewer, own)
-    fewer = replace(fewer, derived_tables={**inputs.derived_tables, "tuned": own})
-    lines = derive(case.study, "contrasts", fewer, path)
-    expected = "C=1e+11, d_model=16, seed=0: runs are compared with S=0.5"
-    assert any(expected in line for line in lines)
-    sheet = make(case.study, "contrasts", replace(fewer, derived_tables={"contrasts": path}))
-    assert sheet.warnings == ["2 contrasts are left out: their densest run is missing"]
-    assert len(sheet.data[sheet.data["series"].str.startswith("d=")]) == 2 * 3 * 5 * 2 - 3
-
-
-def test_a_densest_model_without_an_optimum_is_reported(case, tmp_path):
-    case, inputs, _ = case
-    table = inputs.table
-    few = (table["S"] == 0) & (table["C"] == 1e11) & (table["d_model"] > 32)
-    fewer = replace(inputs, frame=table[~few])
-    path = tmp_path / "optima.parquet"
-    lines = "\n".join(derive(case.study, "optima", fewer, path))
-    for method in ("surface", "parabola"):
-        no_drop = f"C=1e+11: no drop of the loss at the best N_total ({method})"
-        assert f"{no_drop}: the densest runs (S=0)" in lines
-    sheet = make(case.study, "drops", replace(fewer, derived_tables={"optima": path}))
-    assert sheet.warnings == ["C=1e+11 is left out: its densest runs have no optimum"]
 
 
 def test_runs_without_losses_by_document_keep_the_error_of_before(case):

@@ -1,7 +1,5 @@
 """What sparsity does to scores at equal loss is found where it is planted, and only there."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -146,6 +144,7 @@ def test_reading_comprehension_is_judged_only_where_it_was_tested(tmp_path):
     assert verdict(inputs_of(tmp_path, -0.2, group=reads), name)["verdict"] == "not supported"
 
 
+@pytest.mark.slow
 def test_figures_show_a_column_for_each_skill_and_no_more_than_fit(tmp_path):
     inputs = inputs_of(tmp_path, 0.0)
     groups, tasks = (make(STUDY, name, inputs) for name in ("F5", "F10"))
@@ -158,20 +157,3 @@ def test_figures_show_a_column_for_each_skill_and_no_more_than_fit(tmp_path):
     assert len(shown) == 4 * 18
     many = inputs_of(tmp_path / "many", 0.0, group={f"t{i}": "g" for i in range(9)})
     assert any("t6, t7, t8 are not shown" in line for line in make(STUDY, "F10", many).warnings)
-
-
-def test_runs_without_scores_leave_a_sentence(tmp_path):
-    frame = runs(2)
-    inputs = Inputs(frame=frame, results=Results(tmp_path))
-    table = pd.DataFrame(scores.downstream(inputs))
-    assert table.empty
-    lines = write_derived(STUDY, "downstream", inputs, tmp_path / "d.parquet")
-    assert lines == ["no scores: no completed run's weights are kept"]
-    inputs = Inputs(frame=frame, results=Results(tmp_path),
-                    derived_tables={"downstream": tmp_path / "d.parquet"})  # fmt: skip
-    assert "no completed run" in words(make(STUDY, "F5", inputs))
-    write_derived(STUDY, "relation", inputs, tmp_path / "r.parquet")
-    inputs = Inputs(frame=frame, derived_tables={"relation": tmp_path / "r.parquet"})
-    result = verdict(inputs, "sparsity_changes_no_score_at_equal_loss")
-    assert json.dumps(result)
-    assert result["measured"] == "no task was asked"

@@ -8,15 +8,11 @@ import pytest
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.pinning import best_rates
 from moelaws.grids.expand import expand
-from moelaws.grids.sweep import expand_study
 from moelaws.grids.text import CorpusChoice
-from moelaws.spec.base import parse
 from moelaws.spec.corpus import Text
-from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import Choice
-from moelaws.spec.project import Project, load_study
+from moelaws.spec.project import load_study
 from moelaws.spec.rows import select
-from moelaws.spec.study import Study
 from moelaws.studies.sparsity.laws.loss import implied_rows
 from moelaws.studies.sparsity.tables import PUBLISHED_ERRORS
 from moelaws.tables.describe import describe
@@ -146,12 +142,6 @@ def test_at_the_workstation_each_sparsity_of_the_grid_is_searched_and_follows_it
     assert (follows["lr"] == [best(row) for row in follows.itertuples()]).all()
 
 
-def test_rates_that_were_simulated_are_not_pinned(search):
-    frame = trained(search, larger_is_slower).assign(source="simulated")
-    with pytest.raises(UserError, match="losses are simulated; only trained ones are pinned"):
-        best_rates(Inputs(frame=frame), ["C", "d_model"])
-
-
 def test_a_rate_that_diverged_at_a_sparsity_is_not_best(search):
     frame = trained(search, larger_is_slower)
     sparser = frame.assign(S=0.95, L=frame["L"] + 0.1)
@@ -179,8 +169,3 @@ def test_runs_of_one_recipe_differ_in_what_follows_from_sparsity_alone(grid):
     assert len(recipes) == 4
     again = config.model_copy(update={"seed": 7, "steps": config.steps + 1})
     assert describe(replace(run, config=again))["recipe"] == describe(run)["recipe"]
-
-
-def test_the_tier_is_expanded_as_the_project_has_it():
-    runs = expand_study(STUDY, Project(tier="paper"), REPOSITORY).runs
-    assert len(runs) == 216

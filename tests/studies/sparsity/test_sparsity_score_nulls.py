@@ -22,7 +22,7 @@ CLAIMS = {claim.name: claim for claim in STUDY.claims}
 EQUAL, READ_WORSE = "sparsity_changes_no_score_at_equal_loss", "sparser_models_read_worse"
 SCORES = pd.read_parquet(REPOSITORY / "docs/evidence/scores.parquet").query("by == 'group'")
 MARGIN = CLAIMS[EQUAL].expect.below
-TABLES = pytest.mark.parametrize("tables", [10, pytest.param(100, marks=pytest.mark.slow)])
+TABLES = 100
 
 
 def scored(rows, equivalent, rng, by):
@@ -35,10 +35,10 @@ def scored(rows, equivalent, rng, by):
     return rows.assign(bits_per_byte=X @ coefficients + residuals * rows[by].map(factor))
 
 
-def supported(claim, equivalent_of_group, tables, by):
-    """How many of the ``tables`` support the claim."""
+def supported(claim, equivalent_of_group, by):
+    """How many of the tables support the claim."""
     count = 0
-    for seed in range(tables):
+    for seed in range(TABLES):
         rng = np.random.default_rng(seed)
         drawn = []
         for group, equivalent in equivalent_of_group.items():
@@ -54,17 +54,17 @@ def supported(claim, equivalent_of_group, tables, by):
     return count
 
 
-@TABLES
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["run_id", "d_model"])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_a_group_off_by_the_margin_is_seldom_called_equal(sign, by, tables):
+def test_a_group_off_by_the_margin_is_seldom_called_equal(sign, by):
     for off in ("continuation", "syntax"):
         shifts = {"continuation": 0.0, "syntax": 0.0, off: sign * MARGIN}
-        assert supported(EQUAL, shifts, tables, by) <= max(1, tables / 10), off
+        assert supported(EQUAL, shifts, by) <= 10, off
 
 
-@TABLES
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["run_id", "d_model"])
-def test_reading_alike_is_seldom_called_worse(by, tables):
-    assert supported(READ_WORSE, {READING: 0.0}, tables, by) <= max(1, tables / 10)
-    assert supported(READ_WORSE, {READING: MARGIN}, tables, by) >= 0.9 * tables
+def test_reading_alike_is_seldom_called_worse(by):
+    assert supported(READ_WORSE, {READING: 0.0}, by) <= 10
+    assert supported(READ_WORSE, {READING: MARGIN}, by) >= 90

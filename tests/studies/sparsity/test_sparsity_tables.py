@@ -14,12 +14,11 @@ from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
 from moelaws.spec.hyperparameters import Choice, read_pinned
 from moelaws.spec.project import load_study
-from moelaws.studies.sparsity import tables
 from moelaws.studies.sparsity.derived.surface import surfaces
 from moelaws.studies.sparsity.derived.trends import over_sparsity
 from moelaws.tables.describe import describe
 from repository import REPOSITORY
-from sparsity_case import DEMO, PAPER, simulate
+from sparsity_case import PAPER
 
 PINNED = {tier: read_pinned(tier, REPOSITORY) for tier in ("demo", "workstation")}
 TABLES = tuple(table.name for table in load_study("sparsity", REPOSITORY).tables)
@@ -40,28 +39,6 @@ def test_tables_are_written_and_marked_where_simulated(table, make_case, tmp_pat
     assert written["data"].str.startswith("SIMULATED DATA").all()
 
 
-def test_searched_values_are_those_of_the_runs(make_case):
-    table = frame(make_case(DEMO), "T1").set_index("Hyperparameter")
-    assert table.loc["sparsity S", "These runs"] == "0, 0.5, 0.75, 0.9375"
-    assert table.loc["experts E", "These runs"] == "2, 4, 8, 32"
-    assert table.loc["total parameters N", "These runs"].endswith("values)")
-
-
-def test_starts_of_the_paper_are_437_400(make_case):
-    case = make_case(PAPER)
-    starts = set_table(case.study, "T2", case.inputs)
-    assert "437,400 starts" in starts.notes[0]
-    counts = [len(text.split(", ")) for text in starts.frame["This fit"]]
-    assert np.prod(counts) == 437_400
-
-
-def test_coefficients_stand_beside_the_published_ones(make_case):
-    table = frame(make_case(PAPER), "T3").set_index("Coefficient")
-    # The case's coefficients are the published ones, at the paper's scale.
-    np.testing.assert_allclose(table["Estimate"], table["Published"])
-    assert table.loc["beta", "Published"] == 0.3954
-
-
 def test_errors_of_three_laws_and_the_printed_ones(make_case):
     case = make_case(PAPER)
     table = frame(case, "T_goodness")
@@ -75,6 +52,7 @@ def test_errors_of_three_laws_and_the_printed_ones(make_case):
     assert blind["RMSE (nats)"].item() > 10 * own.loc["held out", "RMSE (nats)"]
 
 
+@pytest.mark.slow
 def test_surfaces_predict_unseen_runs_as_well_as_the_paper_says(make_case):
     table = frame(make_case(PAPER), "T_surfaces")
     assert len(table) == 10  # two sizes, five budgets
@@ -116,19 +94,3 @@ def test_chosen_degrees_show_hardly_an_effect_where_there_is_none(tier, fixed, t
     assert abs(slope) < 5e-4
     assert report.law != "sparsity.isoflop:222"
     assert any("the intervals take it as given" in note for note in report.parts[0].notes)
-
-
-def test_the_ten_best_degrees_of_125_are_listed(tmp_path):
-    fits = {}
-    for name in ("isoflop_total", "isoflop_active"):
-        spec = load_study("sparsity", REPOSITORY).fit(name)
-        report = fit(laws.fittable(spec.law), simulate(DEMO), spec)
-        assert report.selection["candidates"] == 125
-        write_fit(report, fits.setdefault(name, tmp_path / f"{name}.json"))
-    table = tables.degrees(FittedInputs(frame=None, fits=fits)).frame
-    assert table["Rank"].tolist() == [*range(1, 11)] * 2
-    for _, rows in table.groupby("Size"):
-        assert rows["MSE, held out"].is_monotonic_increasing
-        degrees = rows["Degrees"].map(lambda text: [int(d) for d in text.split(", ")])
-        assert (degrees.map(sum) + 1 == rows["Coefficients"]).all()
-        assert rows.iloc[0][""] == "used"
