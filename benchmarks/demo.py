@@ -1,8 +1,8 @@
 """What README's first line costs: jobs, wall and CPU seconds of each rule, and the total.
 
-Clones a commit of this repository into a fresh folder, runs the line there and prints a table. Start
-it on an idle machine. `--second` runs README's second line after the first. The seconds that a loop of
-additions takes stand beside, since they tell one machine from another.
+Clones a commit of this repository into a fresh folder, runs the line there and prints a table.
+Start it on an idle machine. `--second` runs README's second line after the first. The seconds that
+a loop of additions takes stand beside, since they tell one machine from another.
 
     python benchmarks/demo.py [--commit HEAD] [--second] [--keep FOLDER] [--json FILE]
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
 
-# Python imports this at its start. The outermost Python process of each job, which writes to the job's
-# log, notes what it and its children used.
+# Python imports this at its start. The outermost Python process of each job, which writes to the
+# job's log, notes what it and its children used.
 RECORDER = """
 import atexit, json, os, resource, time
 began = time.time()
@@ -140,11 +140,17 @@ def _machine() -> dict[str, str | int | float]:
     for number in range(20_000_000):
         total += number
     additions = time.time() - began
-    return {"processor": names[0] if names else "?", "cores": os.cpu_count() or 1, "additions": additions}
+    return {
+        "processor": names[0] if names else "?",
+        "cores": os.cpu_count() or 1,
+        "additions": additions,
+    }
 
 
 def _output(folder: Path, *words: str) -> str:
-    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        words, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def test_only_what_the_trials_depend_on_changes_their_digest():
     said = first.model_copy(update={"rule": "Another sentence."})
     assert study.model_copy(update={"claims": (said, *others)}).trial("demo") == study.trial("demo")
     moved = first.model_copy(update={"expect": first.expect.model_copy(update={"below": -1.0})})
-    assert study.model_copy(update={"claims": (moved, *others)}).trial("demo") != study.trial("demo")
+    assert study.model_copy(update={"claims": (moved, *others)}).trial("demo") != study.trial(
+        "demo"
+    )
     assert study.trial("demo") != study.trial("workstation")
 
 

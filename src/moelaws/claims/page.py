@@ -74,8 +74,8 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
         lines += ["", _by_chance(study, power)]
         if power:
             lines[-1] += (
-                f" Its rules were tried on runs of this grid, with {power['tables']} simulated tables "
-                f"for each law and a noise of {power['noise']:.2%} ({power['noise_of']})."
+                f" Its rules were tried on runs of this grid, with {power['tables']} simulated "
+                f"tables for each law and a noise of {power['noise']:.2%} ({power['noise_of']})."
             )
         for claim in study["claims"]:
             lines += ["", *_section(claim, Path("figures") / study["study"])]

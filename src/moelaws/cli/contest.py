@@ -112,9 +112,7 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
     if project.short_contests:
         studies = [study.with_short_contests() for study in studies]
     files = files or tuple(
-        folder.contest(study.study, contest.name)
-        for study in studies
-        for contest in study.contests
+        folder.contest(study.study, contest.name) for study in studies for contest in study.contests
     )
     judged = [read_judged(ContestScores, path) for path in files]
     text = contests_page(judged, project.tier)

@@ -102,7 +102,7 @@ class Snapshot:
 
     @property
     def seconds_left(self) -> float | None:
-        """Returns the time that the sweep and the ``others`` still take; None if nothing is at work.
+        """Returns the time that the sweep and ``others`` still take; None if nothing is at work.
 
         It goes by the estimates of all runs, corrected by the runs that are done. Small runs train
         at fewer FLOPs a second, so that a mean speed would mislead.

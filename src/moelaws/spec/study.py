@@ -18,7 +18,7 @@ from moelaws.spec.grid import Grid
 from moelaws.spec.kept_weights import KeptWeights, rows_alone
 from moelaws.spec.references import STUDIES, folder
 from moelaws.spec.rows import RowExpression, parse_rows
-from moelaws.spec.tier import TIERS, Tier, Tiers
+from moelaws.spec.tier import Tier, Tiers
 
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
@@ -339,9 +339,9 @@ class Study(Frozen):
         """
         rules = {"name", "code", "arguments", "expect", "null_model", "fits", "derived"}
         laws = {"name", "law", "mapping", "factors", "effect"}
-        read = {"grids": {tier}, "claims": {"__all__": rules}, "nulls": {"__all__": laws}}
-        entries = dict.fromkeys(("simulation", "fits", "derived"), True)
-        data = self.model_dump(mode="json", exclude_defaults=True, include=read | entries)
+        read: Any = dict.fromkeys(("simulation", "fits", "derived"), True)
+        read |= {"grids": {tier}, "claims": {"__all__": rules}, "nulls": {"__all__": laws}}
+        data = self.model_dump(mode="json", exclude_defaults=True, include=read)
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
     def of_simulated(self) -> Self:

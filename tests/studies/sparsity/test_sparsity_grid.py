@@ -9,10 +9,13 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.pinning import best_rates
 from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
+from moelaws.spec.base import parse
 from moelaws.spec.corpus import Text
+from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.project import load_study
 from moelaws.spec.rows import select
+from moelaws.spec.study import Study
 from moelaws.studies.sparsity.laws.loss import implied_rows
 from moelaws.studies.sparsity.tables import PUBLISHED_ERRORS
 from moelaws.tables.describe import describe
