@@ -79,7 +79,7 @@ def table():
 def test_a_rule_is_tried_with_the_effect_and_without(study, table):
     counts = tried(study, "demo", table, 8, {})
     assert counts["noise"] == pytest.approx(0.004, rel=0.5)
-    assert counts["noise_of"] == "the spread of these runs between seeds"
+    assert counts["noise_of"] == "the spread between seeds of such runs"
     for own in counts["claims"].values():
         assert own["published"] == {**dict.fromkeys(map(str, Verdict), 0), "supported": 8}
         assert sum(own["null"].values()) == 8
@@ -105,4 +105,4 @@ def test_without_a_second_seed_the_noise_is_assumed(study, table):
     alone = table.assign(n_seeds=1, L_seed_sd=float("nan"))
     counts = tried(study, "demo", alone, 1, {})
     assert counts["noise"] == study.simulation.noise
-    assert "no run has a second seed" in counts["noise_of"]
+    assert "none has a second seed" in counts["noise_of"]

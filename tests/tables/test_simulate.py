@@ -145,7 +145,7 @@ def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     """In a folder with nothing but the configuration: no text is prepared."""
     words = ["simulate", "sparsity.loss", "--study", "sparsity", "--noise", "0.01", "--seed", "3"]
     path = project_folder / "sparsity.parquet"
-    assert "72 simulated runs of sparsity, demo" in printed(*words)
+    assert "40 simulated runs of sparsity, demo" in printed(*words)
     frame = read_table(path)
     sweep = expand_study(load_study("sparsity"), load_project())
     expected = simulated(sweep, noise=0.01, seed=3, mapping=studys_mapping(sweep.study, LAW))
@@ -158,7 +158,7 @@ def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     assert about["variables"] == {"N": "N_total", "D": "D", "S": "S"}
 
     data = json.loads(printed(*words, "--out", "t.csv", "--json"))
-    assert data["rows"] == 72
+    assert data["rows"] == 40
     assert data["ranges"]["L"]["highest"] == frame["L"].max()
     read = pd.read_csv("t.csv")
     np.testing.assert_array_equal(read["L"], frame["L"])
@@ -168,16 +168,18 @@ def test_coefficients_of_a_fit(sweep, project_folder):
     """A fit's own mapping goes with its coefficients; rows choose the group of a split one."""
     frame = simulated(sweep, laws.fittable("clark.routing")).frame
     law = laws.fittable("sparsity.isoflop")
-    entry = Fit(name="f", law=law.id, mapping={"N": "N_active"}, split_by="C", bootstrap=2)
+    entry = Fit(
+        name="f", law=law.id, mapping={"N": "N_active"}, units={"N": "1"}, split_by="C", bootstrap=2
+    )
     report = fit(law, frame, entry)
     write_fit(report, project_folder / "split.json")
     words = ("--study", "sparsity", "--params", "split.json", "--out", "t.csv")
-    printed("simulate", law.id, *words, "--rows", "C == 9e10")
+    printed("simulate", law.id, *words, "--rows", "C == 6e10")
     got = pd.read_csv("t.csv")
     columns = {"N": got["N_active"], "S": got["S"]}
-    expected = law.predict(report.group({"C": 9e10}).estimates(), columns)
+    expected = law.predict(report.group({"C": 6e10}).estimates(), columns)
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
-    with pytest.raises(UserError, match=r"split by C, of which the grid has 3.*--rows 'C == "):
+    with pytest.raises(UserError, match=r"split by C, of which the grid has 2.*--rows 'C == "):
         call("simulate", law.id, *words)
     with pytest.raises(UserError, match=r"fit of sparsity.isoflop; give a fit of sparsity\.loss"):
         call("simulate", "sparsity.loss", *words)
@@ -230,11 +232,13 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     assert {"seconds", "code", "balance_cv", "bpb"} <= empty
     assert not {"L", "L_se", "N_total", "sweep", "n_seeds"} & empty
     again = frame[frame["n_seeds"] == 2]
-    assert len(again) == 24  # the grid's second seeds, and their firsts
+    assert len(again) == 16  # the grid's second seeds, and their firsts
     spread = again.groupby(["C", "S", "d_model"])["L"].transform("std")
     np.testing.assert_allclose(again["L_seed_sd"], spread)
     table, units = read_any(path)
-    entry = Fit(name="f", law="sparsity.isoflop", mapping={"N": "N_total"}, split_by="C")
+    entry = Fit(
+        name="f", law="sparsity.isoflop", mapping={"N": "N_total"}, units={"N": "1"}, split_by="C"
+    )
     report = fit(laws.fittable(entry.law), table, entry, units=units)
     assert report.source == "simulated"
 

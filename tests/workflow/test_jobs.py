@@ -11,6 +11,7 @@ import pytest
 from moelaws.files.layout import Results
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_project
 from moelaws.workflow.code import of_explore, of_outlook
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
@@ -34,11 +35,12 @@ def test_a_folder_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
 
 
 def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
-    """The grid of 437,400 starts on trained tables; a thousand of them on large simulated ones."""
-    assert trained.fit_threads("sparsity", "loss") == 8
+    """The grid of 437,400 starts at larger tiers; a thousand of them on large simulated tables."""
+    larger = load_project(REPOSITORY, {"tier": "workstation", "studies": "sparsity"})
+    assert Jobs.without_runs(larger, REPOSITORY).fit_threads("sparsity", "loss") == 8
     assert trained.fit_threads("sparsity", "isoflop_total") == 1  # a linear law has no starts
     assert jobs.fit_threads("sparsity", "loss") == 1
-    assert trained.contest_threads("sparsity", "laws") == 2  # its fits are short: a law a core
+    assert trained.contest_threads("routing", "laws") == 1
 
 
 def names(files):

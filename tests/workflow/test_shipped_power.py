@@ -5,30 +5,33 @@ from pathlib import Path
 
 import pytest
 
+from moelaws.files.trials import SHIPPED, trial
 from moelaws.spec.project import load_study
-from moelaws.workflow.jobs import SHIPPED_POWER, Jobs
+from moelaws.workflow.jobs import Jobs
 from repository import REPOSITORY
 
-SHIPPED = sorted((REPOSITORY / SHIPPED_POWER).glob("*/*.json"))
+FILES = sorted((REPOSITORY / SHIPPED).glob("*/*.json"))
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_shipped_trials_are_of_the_present_grid_and_rules(path):
     """If this fails, give `moelaws power STUDY --tier TIER --tables 100 --out` that file again."""
     study = load_study(path.stem, REPOSITORY)
-    assert json.loads(path.read_text())["trial"] == study.trial(path.parent.name)
+    assert json.loads(path.read_text())["trial"] == trial(study, path.parent.name)
 
 
 def test_only_what_the_trials_depend_on_changes_their_digest():
     study = load_study("sparsity", REPOSITORY)
     first, *others = study.claims
+
+    def with_first(changed):
+        return study.model_copy(update={"claims": (changed, *others)})
+
     said = first.model_copy(update={"rule": "Another sentence."})
-    assert study.model_copy(update={"claims": (said, *others)}).trial("demo") == study.trial("demo")
+    assert trial(with_first(said), "demo") == trial(study, "demo")
     moved = first.model_copy(update={"expect": first.expect.model_copy(update={"below": -1.0})})
-    assert study.model_copy(update={"claims": (moved, *others)}).trial("demo") != study.trial(
-        "demo"
-    )
-    assert study.trial("demo") != study.trial("workstation")
+    assert trial(with_first(moved), "demo") != trial(study, "demo")
+    assert trial(study, "workstation") != trial(study, "demo")
 
 
 def test_another_grid_or_trials_of_its_own_leave_shipped_ones_aside(project_folder):

@@ -19,8 +19,9 @@ from moelaws.workflow.code import (
     of_power,
     of_speed,
     of_study,
+    relative,
 )
-from moelaws.workflow.jobs import Jobs, relative
+from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.labels import report_labels
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings

@@ -86,7 +86,7 @@ class Tried(TypedDict):
     noise_of: str  # where that is from
     # claim -> published or effect: with its effect, null: without, where a law simulates that
     claims: dict[str, dict[str, Counts]]
-    trial: NotRequired[str]  # digest of the grid and the rules (``Study.trial``)
+    trial: NotRequired[str]  # digest of the grid and the rules (``files.trials``)
     made_of: dict[str, Any]
 
 

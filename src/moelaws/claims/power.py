@@ -22,6 +22,7 @@ from moelaws.analysis.remake import inputs_of, remake, with_starts
 from moelaws.claims.base import EFFECT, NULL, PUBLISHED, Counts, Tried, Verdict
 from moelaws.claims.judge import judged
 from moelaws.files.layout import Results, TierFolder
+from moelaws.files.trials import trial
 from moelaws.fitting.fit import fit
 from moelaws.spec.errors import located
 from moelaws.spec.fit import Fit
@@ -83,7 +84,7 @@ def tried(
         "noise": noise,
         "noise_of": noise_of,
         "claims": counts,
-        "trial": study.trial(tier),
+        "trial": trial(study, tier),
         "made_of": dict(made_of),
     }
 

@@ -204,6 +204,7 @@ def read_fit(path: Path) -> FitReport:
     try:
         groups = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
         head = {key: data[key] for key in _HEAD}
+        head["spec"].pop("holdouts", None)  # of older reports, whose hold-out is the tier's
         older = {"calibration": None, "sparsity": None}  # which older reports do not have
         groups = [older | group for group in groups]
         groups = [{name: group[key] for name, key in _KEYS.items()} for group in groups]

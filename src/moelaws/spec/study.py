@@ -1,7 +1,5 @@
 """A study as data: the grids of its tiers, its fits, derived tables, figures and claims."""
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -330,19 +328,6 @@ class Study(Frozen):
         """Returns the study with the contests of a first call, each in its short form."""
         short = tuple(c.shortened() for c in self.contests if c.short is not False)
         return self.model_copy(update={"contests": short})
-
-    def trial(self, tier: str) -> str:
-        """Returns a digest of what the trials of its rules on simulated tables depend on.
-
-        That is the grid of ``tier``, the rules with all that they read, and the laws that simulate
-        losses; a sentence that says it otherwise changes nothing.
-        """
-        rules = {"name", "code", "arguments", "expect", "null_model", "fits", "derived"}
-        laws = {"name", "law", "mapping", "factors", "effect"}
-        read: Any = dict.fromkeys(("simulation", "fits", "derived"), True)
-        read |= {"grids": {tier}, "claims": {"__all__": rules}, "nulls": {"__all__": laws}}
-        data = self.model_dump(mode="json", exclude_defaults=True, include=read)
-        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
     def of_simulated(self) -> Self:
         """Returns the study without what simulated losses cannot give and what depends on that."""

@@ -1,5 +1,6 @@
 """The source files behind each job. A job runs again if the content of one of them changes."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -43,6 +44,11 @@ def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path
     if fits := {name for entry in entries for name in entry.fits}:
         modules |= {"moelaws.analysis.fitted", *(_law(study.fit(name).law) for name in fits)}
     return closure(*modules)
+
+
+def relative(files: Iterable[Path]) -> list[str]:
+    """Returns the paths of source ``files`` from the current folder."""
+    return [os.path.relpath(path) for path in files]
 
 
 def of_study(study: Study) -> tuple[Path, ...]:

@@ -4,7 +4,6 @@ The Snakefile builds one ``Jobs`` each time it is parsed.
 """
 
 import json
-import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from moelaws import laws
-from moelaws.files.atomic import read_json, write_text
+from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results, TierFolder
+from moelaws.files.trials import shipped
 from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.rounds import path_of, read_rounds
@@ -37,7 +37,6 @@ STARTS_PER_THREAD = 50_000  # of a fit; a thread then has at least a second of w
 DESCENTS_PER_BATCH = 250  # of a contest's long fits, of which a core takes one batch at a time
 LAWS_PER_CORE = 4  # of a contest's short fits; the longest takes about a third of the time
 BUSY = 8  # the most threads of one job
-SHIPPED_POWER = Path("config/power")  # TIER/STUDY.json, as `moelaws power` writes it
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -210,7 +209,8 @@ class Jobs:
         if self.simulated:
             return []
         if not self.project.power:
-            return [p for s in self.shown_studies.values() for p in self._shipped_power(s)]
+            tier = self.project.tier
+            return [path for s in self.shown_studies.values() for path in shipped(s, tier)]
         return [
             self.folder.power(key)
             for key, study in self.shown_studies.items()
@@ -218,12 +218,6 @@ class Jobs:
             if study.simulation or any(null.law for null in study.nulls)
             if self._has(key, self.folder.power(key))
         ]
-
-    def _shipped_power(self, study: Study) -> list[Path]:
-        """Returns the shipped trials of a study's rules, if its grid and rules are still theirs."""
-        path = SHIPPED_POWER / self.project.tier / f"{study.study}.json"
-        fits = path.is_file() and read_json(path)["trial"] == study.trial(self.project.tier)
-        return [path] * fits
 
     def contests(self) -> list[Path]:
         return self._each("contests", self.folder.contest)
@@ -351,7 +345,7 @@ class Jobs:
 
     def code(self, kind: str, study: str, name: str = "") -> list[str]:
         """Returns the source files behind one entry of a study, all of a kind, or its ``runs``."""
-        return relative(code.of_entry(self.studies[study], kind, name, self.simulated))
+        return code.relative(code.of_entry(self.studies[study], kind, name, self.simulated))
 
     # ---- specifications: files with what the configuration asks for
 
@@ -401,8 +395,3 @@ class Jobs:
         texts = [study.model_copy(update={"grids": {}}) for study in self.shown_studies.values()]
         shown = [study.canonical_json() for study in texts]
         return self.spec("\n".join([*shown, *map(str, self.explored())]), "pages", "explore")
-
-
-def relative(files: Iterable[Path]) -> list[str]:
-    """Returns the paths of source ``files`` from the current folder."""
-    return [os.path.relpath(path) for path in files]

@@ -85,7 +85,7 @@ def slope_of_least_loss(rows, select, root):
     return float(np.mean(every)), report
 
 
-@pytest.mark.parametrize(("tier", "fixed"), [("demo", -0.0035), ("workstation", -0.0011)])
+@pytest.mark.parametrize(("tier", "fixed"), [("demo", 0.0009), ("workstation", -0.0011)])
 def test_chosen_degrees_show_hardly_an_effect_where_there_is_none(tier, fixed, tmp_path):
     """Degrees 2, 2, 2 show one in noise-free losses that sparsity does not change at all."""
     rows = width_and_tokens(tier)
