@@ -72,9 +72,7 @@ def counted(model, backward=False):
     for name, operations in counter.get_flop_counts().items():
         last = name.rsplit(".", 1)[-1]
         for operation, flops in operations.items():
-            # Small heads on a CPU have products by batches of heads, and their blocks no others.
-            small = last == "attention" and "bmm" in str(operation)
-            kernel = small or "scaled_dot_product" in str(operation)
+            kernel = "scaled_dot_product" in str(operation)
             modules[f"{last} kernel" if kernel else last] += flops
     return counter.get_total_flops(), modules
 

@@ -3,22 +3,15 @@
 Shapes: B sequences, N positions, D model width, H query heads, G key-value heads, W head width.
 """
 
-from functools import cache, partial
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from moelaws.model.casting import cast
 from moelaws.model.fused import fused, mapped
 from moelaws.spec.model import Model
 
 EPSILON = 1e-6
-# The widest heads, and the most scores, that a CPU computes at once: torch's own kernel is slow for
-# heads of few columns, and more scores than these do not fit into a core's cache.
-NARROW, SCORES = 32, 1 << 19
 
 
 class RMSNorm(nn.Module):
@@ -37,40 +30,14 @@ class RMSNorm(nn.Module):
         return normed(x, self.gain, dtype)
 
 
-class _Normed(torch.autograd.Function):
-    """In few operations for the CPU: to start one takes as long as a small model's numbers."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, gain: Tensor, axis: int = -1) -> Tensor:
-        scale = x.square().mean(axis, keepdim=True).add_(EPSILON).rsqrt_()
-        normal = x * scale
-        ctx.axis = axis
-        ctx.save_for_backward(normal, scale, gain)
-        return normal * gain
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor, None]:
-        normal, scale, gain = ctx.saved_tensors
-        product = dy * normal
-        along = (product * gain).mean(ctx.axis, keepdim=True)
-        dx = torch.addcmul(dy * gain, normal, along, value=-1).mul_(scale)
-        return dx, product.sum_to_size(gain.shape), None
-
-
-def _normed(x: Tensor, gain: Tensor, dtype: torch.dtype) -> Tensor:
-    y: Tensor = _Normed.apply(x.float(), gain)  # type: ignore[no-untyped-call]
-    return y.to(dtype)
-
-
-@fused(rows=1, elsewhere=_normed)
+@fused(rows=1)
 def normed(x: Tensor, gain: Tensor, dtype: torch.dtype) -> Tensor:
     """Returns x / rms(x) times ``gain``, computed in fp32 and rounded to ``dtype``."""
     x = x.float()
     return (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * gain).to(dtype)
 
 
-@fused(rows=2, elsewhere=lambda x, y, *more: (x := x + y, _normed(x, *more)))
+@fused(rows=2)
 def added_and_normed(
     x: Tensor, y: Tensor, gain: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
@@ -116,8 +83,6 @@ def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Ten
     ``norms`` are those of queries and of keys: two modules, or None twice.
     """
     H, G = n_heads, (qkv_NXW.shape[-2] - n_heads) // 2
-    if is_small(qkv_NXW, H):
-        return attend_small(qkv_NXW, norms, rotation)
     # Split, not sliced: the backward pass of a slice fills a whole tensor with zeros.
     qk, v_NGW = torch.split_with_sizes(qkv_NXW, [H + G, G], -2)
     q_norm, k_norm = norms
@@ -132,70 +97,6 @@ def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Ten
         q_BHNW, k_BGNW, v_BGNW, is_causal=True, enable_gqa=G != H
     )
     return y_BHNW.transpose(1, 2).reshape(*qkv_NXW.shape[:-2], -1)
-
-
-def is_small(qkv: Tensor, n_heads: int) -> bool:
-    """Tells whether ``attend_small`` takes it: (B, N, 3 H, W) in fp32 on a CPU."""
-    shaped = qkv.dim() == 4 and qkv.shape[2] == 3 * n_heads and qkv.shape[3] <= NARROW
-    small = shaped and len(qkv) * n_heads * qkv.shape[1] ** 2 <= SCORES
-    return small and qkv.device.type == "cpu" and qkv.dtype == torch.float32
-
-
-def attend_small(qkv_BNXW: Tensor, norms: Norms, rotation: Tensor) -> Tensor:
-    """Returns ``attend`` for small heads, whose products are fast with the positions last.
-
-    M = H B heads of all sequences, and 2 stands for queries and keys.
-    """
-    B, N, _, W = qkv_BNXW.shape
-    qkv_3MWN = qkv_BNXW.permute(2, 0, 3, 1).reshape(3, -1, W, N)
-    x_2MWN, v_1MWN = torch.split_with_sizes(qkv_3MWN, [2, 1])
-    gains: list[Tensor] = [norm.gain for norm in norms if norm is not None]
-    if gains:
-        gain = torch.stack(gains)[:, None, :, None]
-        x_2MWN = _Normed.apply(x_2MWN, gain, -2)  # type: ignore[no-untyped-call]
-    same, other = (table[..., :N] for table in tables(rotation))
-
-    def turned(x_2MWN: Tensor, sign: float = 1.0) -> Tensor:
-        pairs = x_2MWN.view(2, -1, *same.shape)
-        return torch.addcmul(pairs * same, pairs.flip(-2), other, value=sign).view_as(x_2MWN)
-
-    x_2MWN = mapped(x_2MWN, turned, partial(turned, sign=-1.0))
-    y_MWN: Tensor = _SmallAttention.apply(x_2MWN, v_1MWN[0])  # type: ignore[no-untyped-call]
-    return y_MWN.view(-1, B, W, N).permute(1, 3, 0, 2).reshape(B, N, -1)
-
-
-@cache
-def tables(rotation: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns what multiplies the numbers of each pair, and their neighbours: (W / 2, 2, N)."""
-    cos, sin = rotation.real.permute(2, 1, 0), rotation.imag.permute(2, 1, 0)
-    return torch.cat((cos, cos), 1), torch.cat((-sin, sin), 1)
-
-
-@cache
-def masked(N: int) -> Tensor:
-    """Returns what is added to scores (N, N): minus infinity for keys that come after the query."""
-    return torch.full((N, N), -torch.inf).triu(1)
-
-
-class _SmallAttention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, qk_2MWN: Tensor, v_MWN: Tensor) -> Tensor:
-        q_MWN, k_MWN = qk_2MWN
-        _, W, N = v_MWN.shape
-        p_MNN = torch.baddbmm(masked(N), q_MWN.mT, k_MWN, alpha=W**-0.5).softmax(-1)
-        ctx.save_for_backward(qk_2MWN, v_MWN, p_MNN)
-        return torch.bmm(v_MWN, p_MNN.mT)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy_MWN: Tensor) -> tuple[Tensor, Tensor]:
-        (q_MWN, k_MWN), v_MWN, p_MNN = ctx.saved_tensors
-        dp_MNN = torch.bmm(dy_MWN.mT, v_MWN)
-        ds_MNN = torch._softmax_backward_data(dp_MNN, p_MNN, -1, torch.float32)
-        dqk_2MWN = torch.empty(2, *v_MWN.shape)
-        torch.bmm(k_MWN, ds_MNN.mT, out=dqk_2MWN[0])
-        torch.bmm(q_MWN, ds_MNN, out=dqk_2MWN[1])
-        return dqk_2MWN.mul_(v_MWN.shape[1] ** -0.5), torch.bmm(dy_MWN, p_MNN)
 
 
 def rotary(context: int, width: int, theta: float) -> Tensor:

@@ -22,10 +22,8 @@ R = TypeVar("R")
 SIZES = 256  # of models in one process, for each of which a function is compiled
 
 
-def fused(
-    rows: int, elsewhere: Callable[..., Any] | None = None
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compiles a pure function for tensors on a GPU; ``elsewhere``, if any, is the same elsewhere.
+def fused(rows: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compiles a pure function for tensors on a GPU; elsewhere it runs as it stands.
 
     The first ``rows`` arguments are tensors whose first axis may have any length. All other sizes
     are constants of the kernels, for a kernel that divides by them to find its place would be some
@@ -41,7 +39,7 @@ def fused(
             first = args[0]
             assert isinstance(first, Tensor)
             if not first.is_cuda or not can_compile():
-                return (elsewhere or function)(*args, **keywords)
+                return function(*args, **keywords)
             compiled, mark = compiler()
             for tensor in args[:rows]:
                 mark(tensor, 0)

@@ -55,8 +55,7 @@ class _MeanLoss(torch.autograd.Function):
             nats_C, dlogits_CV = _nats_and_gradient(logits_CV, target_T[rows])
             losses.append(nats_C)
             torch.mm(dlogits_CV, head_VD, out=dh_TD[rows])
-            # A CPU is faster with the long axis last.
-            product_VD = (h_TD[rows].t() @ dlogits_CV).t()
+            product_VD = dlogits_CV.t() @ h_TD[rows]
             # Sums over chunks are in fp32, so that they round no more than one product does.
             dhead_VD = product_VD if dhead_VD is None else dhead_VD.float().add_(product_VD)
         assert dhead_VD is not None
@@ -84,12 +83,11 @@ def _nats_and_gradient(logits_CV: Tensor, target_C: Tensor) -> tuple[Tensor, Ten
     """Returns the nats (C,) and the gradient of their sum by the logits, in the logits' type."""
     if logits_CV.is_cuda:
         return fused_nats_and_gradient(logits_CV, target_C)
-    p_CV = logits_CV.softmax(-1, dtype=torch.float32)
-    # The largest logit and its probability, which is not tiny, give the logarithm of the divisor.
-    top_C, target_C1 = logits_CV.amax(-1).float(), target_C[:, None]
-    nats_C = top_C - p_CV.amax(-1).log() - logits_CV.gather(1, target_C1)[:, 0]
-    p_CV.scatter_add_(1, target_C1, -torch.ones_like(target_C1, dtype=torch.float32))
-    return nats_C, p_CV.to(logits_CV.dtype)
+    ln_p_CV = F.log_softmax(logits_CV, dim=-1, dtype=torch.float32)
+    nats_C = F.nll_loss(ln_p_CV, target_C, reduction="none")
+    dlogits_CV = ln_p_CV.exp_()
+    dlogits_CV.scatter_add_(1, target_C[:, None], -torch.ones_like(nats_C)[:, None])
+    return nats_C, dlogits_CV.to(logits_CV.dtype)
 
 
 @fused(rows=2)

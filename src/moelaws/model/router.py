@@ -71,7 +71,7 @@ class Router(nn.Module):
         if self.moe.jitter and noise:
             x_TD = x_TD * self._jitter(x_TD, noise)
         logits_TE = F.linear(x_TD, self.weight)
-        p_TE, z = softmax(logits_TE)
+        p_TE, lse_T = softmax(logits_TE)
         scores_TE = p_TE
         if self.moe.gate == "sigmoid":
             scores_TE = logits_TE.sigmoid()
@@ -82,16 +82,14 @@ class Router(nn.Module):
             experts_TK = (scores_TE + self.bias).topk(K, dim=-1).indices
             gates_TK = scores_TE.gather(1, experts_TK)
         if self.moe.normalize_top_k:
-            total_T1 = gates_TK.sum(-1, keepdim=True)
-            gates_TK = gates_TK / (
-                total_T1.clamp(min=TINY) if self.moe.gate == "sigmoid" else total_T1
-            )
+            gates_TK = gates_TK / gates_TK.sum(-1, keepdim=True).clamp(min=TINY)
         if self.moe.route_scale != 1:
             gates_TK = gates_TK * self.moe.route_scale
         counts_GE = count(experts_TK, E, groups)
+        fraction_GE = counts_GE * (groups / experts_TK.numel())
         mean_GE = p_TE.view(groups, -1, E).mean(1)
-        balance = torch.dot(mean_GE.view(-1), counts_GE.view(-1) * (E / experts_TK.numel()))
-        return Routing(experts_TK, gates_TK, counts_GE, balance, z)
+        balance = E / groups * (fraction_GE * mean_GE).sum()
+        return Routing(experts_TK, gates_TK, counts_GE, balance, lse_T.square().mean())
 
     def _jitter(self, x_TD: Tensor, noise: Noise) -> Tensor:
         T, D = x_TD.shape
@@ -102,9 +100,9 @@ class Router(nn.Module):
 
 @fused(rows=1)
 def softmax(logits_TE: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the probabilities (T, E) and the mean square of the logarithms of their divisors."""
-    ln_p_TE = F.log_softmax(logits_TE, dim=-1)
-    return ln_p_TE.exp(), F.mse_loss(logits_TE, ln_p_TE)  # which differ by that logarithm
+    """Returns the probabilities (T, E) and the logarithms of their divisors (T,)."""
+    lse_T = torch.logsumexp(logits_TE, dim=-1)
+    return torch.exp(logits_TE - lse_T[:, None]), lse_T
 
 
 def count(experts_TK: Tensor, n_experts: int, groups: int) -> Tensor:

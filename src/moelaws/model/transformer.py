@@ -138,12 +138,13 @@ class Transformer(nn.Module):
         ``counts_LE`` are the ``assignments`` of a whole step. Loads are compared as whole numbers,
         so that its micro-batches and processes do not matter. Source: Wang et al., 2024, Alg 1.
         """
-        ffn = self.config.ffn
-        if isinstance(ffn, MoE) and ffn.balance == "bias":
-            counts_LE = counts_LE[:, : ffn.n_experts]  # without those dropped
-            signs_LE = (counts_LE.sum(1, keepdim=True) - ffn.n_experts * counts_LE).sign()
-            moves = (ffn.bias_rate * signs_LE).unbind()
-            torch._foreach_add_(list(self.biases().values()), list(moves))
+        if biases := list(self.biases().values()):
+            assert isinstance(self.config.ffn, MoE)
+            E = self.config.ffn.n_experts
+            counts_LE = counts_LE[:, :E]  # without those dropped
+            signs_LE = (counts_LE.sum(1, keepdim=True) - E * counts_LE).sign()
+            moves = (self.config.ffn.bias_rate * signs_LE).unbind()
+            torch._foreach_add_(biases, list(moves))
 
     def forward(
         self, tokens_BN: Tensor, groups: int = 1, noise: Noise = (), head: Head = F.linear
