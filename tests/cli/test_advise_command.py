@@ -142,7 +142,7 @@ def simulated_fit(simulated, path, source):
 @pytest.mark.slow
 def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simulated):
     path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
-    given = answer("--compute", 1e13, "--fits", path.parent, *SMALL)
+    given = answer("--compute", 2e12, "--fits", path.parent, *SMALL)
     own_law = given["judges"][-1]
     assert (own_law["name"], own_law["source"]) == ("fits/own", "trained")
     frame, _ = read_any(path.with_suffix(".parquet"))
@@ -238,7 +238,7 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
     assert (rows["regret"] >= 0).all()
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
     page = (project_folder / "o/outlook.md").read_text()
-    assert re.search(r"\nBuild: \d+ layers of width \d+, .* experts of width", page)
+    assert re.search(r"\nBuild: \d+ layers of width \d+, ", page)
     assert "Laws of one variable say: " in page
     assert "# What these runs advise (demo tier)" in page
     assert "sparsity.loss takes no part: the budget is" in page
