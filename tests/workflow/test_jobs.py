@@ -1,7 +1,6 @@
 """What each job reads and depends on, as the rules ask for it; Snakemake itself runs elsewhere."""
 
 import os
-import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -96,20 +95,6 @@ def test_what_fits_alone_use_is_no_code_of_what_reads_no_fit(trained):
                 if engine and not entry.fits:
                     wrong[f"{key} {entry.name}"] = engine
     assert wrong == {}
-
-
-def test_a_command_is_told_the_files_that_its_rule_declares(jobs):
-    entry = jobs.entry("figures", "sparsity", "F8")
-    words = shlex.split(jobs.files("sparsity", [entry]))
-    told = {word.rpartition("=")[2] for word in words[1::2]}
-    declared = [
-        *jobs.own_table("sparsity"),
-        *jobs.fits_read("sparsity", [entry]),
-        *jobs.derived_read("sparsity", [entry]),
-    ]
-    draws = {str(path) for path in declared if path.name.endswith(".bootstrap.parquet")}
-    assert told == {str(path) for path in declared} - draws
-    assert len(draws) == len(entry.fits)
 
 
 def test_what_an_entry_asks_for_is_a_file_that_is_written_when_it_changes(jobs, tmp_path):

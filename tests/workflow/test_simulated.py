@@ -1,6 +1,7 @@
 """`--config source=simulated`: a law in place of training, marked on all that it makes."""
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
@@ -38,6 +39,73 @@ def test_it_is_made_once(simulated):
     assert trained["train"] > 1
     assert "18 runs will train" in simulated.snakemake("-n").stderr
     assert trained["fit"] == len(simulated.study()["fits"])
+
+
+STUDY = "src/moelaws/studies/sparsity"
+FIGURES = "results/demo/simulated/figures/sparsity"
+
+
+@pytest.fixture(scope="module")
+def drawn(simulated):
+    """Returns the pictures that a call draws; a further call finds nothing to do."""
+
+    def call(*words):
+        config = ("--config", "source=simulated", "tier=demo")
+        simulated.snakemake("figures", *words, *config)
+        assert simulated.planned("figures", *config) == {}
+        log = simulated.root / "results/logs/demo/simulated/drawn/sparsity/draw.log"
+        return set(re.findall(r"^(\w+): drawn$", log.read_text(), re.M))
+
+    return call
+
+
+def pictures(copy, is_one):
+    study = copy.study()
+    return {e["name"] for kind in ("figures", "tables") for e in study[kind] if is_one(e)}
+
+
+def test_pictures_are_drawn_again_one_by_one(simulated, drawn):
+    """Of an edited entry, edited code, and files that a user deleted or changed."""
+    root, study = simulated.root / FIGURES, "config/studies/sparsity.yaml"
+    simulated.edit(study, r"(name: F7\n.*?caption: )", r"\1Well. ")
+    assert drawn() == {"F7"}
+    simulated.edit(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n")
+    mine = pictures(simulated, lambda entry: entry["code"].startswith("figures.flops:"))
+    assert drawn() == mine
+    (root / "F3a.png").unlink()
+    assert drawn() == {"F3a"}
+    (root / "F11.csv").write_text("1\n")  # which Snakemake does not see
+    assert drawn("--force", f"{FIGURES}/F11.pdf") == {"F11"}
+
+
+def test_pictures_follow_the_fits_derived_tables_and_the_table_that_they_read(simulated, drawn):
+    study = simulated.study()
+    for entry in study["fits"]:
+        entry["bootstrap"] += entry["name"] == "isoflop_active"
+    simulated.write_study(study)
+    fitted = pictures(simulated, lambda entry: "isoflop_active" in entry.get("fits", ()))
+    tables = {e["name"] for e in study["derived"] if "isoflop_active" in e.get("fits", ())}
+    derived = pictures(simulated, lambda entry: tables & set(entry.get("derived", ())))
+    everything = pictures(simulated, lambda entry: True)
+    assert derived - fitted
+    assert everything - derived - fitted
+    assert drawn() == fitted | derived
+    study["simulation"]["noise"] = 0.004
+    simulated.write_study(study)
+    assert drawn() == everything
+
+
+def test_a_picture_that_cannot_be_drawn_hides_no_other(simulated, drawn):
+    root, config = simulated.root / FIGURES, ("--config", "source=simulated", "tier=demo")
+    (root / "F3a.png").unlink()
+    with simulated.edited(f"{STUDY}/figures/flops.py", r"\Z", "\ndef draw(inputs): return 1 / 0\n"):
+        done = simulated.snakemake("figures", "-k", *config, check=False)
+    assert done.returncode != 0
+    assert "the job place_figure sparsity F7 failed; its log ends so" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert (root / "F3a.png").exists()
+    assert not (root / "F7.png").exists()
+    assert drawn() == {"F7"}
 
 
 def test_a_study_without_a_law_says_so(simulated):

@@ -3,9 +3,41 @@
 # and LaTeX.
 
 
+# One job draws all pictures of a study, because to start a process takes longer than to draw. It
+# copies those that are up to date, as their records say. A folder and not the pictures themselves:
+# Snakemake removes outputs before a job and after its failure. With update() it would restore them
+# with new time stamps, and so forget that the job failed.
 rule draw:
     input:
+        **read_by("pictures"),
+    output:
+        temp(directory(FOLDER.drawn("{study}"))),
+    log:
+        RESULTS.log(FOLDER, "drawn", "{study}", "draw"),
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        study=study_of,
+        tier=TIER,
+    shell:
+        f"moelaws draw {{params.study:q}} --tier {{params.tier}} {SIMULATED} "
+        "--out {output} > {log} 2>&1"
+
+
+# A picture that could not be drawn has only a log there, so the job that places it fails.
+PLACE = (
+    "cp {input.drawn}/{wildcards.name}.log {log}; "
+    "mv {input.drawn}/{wildcards.name}.[!l]* $(dirname {output.csv}) 2> /dev/null"
+)
+
+
+rule place_figure:
+    input:
         **read_by("figures"),
+        drawn=FOLDER.drawn("{study}"),
     output:
         png=report(
             FOLDER.figure("{study}", "{name}").with_suffix(".png"),
@@ -20,19 +52,19 @@ rule draw:
         log_file("figures"),
     wildcard_constraints:
         name=JOBS.names("figures"),
+    localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("figures", w.study, w.name).caption),
-        study=study_of,
-        files=files_of("figures"),
     shell:
-        "moelaws figure {wildcards.name} --study {params.study:q} {params.files} --out {output.pdf} > {log} 2>&1"
+        PLACE
 
 
-rule tabulate:
+rule place_table:
     input:
         **read_by("tables"),
+        drawn=FOLDER.drawn("{study}"),
     output:
         csv=report(
             FOLDER.paper_table("{study}", "{name}"),
@@ -47,11 +79,10 @@ rule tabulate:
         log_file("figures"),
     wildcard_constraints:
         name=JOBS.names("tables"),
+    localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("tables", w.study, w.name).caption),
-        study=study_of,
-        files=files_of("tables"),
     shell:
-        "moelaws table {wildcards.name} --study {params.study:q} {params.files} --out {output.csv} > {log} 2>&1"
+        PLACE

@@ -14,6 +14,7 @@ COMMANDS = {
     "derived": "moelaws.analysis.derive",
     "figures": "moelaws.figures.draw",
     "tables": "moelaws.figures.draw",
+    "pictures": "moelaws.figures.draw",
     "claims": "moelaws.claims.judge",
 }
 

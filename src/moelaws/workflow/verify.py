@@ -1,7 +1,7 @@
 """Verifies a results tree: what is whole, damaged, stale, orphaned or cannot be verified."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -117,7 +117,12 @@ class Verification:
         if kind == "figures" and name in {table.name for table in spec.tables}:
             own = "tables"  # of the paper
         simulated = "simulated" in path.parts
-        return self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))
+        verdict = self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))
+        if kind != "figures" or verdict.state != "whole":
+            return verdict
+        if read_json(path).get("entry") == spec.entry(own, name).fingerprint():
+            return verdict
+        return replace(verdict, state="stale", reason="its entry in the study changed")
 
     def _made(self, kind: str, path: Path, behind: Behind | None) -> Verdict:
         """Verifies a file that records its origin; without code ``behind`` it is orphaned."""
