@@ -194,7 +194,7 @@ def test_the_outlook_depends_on_its_laws_and_on_how_it_is_drawn(trained):
 def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained):
     config = {"studies": "leverage", "tier": "workstation", "corpus": "environment"}
     jobs = Jobs.load(config, REPOSITORY)
-    names = {path.stem for path in jobs.figures()}
+    names = {path.stem for path in jobs.pictures()}
     assert {"F3a", "F4a", "contrasts"} <= names
     assert not {"F6a", "F12b", "F16"} & names
     (line,) = jobs.left_out
@@ -215,7 +215,7 @@ def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
         of_explore(trained.studies.values(), trained.advice)
     )
     shown = set(trained.explored())
-    assert {*trained.tables(), *trained.fits(), *trained.figures(), *trained.verdicts()} <= shown
+    assert {*trained.tables(), *trained.fits(), *trained.pictures(), *trained.verdicts()} <= shown
     assert trained.folder.derived("leverage", "losses") in shown  # a law is fitted to it
     assert trained.folder.draws("sparsity", "loss") in shown
 

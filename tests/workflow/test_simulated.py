@@ -51,7 +51,7 @@ def drawn(simulated):
 
     def call(*words):
         config = ("--config", "source=simulated", "tier=demo")
-        simulated.snakemake("figures", *words, *config)
+        simulated.snakemake(*(words or ("figures",)), *config)
         assert simulated.planned("figures", *config) == {}
         log = simulated.root / "results/logs/demo/simulated/drawn/sparsity/draw.log"
         return set(re.findall(r"^(\w+): drawn$", log.read_text(), re.M))
@@ -66,9 +66,10 @@ def pictures(copy, is_one):
 
 def test_pictures_are_drawn_again_one_by_one(simulated, drawn):
     """Of an edited entry, edited code, and files that a user deleted or changed."""
-    root, study = simulated.root / FIGURES, "config/studies/sparsity.yaml"
-    simulated.edit(study, r"(name: F7\n.*?caption: )", r"\1Well. ")
-    assert drawn() == {"F7"}
+    root, study = simulated.root / FIGURES, simulated.study()
+    study["figures"][0]["caption"] += " Well."
+    simulated.write_study(study)
+    assert drawn() == {study["figures"][0]["name"]}
     simulated.edit(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n")
     mine = pictures(simulated, lambda entry: entry["code"].startswith("figures.flops:"))
     assert drawn() == mine

@@ -27,10 +27,13 @@ rule draw:
         "--out {output} > {log} 2>&1"
 
 
-# A picture that could not be drawn has only a log there, so the job that places it fails.
+# One that could not be drawn there hides no other: it is tried alone, each time, until that works.
 PLACE = (
-    "cp {input.drawn}/{wildcards.name}.log {log}; "
-    "mv {input.drawn}/{wildcards.name}.[!l]* $(dirname {output.csv}) 2> /dev/null"
+    "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
+    "mv {input.drawn}/{wildcards.name}.log {log}; "
+    "mv {input.drawn}/{wildcards.name}.* $(dirname {output.csv}); "
+    "else moelaws {params.verb} {wildcards.name} --study {params.study:q} --tier {params.tier} "
+    f"{SIMULATED} --out {{output.csv}} > {{log}} 2>&1; fi"
 )
 
 
@@ -57,6 +60,9 @@ rule place_figure:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("figures", w.study, w.name).caption),
+        verb="figure",
+        study=study_of,
+        tier=TIER,
     shell:
         PLACE
 
@@ -84,5 +90,8 @@ rule place_table:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("tables", w.study, w.name).caption),
+        verb="table",
+        study=study_of,
+        tier=TIER,
     shell:
         PLACE

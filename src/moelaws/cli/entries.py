@@ -4,7 +4,6 @@
 """
 
 import shutil
-import traceback
 from pathlib import Path
 
 import click
@@ -13,10 +12,10 @@ from moelaws.cli.answers import JsonCommand, print_answer, warn
 from moelaws.cli.common import FOLDER, option, out_option, study_option, table_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import as_made, inputs_of, study_with
-from moelaws.spec.errors import UserError, located
+from moelaws.files.atomic import write_text
+from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Figure, PaperTable, Study
 
 
 def _command(
@@ -74,7 +73,7 @@ figure = _command(
 table = _command(
     "table",
     "tables",
-    "figures.draw:tabulate",
+    "figures.draw:draw",
     (".csv", ".md", ".tex", ".json"),
     "Write the paper table NAME (such as T3): CSV in full precision, Markdown and LaTeX.",
 )
@@ -87,36 +86,26 @@ table = _command(
 def draw(study: str, project: Project, out: Path) -> None:
     """Draw all figures and paper tables of STUDY that are out of date, and copy the others.
 
-    Each picture has a log beside it. One that cannot be drawn has only the log, which says why.
+    Each has a log beside it. One that cannot be drawn has no record there, and hides no other.
     """
+    from moelaws.figures import draw as drawing
+
     made = as_made(study, project)
     out.mkdir(parents=True, exist_ok=True)
     for picture in made.pictures:
+        old = tier_folder(project).figures(made.study) / f"{picture.name}.json"
+        new, said = out / old.name, "as it was drawn before"
         try:
-            said = _draw(made, picture, project, out)
-        except UserError as error:
-            said = f"moelaws: {error}"
-        except Exception:  # of the study's own code: the other pictures are drawn all the same
-            said = traceback.format_exc()
-        (out / f"{picture.name}.log").write_text(f"{said}\n", encoding="utf-8")
+            inputs = inputs_of(made, "pictures", [picture], project)
+            if drawing.is_current(made, picture, inputs, old):
+                for path in (old, *drawing.files_at(old, picture)):
+                    shutil.copy(path, out)
+            else:
+                said = "\n".join(["drawn", *drawing.draw(made, picture.name, inputs, new)])
+        except Exception as error:  # also of a user's own code
+            said = f"cannot be drawn: {error!r}"
+        write_text(new.with_suffix(".log"), f"{said}\n")
         click.echo(f"{picture.name}: {said}")
-
-
-def _draw(study: Study, picture: Figure | PaperTable, project: Project, out: Path) -> str:
-    """Draws or copies a picture to the folder ``out``; returns what its log says."""
-    from moelaws.figures import draw as drawing
-
-    is_figure = isinstance(picture, Figure)
-    make, kind = (drawing.draw, "figures") if is_figure else (drawing.tabulate, "tables")
-    suffixes = drawing.FIGURE if is_figure else drawing.PAPER_TABLE
-    inputs = inputs_of(study, kind, [picture], project)
-    path = out / f"{picture.name}{suffixes[0]}"
-    old = tier_folder(project).figures(study.study) / path.name
-    if drawing.is_current(study, picture, inputs, old):
-        for suffix in (*suffixes, ".json"):
-            shutil.copy(old.with_suffix(suffix), out)
-        return "as it was drawn before"
-    return "\n".join(["drawn", *(f"warning: {w}" for w in make(study, picture.name, inputs, path))])
 
 
 @click.command(name="check")

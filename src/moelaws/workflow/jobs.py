@@ -190,13 +190,13 @@ class Jobs:
     def fits(self) -> list[Path]:
         return self._each("fits", self.folder.fit)
 
-    def figures(self) -> list[Path]:
-        """Returns the PNGs of all figures."""
-        return self._each("figures", lambda *names: self.folder.figure(*names).with_suffix(".png"))
-
-    def paper_tables(self) -> list[Path]:
-        """Returns the CSVs of all paper tables."""
-        return self._each("tables", self.folder.paper_table)
+    def pictures(self) -> list[Path]:
+        """Returns the PNGs of all figures, and the CSVs of all paper tables."""
+        figures = self._each("figures", self.folder.figure)
+        return [
+            *(p.with_suffix(".png") for p in figures),
+            *self._each("tables", self.folder.paper_table),
+        ]
 
     def verdicts(self) -> list[Path]:
         judged = [key for key, study in self.shown_studies.items() if study.claims]
@@ -235,7 +235,7 @@ class Jobs:
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
-        drawn = [path.with_suffix(".json") for path in (*self.figures(), *self.paper_tables())]
+        drawn = (path.with_suffix(".json") for path in self.pictures())
         return [*drawn, *self.verdicts(), *self.contests()]
 
     def explored(self) -> list[Path]:
@@ -252,7 +252,7 @@ class Jobs:
         pages = [self.folder.claims] if self.verdicts() else []
         pages += [self.folder.laws] if self.contests() else []
         pages += [self.folder.outlook] if self.advising_fits() else []
-        return [*pages, *self.figures(), *self.paper_tables()]
+        return [*pages, *self.pictures()]
 
     def reports(self) -> list[Path]:
         return [self.folder.report] if self.reported() else []

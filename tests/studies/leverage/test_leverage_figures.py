@@ -9,7 +9,7 @@ from leverage_case import DEMO, DEMO_LAW, PAPER, PAPER_TRAINED, POOR, table
 
 from made_scores import score_row, write_scores
 from moelaws.analysis.derive import derive
-from moelaws.figures.draw import make, set_table, tabulate
+from moelaws.figures.draw import draw, make, set_table
 from moelaws.files.layout import Results
 from moelaws.studies.leverage.derived.series import attention_shape
 from moelaws.studies.leverage.figures.losses import BINS
@@ -158,7 +158,7 @@ def test_a_sub_experiment_without_runs_says_so(make_case, tmp_path):
         assert "of this sub-experiment" in words(sheet)
         assert sheet.warnings
     assert len(set_table(case.study, "T14", inputs).frame) == 0
-    assert tabulate(case.study, "T14", inputs, tmp_path / "T14.csv") == [NO_RUNS]
+    assert draw(case.study, "T14", inputs, tmp_path / "T14.csv") == [NO_RUNS]
     assert (tmp_path / "T14.tex").read_text().count("toprule") == 1
 
 
@@ -231,7 +231,7 @@ def test_tables_of_scores_are_those_after_the_last_step_with_the_mean_last(score
 def test_a_pair_without_scores_says_so(make_case, tmp_path):
     case = make_case(DEMO)
     assert "was scored" in words(make(case.study, "F6b", case.inputs))
-    warned = tabulate(case.study, "T2", case.inputs, tmp_path / "T2.csv")
+    warned = draw(case.study, "T2", case.inputs, tmp_path / "T2.csv")
     assert warned == ["no completed run of the pair was scored"]
 
 

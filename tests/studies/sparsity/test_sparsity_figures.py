@@ -73,12 +73,13 @@ def test_bars_are_paired_where_one_budgets_runs_all_are(figure, paired_of, shown
 
 def test_the_same_inputs_write_the_same_bytes(make_case, tmp_path):
     case = make_case(DEMO)
-    there, here = tmp_path / "there" / "F2b.pdf", tmp_path / "here" / "F2b.pdf"
-    code = "import pickle, sys; from moelaws.figures.draw import draw; draw(*pickle.load(sys.stdin.buffer))"
-    arguments = pickle.dumps((case.study, "F2b", case.inputs, there))
-    seeded = {**os.environ, "PYTHONHASHSEED": "1"}
-    subprocess.run([sys.executable, "-c", code], input=arguments, env=seeded, check=True)
-    draw(case.study, "F2b", case.inputs, here)
+    there, here = tmp_path / "there" / "F7.pdf", tmp_path / "here" / "F7.pdf"
+    result = moelaws(
+        *("figure", "F7", "--study", "sparsity", "--table", case.table, "--out", there),
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+    )
+    assert result.returncode == 0, result.stderr
+    draw(case.study, "F7", case.inputs, here)
     for suffix in (".pdf", ".png", ".csv"):
         assert there.with_suffix(suffix).read_bytes() == here.with_suffix(suffix).read_bytes()
 
