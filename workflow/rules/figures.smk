@@ -16,9 +16,6 @@ rule draw:
         RESULTS.log(FOLDER, "drawn", "{study}", "draw"),
     conda:
         "../../envs/cpu.yaml"
-    resources:
-        mem_mb=2000,
-        runtime=20,
     params:
         study=study_of,
         tier=TIER,

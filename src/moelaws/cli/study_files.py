@@ -56,9 +56,8 @@ def study_with(kind: str, name: str, given: str | None = None) -> Study:
     """
     if given:
         return load_study(given)
-    studies = [load_study(key) for key in study_names()]
-    names = {s.study: [entry.name for entry in getattr(s, kind)] for s in studies}
-    owners = [study for study in studies if name in names[study.study]]
+    entries = [(e.name, s) for s in map(load_study, study_names()) for e in getattr(s, kind)]
+    owners = [study for own, study in entries if own == name]
     if len(owners) > 1:
         chosen = {study.study for study in chosen_studies(load_project())}
         owners = [study for study in owners if study.study in chosen] or owners
@@ -70,5 +69,5 @@ def study_with(kind: str, name: str, given: str | None = None) -> Study:
             f"several studies have a {noun} {name!r}: {', '.join(s.study for s in owners)}; "
             "choose with --study"
         )
-    known = ", ".join(name for each in names.values() for name in each) or "none"
+    known = ", ".join(own for own, _ in entries) or "none"
     raise UserError(f"no study has a {noun} {name!r}; there are: {known}")
