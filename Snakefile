@@ -55,8 +55,7 @@ rule all:
 
 rule figures:
     input:
-        JOBS.figures(),
-        JOBS.paper_tables(),
+        JOBS.pictures(),
         TRAININGS.markers(),
     localrule: True
 

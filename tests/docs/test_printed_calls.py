@@ -80,5 +80,5 @@ def test_a_printed_call_plans_its_jobs(root, call):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     if "--unlock" not in words:
-        jobs = r"^(train|prepare_corpus|tabulate|simulate) +\d"
+        jobs = r"^(train|prepare_corpus|draw|simulate) +\d"
         assert re.search(jobs, done.stdout, re.M), done.stdout

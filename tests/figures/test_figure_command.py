@@ -49,26 +49,25 @@ def test_without_out_files_are_read_from_results_and_written_here(project: Case)
     before = _made()
     derived = json.loads(_run(derive, "optima", "--study", "sparsity", "--json"))
     assert derived["files"] == ["optima.parquet"]
-    drawn = json.loads(_run(figure, "F3a", "--derived", "optima=optima.parquet", "--json"))
+    _copy(Path("optima.parquet"), (optima := Results().tier("demo").derived("sparsity", "optima")))
+    drawn = json.loads(_run(figure, "F3a", "--json"))
+    optima.unlink()
     assert drawn["files"] == [f"F3a.{suffix}" for suffix in ("pdf", "png", "csv", "json")]
     assert all(Path(file).stat().st_size > 100 for file in drawn["files"])
     assert _made() == before
 
 
 def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None:
-    shutil.rmtree("results")
-    fit = f"isoflop_total={project.fits['isoflop_total']}"
     out = tmp_path / "elsewhere" / "F2b.pdf"
-    options = ("--table", str(project.table), "--fit", fit, "--out", str(out))
+    options = ("--table", str(project.table), "--out", str(out))
     _run(figure, "F2b", "--study", "sparsity", *options)
     files = sorted(p.name for p in out.parent.iterdir())
     assert files == ["F2b.csv", "F2b.json", "F2b.pdf", "F2b.png"]
     record = read_json(out.with_suffix(".json"))
-    read = (project.table, project.fits["isoflop_total"])
+    read = (project.table, Results().tier("demo").fit("sparsity", "isoflop_total"))
     files = record["made_of"]["files"]
     assert {str(path): seal.digest(path) for path in read}.items() <= files.items()
     assert record["files"] == {name: seal.digest(out.with_name(name)) for name in record["files"]}
-    assert not Path("results").exists()
 
 
 def _run(command: object, *arguments: str) -> str:

@@ -15,8 +15,7 @@ pytestmark = pytest.mark.slow
 # Command -> the file that is made again, and the files that are written with it.
 MADE = {
     "fit": "results/demo/fits/sparsity/chinchilla.json",
-    "figure": "results/demo/figures/sparsity/F7.png",
-    "table": "results/demo/figures/sparsity/T3.csv",
+    "draw": "results/demo/figures/sparsity/F7.png",
     "derive": "results/demo/derived/sparsity/optima.parquet",
     "aggregate": "results/demo/tables/sparsity.parquet",
     "judge": "results/demo/claims/sparsity.json",
@@ -45,6 +44,8 @@ def kept(root, before):
 def make(swept, target, **environment):
     """One call of Snakemake for ``target``; returns its exit code."""
     path = f"{REPOSITORY / 'tests/killer'}:{swept.root / 'src'}"
+    if target == MADE["draw"]:  # a picture that is up to date is copied, not drawn
+        (swept.root / target).unlink(missing_ok=True)
     done = subprocess.run(
         swept.command("--rerun-incomplete", "--force", target),
         cwd=swept.root,
@@ -55,7 +56,7 @@ def make(swept, target, **environment):
     return done.returncode
 
 
-@pytest.mark.parametrize("command", ["fit", "figure"] if CASES < 100 else MADE)
+@pytest.mark.parametrize("command", ["fit", "draw"] if CASES < 100 else MADE)
 def test_kills(swept, command):
     before = content(swept.root)
     for point in range(1 if CASES < 100 else 12):
@@ -69,7 +70,7 @@ def test_kills(swept, command):
     assert [path for folder in folders for path in temporaries(folder)] == []
 
 
-@pytest.mark.parametrize("command", ["fit"] if CASES < 100 else ["derive", "figure", "fit"])
+@pytest.mark.parametrize("command", ["fit"] if CASES < 100 else ["derive", "draw", "fit"])
 def test_a_full_disk(swept, command):
     """No file of the command may grow beyond 1 kB, as where the disk has no room."""
     before = content(swept.root)

@@ -16,7 +16,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from moelaws.spec.project import load_study
 from repository import copy_repository
 from sweep_copy import Copy
 
@@ -125,14 +124,14 @@ def test_each_command_loads_only_what_its_rule_declares(demo):
             undeclared[" ".join(words[:2])] = more
         checked[words[0]] += 1
     assert undeclared == {}
-    assert {"derive", "fit", "figure", "table", "judge", "claims"} <= set(checked)
-    assert checked["figure"] > 40
+    assert {"derive", "fit", "draw", "judge", "claims"} <= set(checked)
+    assert checked["derive"] > 20
 
 
 @pytest.mark.parametrize(
     ("file", "known"),
     [
-        ("studies/sectional/laws/cost.py", ("figures", "sectional", "E_opt")),
+        ("studies/sectional/laws/cost.py", ("drawn", "sectional", "draw")),
         ("studies/leverage/laws/activation.py", ("fits", "leverage", "activation")),
         ("studies/generalization/laws/routing.py", ("derived", "generalization", "runs")),
         ("studies/allocation/laws/ratio.py", ("fits", "allocation", "loss")),
@@ -149,21 +148,6 @@ def test_a_constant_of_a_law_reruns_exactly_what_evaluates_it(demo, file, known)
         planned = demo.planned_entries()
     assert planned == expected
     assert known in planned
-
-
-def test_what_fits_alone_use_redraws_no_figure_without_fits(demo):
-    with demo.edited("src/moelaws/fitting/problem.py", r"\Z", "\n# Edited.\n"):
-        planned = demo.planned_entries()
-    drawn = {(study, name) for kind, study, name in planned if kind == "figures"}
-    assert drawn
-    without = {
-        (key, entry.name)
-        for key in {study for study, _ in drawn}
-        for entry in load_study(key, demo.root).pictures
-        if not (entry.fits or entry.derived)
-    }
-    assert ("sparsity", "F7") in without
-    assert drawn & without == set()
 
 
 def test_the_demos_models_answer_better_than_by_guessing(demo):

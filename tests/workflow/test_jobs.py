@@ -1,7 +1,6 @@
 """What each job reads and depends on, as the rules ask for it; Snakemake itself runs elsewhere."""
 
 import os
-import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -93,20 +92,6 @@ def test_what_fits_alone_use_is_no_code_of_what_reads_no_fit(trained):
     assert wrong == {}
 
 
-def test_a_command_is_told_the_files_that_its_rule_declares(jobs):
-    entry = jobs.entry("figures", "sparsity", "F8")
-    words = shlex.split(jobs.files("sparsity", [entry]))
-    told = {word.rpartition("=")[2] for word in words[1::2]}
-    declared = [
-        *jobs.own_table("sparsity"),
-        *jobs.fits_read("sparsity", [entry]),
-        *jobs.derived_read("sparsity", [entry]),
-    ]
-    draws = {str(path) for path in declared if path.name.endswith(".bootstrap.parquet")}
-    assert told == {str(path) for path in declared} - draws
-    assert len(draws) == len(entry.fits)
-
-
 def test_what_an_entry_asks_for_is_a_file_that_is_written_when_it_changes(jobs, tmp_path):
     jobs = replace(jobs, results=Results(tmp_path))
     path = jobs.entry_spec("fits", "sparsity", "loss")
@@ -193,7 +178,7 @@ def test_the_outlook_depends_on_its_laws_and_on_how_it_is_drawn(trained):
 def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained):
     config = {"studies": "leverage", "tier": "workstation", "corpus": "environment"}
     jobs = Jobs.load(config, REPOSITORY)
-    names = {path.stem for path in jobs.figures()}
+    names = {path.stem for path in jobs.pictures()}
     assert {"F3a", "F4a", "contrasts"} <= names
     assert not {"F6a", "F12b", "F16"} & names
     (line,) = jobs.left_out
@@ -214,7 +199,7 @@ def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
         of_explore(trained.studies.values(), trained.advice)
     )
     shown = set(trained.explored())
-    assert {*trained.tables(), *trained.fits(), *trained.figures(), *trained.verdicts()} <= shown
+    assert {*trained.tables(), *trained.fits(), *trained.pictures(), *trained.verdicts()} <= shown
     assert trained.folder.derived("leverage", "losses") in shown  # a law is fitted to it
     assert trained.folder.draws("sparsity", "loss") in shown
 

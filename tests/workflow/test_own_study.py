@@ -1,6 +1,5 @@
 """A user's own study, a simulated sweep, and a machine without Slurm, by real Snakemake."""
 
-import json
 import os
 import re
 import shlex
@@ -9,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from own_study import STEPS, write_study
@@ -59,45 +57,6 @@ def test_a_study_may_lie_anywhere_and_its_path_be_spelled_in_any_way(copy, tmp_p
     )
     assert "étude" in line
     assert "train" not in unpacked.planned(*shlex.split(line))
-
-
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory):
-    copy = Copy.of_repository(tmp_path_factory.mktemp("simulated"))
-    study = copy.study()
-    study["simulation"] = {"law": "sparsity.loss", "mapping": {"N": "N_total"}, "noise": 0.003}
-    copy.write_study(study)
-    copy.snakemake("--config", "source=simulated", "tier=demo")
-    return copy
-
-
-def test_nothing_is_trained_and_everything_says_so(simulated):
-    folder = simulated.root / "results/demo/simulated"
-    assert simulated.summaries() == []
-    assert set(pq.read_table(folder / "tables/sparsity.parquet")["source"].to_pylist()) == {
-        "simulated"
-    }
-    assert json.loads((folder / "fits/sparsity/loss.json").read_text())["source"] == "simulated"
-    assert "SIMULATED DATA" in (folder / "figures/sparsity/T3.md").read_text()
-    assert "**From simulated data**" in (folder / "claims.md").read_text()
-    assert not (simulated.root / "results/demo/tables").exists()
-
-
-def test_it_is_made_once(simulated):
-    assert simulated.planned("--config", "source=simulated", "tier=demo") == {}
-    trained = simulated.planned()
-    assert trained["train"] > 1
-    assert "18 runs will train" in simulated.snakemake("-n").stderr
-    assert trained["fit"] == len(simulated.study()["fits"])
-
-
-def test_a_study_without_a_law_says_so(simulated):
-    study = simulated.study()
-    study.pop("simulation")
-    simulated.write_study(study)
-    done = simulated.snakemake("-n", "--config", "source=simulated", check=False)
-    assert done.returncode != 0
-    assert "no law of sparsity is to be simulated" in done.stderr
 
 
 @pytest.mark.parametrize("missing", [("sbatch", "squeue", "sacct"), ("sacct",)])

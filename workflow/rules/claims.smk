@@ -3,11 +3,7 @@
 
 rule judge:
     input:
-        table=lambda w: JOBS.own_table(w.study),
-        fits=lambda w: JOBS.fits_read(w.study, JOBS.studies[w.study].claims),
-        derived=lambda w: JOBS.derived_read(w.study, JOBS.studies[w.study].claims),
-        code=lambda w: JOBS.code("claims", w.study),
-        spec=lambda w: JOBS.entry_spec("claims", w.study),
+        **read_by("claims"),
     output:
         FOLDER.verdicts("{study}"),
     log:
@@ -16,11 +12,10 @@ rule judge:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        files=lambda w: JOBS.files(w.study, JOBS.studies[w.study].claims),
         tier=TIER,
     shell:
-        "moelaws judge {params.study:q} --tier {params.tier} {params.files} "
-        f"{SIMULATED} --out {{output}} > {{log}} 2>&1"
+        f"moelaws judge {{params.study:q}} --tier {{params.tier}} {SIMULATED} "
+        "--out {output} > {log} 2>&1"
 
 
 rule power:

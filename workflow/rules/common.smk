@@ -129,28 +129,26 @@ wildcard_constraints:
 
 
 def read_by(kind):
-    """Returns the inputs of a study's entry: what it reads, its code, and its configuration."""
+    """Returns the inputs of a study's entry, or of all of a kind where no wildcard names one.
+
+    They are what it reads, its code, and its configuration.
+    """
 
     def entries(wildcards):
-        return [JOBS.entry(kind, wildcards.study, wildcards.name)]
+        return JOBS.entries(kind, wildcards.study, wildcards.get("name", ""))
 
     return {
         "table": lambda w: JOBS.own_table(w.study),
         "fits": lambda w: JOBS.fits_read(w.study, entries(w)),
         "derived": lambda w: JOBS.derived_read(w.study, entries(w)),
-        "code": lambda w: JOBS.code(kind, w.study, w.name),
-        "spec": lambda w: JOBS.entry_spec(kind, w.study, w.name),
+        "code": lambda w: JOBS.code(kind, w.study, w.get("name", "")),
+        "spec": lambda w: JOBS.entry_spec(kind, w.study, w.get("name", "")),
     }
 
 
 def code(*modules):
     """Returns the source files of modules and of all that they import."""
     return relative(closure(*modules))
-
-
-def files_of(kind):
-    """Returns the files that the rule declares for an entry, as options of its command."""
-    return lambda w: JOBS.files(w.study, [JOBS.entry(kind, w.study, w.name)])
 
 
 def study_of(wildcards):

@@ -3,9 +3,41 @@
 # and LaTeX.
 
 
+# One job draws all pictures of a study, because to start a process takes longer than to draw. It
+# copies those that are up to date, as their records say. A folder and not the pictures themselves:
+# Snakemake removes outputs before a job and after its failure. With update() it would restore them
+# with new time stamps, and so forget that the job failed.
 rule draw:
     input:
+        **read_by("pictures"),
+    output:
+        temp(directory(FOLDER.drawn("{study}"))),
+    log:
+        RESULTS.log(FOLDER, "drawn", "{study}", "draw"),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        study=study_of,
+        tier=TIER,
+    shell:
+        f"moelaws draw {{params.study:q}} --tier {{params.tier}} {SIMULATED} "
+        "--out {output} > {log} 2>&1"
+
+
+# One that could not be drawn there hides no other: it is tried alone, each time, until that works.
+PLACE = (
+    "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
+    "mv {input.drawn}/{wildcards.name}.log {log}; "
+    "mv {input.drawn}/{wildcards.name}.* $(dirname {output.csv}); "
+    "else moelaws {params.verb} {wildcards.name} --study {params.study:q} --tier {params.tier} "
+    f"{SIMULATED} --out {{output.csv}} > {{log}} 2>&1; fi"
+)
+
+
+rule place_figure:
+    input:
         **read_by("figures"),
+        drawn=FOLDER.drawn("{study}"),
     output:
         png=report(
             FOLDER.figure("{study}", "{name}").with_suffix(".png"),
@@ -20,19 +52,22 @@ rule draw:
         log_file("figures"),
     wildcard_constraints:
         name=JOBS.names("figures"),
+    localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("figures", w.study, w.name).caption),
+        verb="figure",
         study=study_of,
-        files=files_of("figures"),
+        tier=TIER,
     shell:
-        "moelaws figure {wildcards.name} --study {params.study:q} {params.files} --out {output.pdf} > {log} 2>&1"
+        PLACE
 
 
-rule tabulate:
+rule place_table:
     input:
         **read_by("tables"),
+        drawn=FOLDER.drawn("{study}"),
     output:
         csv=report(
             FOLDER.paper_table("{study}", "{name}"),
@@ -47,11 +82,13 @@ rule tabulate:
         log_file("figures"),
     wildcard_constraints:
         name=JOBS.names("tables"),
+    localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("tables", w.study, w.name).caption),
+        verb="table",
         study=study_of,
-        files=files_of("tables"),
+        tier=TIER,
     shell:
-        "moelaws table {wildcards.name} --study {params.study:q} {params.files} --out {output.csv} > {log} 2>&1"
+        PLACE

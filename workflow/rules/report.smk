@@ -26,7 +26,7 @@ rule report:
     input:
         figures=JOBS.reported(),
         texts=[FOLDER.cover, "workflow/report/figure.rst"],
-        spec=lambda w: JOBS.page_spec("report", JOBS.figures()),
+        spec=lambda w: JOBS.page_spec("report", JOBS.pictures()),
     output:
         FOLDER.report,
     log:

@@ -58,6 +58,7 @@ rule derive:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        files=files_of("derived"),
+        tier=TIER,
     shell:
-        "moelaws derive {wildcards.name} --study {params.study:q} {params.files} --out {output} > {log} 2>&1"
+        "moelaws derive {wildcards.name} --study {params.study:q} --tier {params.tier} "
+        f"{SIMULATED} --out {{output}} > {{log}} 2>&1"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,8 +46,12 @@ class FittedInputs(Inputs):
         """Returns the files of ``Inputs``, and the reports of fits and their draws."""
         return [*super().files, *(p for fit in self.fits.values() for p in (fit, draws_path(fit)))]
 
+    @cached_property
+    def _reports(self) -> dict[Path, FitReport]:
+        return {path: read_fit(path) for path in self.fits.values()}
+
     def fit(self, name: str) -> FitReport:
-        return read_fit(declared("fit", name, self.fits))
+        return self._reports[declared("fit", name, self.fits)]
 
     def law(self, name: str) -> FittableLaw:
         """Returns the law of the fit ``name``, in the form that the fit chose."""
@@ -90,8 +95,8 @@ class FittedInputs(Inputs):
         frame = pd.DataFrame(rows).reindex(columns=[*about, "Runs", "n", *ERRORS])
         return frame.astype(dict.fromkeys(ERRORS, float)).rename(columns=ERRORS)
 
-    @property
+    @cached_property
     def sources(self) -> tuple[str, ...]:
         """Returns where the losses of the table and the fits come from."""
-        reports = "+".join(str(read_fit(path).source) for path in self.fits.values())
+        reports = "+".join(str(report.source) for report in self._reports.values())
         return tuple(sorted({*super().sources, *reports.split("+")} - {""}))

@@ -143,7 +143,7 @@ class Inputs:
         """Returns the digests of files and code, for the record of what is made of the inputs."""
         return made_of(self.files, self.code)
 
-    @property
+    @cached_property
     def sources(self) -> tuple[str, ...]:
         """Returns which of trained, simulated and imported the losses are."""
         own = [] if self.frame is None else list(self.frame["source"].astype(str).unique())

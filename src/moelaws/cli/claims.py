@@ -8,7 +8,7 @@ from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import FILE, REPEATS, Paths, option, out_option, table_option
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options, source_options, tier_folder
-from moelaws.cli.study_files import StudyFiles, file_options
+from moelaws.cli.study_files import as_made, inputs_of
 from moelaws.files.atomic import write_json, write_page
 from moelaws.files.seal import made_of
 from moelaws.records.code import digest
@@ -22,19 +22,16 @@ from moelaws.workflow.code import of_power
 @click.command(name="judge", cls=JsonCommand)
 @click.argument("study")
 @source_options
-@file_options
 @out_option("A JSON file for the verdicts; without it they are only printed.")
-def judge(study: str, project: Project, files: StudyFiles, out: Path | None, as_json: bool) -> None:
+def judge(study: str, project: Project, out: Path | None, as_json: bool) -> None:
     """Judge the claims of STUDY: verdicts by rule, with the numbers behind them.
 
     `moelaws claims` sets the verdicts of all studies as one page.
     """
     from moelaws.claims.judge import judge as decide
 
-    judged = at_hand(load_study(study), project.tier)
-    if project.source == "simulated":
-        judged = judged.of_simulated()
-    verdicts = decide(judged, files.inputs(judged, "claims", judged.claims, project))
+    judged = as_made(study, project)
+    verdicts = decide(judged, inputs_of(judged, "claims", judged.claims, project))
     if out:
         write_json(out, verdicts)
     rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]

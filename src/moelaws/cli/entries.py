@@ -1,16 +1,18 @@
 """``moelaws derive``, ``figure`` and ``table`` make one entry of a study, as it declares it.
 
-``moelaws check`` imports the code of all entries.
+``moelaws draw`` makes all figures and paper tables, ``moelaws check`` imports the code of all.
 """
 
+import shutil
 from pathlib import Path
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, warn
-from moelaws.cli.common import out_option, study_option
-from moelaws.cli.project import source_options
-from moelaws.cli.study_files import StudyFiles, file_options, study_with
+from moelaws.cli.common import FOLDER, option, out_option, study_option, table_option
+from moelaws.cli.project import source_options, tier_folder
+from moelaws.cli.study_files import as_made, inputs_of, study_with
+from moelaws.files.atomic import write_text
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve
@@ -32,18 +34,18 @@ def _command(
     @click.argument("name")
     @study_option
     @source_options
-    @file_options
+    @table_option
     @out_option(f"The file to write; NAME{suffixes[0]} in this folder by default.")
     def command(
         name: str,
         study_name: str | None,
         project: Project,
-        files: StudyFiles,
+        table: Path | None,
         out: Path | None,
         as_json: bool,
     ) -> None:
         study = study_with(key, name, study_name)
-        inputs = files.inputs(study, key, [study.entry(key, name)], project)
+        inputs = inputs_of(study, key, [study.entry(key, name)], project, table)
         out = out or Path(name + suffixes[0])
         warnings: list[str] = resolve("moelaws", code)(study, name, inputs, out)
         warn(*warnings)
@@ -71,10 +73,39 @@ figure = _command(
 table = _command(
     "table",
     "tables",
-    "figures.draw:tabulate",
+    "figures.draw:draw",
     (".csv", ".md", ".tex", ".json"),
     "Write the paper table NAME (such as T3): CSV in full precision, Markdown and LaTeX.",
 )
+
+
+@click.command(name="draw")
+@click.argument("study")
+@source_options
+@option("--out", "The folder to draw into.", FOLDER, required=True)
+def draw(study: str, project: Project, out: Path) -> None:
+    """Draw all figures and paper tables of STUDY that are out of date, and copy the others.
+
+    Each has a log beside it. One that cannot be drawn has no record there, and hides no other.
+    """
+    from moelaws.figures import draw as drawing
+
+    made = as_made(study, project)
+    out.mkdir(parents=True, exist_ok=True)
+    for picture in made.pictures:
+        old = tier_folder(project).figures(made.study) / f"{picture.name}.json"
+        new, said = out / old.name, "as it was drawn before"
+        try:
+            inputs = inputs_of(made, "pictures", [picture], project)
+            if drawing.is_current(made, picture, inputs, old):
+                for path in (old, *drawing.files_at(old, picture)):
+                    shutil.copy(path, out)
+            else:
+                said = "\n".join(["drawn", *drawing.draw(made, picture.name, inputs, new)])
+        except Exception as error:  # also of a user's own code
+            said = f"cannot be drawn: {error!r}"
+        write_text(new.with_suffix(".log"), f"{said}\n")
+        click.echo(f"{picture.name}: {said}")
 
 
 @click.command(name="check")

@@ -1,10 +1,11 @@
 """A study's figures (PDF, PNG, the plotted numbers as CSV) and tables (CSV, Markdown, LaTeX).
 
-Each has a record (JSON) beside it: the digests of its files and of all that they were made of.
+Each has a record (JSON) beside it: the digests of its files, and of its entry, code and inputs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -13,24 +14,36 @@ from moelaws.figures import style
 from moelaws.figures.sheet import Sheet
 from moelaws.figures.tabular import Tabular
 from moelaws.files import seal
-from moelaws.files.atomic import replacing, write_json
+from moelaws.files.atomic import read_json, replacing, write_json
+from moelaws.files.seal import made_of
+from moelaws.spec.errors import UserError
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Study
+from moelaws.spec.study import Figure, PaperTable, Study
 
 FIGURE = (".pdf", ".png", ".csv")
 PAPER_TABLE = (".csv", ".md", ".tex")
 
+Picture = Figure | PaperTable
 
-def draw(study: Study, figure: str, inputs: Inputs, out: Path) -> list[str]:
-    """Draws the study's ``figure`` from ``inputs`` to ``out`` (.pdf); PNG, CSV, record beside it.
+
+def draw(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
+    """Makes the study's figure or paper table ``name``; its files and record have ``out``'s stem.
 
     The same inputs write the same bytes. Returns warnings for the reader. A UserError refuses an
-    unknown figure, and an input that is missing or that the entry does not declare.
+    input that is missing or that the entry does not declare.
     """
-    sheet = make(study, figure, inputs)
-    save(sheet, out)
-    _record(study, figure, inputs.declared_by(study.entry("figures", figure)), out, FIGURE)
-    return sheet.warnings
+    entry = next(picture for picture in study.pictures if picture.name == name)
+    own = inputs.declared_by(entry)
+    drawn: Sheet | Tabular
+    if isinstance(entry, Figure):
+        drawn = make(study, name, inputs)
+        save(drawn, out)
+    else:
+        drawn = set_table(study, name, inputs)
+        caption = f"{name}: {' '.join(entry.caption.split())}"
+        drawn.write(out, caption, f"tab:{study.study}-{name}", _mark(study, own.sources))
+    write_json(out.with_suffix(".json"), _record(study, entry, own.code, own.files, out))
+    return drawn.warnings
 
 
 def save(sheet: Sheet, out: Path) -> None:
@@ -56,17 +69,6 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
     return sheet
 
 
-def tabulate(study: Study, table: str, inputs: Inputs, out: Path) -> list[str]:
-    """Sets ``table`` at ``out`` (.csv), Markdown and LaTeX beside it; returns warnings."""
-    entry, tabular = study.entry("tables", table), set_table(study, table, inputs)
-    own = inputs.declared_by(entry)
-    caption = f"{entry.name}: {' '.join(entry.caption.split())}"
-    label = f"tab:{study.study}-{entry.name}"
-    tabular.write(out, caption, label, _mark(study, own.sources))
-    _record(study, table, own, out, PAPER_TABLE)
-    return tabular.warnings
-
-
 def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
     """Returns the rows of ``table``, made from the ``inputs`` that its entry declares."""
     entry = study.entry("tables", table)
@@ -74,11 +76,32 @@ def set_table(study: Study, table: str, inputs: Inputs) -> Tabular:
     return tabular
 
 
-def _record(study: Study, name: str, inputs: Inputs, out: Path, suffixes: Sequence[str]) -> None:
-    """Writes the record (.json) of a figure or table: its files, and what they were made of."""
-    files = [out.with_suffix(suffix) for suffix in suffixes]
-    about = {"study": study.study, "name": name, "files": seal.digests(files)}
-    write_json(out.with_suffix(".json"), about | {"made_of": inputs.made_of()})
+def files_at(out: Path, entry: Picture) -> list[Path]:
+    """Returns the files of a figure or paper table, which have the stem of ``out``."""
+    suffixes = FIGURE if isinstance(entry, Figure) else PAPER_TABLE
+    return [out.with_suffix(suffix) for suffix in suffixes]
+
+
+def is_current(study: Study, entry: Picture, inputs: Inputs, out: Path) -> bool:
+    """Returns whether the files at ``out`` are whole, and made of this entry and these ``inputs``.
+
+    The inputs are those that are declared, and the records of runs that were read before.
+    """
+    try:
+        known = read_json(out.with_suffix(".json"))
+        files = list(map(Path, known["made_of"]["files"]))
+        declared = set(inputs.declared_by(entry).files)
+        return declared <= set(files) and known == _record(study, entry, inputs.code, files, out)
+    except (UserError, OSError, KeyError):
+        return False
+
+
+def _record(
+    study: Study, entry: Picture, code: str, inputs: Iterable[Path], out: Path
+) -> dict[str, Any]:
+    """Returns the record of a figure or table at ``out``: its files, and what they are made of."""
+    about = {"study": study.study, "name": entry.name, "entry": entry.fingerprint()}
+    return about | {"files": seal.digests(files_at(out, entry)), "made_of": made_of(inputs, code)}
 
 
 def _mark(study: Study, sources: Sequence[str]) -> str:

@@ -62,13 +62,13 @@ class Tabular:
         return "\n".join([*before, *body, *after]) + "\n"
 
     def write(self, path: Path, caption: str, label: str, mark: str = "") -> None:
-        """Writes the CSV to ``path``, and Markdown and LaTeX beside it.
+        """Writes CSV, Markdown and LaTeX, whose names have the stem of ``path``.
 
         A ``mark`` begins their captions, and the CSV repeats it in a column ``data``.
         """
         frame = self.frame.assign(data=mark) if mark else self.frame
         caption = f"{mark}. {caption}" if mark else caption
-        with replacing(path) as temporary:
+        with replacing(path.with_suffix(".csv")) as temporary:
             frame.to_csv(temporary, index=False, lineterminator="\n")
         write_text(path.with_suffix(".md"), self.markdown(caption))
         write_text(path.with_suffix(".tex"), self.latex(caption, label))

@@ -73,6 +73,8 @@ class TierFolder:
     draws = _Path("fits/%s/%s.bootstrap.parquet")
     contest = _Path("contests/%s/%s.json")
     figures = _Path("figures/%s")
+    # Where a job draws them
+    drawn = _Path("drawn/%s")
     # The PNG and the CSV of the plotted numbers lie beside a figure.
     figure = _Path("figures/%s/%s.pdf")
     # Markdown and LaTeX lie beside a paper table.

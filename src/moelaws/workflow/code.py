@@ -10,13 +10,9 @@ from moelaws.spec.fit import Contest
 from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study
 
-# Kind of entry -> the module whose function makes it
-COMMANDS = {
-    "derived": "moelaws.analysis.derive",
-    "figures": "moelaws.figures.draw",
-    "tables": "moelaws.figures.draw",
-    "claims": "moelaws.claims.judge",
-}
+# Kind of entry -> the module whose function makes it, if that is not the one for pictures
+COMMANDS = {"derived": "moelaws.analysis.derive", "claims": "moelaws.claims.judge"}
+PICTURES = "moelaws.figures.draw"
 
 
 def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> tuple[Path, ...]:
@@ -40,7 +36,10 @@ def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path
     They include the laws of the fits that ``entries`` declare, for a fit's report names its law.
     """
     entries = list(entries)
-    modules = {COMMANDS[kind], *(module_of(study.home, entry.code) for entry in entries)}
+    modules = {
+        COMMANDS.get(kind, PICTURES),
+        *(module_of(study.home, entry.code) for entry in entries),
+    }
     if fits := {name for entry in entries for name in entry.fits}:
         modules |= {"moelaws.analysis.fitted", *(_law(study.fit(name).law) for name in fits)}
     return closure(*modules)

@@ -5,7 +5,7 @@ The Snakefile builds one ``Jobs`` each time it is parsed.
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.references import folder
-from moelaws.spec.study import Reader, Study, reads_speed
+from moelaws.spec.study import Reader, Study
 from moelaws.tables.at_hand import at_hand, lacks_first, left_out
 from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_source, is_file
@@ -192,13 +192,13 @@ class Jobs:
     def fits(self) -> list[Path]:
         return self._each("fits", self.folder.fit)
 
-    def figures(self) -> list[Path]:
-        """Returns the PNGs of all figures."""
-        return self._each("figures", lambda *names: self.folder.figure(*names).with_suffix(".png"))
-
-    def paper_tables(self) -> list[Path]:
-        """Returns the CSVs of all paper tables."""
-        return self._each("tables", self.folder.paper_table)
+    def pictures(self) -> list[Path]:
+        """Returns the PNGs of all figures, and the CSVs of all paper tables."""
+        figures = self._each("figures", self.folder.figure)
+        return [
+            *(p.with_suffix(".png") for p in figures),
+            *self._each("tables", self.folder.paper_table),
+        ]
 
     def verdicts(self) -> list[Path]:
         judged = [key for key, study in self.shown_studies.items() if study.claims]
@@ -240,7 +240,7 @@ class Jobs:
 
     def shown(self) -> list[Path]:
         """Returns the records of all figures and paper tables, the verdicts and the contests."""
-        drawn = [path.with_suffix(".json") for path in (*self.figures(), *self.paper_tables())]
+        drawn = (path.with_suffix(".json") for path in self.pictures())
         return [*drawn, *self.verdicts(), *self.contests()]
 
     def explored(self) -> list[Path]:
@@ -257,7 +257,7 @@ class Jobs:
         pages = [self.folder.claims] if self.verdicts() else []
         pages += [self.folder.laws] if self.contests() else []
         pages += [self.folder.outlook] if self.advising_fits() else []
-        return [*pages, *self.figures(), *self.paper_tables()]
+        return [*pages, *self.pictures()]
 
     def reports(self) -> list[Path]:
         return [self.folder.report] if self.reported() else []
@@ -281,6 +281,10 @@ class Jobs:
     def entry(self, kind: str, study: str, name: str) -> Any:
         """Returns the entry ``name`` among the ``kind`` (figures, fits, ...) of a study."""
         return self.studies[study].entry(kind, name)
+
+    def entries(self, kind: str, study: str, name: str = "") -> Sequence[Any]:
+        """Returns the entry ``name`` of a kind or, without a name, all of the kind."""
+        return [self.entry(kind, study, name)] if name else getattr(self.studies[study], kind)
 
     def names(self, kind: str) -> str:
         """Returns a pattern of the names of a kind's entries, so no two rules make one file."""
@@ -329,18 +333,6 @@ class Jobs:
         """Returns the files of the study's package that a derived table reads."""
         return [self.studies[study].shipped(name) for name in entry.data]
 
-    def files(self, study: str, entries: Iterable[Reader]) -> str:
-        """Returns the inputs of ``entries`` as options of the command that reads them."""
-        entries = list(entries)
-        words = [word for path in self.own_table(study) for word in ("--table", str(path))]
-        for name in sorted({name for entry in entries for name in entry.fits}):
-            words += ["--fit", f"{name}={self.folder.fit(study, name)}"]
-        for name in sorted({name for entry in entries for name in entry.derived}):
-            words += ["--derived", f"{name}={self.folder.derived(study, name)}"]
-        if any(map(reads_speed, entries)):
-            words += ["--speed", str(self.folder.speed(study))]
-        return shlex.join(words)
-
     # ---- the code of one job, as paths from the current folder
 
     def code(self, kind: str, study: str, name: str = "") -> list[str]:
@@ -360,11 +352,10 @@ class Jobs:
             write_text(path, text)
         return path
 
-    def entry_spec(self, kind: str, study: str, *name: str) -> Path:
+    def entry_spec(self, kind: str, study: str, name: str = "") -> Path:
         """Returns the file with one entry of a study or, without a name, all of a kind."""
-        entries = [self.entry(kind, study, n) for n in name] or getattr(self.studies[study], kind)
-        text = "\n".join(entry.canonical_json() for entry in entries)
-        return self.spec(text + "\n", kind, study, *name)
+        text = "\n".join(entry.canonical_json() for entry in self.entries(kind, study, name))
+        return self.spec(text + "\n", kind, *filter(None, (study, name)))
 
     def power_spec(self, study: str) -> Path:
         """Returns the file with what the trials of a study's rules depend on."""

@@ -1,7 +1,7 @@
 """Verifies a results tree: what is whole, damaged, stale, orphaned or cannot be verified."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -23,6 +23,8 @@ State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damag
 STATES: tuple[State, ...] = get_args(State)
 Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would make a file now
 _digest = cache(digest)
+# Folder of a tier -> what the study calls its entries
+_KEYS = {"tables": "runs", "figures": "pictures"}
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,16 @@ class Verification:
 
     def _with_origin(self, kind: str, path: Path, study: str, name: str = "") -> Verdict:
         """Verifies a file of a study's entry, which records what it was made of."""
-        spec = self.studies.get(study)
-        if spec is None or (name and name not in self._names(kind, study)):
+        spec, own = self.studies.get(study), _KEYS.get(kind, kind)
+        if spec is None or (name and name not in self._names(own, study)):
             return self._made(kind, path, None)
-        own = "runs" if kind == "tables" else kind
-        if kind == "figures" and name in {table.name for table in spec.tables}:
-            own = "tables"  # of the paper
         simulated = "simulated" in path.parts
-        return self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))
+        verdict = self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))
+        if kind != "figures" or verdict.state != "whole":
+            return verdict
+        if read_json(path).get("entry") == spec.entry(own, name).fingerprint():
+            return verdict
+        return replace(verdict, state="stale", reason="its entry in the study changed")
 
     def _made(self, kind: str, path: Path, behind: Behind | None) -> Verdict:
         """Verifies a file that records its origin; without code ``behind`` it is orphaned."""
@@ -144,10 +148,8 @@ class Verification:
         return "; ".join(others)
 
     def _names(self, kind: str, study: str) -> set[str]:
-        if study not in self.studies:
-            return set()
-        kinds = ("figures", "tables") if kind == "figures" else (kind,)
-        return {entry.name for k in kinds for entry in getattr(self.studies[study], k)}
+        known = self.studies.get(study)
+        return {entry.name for entry in getattr(known, kind)} if known else set()
 
     def _is_orphan(self, run_id: str) -> bool:
         return self.expected_runs is not None and run_id not in self.expected_runs

@@ -6,7 +6,7 @@ import pytest
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.figures.draw import set_table, tabulate
+from moelaws.figures.draw import draw, set_table
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.expand import expand
@@ -32,7 +32,7 @@ def frame(case, table):
 def test_tables_are_written_and_marked_where_simulated(table, make_case, tmp_path):
     out = tmp_path / f"{table}.csv"
     case = make_case(PAPER)
-    tabulate(case.study, table, case.inputs, out)
+    draw(case.study, table, case.inputs, out)
     assert out.with_suffix(".md").read_text().startswith("SIMULATED DATA")
     written = pd.read_csv(out)
     assert len(written) == len(frame(case, table))

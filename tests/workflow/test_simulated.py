@@ -1,0 +1,120 @@
+"""`--config source=simulated`: a law in place of training, marked on all that it makes."""
+
+import json
+import re
+
+import pyarrow.parquet as pq
+import pytest
+
+from sweep_copy import Copy
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    copy = Copy.of_repository(tmp_path_factory.mktemp("simulated"))
+    study = copy.study()
+    study["simulation"] = {"law": "sparsity.loss", "mapping": {"N": "N_total"}, "noise": 0.003}
+    copy.write_study(study)
+    copy.snakemake("--config", "source=simulated", "tier=demo")
+    return copy
+
+
+def test_nothing_is_trained_and_everything_says_so(simulated):
+    folder = simulated.root / "results/demo/simulated"
+    assert simulated.summaries() == []
+    assert set(pq.read_table(folder / "tables/sparsity.parquet")["source"].to_pylist()) == {
+        "simulated"
+    }
+    assert json.loads((folder / "fits/sparsity/loss.json").read_text())["source"] == "simulated"
+    assert "SIMULATED DATA" in (folder / "figures/sparsity/T3.md").read_text()
+    assert "**From simulated data**" in (folder / "claims.md").read_text()
+    assert not (simulated.root / "results/demo/tables").exists()
+
+
+def test_it_is_made_once(simulated):
+    assert simulated.planned("--config", "source=simulated", "tier=demo") == {}
+    trained = simulated.planned()
+    assert trained["train"] > 1
+    assert "18 runs will train" in simulated.snakemake("-n").stderr
+    assert trained["fit"] == len(simulated.study()["fits"])
+
+
+STUDY = "src/moelaws/studies/sparsity"
+FIGURES = "results/demo/simulated/figures/sparsity"
+
+
+@pytest.fixture(scope="module")
+def drawn(simulated):
+    """Returns the pictures that a call draws; a further call finds nothing to do."""
+
+    def call(*words):
+        config = ("--config", "source=simulated", "tier=demo")
+        simulated.snakemake(*(words or ("figures",)), *config)
+        assert simulated.planned("figures", *config) == {}
+        log = simulated.root / "results/logs/demo/simulated/drawn/sparsity/draw.log"
+        return set(re.findall(r"^(\w+): drawn$", log.read_text(), re.M))
+
+    return call
+
+
+def pictures(copy, is_one):
+    study = copy.study()
+    return {e["name"] for kind in ("figures", "tables") for e in study[kind] if is_one(e)}
+
+
+def test_pictures_are_drawn_again_one_by_one(simulated, drawn):
+    """Of an edited entry, edited code, and files that a user deleted or changed."""
+    root, study = simulated.root / FIGURES, simulated.study()
+    study["figures"][0]["caption"] += " Well."
+    simulated.write_study(study)
+    assert drawn() == {study["figures"][0]["name"]}
+    simulated.edit(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n")
+    mine = pictures(simulated, lambda entry: entry["code"].startswith("figures.flops:"))
+    assert drawn() == mine
+    (root / "F3a.png").unlink()
+    assert drawn() == {"F3a"}
+    (root / "F11.csv").write_text("1\n")  # which Snakemake does not see
+    assert drawn("--force", f"{FIGURES}/F11.pdf") == {"F11"}
+
+
+def test_pictures_follow_the_fits_derived_tables_and_the_table_that_they_read(simulated, drawn):
+    study = simulated.study()
+    for entry in study["fits"]:
+        entry["bootstrap"] += entry["name"] == "isoflop_active"
+    simulated.write_study(study)
+    fitted = pictures(simulated, lambda entry: "isoflop_active" in entry.get("fits", ()))
+    tables = {e["name"] for e in study["derived"] if "isoflop_active" in e.get("fits", ())}
+    derived = pictures(simulated, lambda entry: tables & set(entry.get("derived", ())))
+    everything = pictures(simulated, lambda entry: True)
+    assert derived - fitted
+    assert everything - derived - fitted
+    assert drawn() == fitted | derived
+    study["simulation"]["noise"] = 0.004
+    simulated.write_study(study)
+    assert drawn() == everything
+
+
+def test_a_picture_that_cannot_be_drawn_hides_no_other(simulated, drawn):
+    root, config = simulated.root / FIGURES, ("--config", "source=simulated", "tier=demo")
+    (root / "F3a.png").unlink()
+    with simulated.edited(f"{STUDY}/figures/flops.py", r"\Z", "\ndef draw(inputs): return 1 / 0\n"):
+        done = simulated.snakemake("figures", "-k", *config, check=False)
+    assert done.returncode != 0
+    assert "the job place_figure sparsity F7 failed; its log ends so" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert (root / "F3a.png").exists()
+    assert not (root / "F7.png").exists()
+    drawn()
+    assert (root / "F7.png").exists()
+    assert not (root.parents[1] / "drawn").exists()
+
+
+def test_a_study_without_a_law_says_so(simulated):
+    study = simulated.study()
+    study.pop("simulation")
+    simulated.write_study(study)
+    done = simulated.snakemake("-n", "--config", "source=simulated", check=False)
+    assert done.returncode != 0
+    assert "no law of sparsity is to be simulated" in done.stderr
