@@ -1,6 +1,10 @@
 PYTHON ?= .venv/bin/python
 
-.PHONY: bench-train bench-fit gpu gpu-report gpu-wheels explore hostile
+.PHONY: bench-demo bench-train bench-fit gpu gpu-report gpu-wheels explore hostile
+
+# What README's first line costs, rule by rule, in a fresh folder: docs/demo.md.
+bench-demo:
+	$(PYTHON) benchmarks/demo.py --json results/demo_speed.json
 
 # The speed of training, as ratios within one run: docs/speed.md.
 bench-train:
