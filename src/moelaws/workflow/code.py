@@ -7,6 +7,7 @@ from pathlib import Path
 from moelaws.records.code import PACKAGE, closure
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.fit import Contest
+from moelaws.spec.project import load_study
 from moelaws.spec.references import module_of
 from moelaws.spec.study import Reader, Study
 
@@ -88,8 +89,11 @@ def of_explore(studies: Iterable[Study], advice: AdviceConfig | None) -> tuple[P
 
     They include ``workflow.jobs``, which decides what the page shows and checks all laws named.
     """
+    studies = list(studies)
     laws = {fit.law for study in studies for fit in study.fits} | {*(advice.laws if advice else ())}
-    laws |= {law for study in studies for entry in study.contests for law in entry.laws}
+    # Whole contests are checked, also where their short forms are judged.
+    whole = [load_study(study.reference) for study in studies]
+    laws |= {law for study in whole for entry in study.contests for law in entry.laws}
     own = closure("moelaws.explore.page", "moelaws.workflow.jobs", *map(_law, laws))
     return own + tuple(sorted(p for p in (PACKAGE / "explore/page").iterdir() if p.is_file()))
 
