@@ -65,7 +65,7 @@ class Copy:
         shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
         copy = cls(root)
         copy.edit("config/config.yaml", r"corpus: stdlib", 'corpus: ["text/*.py"]')
-        copy.edit("config/config.yaml", r"power: 0", "power: 1")
+        copy.edit("config/config.yaml", r"power: auto", "power: 1")
         copy.edit("config/config.yaml", r"studies: \[sparsity, routing\]", "studies: [sparsity]")
         study = only(copy.study(), KEPT)
         study.pop("keep_weights")

@@ -31,7 +31,7 @@ rule power:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        tables=JOBS.project.power,
+        tables=JOBS.project.trials,
         tier=TIER,
     shell:
         "moelaws power {params.study:q} --tier {params.tier} --table {input.table} "

@@ -90,18 +90,18 @@ def draw(study: str, project: Project, out: Path) -> None:
     """
     from moelaws.figures import draw as drawing
 
-    made = as_made(study, project)
+    known = as_made(study, project)
     out.mkdir(parents=True, exist_ok=True)
-    for picture in made.pictures:
-        old = tier_folder(project).figures(made.study) / f"{picture.name}.json"
+    for picture in known.pictures:
+        old = tier_folder(project).figures(known.study) / f"{picture.name}.json"
         new, said = out / old.name, "as it was drawn before"
         try:
-            inputs = inputs_of(made, "pictures", [picture], project)
-            if drawing.is_current(made, picture, inputs, old):
+            inputs = inputs_of(known, "pictures", [picture], project)
+            if drawing.is_current(known, picture, inputs, old):
                 for path in (old, *drawing.files_at(old, picture)):
                     shutil.copy(path, out)
             else:
-                said = "\n".join(["drawn", *drawing.draw(made, picture.name, inputs, new)])
+                said = "\n".join(["drawn", *drawing.draw(known, picture.name, inputs, new)])
         except Exception as error:  # also of a user's own code
             said = f"cannot be drawn: {error!r}"
         write_text(new.with_suffix(".log"), f"{said}\n")

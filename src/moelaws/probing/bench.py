@@ -100,7 +100,7 @@ def score(
     return scores
 
 
-@cache  # runs of a batch are asked the same
+@cache  # runs of a batch get the same questions
 def _sequence(tokenizer: Tokenizer, item: Item, choice: int) -> tuple[list[int], int]:
     """Returns the tokens of context and choice, and how many at their end are scored.
 
@@ -133,9 +133,9 @@ def _answers(
             width = len(read[-1])
             # Attention is causal: padding changes nothing.
             batch = torch.tensor([t + [padding] * (width - len(t)) for t in read], device=device)
-            asked = [(row, i) for row, number in enumerate(chosen) for i in of_input[number]]
-            rows = [np.arange(-scored[i], 0) + row * width + len(read[row]) for row, i in asked]
-            targets = [np.array(tokens[i][-scored[i] :]) for _, i in asked]
+            choices = [(row, i) for row, number in enumerate(chosen) for i in of_input[number]]
+            rows = [np.arange(-scored[i], 0) + row * width + len(read[row]) for row, i in choices]
+            targets = [np.array(tokens[i][-scored[i] :]) for _, i in choices]
             row_T, target_T = (
                 torch.from_numpy(np.concatenate(x)).to(device) for x in (rows, targets)
             )
@@ -144,7 +144,7 @@ def _answers(
             greedy_T = logits_TV.argmax(-1) == target_T
             ends = np.cumsum([len(x) for x in rows])[:-1].tolist()
             pieces = nats_T.cpu().tensor_split(ends), greedy_T.cpu().tensor_split(ends)
-            for (_, i), nats, greedy in zip(asked, *pieces, strict=True):
+            for (_, i), nats, greedy in zip(choices, *pieces, strict=True):
                 answers[i] = Answer(float(nats.sum()), bool(greedy.all()))
     return [answers[i] for i in range(len(tokens))]
 

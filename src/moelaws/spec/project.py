@@ -86,13 +86,18 @@ class Project(Frozen):
     # Which contests between laws are judged; auto: all but at the demo, which has short forms
     contests: Literal["auto", "all"] = "auto"
     # On how many simulated tables, with and without their effects, the rules of claims are tried;
-    # 0: on none, and the shipped counts of a grid are printed where there are some
-    power: Whole = 0
+    # auto: 10, and at the demo none, whose shipped counts are printed
+    power: Whole | Literal["auto"] = "auto"
     limits: Limits = Limits()
 
     @property
     def short_contests(self) -> bool:
         return self.contests == "auto" and self.tier == "demo"
+
+    @property
+    def trials(self) -> int:
+        """Returns on how many simulated tables rules are tried."""
+        return (0 if self.tier == "demo" else 10) if self.power == "auto" else self.power
 
     @property
     def batch_seconds(self) -> float:

@@ -208,7 +208,7 @@ class Jobs:
         """Returns the trials of rules on simulated tables, for studies of runs trained here."""
         if self.simulated:
             return []
-        if not self.project.power:
+        if not self.project.trials:
             tier = self.project.tier
             return [path for s in self.shown_studies.values() for path in shipped(s, tier)]
         return [
@@ -360,7 +360,7 @@ class Jobs:
     def power_spec(self, study: str) -> Path:
         """Returns the file with what the trials of a study's rules depend on."""
         tried = self.studies[study].model_copy(update={"grids": {}, "figures": (), "tables": ()})
-        return self.spec(f"{self.project.power}\n{tried.canonical_json()}\n", "power", study)
+        return self.spec(f"{self.project.trials}\n{tried.canonical_json()}\n", "power", study)
 
     def runs_spec(self, study: str) -> Path:
         """Returns the file with the runs of the study's table, or with what is simulated instead.
