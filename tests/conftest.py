@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import signal
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,10 @@ os.environ.pop("COLUMNS", None)  # pytest-xdist gives its workers 80, as if a te
 
 # As a run's own default, before torch is loaded: small matrices' threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Images for containers forbid Python to keep what it compiles. The tests start hundreds of processes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Who runs the tests twice of the same code hears the same twice; `make explore` looks further.
 # No test is about time: a busy machine draws and runs examples slowly.

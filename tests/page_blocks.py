@@ -47,7 +47,7 @@ def answered(root, command):
         return run(root, "bash", "-c", command)
     done = moelaws(*words[1:], cwd=root)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
-    return done.stdout + done.stderr
+    return done.stderr + done.stdout  # a result follows what was said on the way
 
 
 def check_console(root, text, answer=lambda root, command: run(root, "bash", "-c", command)):

@@ -2,6 +2,7 @@
 import atexit
 import gc
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -27,6 +28,10 @@ from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 
 gc.set_threshold(100_000, 50, 100)
+# The installation compiles nothing, so the first import of a module does, and keeps the result.
+# Images for containers forbid that, and each job would then compile pandas, scipy and torch anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Where jobs run: on this machine or, if a number of jobs is set, on a cluster. On a cluster,
 # Snakemake also reads this file within each job.
