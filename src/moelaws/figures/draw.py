@@ -53,6 +53,7 @@ def save(sheet: Sheet, out: Path) -> None:
     for suffix, changing in ((".png", "Software"), (".pdf", "CreationDate")):
         with replacing(out.with_suffix(suffix)) as path, mpl.rc_context(style.RC):
             sheet.figure.savefig(path, metadata={changing: None})
+        sheet.figure.set_layout_engine("none")  # what it has laid out once stays in its place
 
 
 def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
