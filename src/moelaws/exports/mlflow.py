@@ -6,10 +6,8 @@ replaced.
 """
 
 import logging
-import math
 import os
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from functools import cache, partial
@@ -30,7 +28,6 @@ from moelaws.files.lock import one_at_a_time
 from moelaws.spec.errors import UserError, quoted
 
 RUN, SENT = "moelaws.run_id", "moelaws.sent"  # tags: our identity of a run, and its digest
-LARGEST = sys.float_info.max
 # How many entries MLflow takes in one call, and how many characters in one value.
 MAX_METRICS, MAX_OTHERS, MAX_PARAM, MAX_TAG = 1000, 100, 6000, 8000
 
@@ -57,7 +54,7 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
     with one_at_a_time(database.parent) if database else nullcontext():
         try:
             client = MlflowClient(tracking_uri=uri)
-            yield partial(_put, client, database, cache(partial(_experiment, client, database)))
+            yield partial(_put, client, cache(partial(_experiment, client, database)))
         except (MlflowException, sqlite3.Error) as error:
             raise UserError(f"--to {uri}: {' '.join(str(error).split())[:500]}") from None
 
@@ -89,12 +86,7 @@ def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
     return str(client.create_experiment(study, place))
 
 
-def _put(
-    client: MlflowClient,
-    database: Path | None,
-    experiment_of: Callable[[str], str],
-    run: TrackedRun,
-) -> None:
+def _put(client: MlflowClient, experiment_of: Callable[[str], str], run: TrackedRun) -> None:
     """Makes the experiment of a run's study hold the run once, as it is now."""
     experiment = experiment_of(run.place.study)
     there = client.search_runs([experiment], f"tags.`{RUN}` = '{run.run_id}'")
@@ -104,14 +96,11 @@ def _put(
         client.delete_run(old.info.run_id)
     began, ended = (int(1000 * t) for t in (run.started, run.started + run.seconds))
     identity = client.create_run(experiment, began, {RUN: run.run_id}, run.label).info.run_id
-    steps: dict[str, list[tuple[str, float, int, int]]] = {}
-    for point in run.points:
-        for name, value in point.values.items():
-            steps.setdefault(name, []).append((name, value, int(1000 * point.time), point.step))
-    if database:
-        _insert(database, identity, [row for rows in steps.values() for row in rows[:-1]])
-        steps = {name: rows[-1:] for name, rows in steps.items()}
-    metrics = [Metric(*row) for rows in steps.values() for row in rows]
+    metrics = [
+        Metric(name, value, int(1000 * point.time), point.step)
+        for point in run.points
+        for name, value in point.values.items()
+    ]
     params = [Param(name, str(v)[:MAX_PARAM]) for name, v in run.parameters.items()]
     tags = [RunTag(name, value[:MAX_TAG]) for name, value in _tags(run).items() if value]
     for kind, entries, size in (
@@ -125,24 +114,6 @@ def _put(
         client.log_artifact(identity, str(path))
     client.set_terminated(identity, "FINISHED" if run.status == "completed" else "FAILED", ended)
     client.set_tag(identity, SENT, run.digest)
-
-
-def _insert(database: Path, run: str, rows: list[tuple[str, float, int, int]]) -> None:
-    """Writes rows of key, value, time in milliseconds and step into MLflow's table at once.
-
-    MLflow's client takes ten times as long or more for a value. It writes the last value of each
-    metric, for it keeps these in another table too.
-    """
-    # As MLflow itself stores NaN and the infinities, for which SQL has no numbers.
-    stored = (
-        (key, 0.0, time, step, run, True)
-        if math.isnan(value)
-        else (key, max(-LARGEST, min(LARGEST, value)), time, step, run, False)
-        for key, value, time, step in rows
-    )
-    with closing(sqlite3.connect(database, timeout=60)) as connection, connection:
-        columns = "key, value, timestamp, step, run_uuid, is_nan"
-        connection.executemany(f"INSERT INTO metrics ({columns}) VALUES (?, ?, ?, ?, ?, ?)", stored)
 
 
 def _tags(run: TrackedRun) -> dict[str, str | None]:

@@ -21,7 +21,8 @@ PACKAGE = Path(moelaws.__file__).parent
 def closure(*modules: str) -> tuple[Path, ...]:
     """Returns the source files of ``modules`` (dotted names) and of all that they import.
 
-    The paths are absolute and sorted; a package counts with its ``__init__``.
+    The paths are absolute and sorted; a package counts with its ``__init__``, and a module with the
+    table ``NAME.toml`` that it may have beside it.
     """
     for module in modules:
         source(module)
@@ -33,7 +34,8 @@ def closure(*modules: str) -> tuple[Path, ...]:
             if path not in seen:
                 seen.add(path)
                 waiting.extend(_imports(name, path))
-    return tuple(sorted(seen))
+    tables = (path.with_suffix(".toml") for path in seen)
+    return tuple(sorted(seen.union(filter(Path.is_file, tables))))
 
 
 def source(module: str) -> Path:

@@ -11,6 +11,7 @@ those who published its data state a licence, which docs/tasks.md names for each
 """
 
 import gzip
+import tomllib
 import zlib
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -32,81 +33,25 @@ _WITHOUT_QUESTION = 1_000_000
 Kind = Literal["loglikelihood", "generate_until_and_loglikelihood"]
 _LONGEST_NAME = 40  # of a document; a longer text is a passage
 
-# The sparsity paper (Appendix D.3) has the first four kinds, llm-foundry's evaluation gauntlet the
-# symbolic one as well.
-LANGUAGE = "language understanding"
-WORLD = "world knowledge"
-READING = "reading comprehension"
-COMMONSENSE = "commonsense reasoning"
-SYMBOLIC = "symbolic reasoning"
-CODE = "code"
-
-_LETTERS_AND_TEXTS = "mc_5shot rc_5shot"
-_OLMES = "mc_5shot rc_0shot rc_5shot val_mc_5shot val_rc_5shot"
-_TWO_SPLITS = f"rc_0shot val_mc_5shot val_rc_5shot {_LETTERS_AND_TEXTS}"
-_MINERVA = "500 algebra counting_and_probability geometry intermediate_algebra number_theory \
-prealgebra precalculus"
-# Kind of skill and the variants' folders -> the tasks.
-_OFFERED = {
-    (LANGUAGE, _OLMES): "winogrande",
-    (LANGUAGE, _TWO_SPLITS): "hellaswag",
-    (LANGUAGE, "bpb_0shot"): "lambada",
-    (WORLD, f"{_OLMES} test_mc_5shot test_rc_5shot"): "arc_challenge arc_easy",
-    (WORLD, _LETTERS_AND_TEXTS): "basic_skills_common_knowledge medmcqa medqa_en",
-    (WORLD, "mc_3shot rc_3shot"): "lab_bench_dbqa",
-    (WORLD, "mc_5shot rc_0shot rc_5shot"): "sciq",
-    (WORLD, "bpb_5shot"): "naturalqs_open",
-    (READING, _TWO_SPLITS): "boolq",
-    (READING, _LETTERS_AND_TEXTS): "qasper_yesno sciriff_yesno",
-    (READING, "bpb_0shot"): "coqa",
-    (READING, "bpb_5shot"): "squad",
-    (COMMONSENSE, _OLMES): "csqa",
-    (COMMONSENSE, _TWO_SPLITS): "piqa",
-    (SYMBOLIC, _LETTERS_AND_TEXTS): "basic_skills_arithmetic basic_skills_logical_reasoning "
-    "basic_skills_pattern basic_skills_string_operations",
-    # Its longer variant asks each question ten times, with its ten colours in shifted order.
-    (SYMBOLIC, "10way xl_10way"): "copycolors",
-    # Their names say five and no examples; their requests have eight and four.
-    (SYMBOLIC, "gold_bpb_5shot"): "gsm8k",
-    (SYMBOLIC, "gold_bpb_0shot"): " ".join(f"minerva_math_{x}" for x in _MINERVA.split()),
-    (CODE, _LETTERS_AND_TEXTS): "basic_skills_coding",
-    (CODE, "gold_bpb_0shot gold_bpb_3shot"): "codex_humaneval codex_mbpp",
-}
-# Task -> the field of a question's data that names or holds what several questions are about, and
-# the text at which that ends within the field: a rendered question begins with its passage.
-_SHARED = {
-    "boolq": ("query", "\nQuestion:"),
-    "squad": ("query", "\nQuestion:"),
-    "copycolors": ("id", "_shift"),
-    "coqa": ("story", ""),
-    "qasper_yesno": ("title", ""),
-}
-
 
 class TaskSet(NamedTuple):
-    """A task: its kind of skill, the variants that are offered, and what its questions share."""
+    """A task: its kind of skill, the variants that are offered, and what its questions share.
+
+    ``shared`` is a field of a question's data, and the text at which it ends there; or twice empty.
+    """
 
     group: str
     variants: Sequence[str]
     shared: tuple[str, str]
 
 
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TASKS = {
-    name: TaskSet(group, variants.split(), _SHARED.get(name, ("", "")))
-    for (group, variants), names in _OFFERED.items()
-    for name in names.split()
+    task: TaskSet(kind["group"], kind["variants"], tuple(_TABLE["shared"].get(task, ("", ""))))
+    for kind in _TABLE["offered"]
+    for task in kind["tasks"]
 }
-_NO_LICENCE = "no licence is stated for its data"
-_LANGUAGES = "bash c cpp csharp go haskell java javascript matlab php python r ruby rust scala \
-swift typescript"
-LEFT_OUT = {
-    "drop": "the answers to produce are Python tuples, such as ('50',), and its examples' are not",
-    "jeopardy": "no licence is stated for its data but the terms of use of a site that collects it",
-    "lab_bench_protocolqa": "its requests ask about laboratory protocols that they do not show",
-    "openbookqa": f"{_NO_LICENCE}, only for its authors' code",
-    "socialiqa": _NO_LICENCE,
-    **{f"mt_mbpp_{language}": _NO_LICENCE for language in _LANGUAGES.split()},
-}
+LEFT_OUT: dict[str, str] = _TABLE["left_out"]
 
 
 class _Texts(Frozen, extra="ignore"):
