@@ -163,16 +163,12 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
     Ends the command after a signal, and where a run failed.
     """
     import moelaws.files.parquet
-    import moelaws.training.run  # noqa: F401  # loads torch, once for all
-    from moelaws.corpus.shards import PreparedCorpus
+    import moelaws.training.run  # noqa: F401  # loads torch and pyarrow, once for all
     from moelaws.records.provenance import GPU_FRACTION, collect
     from moelaws.training.pool import Pool
 
     collect()  # forked processes inherit what it finds out about the code and the machine
     tree = setup.results
-    for corpus_id in {order.config.corpus.corpus_id for order in orders}:
-        with suppress(UserError):  # which the runs report
-            PreparedCorpus.open(setup.corpus or tree.corpus(corpus_id))
 
     def train(order: Order) -> None:
         end_as(lambda: _show(_train(order, setup, as_json=False), as_json=False))

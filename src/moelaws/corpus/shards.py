@@ -1,7 +1,6 @@
 """A prepared corpus on disk: memory-mapped token shards, checked against their hashes."""
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,8 +50,7 @@ class PreparedCorpus:
             corpus = parse(Corpus, meta["corpus"], path)
             for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES):
                 if training or name != SHARDS["train"]:
-                    about = (folder / name).stat()
-                    _check(folder / name, about.st_mtime_ns, about.st_size)
+                    seal.check(folder / name)
             dtype = np.dtype("<u2" if corpus.vocab_size <= 1 << 16 else "<u4")
             shards = {
                 split: np.memmap(folder / name, dtype, mode="r", shape=(meta[split]["tokens"],))
@@ -70,11 +68,6 @@ class PreparedCorpus:
     def shard_hashes(self) -> dict[str, str]:
         """Returns file name -> SHA-256, for a run's provenance."""
         return {name: record["sha256"] for name, record in self.meta["files"].items()}
-
-
-@cache  # for the next run of a batch, unless the file has changed
-def _check(path: Path, changed: int, size: int) -> None:
-    seal.check(path)
 
 
 def file_record(path: Path) -> dict[str, Any]:

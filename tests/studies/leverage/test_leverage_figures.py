@@ -54,7 +54,7 @@ def test_points_are_the_derived_tables_and_the_published_curve_is_table_6(make_c
     data = sheets(DEMO)["F4a"].data
     shown = data[~data["series"].str.contains("fit|published")]
     at_G2 = points[(points["measured"] == 1) & points["sweep"].str.contains("activation")]
-    assert len(at_G2) == 20  # four activation ratios, five budgets
+    assert len(at_G2) == 16  # four activation ratios, four budgets
     np.testing.assert_allclose(np.sort(shown["y"]), np.sort(at_G2["EL"]))
     assert (shown.loc[shown["x"] == 1, ["y", "low", "high"]] == 1).all(axis=None)
     published = data[data["series"] == "published"]
@@ -80,7 +80,7 @@ def test_leverage_of_the_simulated_law_is_read_back_where_dense_runs_are(make_ca
 def test_single_runs_are_read_against_their_own_baseline(make_case):
     singles = make_case(DEMO).inputs.derived("singles")
     base = singles[(singles["sweep"] == "dense_layers") & (singles["x"] == 0)]
-    assert len(base) == 5
+    assert len(base) == 4
     assert base["EL"].between(0.85, 1.18).all()  # the runs that the curve was fitted to
     assert set(singles["sweep"]) == {"shared", "granularity_weak", "dense_layers", "attention"}
     known = singles[singles["EL_low"].notna()]

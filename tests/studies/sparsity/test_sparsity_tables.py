@@ -68,7 +68,7 @@ def width_and_tokens(tier):
     rows = pd.DataFrame(runs).assign(status="completed", source="simulated")
     dense = rows[rows["S"] == 0].drop_duplicates("d_model").set_index("d_model")["N_active"]
     N, middle = rows["d_model"].map(dense), sorted(rows["C"].unique())[1]
-    own = rows[(rows["S"] == 0) & (rows["C"] == middle)].sort_values("d_model").iloc[2]
+    own = rows[(rows["S"] == 0) & (rows["C"] == middle)].drop_duplicates("d_model").iloc[-3]
     # Chinchilla's exponents; 2.3 nats above the least at that run, where the size is the best one
     size, data = 2.3 / (1 + 0.34 / 0.28), 2.3 / (1 + 0.28 / 0.34)
     L = 1.5 + size * (N / own["N_active"]) ** -0.34 + data * (rows["D"] / own["D"]) ** -0.28
@@ -85,7 +85,7 @@ def slope_of_least_loss(rows, select, root):
     return float(np.mean(every)), report
 
 
-@pytest.mark.parametrize(("tier", "fixed"), [("demo", 0.0009), ("workstation", -0.0011)])
+@pytest.mark.parametrize(("tier", "fixed"), [("demo", -0.0019), ("workstation", -0.0011)])
 def test_chosen_degrees_show_hardly_an_effect_where_there_is_none(tier, fixed, tmp_path):
     """Degrees 2, 2, 2 show one in noise-free losses that sparsity does not change at all."""
     rows = width_and_tokens(tier)
