@@ -87,14 +87,15 @@ ROWS = pd.DataFrame({"L": [3.0, 3.1, 3.3], "L_se": 0.1, "L_paired_se": [0.01, 0.
 
 def test_both_axes_are_the_same_and_hold_every_run():
     _, panel = one_panel()
-    equal_axes(panel, L + 0.5, L, margin=0.1, ticks=5)
+    equal_axes(panel, pd.DataFrame({"predicted": L + 0.5, "L": L}))
     assert panel.ax.get_xlim() == panel.ax.get_ylim()
     assert panel.ax.get_xlim()[0] < 2.0 < 3.5 < panel.ax.get_xlim()[1]
 
 
 def test_the_mean_explains_nothing_and_two_runs_have_no_r2():
-    assert error_lines(np.full(3, 2.5), L)[-1] == "$R^2$ = 0"
-    assert error_lines(L[:2], L[:2]) == ["$n$ = 2", "RMSE = 0 nats"]
+    rows = pd.DataFrame({"predicted": 2.5, "L": L})
+    assert error_lines(rows)[-1] == "$R^2$ = 0.0000"
+    assert error_lines(rows.assign(predicted=L)[:2]) == ["$n$ = 2", "RMSE = 0 nats"]
 
 
 def test_errors_are_paired_where_all_losses_can_be_and_else_all_are_not():

@@ -22,8 +22,8 @@ rule contest:
     params:
         study=study_of,
     shell:
-        "moelaws contest {wildcards.name} --study {params.study:q} --spec {input.spec} --table {input.table} "
-        f"--threads {{threads}} {SIMULATED} --out {{output}} > {{log}} 2>&1"
+        f"moelaws contest {{wildcards.name}} --study {{params.study:q}} {SETTINGS} {SIMULATED} "
+        "--table {input.table} --threads {threads} --out {output} > {log} 2>&1"
 
 
 rule contests:

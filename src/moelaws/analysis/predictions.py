@@ -26,6 +26,10 @@ class Prediction:
     value: Array  # (n,) predicted losses in nats/token; NaN for rows neither fitted nor held out
     draws: Array  # (B, n) of the fit's draws; B = 0 where it has none
 
+    def of(self, mask: Mask) -> pd.DataFrame:
+        """Returns the rows of ``mask`` with a column ``predicted``."""
+        return self.rows.assign(predicted=self.value)[mask]
+
 
 def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
     """Returns the predictions of the fit ``fit``, declared and not split, for each of ``rows``."""

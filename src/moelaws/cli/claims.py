@@ -8,14 +8,14 @@ from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import FILE, REPEATS, Paths, option, out_option, table_option
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options, source_options, tier_folder
-from moelaws.cli.study_files import as_made, inputs_of
+from moelaws.cli.study_files import inputs_of
 from moelaws.files.atomic import write_json, write_page
 from moelaws.files.seal import made_of
 from moelaws.records.code import digest
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies, load_study
-from moelaws.tables.at_hand import at_hand
+from moelaws.tables.at_hand import as_made
 from moelaws.workflow.code import of_power
 
 
@@ -30,7 +30,7 @@ def judge(study: str, project: Project, out: Path | None, as_json: bool) -> None
     """
     from moelaws.claims.judge import judge as decide
 
-    judged = as_made(study, project)
+    judged = as_made(load_study(study), project)
     verdicts = decide(judged, inputs_of(judged, "claims", judged.claims, project))
     if out:
         write_json(out, verdicts)
@@ -62,7 +62,7 @@ def command(
 
     folder = tier_folder(project)
     if not verdicts:
-        names = [s.study for s in chosen_studies(project) if at_hand(s, project.tier).claims]
+        names = [s.study for s in chosen_studies(project) if as_made(s, project).claims]
         verdicts = tuple(folder.verdicts(name) for name in names)
         powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
     judged = [read_judged(JudgedStudy, path) for path in verdicts]

@@ -5,20 +5,18 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
-from moelaws.cli.common import FILE, Paths, option, out_option, study_option, table_option
+from moelaws.cli.common import FILE, Paths, out_option, study_option, table_option
 from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
-from moelaws.files.atomic import read_json, write_json, write_page
+from moelaws.files.atomic import write_json, write_page
 from moelaws.files.seal import made_of
 from moelaws.fitting.report import ContestScores, SplitScores
 from moelaws.records.code import digest
 from moelaws.records.progress import reporting
-from moelaws.spec.base import parse
 from moelaws.spec.errors import located
-from moelaws.spec.fit import Contest
 from moelaws.spec.project import Project, chosen_studies
-from moelaws.tables.at_hand import at_hand
+from moelaws.tables.at_hand import as_made
 from moelaws.workflow.code import of_contest
 
 
@@ -27,7 +25,6 @@ from moelaws.workflow.code import of_contest
 @source_options
 @study_option
 @table_option
-@option("--spec", "Take the contest from this file, in place of the study's own.", FILE)
 @seed_option
 @threads_option
 @out_option("A JSON file for the scores; without it they are only printed.", ".json")
@@ -36,18 +33,19 @@ def command(
     project: Project,
     study_name: str | None,
     table: Path | None,
-    spec: Path | None,
     seed: int,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Judge the laws of the contest NAME on the rows that each of its splits keeps from them.
 
+    At the tier demo it is its short form, unless the configuration has `contests: all`.
+
     `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
     for any table and hold-out.
     """
     study = study_with("contests", name, study_name)
-    entry = parse(Contest, read_json(spec), spec) if spec else study.entry("contests", name)
+    entry = as_made(study, project).entry("contests", name)
 
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
@@ -108,9 +106,7 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
     from moelaws.claims.page import contests_page, read_judged
 
     folder = tier_folder(project)
-    studies = [at_hand(study, project.tier) for study in chosen_studies(project)]
-    if project.short_contests:
-        studies = [study.with_short_contests() for study in studies]
+    studies = [as_made(study, project) for study in chosen_studies(project)]
     files = files or tuple(
         folder.contest(study.study, contest.name) for study in studies for contest in study.contests
     )

@@ -11,11 +11,12 @@ import click
 from moelaws.cli.answers import JsonCommand, print_answer, warn
 from moelaws.cli.common import FOLDER, option, out_option, study_option, table_option
 from moelaws.cli.project import source_options, tier_folder
-from moelaws.cli.study_files import as_made, inputs_of, study_with
+from moelaws.cli.study_files import inputs_of, study_with
 from moelaws.files.atomic import write_text
 from moelaws.spec.errors import located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.references import resolve
+from moelaws.tables.at_hand import as_made
 
 
 def _command(
@@ -90,7 +91,7 @@ def draw(study: str, project: Project, out: Path) -> None:
     """
     from moelaws.figures import draw as drawing
 
-    known = as_made(study, project)
+    known = as_made(load_study(study), project)
     out.mkdir(parents=True, exist_ok=True)
     for picture in known.pictures:
         old = tier_folder(project).figures(known.study) / f"{picture.name}.json"

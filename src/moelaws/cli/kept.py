@@ -1,7 +1,6 @@
 """``moelaws probe`` writes hidden states of kept weights; ``bench`` scores them on tasks."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -152,14 +151,14 @@ def _scored(
     from moelaws.probing.bench import bench as score
     from moelaws.probing.bench import write_rows
     from moelaws.tasks.item import by_task
-    from moelaws.tasks.sources import HELD_OUT, is_file
+    from moelaws.tasks.sources import HELD_OUT, is_file, items_of
 
     status, config = _kept(tree, run_id)
     rows: list[dict[str, Any]] = []
     if config:
         corpus = config.corpus.corpus_id
         sources = sources or (str(tree.tasks(corpus)) if of_sweep else HELD_OUT,)
-        items = _items(sources, tree.corpus(corpus))
+        items = items_of(sources, tree.corpus(corpus))
         rows = score(tree.weights(run_id), tree.corpus(corpus), items, device)
         scored = {row["task"] for row in rows}
         if left_out := [task for task in by_task(items) if task not in scored]:
@@ -170,13 +169,6 @@ def _scored(
         origin = seal.made_of(files, digest(closure("moelaws.probing.bench")))
         write_rows(out, rows, {**origin, "run": run_id} if config else None)
     return status, rows
-
-
-@cache  # runs of a batch are asked the same
-def _items(sources: tuple[str, ...], corpus: Path) -> list[Any]:
-    from moelaws.tasks.sources import items_of
-
-    return items_of(sources, corpus)
 
 
 def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:

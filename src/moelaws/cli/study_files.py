@@ -9,7 +9,6 @@ from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import KINDS, Reader, Study
-from moelaws.tables.at_hand import at_hand
 from moelaws.workflow.code import of_readers
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ def inputs_of(
     from moelaws.analysis.fitted import FittedInputs
 
     return FittedInputs(**vars(inputs), fits=fits)
-
-
-def as_made(name: str, project: Project) -> Study:
-    """Returns the study ``name`` with the entries that the workflow makes for ``project``."""
-    study = at_hand(load_study(name), project.tier)
-    return study.of_simulated() if project.source == "simulated" else study
 
 
 def study_with(kind: str, name: str, given: str | None = None) -> Study:

@@ -80,9 +80,8 @@ def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
                 f"--experiment-id {known.experiment_id}` brings it back"
             )
         return str(known.experiment_id)
-    place = None
-    if database:
-        place = (database.with_name(f"{database.stem}_artifacts") / study).as_uri()
+    artifacts = database and database.with_name(f"{database.stem}_artifacts") / study
+    place = artifacts.as_uri() if artifacts else None
     return str(client.create_experiment(study, place))
 
 

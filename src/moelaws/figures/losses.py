@@ -1,12 +1,13 @@
 """Parts of figures of losses: bars of standard errors, and observed over predicted losses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
+from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel
@@ -48,33 +49,49 @@ def contrast_points(
     panel.points(series, rows[x], rows[value], **documents, **options)
 
 
-def equal_axes(panel: Panel, predicted: Array, L: Array, margin: float, ticks: int) -> None:
-    """Sets the same axes for predicted and observed losses (n,), with equality as a line.
+def observed_over_predicted(
+    panel: Panel,
+    rows: pd.DataFrame,
+    column: str,
+    palette: style.Palette,
+    label: Callable[[float], str],
+    prefix: str = "",  # of the series' names
+    **look: Any,
+) -> None:
+    """Draws the ``rows``' ``L`` over ``predicted`` with its error, coloured by ``column``."""
+    for value, colour in palette.items():
+        group = at(rows, column, value)
+        if len(group):
+            own = {**bars(group, ALONE), "color": colour, "label": label(value), **look}
+            series = f"{prefix}{column}={value:.4g}"
+            panel.points(series, group["predicted"], group["L"], **own)
 
-    They reach beyond both by the fraction ``margin`` of the range, with at most ``ticks`` ticks.
-    """
-    both = np.concatenate([predicted, L])
-    beyond = margin * float(np.ptp(both)) or 0.01
+
+def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
+    """Sets the same axes for ``predicted`` and observed losses ``L``, with equality as a line."""
+    both = rows[["predicted", "L"]].to_numpy(float)
+    beyond = 0.05 * float(np.ptp(both)) or 0.01
     ends = [float(both.min()) - beyond, float(both.max()) + beyond]
     line = {"color": style.GREY, "lw": 0.8, "ls": style.DASHES, "zorder": 1}
     panel.ax.axline((ends[0], ends[0]), slope=1, **line)
-    panel.ax.set(xlim=ends, ylim=ends)
+    panel.ax.axis([*ends, *ends])
     panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="observed loss (nats/token)")
     for axis in (panel.ax.xaxis, panel.ax.yaxis):
-        axis.set_major_locator(MaxNLocator(ticks))
+        axis.set_major_locator(MaxNLocator(5))
 
 
-def error_lines(predicted: Array, L: Array, digits: str = ".3g") -> list[str]:
-    """Returns the number of losses (n,), the error of their predictions and R2 to ``digits``."""
-    n, error = len(L), float(np.sqrt(np.mean((L - predicted) ** 2)))
+def error_lines(rows: pd.DataFrame) -> list[str]:
+    """Returns the number of ``rows``, the error of their ``predicted`` losses, and its R2."""
+    n, L = len(rows), rows["L"]
+    error = float(np.sqrt(np.mean((L - rows["predicted"]) ** 2)))
     lines = [f"$n$ = {n}", f"RMSE = {error:.3g} nats"]
     spread = float(np.sum((L - L.mean()) ** 2))
     if spread > 0 and n > 2:
-        lines.append(f"$R^2$ = {1 - n * error**2 / spread:{digits}}")
+        lines.append(f"$R^2$ = {1 - n * error**2 / spread:.4f}")
     return lines
 
 
-def write_statistics(panel: Panel, lines: Sequence[str], size: float = 6.5) -> None:
+def write_statistics(panel: Panel, lines: Sequence[str]) -> None:
     """Writes ``lines`` in the panel's upper left corner, where few predictions lie."""
     place = panel.ax.transAxes
-    panel.ax.text(0.04, 0.97, "\n".join(lines), transform=place, va="top", fontsize=size)
+    panel.ax.text(0.04, 0.97, "\n".join(lines), transform=place, va="top", fontsize=6.5)

@@ -145,3 +145,8 @@ def one_panel(width: float = style.SINGLE, height: float = style.HEIGHT) -> tupl
     """Returns a page of one panel, by default as wide as a column, and the panel."""
     sheet = Sheet(width, height)
     return sheet, sheet.panels[0]
+
+
+def two_panels() -> Sheet:
+    """Returns a page of two panels, side by side."""
+    return Sheet(style.DOUBLE, style.HEIGHT, 2)

@@ -18,9 +18,8 @@ def trial(study: Study, tier: str) -> str:
     losses; a sentence that says it otherwise changes nothing.
     """
     rules = {"name", "code", "arguments", "expect", "null_model", "fits", "derived"}
-    laws = {"name", "law", "mapping", "factors", "effect"}
-    read: Any = dict.fromkeys(("simulation", "fits", "derived"), True)
-    read |= {"grids": {tier}, "claims": {"__all__": rules}, "nulls": {"__all__": laws}}
+    whole = dict.fromkeys(("simulation", "nulls", "fits", "derived"), True)
+    read: Any = {"grids": {tier}, "claims": {"__all__": rules}, **whole}
     data = study.model_dump(mode="json", exclude_defaults=True, include=read)
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 

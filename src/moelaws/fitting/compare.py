@@ -50,11 +50,15 @@ class Fitted(NamedTuple):
     rows: Rows
     report: FitReport
 
+    @property
+    def _draws(self) -> Array:
+        return np.asarray(self.report.draws[list(self.law.names)])
+
     def held_out(self, numbers: NDArray[np.intp]) -> HeldOut:
         """Returns the predictions of the held-out rows, which have these ``numbers`` (n,)."""
         (fitted,), held = self.report.parts, self.rows.held_columns
-        draws = self.report.draws[list(self.law.names)].to_numpy()
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        draws = self._draws
+        with np.errstate(all="ignore"):
             return HeldOut(
                 numbers,
                 self.rows.held_response,
@@ -66,9 +70,8 @@ class Fitted(NamedTuple):
     def predicted(self, columns: Columns, level: float) -> Prediction:
         """Returns the law at rows (n,), with the intervals of its fit."""
         (fitted,) = self.report.parts
-        draws = self.report.draws[list(self.law.names)].to_numpy()
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return predict(self.law, fitted, draws, columns, level)
+        with np.errstate(all="ignore"):
+            return predict(self.law, fitted, self._draws, columns, level)
 
     def entry(self) -> dict[str, Any]:
         (fitted,) = self.report.parts
@@ -208,7 +211,7 @@ def fit_each(
             own = with_size(law, table, owns[k])
             form = _form(law, table, own, units)
             rows = split_rows(form, table, own, units)[0]
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 # Where rows hardly determine a law, descents may pass through infinite values.
                 report = fit(
                     form, table, own,

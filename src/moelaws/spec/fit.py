@@ -40,6 +40,10 @@ class Entry(Frozen):
         """Returns the names of the fits and derived tables that it reads."""
         return set()
 
+    def _changed(self, changes: dict[str, Any], key: str) -> Self:
+        """Returns the entry with ``changes``, which its ``key`` says, and without that key."""
+        return parse(type(self), self.model_dump(exclude={key}) | changes, key)
+
 
 class Fit(Entry):
     """One law fitted to one table: its rows, the column of each variable, and what is held out."""
@@ -77,8 +81,7 @@ class Fit(Entry):
 
     def at_tier(self, tier: Tier) -> Self:
         """Returns the entry as it is at ``tier``; a UserError refuses what no fit can have."""
-        own = self.model_dump(exclude={"tiers"}) | self.tiers.get(tier, {})
-        return parse(type(self), own, f"tiers.{tier}")
+        return self._changed(self.tiers.get(tier, {}), "tiers")
 
 
 class Split(Frozen):
@@ -137,8 +140,7 @@ class Contest(Entry):
 
     def shortened(self) -> Self:
         """Returns the entry in its short form; a UserError refuses what no contest can have."""
-        own = self.model_dump(exclude={"short"}) | (self.short or {})
-        return parse(type(self), own, "short")
+        return self._changed(self.short or {}, "short")
 
     def fit(self, split: Split, mark: str) -> Fit:
         """Returns the entry of the fits at a split; column ``mark`` is 0 to fit, 1 if held out."""

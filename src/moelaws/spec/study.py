@@ -320,7 +320,7 @@ class Study(Frozen):
         left = timed._without(
             lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
         )
-        fits = tuple(fit.at_tier(tier) if fit.tiers else fit for fit in left.fits)
+        fits = tuple(fit.at_tier(tier) for fit in left.fits)
         kept = keep if keeps else KeptWeights()
         return left.model_copy(update={"fits": fits, "keep_weights": kept})
 

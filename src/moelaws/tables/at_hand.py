@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from moelaws.files.layout import Results
+from moelaws.spec.project import Project
 from moelaws.spec.study import KINDS, Study, reads_speed, reads_weights, sweep_of
 from moelaws.spec.tier import Tier
 
@@ -31,6 +32,14 @@ def at_hand(study: Study, tier: Tier) -> Study:
     if lacks_first(study):
         return study.model_copy(update=dict.fromkeys(KINDS, ()))
     return study.at_tier(tier).without(absent(study))
+
+
+def as_made(study: Study, project: Project) -> Study:
+    """Returns the study with the entries that the workflow makes for ``project``."""
+    left = at_hand(study, project.tier)
+    if project.source == "simulated":
+        left = left.of_simulated()
+    return left.with_short_contests() if project.short_contests else left
 
 
 def absent(study: Study) -> list[str]:

@@ -15,6 +15,10 @@ class Column:
     nullable: bool = False
 
 
+# Of a table whose intervals cover one share of what they are of
+COVERAGE = Column("level", "float", "1", "coverage of the intervals")
+
+
 def estimated(
     name: str, unit: str, description: str, ends: str | None = None
 ) -> tuple[Column, ...]:

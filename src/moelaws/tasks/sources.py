@@ -3,7 +3,7 @@
 This module is light, because the Snakefile checks the words that name tasks at every parse.
 """
 
-from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from moelaws.corpus.shards import PreparedCorpus
@@ -32,7 +32,8 @@ def check_source(source: str) -> None:
         )
 
 
-def items_of(sources: Iterable[str], corpus: Path | None) -> list[Item]:
+@cache  # runs of a batch are asked the same
+def items_of(sources: tuple[str, ...], corpus: Path | None) -> list[Item]:
     """Returns the items of all ``sources``, each of which is a word of the command line.
 
     It is ``held-out`` for tasks from the documents that the prepared ``corpus`` in a folder holds
@@ -43,12 +44,12 @@ def items_of(sources: Iterable[str], corpus: Path | None) -> list[Item]:
     homes: dict[str, str] = {}
     for source in dict.fromkeys(sources):
         check_source(source)
-        if source == HELD_OUT and corpus is None:
-            raise UserError(
-                f"{HELD_OUT} makes tasks from a prepared corpus: name its folder, such as "
-                "--corpus results/corpora/ID"
-            )
-        if source == HELD_OUT and corpus:
+        if source == HELD_OUT:
+            if corpus is None:
+                raise UserError(
+                    f"{HELD_OUT} makes tasks from a prepared corpus: name its folder, such as "
+                    "--corpus results/corpora/ID"
+                )
             more = held_out_items(PreparedCorpus.open(corpus, training=False))
         elif source.startswith(OLMO):
             more = olmo.read(source.removeprefix(OLMO))

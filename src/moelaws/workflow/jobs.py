@@ -27,7 +27,7 @@ from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.references import folder
 from moelaws.spec.study import Reader, Study
-from moelaws.tables.at_hand import at_hand, lacks_first, left_out
+from moelaws.tables.at_hand import as_made, lacks_first, left_out
 from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_source, is_file
 from moelaws.workflow import code
@@ -86,9 +86,7 @@ class Jobs:
         chosen = [study for study in asked if not lacks_first(study)]
         for study in chosen:
             check_study(study)
-        studies = {study.study: at_hand(study, project.tier) for study in chosen}
-        if project.short_contests:
-            studies = {key: study.with_short_contests() for key, study in studies.items()}
+        studies = {study.study: as_made(study, project) for study in chosen}
         missing = lacking + tuple(x for study in chosen for x in left_out(study, project.tier))
         if any(derived.scores for study in chosen for derived in study.derived):
             with located(CONFIG, "tasks"):

@@ -44,9 +44,8 @@ SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
 FAMILIAR = 3  # the most rules at work that are named
 # CPU-seconds of a job of the demo on the core that estimates of trainings are for (docs/demo.md);
 # those of pages, which run alone at the end, count for all cores.
-SECONDS = {"all": 0.0, "bench": 5.0, "contest": 20.0, "fit": 3.0, "power": 60.0, "draw": 20.0}
-SECONDS |= dict.fromkeys(("place_figure", "place_table"), 0.1)
-A_JOB = 2.0  # of another rule
+SECONDS = {"place_figure": 0, "place_table": 0, "draw": 15, "contest": 10, "power": 60}
+A_JOB = 1.5  # of another rule
 
 
 class StatusLine:

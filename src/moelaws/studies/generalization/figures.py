@@ -15,7 +15,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.losses import bars, error_among
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.laws.base import FittableLaw
 from moelaws.laws.joint.loss import compute_optimal
 from moelaws.studies.generalization.derived import exponents
@@ -47,7 +47,7 @@ def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
     """Draws (a) L and (b) L - L_inf over ``x``, both axes logarithmic, with the fitted line."""
     rows = inputs.derived("runs", sweep=series).sort_values(x)
     grid = np.geomspace(rows[x].min(), rows[x].max(), 61)
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     line, floored = sheet.panels
     for panel, form in ((line, "line"), (floored, "floor")):
         fits = exponents.estimates(inputs, f"{series}_{form}")

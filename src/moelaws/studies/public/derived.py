@@ -15,7 +15,7 @@ from moelaws.laws import deepseek, marin, step_law
 from moelaws.laws.base import Law
 from moelaws.laws.joint import hyperparameters as joint
 from moelaws.laws.leverage import hyperparameters as leverage_paper
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 
 # What may differ between the runs of a data set, beside size and tokens, and changes the loss
 RECIPE = ("kind", "variant", "router", "E", "k", "unique_tokens")
@@ -83,7 +83,7 @@ def published(inputs: Inputs) -> pd.DataFrame:
     *estimated("L_star", "nats/token", "loss at N_star by the parabola", "L"),
     *estimated("bpb_star", "bits/byte", "the same of data sets without L", "bpb"),
     Column("unit", "string", "1", "of the loss that has a value"),
-    Column("level", "float", "1", "coverage of the intervals (Student's t)"),
+    COVERAGE,
     Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
     Column("convex", "bool", "1", "the parabola has a minimum"),
     Column("n", "int", "1", "runs that the parabola is fitted to"),
@@ -150,7 +150,7 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     Column("floor", "float", "nats/token", "irreducible loss, which is set"),
     *estimated("leverage", "1", "dense over mixture compute at equal loss", ""),
     *estimated("in_time", "1", "dense over mixture time at equal loss, by their MFU", "time"),
-    Column("level", "float", "1", "coverage of the interval (Student's t)"),
+    COVERAGE,
     Column("coefficient", "float", "nats/token", "a in floor + a C^-alpha of the dense models"),
     Column("alpha", "float", "1", "its exponent, which mixtures share"),
     Column("n", "int", "1", "runs that the two lines are fitted to"),

@@ -15,9 +15,11 @@ from moelaws.laws.clark.routing import STATED_CUTOFFS, effective_parameters, log
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 from moelaws.tables.column import Column, estimated
 
+ROUTER = Column("router", "string", "1", "routing technique")
+
 
 @table(
-    Column("router", "string", "1", "routing technique"),
+    ROUTER,
     Column("size", "string", "1", "size label of the dense base model"),
     Column("N_dense", "int", "parameters", "parameters of the dense base model"),
     *of_runs("run_id", "E", "L"),
@@ -46,7 +48,7 @@ def gains(inputs: FittedInputs) -> pd.DataFrame:
 
 
 @table(
-    Column("router", "string", "1", "routing technique"),
+    ROUTER,
     Column("objective", "string", "1", "of the fit: squared is the paper's, huber is ours"),
     Column("n", "int", "runs", "fitted runs, the dense ones among them"),
     Column("log10_N", "float", "1", "log10 of the size at which routing stops helping, -b/c"),
@@ -73,7 +75,7 @@ def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
 
 
 @table(
-    Column("router", "string", "1", "routing technique"),
+    ROUTER,
     Column("quantity", "string", "1", "coefficient of Eq 1, or log10 of the cut-off -b/c"),
     Column("sizes", "int", "1", "base sizes, each of which is left out once"),
     *estimated("estimate", "1", "by all sizes", ""),

@@ -9,7 +9,12 @@ import pandas as pd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
 from moelaws.figures import style
-from moelaws.figures.losses import equal_axes, error_lines, write_statistics
+from moelaws.figures.losses import (
+    equal_axes,
+    error_lines,
+    observed_over_predicted,
+    write_statistics,
+)
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_label, label_sizes
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS, main_runs
@@ -111,17 +116,14 @@ def goodness(inputs: FittedInputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, 2.4, 3)
     for panel, _, fit in router_panels(sheet):
         runs = of_router(inputs, fit)
-        predicted = inputs.predict(fit, N_active=runs["N_dense"], E=runs["E"])
-        for E, colour in style.palette(runs["E"]).items():
-            own = (runs["E"] == E).to_numpy()
-            look = {"color": colour, "label": expert_label(E), **POINT}
-            panel.points(f"E={E:g}", predicted[own], runs["L"][own], **look)
-        L = runs["L"].to_numpy(float)
-        equal_axes(panel, predicted, L, 0.05, 5)
+        runs["predicted"] = inputs.predict(fit, N_active=runs["N_dense"], E=runs["E"])
+        palette = style.palette(runs["E"])
+        observed_over_predicted(panel, runs, "E", palette, expert_label, **POINT)
+        equal_axes(panel, runs)
         for axis in (panel.ax.xaxis, panel.ax.yaxis):
             style.fixed_ticks(axis, EQUAL_TICKS, "{:.1f}".format)
         panel.ax.set(xlim=EQUAL_ENDS, ylim=EQUAL_ENDS)
-        write_statistics(panel, error_lines(predicted, L, ".4f"))
+        write_statistics(panel, error_lines(runs))
     for panel in sheet.panels[1:]:
         panel.ax.set_ylabel("")
     sheet.panels[-1].legend(EXPERTS)

@@ -6,7 +6,7 @@ import numpy as np
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.figures.sheet import Sheet
+from moelaws.figures.sheet import Sheet, two_panels
 from moelaws.studies.routing_choices.arms import (
     ARMS,
     BASE,
@@ -51,7 +51,7 @@ def effects(inputs: Inputs) -> Sheet:
 
 def compute(inputs: Inputs) -> Sheet:
     """Draws the loss over compute of both optimizers, and of text and shuffled text."""
-    sheet, arms = Sheet(style.DOUBLE, style.HEIGHT, 2), Arms(inputs)
+    sheet, arms = two_panels(), Arms(inputs)
     runs = arms.runs[arms.runs["k"] == TOP_K]
     for panel, shown in zip(sheet.panels, ((BASE, MUON), (BASE, SHUFFLED)), strict=True):
         for arm in shown:

@@ -12,7 +12,7 @@ from moelaws.fitting.report import estimates_table
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 from moelaws.studies.allocation.laws import ratio
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 
 LAWS = {"alpha_r": ratio.VARIANTS["stage2_alpha"], "beta_r": ratio.VARIANTS["stage2_beta"]}
 
@@ -49,7 +49,7 @@ def runs(inputs: FittedInputs) -> Rows:
     Column("parameter", "string", "1", "prefactor, or exponent of 1 - S"),
     *estimated("estimate", "1", "from the coefficient at each sparsity", ""),
     Column("published", "float", "1", "the paper's value"),
-    Column("level", "float", "1", "coverage of the interval"),
+    COVERAGE,
     Column("n", "int", "1", "sparsities that it rests on"),
     Column("note", "string", "1", "what was left out, or why there is no estimate"),
     told={"note != ''": "{coefficient} over 1-S ({selection}): {note}"},

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, parabola_minima, percentile_interval, with_ends
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 
 MIN_RATIOS = 3  # that determine a parabola
 TOLERATED = 0.001  # nats: the loss that rule B.3 gives up for an r* that does not fall
@@ -70,7 +70,7 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     Column("L_parabola", "float", "nats/token", "the parabola's least loss", True),
     Column("parabola_note", "string", "1", "why its minimum is not inside; empty where it is"),
     Column("noise", "float", "nats/token", "spread of runs about the parabolas, pooled", True),
-    Column("level", "float", "1", "coverage of the intervals"),
+    COVERAGE,
     Column("note", "string", "1", "where r_raw is an end of the grid; empty where it is not"),
     told={"note != ''": "C={C:.3g}, S={S:.4g}: r* = {r_raw:.3g} is {note}"},
 )

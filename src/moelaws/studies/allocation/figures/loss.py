@@ -1,20 +1,25 @@
 """F3 and F5 show losses as Eq 2 and its baselines predict them, F4 a training curve beside Eq 2."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.minimum import Array
-from moelaws.analysis.predictions import Prediction, predicted
+from moelaws.analysis.predictions import predicted
 from moelaws.figures import style
-from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_statistics
-from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.laws.base import Mask
+from moelaws.figures.losses import (
+    equal_axes,
+    error_lines,
+    observed_over_predicted,
+    write_statistics,
+)
+from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.spec.errors import UserError
 from moelaws.studies.allocation.figures.ratio import percent
 
+FITTED, HELD_OUT = "fitted", "held out"
 PRINTED = (30e6, 550e6)  # active parameters without embeddings, and all, of Fig 4's model
 NEAR = 0.2  # the relative difference up to which a run is of that model
 WINDOW = 0.02  # fraction of the steps over which the training loss is averaged
@@ -22,57 +27,36 @@ WINDOW = 0.02  # fraction of the steps over which the training loss is averaged
 
 def goodness(inputs: FittedInputs, fit: str, held_out: bool, title: str) -> Sheet:
     """Draws the observed over the predicted loss of the fitted or of the held-out runs."""
-    prediction = predicted(inputs, fit, inputs.derived("runs"))
-    _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
-    mask = prediction.held if held_out else prediction.used
-    if not mask.any():
-        return panel.message("no held-out run" if held_out else "no fitted run")
-    _scatter(panel, prediction, mask)
-    lines = error_lines(*_losses(prediction, mask), ".4f")
-    return _finish(panel, prediction, mask, lines, title)
+    return _observed(inputs, fit, (HELD_OUT if held_out else FITTED,), title)
 
 
 def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
-    """Draws a baseline's predictions: fitted runs as filled marks, held-out runs as hollow ones."""
+    """Draws a baseline's predictions of the fitted and of the held-out runs."""
+    return _observed(inputs, fit, (FITTED, HELD_OUT), title)
+
+
+def _observed(inputs: FittedInputs, fit: str, kinds: Sequence[str], title: str) -> Sheet:
+    """Draws fitted runs as filled marks and held-out runs as hollow ones, coloured by sparsity."""
     prediction = predicted(inputs, fit, inputs.derived("runs"))
+    every = {FITTED: prediction.of(prediction.used), HELD_OUT: prediction.of(prediction.held)}
+    shown = {kind: every[kind] for kind in kinds if len(every[kind])}
     _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
-    lines: list[str] = []
-    for mask, runs in ((prediction.used, "fitted"), (prediction.held, "held out")):
-        if mask.any():
-            _scatter(panel, prediction, mask, hollow=runs == "held out")
-            first, *others = error_lines(*_losses(prediction, mask), ".4f")
-            lines += [f"{runs}: {first}", *others]
-    return _finish(panel, prediction, prediction.used | prediction.held, lines, title)
-
-
-def _scatter(panel: Panel, prediction: Prediction, mask: Mask, hollow: bool = False) -> None:
-    """Draws the observed over the predicted loss of the runs of ``mask``, coloured by sparsity."""
-    S = prediction.rows["S"].to_numpy(float)
-    for value, colour in style.palette(S.round(9)).items():
-        own = mask & np.isclose(S, value)
-        if not own.any():
-            continue
-        rows, label = prediction.rows[own], percent(value) + (" (held out)" if hollow else "")
-        look: dict[str, Any] = {"color": colour, "markersize": 3.2, "label": label}
-        marker, face, edge = ("s", "white", 0.7) if hollow else ("o", colour, 0.0)
-        look |= {"marker": marker, "markerfacecolor": face, "markeredgewidth": edge}
-        series = f"{'held out' if hollow else 'runs'}, S={value:.4g}"
-        panel.points(series, prediction.value[own], rows["L"], **bars(rows, ALONE), **look)
-
-
-def _finish(
-    panel: Panel, prediction: Prediction, mask: Mask, lines: list[str], title: str
-) -> Sheet:
-    """Sets equal axes about the runs of ``mask``, ``lines`` of text, a legend and the title."""
-    equal_axes(panel, *_losses(prediction, mask), 0.06, 5)
-    write_statistics(panel, lines, size=6)
+    if not shown:
+        return panel.message(f"no run was {kinds[0]}")
+    palette, lines = style.palette(prediction.rows["S"].round(9)), list[str]()
+    for kind, rows in shown.items():
+        look: dict[str, Any] = {"markersize": 3.2, "markeredgewidth": 0.0}
+        if kind == HELD_OUT:
+            look |= {"marker": "s", "markerfacecolor": "white", "markeredgewidth": 0.7}
+        label = percent if kind == kinds[0] else lambda S: f"{percent(S)} (held out)"
+        observed_over_predicted(panel, rows, "S", palette, label, f"{kind}, ", **look)
+        first, *others = error_lines(rows)
+        lines += [f"{kind}: {first}", *others]
+    equal_axes(panel, pd.concat(shown.values()))
+    write_statistics(panel, lines)
     panel.legend("sparsity $S$")
     panel.ax.set_title(title, loc="left")
     return panel.sheet
-
-
-def _losses(prediction: Prediction, mask: Mask) -> tuple[Array, Array]:
-    return prediction.value[mask], prediction.rows["L"].to_numpy(float)[mask]
 
 
 def curve(inputs: FittedInputs) -> Sheet:

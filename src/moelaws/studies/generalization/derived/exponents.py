@@ -16,7 +16,7 @@ from moelaws.fitting.report import GroupFit, group_draws
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.joint import loss as joint
 from moelaws.studies.generalization.laws import exponents, kappa
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 
 OWN, PUBLISHED = "own", "published"
 CONSISTENCY = exponents.VARIANTS["consistency"]  # of two exponents
@@ -109,7 +109,7 @@ def interval_text(low: float, high: float, unknown: str) -> str:
     Column("floor", "string", "1", "loss floor L_inf: none, or fitted"),
     Column("name", "string", "1", "the number: alpha, a, L_inf; kappa of both series together"),
     *estimated("value", "1", "its estimate"),
-    Column("level", "float", "1", "coverage of the intervals"),
+    COVERAGE,
     Column("n", "int", "1", "runs behind it"),
     Column("aicc", "float", "1", "Akaike's criterion for few runs: the less, the better", True),
     Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
@@ -182,7 +182,7 @@ def kappa_of(reduced: Mapping[str, Array]) -> Array:
         for name in QUANTITIES
         for column in estimated(name, "1", f"{name}, as in generalization, Table 5")
     ),
-    Column("level", "float", "1", "coverage of the intervals"),
+    COVERAGE,
     Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
     told={  # kappa is not known within a factor of two either way
         "origin == 'own' and not kappa_high < 4 * kappa_low": "E={E:g}: kappa is {kappa:.3g} "

@@ -35,7 +35,7 @@ from moelaws.studies.leverage.derived.curves import (
 from moelaws.studies.leverage.derived.series import SERIES
 from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.studies.leverage.laws.curve import compute_for
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
 # Times the largest budget, where curves are extrapolated: from 3e20 FLOPs to 6e20, ..., and 1e22,
@@ -74,7 +74,7 @@ FORMS: tuple[tuple[Law, str, str, float], ...] = (
     Column("EL_router", "float", "1", "EL with the routers' FLOPs in both computes", True),
     Column("EL_low", "float", "1", "lower end of its interval, by both curves' draws", True),
     Column("EL_high", "float", "1", "upper end; infinite where too many draws never get there"),
-    Column("level", "float", "1", "coverage of the interval"),
+    COVERAGE,
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
     Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
     Column("unreached", "float", "1", "share of draws whose dense curve never comes down to it"),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import style
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
 from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
 from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_law
@@ -100,7 +100,7 @@ def variants(inputs: FittedInputs, sweep: str, baseline: str) -> Sheet:
 
 def _side_by_side(name: str, base: Curve, shown: list[Shown], legend: str) -> Sheet:
     """Draws the architectures' curves beside the ``base``'s, and their leverage over it."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     losses, leverage = sheet.panels
     if not shown:
         losses.message("no architecture has runs\nenough for a curve")
@@ -164,7 +164,7 @@ PUBLISHED_AT = 1e22  # FLOP, as in the paper's Figure 1
 
 def heatmap(inputs: FittedInputs) -> Sheet:
     """Draws F1b: EL over A and G by these runs at their largest budget, and as published."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     points = inputs.derived("points", measured=1)
     C = float(points["C"].max())
     A = np.geomspace(points["A_routed"].min(), 1.0, 60)
@@ -223,7 +223,7 @@ def predicted(inputs: FittedInputs) -> Sheet:
 
 def residuals(inputs: FittedInputs) -> Sheet:
     """Draws F17: the residuals of EL over the prediction, and their histogram."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     scatter, histogram = sheet.panels
     rows = _residuals(inputs)
     rows = rows[rows["role"] == "fitted"]

@@ -9,7 +9,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.scores import GROUP, MEASURES
 from moelaws.figures import style
 from moelaws.figures.losses import bars
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.leverage.derived.series import SERIES, Series
 from moelaws.studies.leverage.figures.common import BUDGET, log_axis, percent
 
@@ -33,7 +33,7 @@ def loss(inputs: Inputs, sweep: str) -> Sheet:
 
 def loss_and_excess(inputs: Inputs, sweep: str) -> Sheet:
     """Draws the loss beside how far each run is above the least of its budget."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     losses, excesses = sheet.panels
     series = SERIES[sweep]
     runs = series.compared(inputs)

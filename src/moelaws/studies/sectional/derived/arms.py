@@ -13,7 +13,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import Spread
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
-from moelaws.studies.sectional.arms import ARMS, DENSE, RATES, SHAPE, SIZE
+from moelaws.studies.sectional.arms import ARM, ARMS, DENSE, RATES, SHAPE, SIZE
 from moelaws.tables.column import Column, estimated
 
 SMOOTH = 0.05  # fraction of all steps over which the loss is averaged, as single batches are noisy
@@ -44,7 +44,7 @@ def spikes(loss: Array) -> int:
 
 
 @table(
-    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    ARM,
     *of_runs("E", "k", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
     Column("seeds", "string", "1", "their seeds"),
     Column("L", "float", "nats/token", "validation loss, mean over seeds"),
@@ -164,7 +164,7 @@ class Cell:
 
 
 @table(
-    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    ARM,
     *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "D", "seed", "L", "L_beyond"),
     Column("rise", "float", "nats/token", "L_beyond less L"),
 )
@@ -175,7 +175,7 @@ def longer(inputs: Inputs) -> pd.DataFrame:
 
 
 @table(
-    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    ARM,
     *of_runs("lr", "L", "L_se"),
     Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
     Column("best", "bool", "1", "whether no other rate has a lower loss"),

@@ -17,7 +17,7 @@ from moelaws.accounting.balance import metrics
 from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.laws.base import Array
-from moelaws.studies.sectional.arms import ARMS
+from moelaws.studies.sectional.arms import ARM, ARMS
 from moelaws.tables.column import Column
 
 CAPACITY_FACTORS = (1.0, 1.25)
@@ -34,7 +34,7 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
 
 
 @table(
-    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    ARM,
     *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "seed"),
     Column("held_out", "bool", "1", "on held-out text at the end, or in a window of training"),
     Column("step", "int", "steps", "last step of the window"),
@@ -64,7 +64,7 @@ def load(inputs: Inputs) -> Iterator[Row]:
 
 
 @table(
-    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    ARM,
     *of_runs("n_dense_layers", "d_model", "context", "E"),
     Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
     Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
@@ -84,7 +84,7 @@ def fractions(inputs: Inputs) -> Iterator[Row]:
 
 
 @table(
-    Column("arm", "string", "1", "sweep of the grid that names the architecture"),
+    ARM,
     *of_runs("run_id", "d_model", "context", "n_dense_layers"),
     Column("step", "int", "steps", "optimizer steps behind the weights"),
     Column("layer", "int", "1", "transformer block, from 0"),

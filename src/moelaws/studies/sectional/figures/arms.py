@@ -9,7 +9,7 @@ from matplotlib import colormaps
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.laws.base import Array
 from moelaws.studies.sectional.arms import (
     ARMS,
@@ -159,7 +159,7 @@ def rates(inputs: Inputs) -> Sheet:
 
 def learning(inputs: Inputs) -> Sheet:
     """Draws the smoothed training loss of each arm (a), less the dense model's (b), one seed."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     losses, differences = sheet.panels
     differences.ax.axhline(0, color=LOOKS[DENSE], linewidth=0.8, label=ARMS[DENSE])
     shown = _shown(inputs)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.figures.sheet import Panel, Sheet
+from moelaws.figures.sheet import Panel, Sheet, two_panels
 from moelaws.studies.sectional.arms import ARMS, middle, widest
 from moelaws.studies.sectional.figures.arms import LOOKS, name_of, size_name
 
@@ -21,7 +21,7 @@ PALE = 0.35
 
 def balance(inputs: Inputs) -> Sheet:
     """Draws the fraction of tokens by the expert's rank (a) and the variation over training (b)."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     pictures = {"shares": _draw_fractions, "load": _draw_training}
     for panel, (name, picture) in zip(sheet.panels, pictures.items(), strict=True):
         table = middle(widest(inputs.derived(name)))
@@ -100,7 +100,7 @@ def _arms(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def similarity(inputs: Inputs) -> Sheet:
     """Draws the mean cosine (a) and that of matched units beside random ones (b) over training."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     plain, units = sheet.panels
     table = middle(widest(inputs.derived("similarity")))
     if not len(table):

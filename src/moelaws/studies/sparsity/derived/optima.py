@@ -15,8 +15,8 @@ from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima, with_ends
-from moelaws.studies.sparsity.derived.surface import Surface, surfaces
-from moelaws.tables.column import Column, estimated
+from moelaws.studies.sparsity.derived.surface import WHICH, Surface, surfaces
+from moelaws.tables.column import COVERAGE, Column, estimated
 
 SIZES = 41  # for each budget, enough for a smooth line
 UNMEASURED = "no run near: outside the sizes measured at this sparsity"
@@ -24,12 +24,12 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
 
 @table(
     *of_runs("C", "S"),
-    Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
+    WHICH,
     Column("method", "string", "1", "surface: Eq 8 over all S of a budget; parabola: each (C, S)"),
     *estimated("N_star", "parameters", "size of least loss in the measured range", "N"),
     *estimated("L_star", "nats/token", "loss at N_star by the fitted curve", "L"),
     Column("interval", "string", "1", "how: fit: of the surface's draws; student: of a parabola's"),
-    Column("level", "float", "1", "coverage of the intervals"),
+    COVERAGE,
     Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
     Column("convex", "bool", "1", "the fitted curve has a minimum"),
     Column("n", "int", "1", "completed runs at this (C, S)"),
@@ -133,11 +133,11 @@ def _influence(surface: Surface, optimum: Row) -> Array:
 
 @table(
     Column("C", "float", "FLOPs", "training budget"),
-    Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
+    WHICH,
     Column("N", "float", "parameters", "fixed model size"),
     *estimated("S_star", "1", "sparsity of least loss within the grid's sparsities", "S"),
     Column("L_star", "float", "nats/token", "loss at S_star by the surface"),
-    Column("level", "float", "1", "coverage of the interval"),
+    COVERAGE,
     Column("inside", "bool", "1", "S_star is a minimum, or dense, near runs; else it is a bound"),
     Column("convex", "bool", "1", "the surface along S has a minimum at this N"),
     Column("note", "string", "1", "why S_star is not inside; empty where it is"),

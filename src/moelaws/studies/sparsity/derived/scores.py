@@ -20,7 +20,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, with_ends
 from moelaws.analysis.scores import COLUMNS, MEASURES, TASK, by_skill
 from moelaws.fitting.quantiles import Regression, least_squares
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 
 LEVEL = 0.9
 FEWEST = 8  # runs, at the least, that four coefficients are fitted to
@@ -62,7 +62,7 @@ def downstream_warnings(frame: pd.DataFrame) -> list[str]:
     Column("S_sparsest", "float", "1", "largest sparsity", True),
     *estimated("shift", "1", "score of the sparsest less that of the densest"),
     *estimated("equivalent", "nats/token", "rise of the loss that does the same"),
-    Column("level", "float", "1", "coverage of the intervals"),
+    COVERAGE,
     Column("note", "string", "1", "why numbers are missing; or empty"),
     told={"note != '' and measure == 'bits_per_byte'": "{skill}: {note}"},
 )

@@ -124,9 +124,13 @@ def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
     return known[len(known) // 2]
 
 
+# The parameters that a surface or a curve is over
+WHICH = Column("size", "string", "1", "parameters: total or active, with embeddings or without")
+
+
 @table(
     *of_runs("C", "run_id", "S", "L"),
-    Column("size", "string", "1", "which parameters: total or active, with embeddings or without"),
+    WHICH,
     Column("N", "float", "parameters", "its size"),
     Column("predicted", "float", "nats/token", "mean prediction by the refits without it", True),
     Column("mse", "float", "(nats/token)^2", "mean squared error of these predictions", True),

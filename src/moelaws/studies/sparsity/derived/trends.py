@@ -25,7 +25,7 @@ from moelaws.analysis.minimum import Array, with_ends
 from moelaws.analysis.regression import indicators, slope_weights
 from moelaws.studies.sparsity.derived.optima import SIZES
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 
 MIN_OPTIMA = 3  # that determine a slope
 SURE = 0.95
@@ -59,7 +59,7 @@ class Slope(NamedTuple):
     *estimated("null", "1", "slope of these runs if the effect were not there", "null"),
     *estimated("beyond", "1", "slope less null, paired", "beyond"),
     Column("unit", "string", "1", "of the slopes and their ends"),
-    Column("level", "float", "1", "coverage of the intervals"),
+    COVERAGE,
     Column("n", "int", "1", "optima that the slope is drawn through; of a mean, its slopes"),
     Column("note", "string", "1", "why the slope or its null is missing; empty where both are"),
     told={"note != ''": "{trend}, {at}: {note}"},

@@ -1,19 +1,20 @@
 """F6a, F6b: measured losses over those predicted by Eq 6, and by the laws that it should beat."""
 
-from collections.abc import Callable
 from typing import Any
 
-import pandas as pd
-
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import at
 from moelaws.analysis.predictions import predicted, rmse
 from moelaws.figures import style
-from moelaws.figures.losses import ALONE, bars, equal_axes, error_lines, write_statistics
+from moelaws.figures.losses import (
+    equal_axes,
+    error_lines,
+    observed_over_predicted,
+    write_statistics,
+)
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.sparsity.figures.common import BUDGET, colours
 
-Text = Callable[[float], str]
+EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
 # Eq 6, and two laws without sparsity, of which one has the number of experts.
 FITS = {"loss": "Eq 6", "chinchilla": "Chinchilla ($N_a$)", "wang": "Wang ($N_a, E$)"}
 
@@ -57,30 +58,16 @@ def baselines(inputs: FittedInputs) -> Sheet:
     return sheet
 
 
-def observed_over_predicted(
-    panel: Panel, rows: pd.DataFrame, column: str, palette: style.Palette, label: Text
-) -> None:
-    """Draws ``L`` over ``predicted`` of the ``rows``, coloured by ``column``, on equal axes."""
-    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
-    for value, colour in palette.items():
-        group = at(rows, column, value)
-        if len(group):
-            look = {**bars(group, ALONE), **edge, "color": colour, "label": label(value)}
-            panel.points(f"{column}={value:g}", group["predicted"], group["L"], **look)
-    equal_axes(panel, rows["predicted"].to_numpy(float), rows["L"].to_numpy(float), 0.05, 6)
-
-
 def _draw_runs(panel: Panel, inputs: FittedInputs, fit: str, held_out: bool) -> bool:
     """Draws the runs by budget and returns whether there are any."""
     prediction = predicted(inputs, fit, inputs.table)
-    mask = prediction.held if held_out else prediction.used
-    rows = prediction.rows[mask].assign(predicted=prediction.value[mask])
+    rows = prediction.of(prediction.held if held_out else prediction.used)
     if not len(rows):
         holdout = inputs.spec(fit).holdout
         reason = f"none has {holdout}" if holdout else "the fit holds nothing out"
         panel.message(f"no held-out run:\n{reason}")
         return False
-    observed_over_predicted(panel, rows, "C", colours(inputs, "C"), style.power)
-    L = rows["L"].to_numpy(float)
-    write_statistics(panel, error_lines(prediction.value[mask], L))
+    observed_over_predicted(panel, rows, "C", colours(inputs, "C"), style.power, **EDGE)
+    equal_axes(panel, rows)
+    write_statistics(panel, error_lines(rows))
     return True

@@ -17,7 +17,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
 from moelaws.figures.losses import contrast_points
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.sparsity.figures.common import BOUNDS, BUDGET, colours, explain_bounds
 from moelaws.studies.sparsity.laws import loss
 
@@ -74,7 +74,7 @@ def drops(inputs: Inputs, size: str, method: str) -> Sheet:
 
 def both_sizes_over_sparsity(inputs: Inputs, method: str) -> Sheet:
     """Draws the optimal total (a) and active (b) sizes over S, a line for each budget."""
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     both = {x: inputs.derived("optima", size=x, method=method) for x in ("total", "active")}
     for panel, (size, rows) in zip(sheet.panels, both.items(), strict=True):
         _draw_optima(panel, inputs, rows, size, "N_star")

@@ -12,7 +12,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.scores import MEASURES
 from moelaws.figures import style
 from moelaws.figures.losses import bars, error_among, write_statistics
-from moelaws.figures.sheet import Panel, Sheet
+from moelaws.figures.sheet import Panel, Sheet, two_panels
 from moelaws.studies.sparsity.derived.scores import regress, regressors
 from moelaws.studies.sparsity.figures.common import BUDGET, colours
 
@@ -82,7 +82,7 @@ def time(inputs: Inputs) -> Sheet:
     hours = seconds.max() > LONG
     best["time"] = seconds / (3600 if hours else 1)
     time_label = f"training time ({'hours' if hours else 'seconds'})"
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, 2)
+    sheet = two_panels()
     palette = colours(inputs, "S")
     for panel, x, label in zip(sheet.panels, ("C", "time"), (BUDGET, time_label), strict=True):
         for S, colour in palette.items():

@@ -11,14 +11,20 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
-from moelaws.figures.losses import bars, error_among, write_statistics
+from moelaws.figures.losses import (
+    bars,
+    equal_axes,
+    error_among,
+    observed_over_predicted,
+    write_statistics,
+)
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.quantiles import percentiles
 from moelaws.spec.words import counted
 from moelaws.studies.sparsity.derived.optima import size_optima
 from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
 from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
-from moelaws.studies.sparsity.figures.goodness import observed_over_predicted
+from moelaws.studies.sparsity.figures.goodness import EDGE
 
 MESH = 33  # points a side
 POINTS = 61  # of a curve
@@ -262,7 +268,8 @@ def _unseen(panel: Panel, rows: pd.DataFrame, palette: style.Palette) -> None:
     if not len(rows):
         panel.message("too few runs to refit\nthe surface to 80 % of them")
         return
-    observed_over_predicted(panel, rows, "S", palette, lambda S: f"{S:g}")
+    observed_over_predicted(panel, rows, "S", palette, lambda S: f"{S:g}", **EDGE)
+    equal_axes(panel, rows)
     mse = float(np.average(rows["mse"], weights=rows["times"]))
     lines = [f"$n$ = {len(rows)}", f"MSE = {mse:.2g} nats$^2$"]
     if len(rows) > 2:
