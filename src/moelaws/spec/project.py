@@ -22,7 +22,7 @@ StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's Y
 
 # Longer batches leave cores idle at the end of a sweep, on average for half a batch. Shorter ones
 # start more often: torch takes seconds to start, and a cluster's job a minute.
-BATCH_MINUTES: dict[Tier, float] = {"demo": 1, "workstation": 5, "gpu": 15, "paper": 30}
+BATCH_MINUTES: dict[Tier, float] = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
 
 
 def _list(value: object) -> object:
