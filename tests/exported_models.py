@@ -18,64 +18,38 @@ ALONE = {"top_k": 1, "normalize_top_k": False}
 SIGMOID = EXPERTS | {"gate": "sigmoid", "balance": "bias", "route_scale": 2.5}
 SHARED = {"n_shared": 2, "n_dense_layers": 2, "d_ffn": 20}
 
+
+def of(architecture, ffn, **changes):
+    return f"{architecture}ForCausalLM", {"ffn": ffn, **changes}
+
+
+TIED, NORMED = {"tied_embeddings": True}, {"qk_norm": True}
+HEADS = {"n_heads": 3, "n_kv": 1}
 # Name -> (the class of transformers, what differs from SHAPE).
 MODELS = {
-    "dense": ("LlamaForCausalLM", {"ffn": DENSE}),
-    "dense, tied, theta": (
-        "LlamaForCausalLM",
-        {"ffn": DENSE, "n_kv": 4, "tied_embeddings": True, "rope_theta": 500.0},
+    "dense": of("Llama", DENSE),
+    "dense, tied, theta": of("Llama", DENSE, n_kv=4, rope_theta=500.0, **TIED),
+    "dense, QK-norm": of("Qwen3", DENSE, **NORMED),
+    "dense, QK-norm, own head width": of("Qwen3", DENSE, head_width=10, **NORMED, **HEADS),
+    "experts, QK-norm": of("Qwen3Moe", EXPERTS, **NORMED),
+    "experts, QK-norm, one a token": of(
+        "Qwen3Moe", EXPERTS | ALONE, head_width=6, **NORMED, **TIED, **HEADS
     ),
-    "dense, QK-norm": ("Qwen3ForCausalLM", {"ffn": DENSE, "qk_norm": True}),
-    "dense, QK-norm, own head width": (
-        "Qwen3ForCausalLM",
-        {"ffn": DENSE, "qk_norm": True, "head_width": 10, "n_heads": 3, "n_kv": 1},
+    "experts, QK-norm, first layer dense, odd width": of(
+        "Qwen3Moe", EXPERTS | FIRST_DENSE | {"normalize_top_k": False, "d_expert": 7}, **NORMED
     ),
-    "experts, QK-norm": ("Qwen3MoeForCausalLM", {"ffn": EXPERTS, "qk_norm": True}),
-    "experts, QK-norm, one a token": (
-        "Qwen3MoeForCausalLM",
-        {
-            "ffn": EXPERTS | ALONE,
-            "qk_norm": True,
-            "tied_embeddings": True,
-            "head_width": 6,
-            "n_heads": 3,
-            "n_kv": 1,
-        },
+    "a single expert, QK-norm": of("Qwen3Moe", EXPERTS | {"n_experts": 1, "top_k": 1}, **NORMED),
+    "experts": of("Ernie4_5_Moe", EXPERTS),
+    "experts, shared ones, first layers dense": of(
+        "Ernie4_5_Moe", EXPERTS | SHARED, head_width=6, **TIED, **HEADS
     ),
-    "experts, QK-norm, first layer dense, odd width": (
-        "Qwen3MoeForCausalLM",
-        {
-            "ffn": EXPERTS | FIRST_DENSE | {"normalize_top_k": False, "d_expert": 7},
-            "qk_norm": True,
-        },
+    "experts chosen with a bias": of("Ernie4_5_Moe", EXPERTS | {"balance": "bias"}),
+    "sigmoids": of("Glm4Moe", SIGMOID, head_width=6, **TIED),
+    "sigmoids, QK-norm, shared ones, gates as they are": of(
+        "Glm4Moe", SIGMOID | SHARED | {"normalize_top_k": False}, n_kv=1, **NORMED
     ),
-    "a single expert, QK-norm": (
-        "Qwen3MoeForCausalLM",
-        {"ffn": EXPERTS | {"n_experts": 1, "top_k": 1}, "qk_norm": True},
-    ),
-    "experts": ("Ernie4_5_MoeForCausalLM", {"ffn": EXPERTS}),
-    "experts, shared ones, first layers dense": (
-        "Ernie4_5_MoeForCausalLM",
-        {
-            "ffn": EXPERTS | SHARED,
-            "head_width": 6,
-            "tied_embeddings": True,
-            "n_heads": 3,
-            "n_kv": 1,
-        },
-    ),
-    "experts chosen with a bias": (
-        "Ernie4_5_MoeForCausalLM",
-        {"ffn": EXPERTS | {"balance": "bias"}},
-    ),
-    "sigmoids": ("Glm4MoeForCausalLM", {"ffn": SIGMOID, "tied_embeddings": True, "head_width": 6}),
-    "sigmoids, QK-norm, shared ones, gates as they are": (
-        "Glm4MoeForCausalLM",
-        {"ffn": SIGMOID | SHARED | {"normalize_top_k": False}, "qk_norm": True, "n_kv": 1},
-    ),
-    "sigmoids without a bias, one a token, odd width": (
-        "Glm4MoeForCausalLM",
-        {"ffn": EXPERTS | ALONE | FIRST_DENSE | {"gate": "sigmoid", "d_expert": 7}},
+    "sigmoids without a bias, one a token, odd width": of(
+        "Glm4Moe", EXPERTS | ALONE | FIRST_DENSE | {"gate": "sigmoid", "d_expert": 7}
     ),
 }
 

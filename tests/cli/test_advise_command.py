@@ -239,9 +239,6 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
     assert (rows.loc[rows["plan"] == rows["judge"], "regret"] == 0).all()
     page = (project_folder / "o/outlook.md").read_text()
     assert re.search(r"\nBuild: \d+ layers of width \d+, ", page)
-    assert "Laws of one variable say: " in page
-    assert "# What these runs advise (demo tier)" in page
-    assert "sparsity.loss takes no part: the budget is" in page
     assert "| sparsity/own | sparsity/wang | worst |" in page
     drawn = read_any(project_folder / "o/outlook.csv")[0]
     regrets = drawn[drawn["series"] == "worst-case regret"]
@@ -266,7 +263,6 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
 @pytest.mark.slow
 def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(project_folder):
     output = advise("--compute", 1e23, "--write-study", "settle")
-    assert "Every law extrapolates here" in output
     assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in output
     assert "`snakemake --cores all --config studies=settle.yaml tier=gpu device=cuda`" in output
     study = load_study("settle.yaml")
@@ -319,7 +315,6 @@ def test_each_data_set_of_a_split_fit_is_a_law_and_says_which_loss_to_expect(pro
         assert own["high"] * (1 - 1e-9) <= high
     output = " ".join(advise("--compute", 1e20, "--fits", fit_file, "--details").split())
     assert "(pile) a run of the robust plan ends at" in output
-    assert "the interval is calibrated on its fits to the cheaper runs" in output
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from moelaws.cli import OF_RULES, SECTIONS, cli
+from moelaws.cli import SECTIONS, cli
 from moelaws.cli.answers import table_text
 
 
@@ -22,11 +22,6 @@ def test_a_section_has_a_line_for_each_of_its_commands(lines, title):
     first = lines.index(f"{title}:") + 1
     own = [line.split(maxsplit=1) for line in lines[first : first + len(SECTIONS[title])]]
     assert own == [[name, text] for name, text in SECTIONS[title].items()]
-
-
-def test_no_command_stands_twice():
-    names = [name for section in (*SECTIONS.values(), OF_RULES) for name in section]
-    assert len(names) == len(set(names))
 
 
 def test_a_table_folds_its_texts_at_the_terminal_and_a_pipe_has_them_whole(monkeypatch):

@@ -185,6 +185,10 @@ def test_random_experts_are_as_alike_as_random_weights(case):
     assert (table["cosine"].abs() < 0.1).all()
 
 
+def times_of(slices):
+    return {"times": {(f"widths_{r}", E): t for r in ("all", "chunks") for E, t in slices.items()}}
+
+
 CASES = {
     "slices_need_fewer_flops": [
         ({"slope": -0.2}, SUPPORTED), ({"slope": 0.2}, REFUTED), ({}, OPEN),
@@ -208,21 +212,10 @@ CASES = {
         ({"beyond": dict.fromkeys(SECTIONS, -0.2), "left_out": ("dense", "rates_dense")}, OPEN),
     ],
     "cost_falls_to_an_optimum": [
-        (
-            {"times": {(f"widths_{r}", E): t for r in ("all", "chunks")
-                       for E, t in ((2, 0.8), (4, 0.7), (8, 0.9))}},
-            SUPPORTED,
-        ),
-        (
-            {"times": {(f"widths_{r}", E): 1.5 for r in ("all", "chunks") for E in (2, 4, 8)}},
-            REFUTED,
-        ),
-        ({"times": {(f"widths_{r}", 8): 0.5 for r in ("all", "chunks")}}, OPEN),
-        (  # A plateau is no optimum.
-            {"times": {(f"widths_{r}", E): t for r in ("all", "chunks")
-                       for E, t in ((2, 0.8), (4, 0.74), (8, 0.741))}},
-            OPEN,
-        ),
+        (times_of({2: 0.8, 4: 0.7, 8: 0.9}), SUPPORTED),
+        (times_of({2: 1.5, 4: 1.5, 8: 1.5}), REFUTED),
+        (times_of({8: 0.5}), OPEN),
+        (times_of({2: 0.8, 4: 0.74, 8: 0.741}), OPEN),  # a plateau is no optimum
         ({"times": {("widths_all", 4): 0.5}, "absent": ("widths_chunks",)}, OPEN),
     ],
     "larger_models_carry_more_slices": [
