@@ -45,9 +45,9 @@ def answered(root, command):
     words = shlex.split(command, comments=True)
     if words[0] != "moelaws" or {*"|&;<>$`"} & {*command}:
         return run(root, "bash", "-c", command)
-    done = moelaws(*words[1:], cwd=root)
-    assert done.returncode == 0, f"{command}\n{done.stderr}"
-    return done.stderr + done.stdout  # a result follows what was said on the way
+    done = moelaws(*words[1:], cwd=root, together=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}"
+    return done.stdout
 
 
 def check_console(root, text, answer=lambda root, command: run(root, "bash", "-c", command)):

@@ -30,9 +30,10 @@ def copy_repository(root):
             shutil.copy2(REPOSITORY / name, root / name, follow_symlinks=False)
 
 
-def moelaws(*words, cwd=REPOSITORY, input=""):
+def moelaws(*words, cwd=REPOSITORY, input="", together=False):
     """The command line as a shell hears it, in this process: exit code, output and errors."""
-    out, errors, code = io.BytesIO(), io.BytesIO(), 0
+    out, code = io.BytesIO(), 0
+    errors = out if together else io.BytesIO()
     with (
         chdir(cwd),
         redirect_stdout(io.TextIOWrapper(out, "utf-8", write_through=True)),

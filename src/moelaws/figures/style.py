@@ -76,7 +76,7 @@ def power(value: float, _position: object = None) -> str:
     """Returns a number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
     if value <= 0 or not np.isfinite(value):
         return f"{value:g}"
-    if 0.01 <= value < 10_000:
+    if 0.01 <= value < 1_000:
         return f"{value:.3g}"
     exponent = int(np.floor(np.log10(value) + 1e-9))
     mantissa = f"{value / 10**exponent:.2g}"

@@ -46,7 +46,7 @@ class Setting:
 PAPER = Setting()
 PAPER_TRAINED = Setting(source="trained")  # with the sweeps that are not simulated
 DEMO = Setting(tier="demo", noise=0.004, source="trained", published=False)
-POOR = Setting(tier="demo", noise=0.03, source="trained", published=False, diverge_every=6)
+POOR = Setting(tier="demo", noise=0.03, source="trained", published=False, diverge_every=7)
 
 
 def table(setting: Setting) -> tuple[Study, pd.DataFrame]:

@@ -193,7 +193,7 @@ def heatmap(inputs: FittedInputs) -> Sheet:
 
 def predicted(inputs: FittedInputs) -> Sheet:
     """Draws F5: EL by Algorithm 1 over EL by Eq 4, hollow where it is extrapolated."""
-    sheet, panel = one_panel()
+    sheet, panel = one_panel(style.SINGLE + 1.5)
     rows = _residuals(inputs)
     ends = np.array([rows[["EL", "predicted"]].min().min() / 1.1, rows["EL"].max() * 1.1])
     panel.ax.plot(ends, ends, color=style.GREY, linewidth=0.8, linestyle=style.DASHES, zorder=1)
@@ -213,8 +213,8 @@ def predicted(inputs: FittedInputs) -> Sheet:
     lines += [] if R2 is None else [f"$R^2$ = {R2:.3g} (published .986)"]
     panel.ax.set_title("\n".join(lines), loc="left", fontsize=6.5)
     panel.ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    log_axis(panel.ax.xaxis, "EL by the joint law (Eq 4)", text=lambda x: f"{x:g}")
-    log_axis(panel.ax.yaxis, "EL by Algorithm 1", text=lambda x: f"{x:g}")
+    log_axis(panel.ax.xaxis, "EL by the joint law (Eq 4)")
+    log_axis(panel.ax.yaxis, "EL by Algorithm 1")
     panel.legend()
     if not (rows["role"] != "fitted").any():
         sheet.warn("no point has EL >= 6: nothing validates the joint law")
