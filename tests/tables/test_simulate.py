@@ -145,7 +145,7 @@ def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     """In a folder with nothing but the configuration: no text is prepared."""
     words = ["simulate", "sparsity.loss", "--study", "sparsity", "--noise", "0.01", "--seed", "3"]
     path = project_folder / "sparsity.parquet"
-    assert "40 simulated runs of sparsity, demo" in printed(*words)
+    assert "36 simulated runs of sparsity, demo" in printed(*words)
     frame = read_table(path)
     sweep = expand_study(load_study("sparsity"), load_project())
     expected = simulated(sweep, noise=0.01, seed=3, mapping=studys_mapping(sweep.study, LAW))
@@ -174,10 +174,10 @@ def test_coefficients_of_a_fit(sweep, project_folder):
     report = fit(law, frame, entry)
     write_fit(report, project_folder / "split.json")
     words = ("--study", "sparsity", "--params", "split.json", "--out", "t.csv")
-    printed("simulate", law.id, *words, "--rows", "C == 6e10")
+    printed("simulate", law.id, *words, "--rows", "C == 3e10")
     got = pd.read_csv("t.csv")
     columns = {"N": got["N_active"], "S": got["S"]}
-    expected = law.predict(report.group({"C": 6e10}).estimates(), columns)
+    expected = law.predict(report.group({"C": 3e10}).estimates(), columns)
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
     with pytest.raises(UserError, match=r"split by C, of which the grid has 2.*--rows 'C == "):
         call("simulate", law.id, *words)
@@ -232,7 +232,7 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     assert {"seconds", "code", "balance_cv", "bpb"} <= empty
     assert not {"L", "L_se", "N_total", "sweep", "n_seeds"} & empty
     again = frame[frame["n_seeds"] == 2]
-    assert len(again) == 16  # the grid's second seeds, and their firsts
+    assert len(again) == 8  # the grid's second seeds, and their firsts
     spread = again.groupby(["C", "S", "d_model"])["L"].transform("std")
     np.testing.assert_allclose(again["L_seed_sd"], spread)
     table, units = read_any(path)

@@ -184,7 +184,8 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
         "the law reads and differ in loss, so that no function of these columns has an R2 above x. "
         "The best law is the best after the fact: the runs that judge it "
         "chose it among all, so that its error flatters. *Beforehand* names laws that were fixed "
-        "or chosen without these runs.",
+        "or chosen without these runs. A first call at the tier demo judges fewer laws, and by "
+        "fewer refits, than `snakemake --config contests=all` does.",
         "",
         "| to predict | runs | best | error (nats/token) | not told apart from it | beforehand |",
         "|-|-|-|-:|-|-|",

@@ -40,9 +40,9 @@ class Entry(Frozen):
         """Returns the names of the fits and derived tables that it reads."""
         return set()
 
-    def _changed(self, changes: dict[str, Any], key: str) -> Self:
-        """Returns the entry with ``changes``, which its ``key`` says, and without that key."""
-        return parse(type(self), self.model_dump(exclude={key}) | changes, key)
+    def _changed(self, changes: dict[str, Any], where: str) -> Self:
+        """Returns the entry with ``changes``, and without the keys that say such changes."""
+        return parse(type(self), self.model_dump(exclude={"tiers", "short"}) | changes, where)
 
 
 class Fit(Entry):
@@ -81,7 +81,7 @@ class Fit(Entry):
 
     def at_tier(self, tier: Tier) -> Self:
         """Returns the entry as it is at ``tier``; a UserError refuses what no fit can have."""
-        return self._changed(self.tiers.get(tier, {}), "tiers")
+        return self._changed(self.tiers.get(tier, {}), f"tiers.{tier}")
 
 
 class Split(Frozen):
