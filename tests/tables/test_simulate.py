@@ -158,7 +158,7 @@ def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     assert about["variables"] == {"N": "N_total", "D": "D", "S": "S"}
 
     data = json.loads(printed(*words, "--out", "t.csv", "--json"))
-    assert data["rows"] == 40
+    assert data["rows"] == 36
     assert data["ranges"]["L"]["highest"] == frame["L"].max()
     read = pd.read_csv("t.csv")
     np.testing.assert_array_equal(read["L"], frame["L"])
