@@ -18,7 +18,7 @@ def tenth(value):
 
 config = yaml.safe_load(Path("config/config.yaml").read_text())
 readme = config["studies"]
-Path("config/config.yaml").write_text(yaml.safe_dump(config | {"power": 2}, sort_keys=False))
+Path("config/config.yaml").write_text(yaml.safe_dump(config | {"power": 1}, sort_keys=False))
 for path in sorted(Path("config/studies").glob("*.yaml")):
     study = yaml.safe_load(path.read_text())
     if "demo" not in study.get("grids", {}) or study["study"] in readme:

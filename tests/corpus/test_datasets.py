@@ -180,6 +180,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
         tmp_path,
         {"dataset": "set"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)),
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # or it keeps modules cut short
     )
     assert done.returncode == 2
     assert done.stderr.startswith("moelaws: results/corpora/")

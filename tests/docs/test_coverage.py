@@ -84,13 +84,6 @@ def test_the_image_is_made_of_files_that_exist_and_of_the_tested_lock():
 requests = runpy.run_path(str(REPOSITORY / ".ci/site_requests.py"))["requests"]
 
 
-def test_links_to_other_hosts_load_nothing(tmp_path):
-    (tmp_path / "index.html").write_text(
-        '<a href="https://example.org">see</a> <img src="a.png"> <code>//example.org</code>'
-    )
-    assert requests(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     "page",
     [

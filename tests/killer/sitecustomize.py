@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 COMMAND_LINE = Path(sys.argv[0] if sys.argv else "").name == "moelaws"
+sys.dont_write_bytecode |= COMMAND_LINE  # a compiled module is none of its files
 
 if "MOELAWS_DISK" in os.environ and COMMAND_LINE:
     most = int(os.environ["MOELAWS_DISK"])

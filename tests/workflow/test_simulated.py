@@ -36,7 +36,7 @@ def test_nothing_is_trained_and_everything_says_so(simulated):
 def test_it_is_made_once(simulated):
     assert simulated.planned("--config", "source=simulated", "tier=demo") == {}
     trained = simulated.planned()
-    assert trained["train"] > 1
+    assert trained["train"]
     assert "18 runs will train" in simulated.snakemake("-n").stderr
     assert trained["fit"] == len(simulated.study()["fits"])
 
