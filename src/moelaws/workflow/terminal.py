@@ -42,10 +42,10 @@ OWN = "moelaws: "
 # the jobs of a call that was killed.
 SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
 FAMILIAR = 3  # the most rules at work that are named
-# CPU-seconds of a job of the demo on the core that estimates of trainings are for (docs/demo.md);
-# those of pages, which run alone at the end, count for all cores.
-SECONDS = {"place_figure": 0, "place_table": 0, "draw": 15, "contest": 10, "power": 60}
-A_JOB = 1.5  # of another rule
+# Seconds of a job of the demo on the core that estimates of trainings are for (docs/demo.md), with
+# its share of the time in which the other core waits.
+SECONDS = {"place_figure": 0, "place_table": 0, "draw": 27, "contest": 18, "power": 110}
+A_JOB = 2.7  # of another rule
 
 
 class StatusLine:
