@@ -16,7 +16,6 @@ os.environ.pop("COLUMNS", None)  # pytest-xdist gives its workers 80, as if a te
 
 # As a run's own default, before torch is loaded: small matrices' threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 # Images for containers forbid Python to keep what it compiles. Tests start hundreds of processes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

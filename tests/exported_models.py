@@ -23,8 +23,7 @@ def of(architecture, ffn, **changes):
     return f"{architecture}ForCausalLM", {"ffn": ffn, **changes}
 
 
-TIED, NORMED = {"tied_embeddings": True}, {"qk_norm": True}
-HEADS = {"n_heads": 3, "n_kv": 1}
+TIED, NORMED, HEADS = {"tied_embeddings": True}, {"qk_norm": True}, {"n_heads": 3, "n_kv": 1}
 # Name -> (the class of transformers, what differs from SHAPE).
 MODELS = {
     "dense": of("Llama", DENSE),

@@ -212,6 +212,11 @@ def test_what_the_snakefile_imports_is_light():
     assert loaded_by("\n".join(lines)) == set()
 
 
+def test_the_grid_command_is_light():
+    modules = [m for m in imports(PACKAGE / "cli/grid.py") if source(m)]
+    assert loaded_by("\n".join(f"import {module}" for module in modules)) == set()
+
+
 @pytest.mark.parametrize(
     "words", [["--help"], ["grid", "--help"], ["export", "hf", "--help"]], ids=" ".join
 )

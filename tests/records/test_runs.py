@@ -120,6 +120,7 @@ def test_closure_follows_imports_and_stops_at_them():
     others = {"training/loop.py", "fitting/fit.py", "tables/aggregate.py"}
     assert all((PACKAGE / path).is_file() for path in others)
     assert not others & paths
+    assert PACKAGE / "tasks/olmo.toml" in closure("moelaws.tasks.sources")  # beside a module
     assert digest(closure("moelaws.grids.expand")) != digest(closure("moelaws.grids.derive"))
 
 

@@ -155,8 +155,7 @@ def test_the_demos_models_answer_better_than_by_guessing(demo):
     if not path.exists():
         pytest.skip("losses are simulated here: no model can be asked")
     scores = pd.read_parquet(path).set_index("skill")
-    # All models answer the same questions, so their mean is hardly surer than one of them, and the
-    # mean over tasks of one text is taken to be no surer than one task. So few tokens make models
-    # of which single tasks say it by two to three standard errors only.
+    # All models answer the same questions, so their mean is taken to be no surer than one of them.
+    # A single task says it of models of so few tokens by two to three standard errors only.
     own = scores.loc[["continuation_4", "brackets", "indentation"]].mean(numeric_only=True)
     assert own["error"] + 3 * own["error_se"] < own["chance"]

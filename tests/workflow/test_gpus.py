@@ -112,8 +112,7 @@ def test_a_run_on_several_gpus_has_them_to_itself(sweep, tmp_path):
     assert {origin["gpu_share"] for origin in origins} == {None}
     assert {len(origin["cuda_visible_devices"].split(",")) for origin in origins} == {2}
     assert {origin["threads"] for origin in origins} == {2}  # of 4 of 6 cores for its 2 of 3 GPUs
-    words = ("-n", "--cores", "6", "--config", "device=cuda", "batch_minutes=1", "--", "runs")
-    again = sweep.snakemake(*words)
+    again = sweep.snakemake("-n", *CALL, "batch_minutes=1", "--", "runs")
     assert "Nothing to be done" in again.stdout + again.stderr
     done = sweep.snakemake(*CALL, "devices_per_run=4", "gpus=0,1", "--", "runs", check=False)
     assert done.returncode == 0, "what is done needs no GPU"

@@ -69,10 +69,10 @@ def test_runs_of_one_trunk_are_in_one_batch(seconds, trunks):
 
 
 def test_the_demo_is_some_jobs_and_each_study_has_batches_of_its_own():
-    every = Trainings(Jobs.load({"studies": "all"}, REPOSITORY))
-    alone = Trainings(Jobs.load({"studies": "sparsity"}, REPOSITORY))
+    every = Trainings(Jobs.load({"studies": "all", "batch_minutes": 0.5}, REPOSITORY))
+    alone = Trainings(Jobs.load({"studies": "sparsity", "batch_minutes": 0.5}, REPOSITORY))
     assert alone.of_study["sparsity"] == every.of_study["sparsity"]
-    assert 1 < len(alone.batches) < len(alone.jobs.runs) / 2
+    assert 5 < len(alone.batches) < len(alone.jobs.runs) / 2
     single = Trainings(Jobs.load({"studies": "sparsity", "batch_minutes": 0}, REPOSITORY))
     assert len(single.batches) == len(single.jobs.runs)
     cuda = Trainings(Jobs.load({"studies": "sparsity", "device": "cuda"}, REPOSITORY), here=False)

@@ -39,7 +39,8 @@ def command(
 ) -> None:
     """Judge the laws of the contest NAME on the rows that each of its splits keeps from them.
 
-    At the tier demo it is its short form, unless the configuration has `contests: all`.
+    At the tier demo it is in its short form, and a contest without one is unknown. With `contests:
+    all` in the configuration each is whole.
 
     `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
     for any table and hold-out.
