@@ -105,6 +105,8 @@ def test_days_follow_from_the_gpus_and_gpus_from_the_days(project_folder, gpus, 
         (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
         (["--compute", 1e10], "decades from those of its runs, and beyond 2 a law judges nothing"),
         (["--compute", 1e20, "--serve-memory", "48"], "'48' is that many bytes; did you mean"),
+        (["--compute", 1e20, "--compare", "N=8e9 S=0.9 D=1e13"], "more than the budget of 1e"),
+        (["--compute", 1e20, "--max-tokens", 1e9, "--compare", "N=1e9 S=0 D=2e9"], "tokens allows"),
     ],
 )
 def test_mistakes_are_told_in_one_line(project_folder, words, message):
@@ -313,8 +315,6 @@ def test_each_data_set_of_a_split_fit_is_a_law_and_says_which_loss_to_expect(pro
         low, high = said["intervals"]["new"]
         assert low <= own["low"] * (1 + 1e-9)
         assert own["high"] * (1 - 1e-9) <= high
-    output = " ".join(advise("--compute", 1e20, "--fits", fit_file, "--details").split())
-    assert "(pile) a run of the robust plan ends at" in output
 
 
 @pytest.mark.slow
@@ -337,6 +337,4 @@ def test_a_study_may_say_how_much_faster_mixtures_are(project_folder):
     (speedup,) = given["speedups"]
     assert speedup["S_c"] == {"value": 4.2, "interval": [3.0, 5.0]}
     assert speedup["S_w"] == {"value": 1.5, "interval": [1.2, 1.8]}
-    said = advise("--compute", 1e20, "--fits", "public")
-    assert "4.2 [3, 5] times the compute of a mixture (S_c), and 1.5 [1.2, 1.8] times its" in said
     assert answer("--compute", 1e20)["speedups"] == []

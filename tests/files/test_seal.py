@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from docutils.core import publish_parts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,6 +130,8 @@ def test_a_page_keeps_its_text_and_a_changed_one_is_refused(tmp_path, suffix):
     for text in ("", "a", "a\n\nb\n", "größe\n" * 100):
         write_page(path, text)
         assert read_page(path).strip() == text.strip()
+        if suffix == ".rst":
+            assert "\n.. sha256" not in publish_parts(path.read_text(), writer="html")["body"]
     sealed = suffix != ".txt"
     assert seal.inspect(path)[0] == ("whole" if sealed else "unverified")
     path.write_bytes(path.read_bytes().replace(b"e\ng", b"e\nG", 1))

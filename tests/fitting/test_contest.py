@@ -79,6 +79,14 @@ def test_a_split_chooses_a_law_for_runs_that_it_has_not_seen(table):
         entry({"rollout": "N"}, beforehand="joint.loss")
 
 
+def test_a_split_without_rows_on_both_sides_refuses_every_law(table):
+    splits = {"holdout": "N > 1e12"}, {"rollout": "D", "rows": "D == 1e10"}
+    none, alike = contest(entry(*splits, laws=["clark.dense", "chinchilla"]), table)
+    assert set(none["refused"].values()) == {"holdout 'N > 1e12' selects none of the 32 rows"}
+    assert set(alike["refused"].values()) == {"all of its 31 rows have one D"}
+    assert none["laws"] == alike["laws"] == []
+
+
 def test_a_roll_out_goes_down_as_far_as_the_laws_can_be_fitted(judged):
     steps = judged[1]["steps"]
     assert [step["judged"] for step in steps] == [4 * i for i in range(1, len(steps) + 1)]

@@ -69,6 +69,12 @@ def test_those_that_are_not_there_are_named(monkeypatch, variable, chosen, words
         listed(monkeypatch, variable, chosen)
 
 
+def test_a_machine_without_the_driver_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="nvidia-smi, which comes with NVIDIA's driver, is not on"):
+        list_gpus()
+
+
 def test_mps_runs_where_its_pipe_is(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
     assert not mps_is_running()

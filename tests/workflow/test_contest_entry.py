@@ -57,10 +57,7 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert done.exit_code == 0
     data = json.loads(done.stdout)
     (split,) = data["splits"]
-    assert {law["law"] for law in split["laws"]} == {
-        *("clark.dense", "chinchilla:reduced", "leverage.loss:reduced")
-    }
-    assert "allocation.loss" in split["refused"]
+    assert list(split["refused"]) == ["allocation.loss"]
     assert link(path).state == "whole"
     assert [below.path for below in link(path).inputs] == [Path(TABLE)]
     assert run("contests", path, "--out", page).output == f"{page}\n"
@@ -73,12 +70,8 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     own = {"N_active": "N_dense", "D": "D", "S": "S", "G": "G"}
     assert by_law["leverage.loss:reduced"]["columns"] == own
     assert by_law["leverage.loss:reduced"]["derived"] == ["C = 6 N_active D"]
-    equation = by_law["chinchilla:reduced"]["equation"]
-    assert f"- `chinchilla:reduced`: `{equation}`, with N from column N_dense\n" in text
+    assert by_law.keys() == {"clark.dense", "chinchilla:reduced", "leverage.loss:reduced"}
     assert f"| larger dense models | [theirs](#theirs-short) | `{best['law']}` |" in text
-    assert "**From published runs**; none was trained here." in text
-    assert "- `allocation.loss`: " in text
-    assert f"`{best['equation']}`" in text
     verification = Verification(Results(tmp_path / "results"), {"theirs": load_study(str(study()))})
     (verdict,) = verification.tier(folder)
     assert (verdict.kind, verdict.state, verdict.reason) == ("contests", "whole", "")

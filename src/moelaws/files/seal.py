@@ -32,7 +32,7 @@ _OF_PARQUET = b"\x18\x04" + KEY.encode() + b"\x18T" + _MARK
 # Suffix of a page -> what stands around the seal in its last line, which no reader is shown
 _LINES = {
     **dict.fromkeys((".md", ".html"), ("<!-- ", " -->")),
-    ".rst": (".. ", ""),
+    ".rst": ("\n.. ", ""),  # a comment only after an empty line
     ".jsonl": (f'{{"{KEY}": "', '"}'),
 }
 _SEALED = (".json", ".parquet", ".safetensors", *_LINES)
