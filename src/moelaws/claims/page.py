@@ -30,6 +30,7 @@ _HELD: dict[type, tuple[str, str]] = {
     ContestScores: ("contest", "contest NAME"),
 }
 Judged = TypeVar("Judged", JudgedStudy, Tried, ContestScores)
+USABLE = 0.05  # nats/token: the largest error at which a law is one to use
 
 
 def read_judged(held: type[Judged], path: Path) -> Judged:
@@ -184,8 +185,10 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
         "the law reads and differ in loss, so that no function of these columns has an R2 above x. "
         "The best law is the best after the fact: the runs that judge it "
         "chose it among all, so that its error flatters. *Beforehand* names laws that were fixed "
-        "or chosen without these runs. A first call at the tier demo judges fewer laws, and by "
-        "fewer refits, than `snakemake --config contests=all` does.",
+        "or chosen without these runs. *No law is usable* where the least error is above "
+        f"{USABLE:g} nats a token: differences between models are mostly smaller. A first call at "
+        "the tier demo judges fewer laws, and by fewer refits, than `snakemake --config "
+        "contests=all` does.",
         "",
         "| to predict | runs | best | error (nats/token) | not told apart from it | beforehand |",
         "|-|-|-|-:|-|-|",
@@ -226,13 +229,15 @@ def _advice(each: ContestScores, split: SplitScores) -> str:
     if not split["laws"]:
         return f"| {split['use']} | {runs} | no law could be judged | | | |"
     (best, *others), beforehand = split["laws"], _beforehand(each, split).values()
-    rivals = [f"`{law['law']}`" for law in others if not law.get("told_apart", False)]
     cells = (
         split["use"],
         runs,
-        f"`{best['law']}`",
+        f"`{best['law']}`"
+        if best["rmse"] <= USABLE
+        else f"no law is usable; least: `{best['law']}`",
         f"{best['rmse']:.4f} {_ends(best.get('rmse_interval'))}".strip(),
-        ", ".join(rivals) or "none",
+        ", ".join(f"`{law['law']}`" for law in others if not law.get("told_apart", False))
+        or "none",
         ", ".join(f"`{law['law']}` {law['rmse']:.4f}" for law in beforehand) or "none",
     )
     return f"| {' | '.join(cells)} |"

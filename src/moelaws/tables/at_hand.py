@@ -60,7 +60,9 @@ def left_out(whole: Study, tier: Tier) -> list[str]:
         lacks.append("keeps no weights (keep_weights)")
     if any(map(reads_speed, whole.derived)) and not any(map(reads_speed, left.derived)):
         lacks.append("measures no speeds (speed)")
-    why = f"the tier {tier} {' and '.join(lacks)}"
-    if not lacks:
-        why = f"of the register {', '.join(absent(whole))} are not here (moelaws import NAME)"
+    why = (
+        f"the tier {tier} {' and '.join(lacks)}"
+        if lacks
+        else f"of the register {', '.join(absent(whole))} are not here (moelaws import NAME)"
+    )
     return [f"{whole.study}: {why}, so these are left out: {', '.join(sorted(lost))}"]

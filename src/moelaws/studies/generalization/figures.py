@@ -31,16 +31,14 @@ PUBLISHED_RANGE = (1e19, 1e23)  # budgets over which the published law is drawn,
 DASHED: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.8}
 
 
-def few_ticks(axis: Any) -> None:
-    """Sets round ticks within the axis's present view, so it is called when all is drawn."""
+def few_ticks(axis: Any, text: Any = "{:.4g}".format) -> None:
+    """Sets round ticks within a logarithmic axis's present view, so that all is drawn before."""
     low, high = sorted(axis.get_view_interval())
-    if low > 0:
-        # Within a factor of three the round numbers of a logarithmic scale are too far apart.
-        ticks = style.round_ticks(low, high)
-        if high < 3 * low:
-            ticks = list(MaxNLocator(6).tick_values(low, high))
-        shown = [tick for tick in ticks if low <= tick <= high]
-        style.fixed_ticks(axis, shown, "{:.4g}".format)
+    # Within a factor of three the round numbers of a logarithmic scale are too far apart.
+    ticks = style.round_ticks(low, high)
+    if high < 3 * low:
+        ticks = list(MaxNLocator(6).tick_values(low, high))
+    style.fixed_ticks(axis, (tick for tick in ticks if low <= tick <= high), text)
 
 
 def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
@@ -161,6 +159,11 @@ def _lines(panel: Panel, inputs: FittedInputs, own: pd.DataFrame, dashed: dict[s
     panel.line("joint", grid, one, color=colours[2], label="own, one law")
 
 
+def _ends(value_BC: Array, level: float) -> Array:
+    """Returns both ends (2, C) of the intervals by draws, which follow the estimates (1, C)."""
+    return np.transpose([exponents.interval(drawn, level) for drawn in value_BC[1:].T])
+
+
 def losses(inputs: FittedInputs) -> Sheet:
     """Draws F7a: L* over C, a line for each number of experts, with its interval."""
     sheet, panel = one_panel(style.SINGLE + 0.6)
@@ -170,17 +173,21 @@ def losses(inputs: FittedInputs) -> Sheet:
     if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0]:
         label: str | None = "published"
         for M, values in exponents.PUBLISHED_LAWS.items():
-            y = compute_optimal(values, grid).L
-            panel.line(f"published E{M:g}", grid, y, **DASHED, label=label)
+            panel.line(
+                f"published E{M:g}", grid, compute_optimal(values, grid).L, **DASHED, label=label
+            )
             label = None  # one name for all
     E, level = exponents.experts(inputs), inputs.fit("joint").level
     for number, colour in zip(E, style.ordered_colours(len(E)), strict=True):
         L_BC = compute_optimal(exponents.over_experts(inputs, np.array([number])), grid).L
         if np.isfinite(L_BC[0]).all():
-            ends = np.transpose([exponents.interval(drawn, level) for drawn in L_BC[1:].T])
-            panel.line(f"E={number:g}", grid, L_BC[0], *ends, color=colour, label=f"{number:g}")
+            panel.line(
+                f"E={number:g}", grid, L_BC[0], *_ends(L_BC, level),
+                color=colour, label=f"{number:g}"
+            )  # fmt: skip
     if not panel.ax.lines:
         return panel.message("no frontier: the law does not fall\nwith both parameters and tokens")
+    few_ticks(panel.ax.xaxis, style.power)
     few_ticks(panel.ax.yaxis)
     panel.ax.set_xlabel("training budget $C = 6 N_a D$ (FLOPs)")
     panel.ax.set_ylabel("loss at the best split $L^*$ (nats/token)")
@@ -205,10 +212,11 @@ def ratios(inputs: FittedInputs) -> Sheet:
     budgets = np.geomspace(*exponents.budgets(inputs), 3)
     for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
         ratio_BE = compute_optimal(exponents.over_experts(inputs, E), C).ratio
-        ends = np.transpose([exponents.interval(drawn, level) for drawn in ratio_BE[1:].T])
         panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
-        label = style.power(C)
-        panel.points(f"C={C:g}", E, ratio_BE[0], *ends, color=colour, label=label)
+        panel.points(
+            f"C={C:g}", E, ratio_BE[0], *_ends(ratio_BE, level),
+            color=colour, label=style.power(C)
+        )  # fmt: skip
     known = [*exponents.PUBLISHED_LAWS, *E]
     style.experts_axis(panel.ax, known)
     panel.ax.set_xlim(0.85 * min(known), 1.7 * max(known))  # room for the budgets' names

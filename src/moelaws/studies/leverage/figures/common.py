@@ -30,10 +30,13 @@ def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = Non
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_label_text(label)
     low, high = sorted(axis.get_view_interval())
-    shown = list(ticks) or style.round_ticks(low, high)
+    shown = list(ticks) or style.round_ticks(low, high, 5)
     if len(shown) < 3 and not ticks:  # less than a factor of two
-        even = MaxNLocator(5).tick_values(low, high)
-        shown = [float(f"{tick:.6g}") for tick in even if low <= tick <= high]
+        shown = [
+            float(f"{tick:.6g}")
+            for tick in MaxNLocator(5).tick_values(low, high)
+            if low <= tick <= high
+        ]
     style.fixed_ticks(axis, shown, text or style.power)
 
 
