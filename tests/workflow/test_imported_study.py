@@ -25,8 +25,8 @@ numbers = count()
 
 
 @pytest.mark.parametrize("tier", ["demo", "gpu", "paper"])
-def test_the_table_of_published_runs_is_that_of_every_tier(tier):
-    jobs = Jobs.load({"studies": "routing", "tier": tier}, REPOSITORY)
+def test_the_table_of_published_runs_is_that_of_every_tier(project_folder, tier):
+    jobs = Jobs.load({"studies": "routing", "tier": tier}, project_folder)
     assert jobs.tables() == [Path(f"results/{tier}/tables/routing.parquet")]
     assert jobs.runs == {}
     inputs = Trainings(jobs).table_inputs("routing")

@@ -156,7 +156,7 @@ def test_a_users_own_study_that_cannot_be(tmp_path, text, message):
     assert str(tmp_path / "study.yaml") in str(error.value)
 
 
-def test_the_outlook_asks_fits_of_trained_runs_to_laws_in_size_and_tokens(jobs, trained):
+def test_the_outlook_asks_trained_fits_to_laws_in_size_and_tokens(jobs, trained, project_folder):
     fits = {path.as_posix().removeprefix("results/demo/fits/") for path in trained.advising_fits()}
     assert fits >= {"sparsity/loss.json", "sparsity/chinchilla.json", "generalization/joint.json"}
     assert not any(name.startswith(("routing/", "leverage/curve")) for name in fits)
@@ -164,7 +164,7 @@ def test_the_outlook_asks_fits_of_trained_runs_to_laws_in_size_and_tokens(jobs, 
     assert tables == sorted({name.partition("/")[0] for name in fits})
     assert trained.folder.outlook in trained.reported()
     assert jobs.folder.outlook not in jobs.reported()
-    published = Jobs.load({"studies": ["routing"]}, REPOSITORY)
+    published = Jobs.load({"studies": ["routing"]}, project_folder)  # where nothing was made
     assert published.folder.outlook not in published.reported()
 
 
