@@ -50,6 +50,40 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
 
 
 @pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("fit",), "Missing argument 'TABLE'. (moelaws fit --help tells more)"),
+        (("qqqq",), "No such command 'qqqq'. (moelaws --help tells more)"),
+        (("runs",), "there is no folder "),
+        (("query", "SELECT 1 FROM sparsity"), "sparsity does not exist!; allowed is one SELECT"),
+        (("grid", "config/studies/nope.yaml"), "config/studies/nope.yaml: no such file\n"),
+    ],
+)
+def test_a_mistake_is_one_line(project_folder, ended, words, message):
+    code, _, text = ended(*words)
+    assert (code, text.count("\n")) == (2, 1)
+    assert text.startswith("moelaws: ")
+    assert message in text
+
+
+@pytest.mark.parametrize("command", ["grid", "check"])
+def test_an_unknown_law_is_refused_before_it_is_planned_or_trained_for(project_folder, command):
+    path = project_folder / "config/studies/allocation.yaml"
+    path.write_text(path.read_text().replace("law: allocation.loss", "law: allocation.los", 1))
+    with pytest.raises(UserError, match=r"unknown law 'allocation\.los'"):
+        call(command, "allocation")
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure():
+    """A shell's own programs end with 128 and SIGPIPE's number, too."""
+    words = [sys.executable, "-m", "moelaws", "grid", "sparsity", "--tier", "paper"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
+        listing.stdout.close()
+        assert listing.stderr.read() == b""
+    assert listing.returncode == 141
+
+
+@pytest.mark.parametrize(
     ("option", "message"),
     [
         (("--sample", "0"), "protocol: sample is 0; it must be at least 1"),
@@ -69,6 +103,7 @@ def test_a_zero_that_was_given_is_not_forgotten(option, message, ended, losses):
         (("fit", "x.csv", "--bootstrap", "1_0"), "'1_0' is not a valid integer"),
         (("plan", "sparsity", "--noise", "0"), "--noise is 0, but losses vary between trainings"),
         (("advise", "--compute", "1_0"), "'1_0' is no number above 0"),
+        (("next", "sparsity", "--target", "1e-320"), "'1e-320' is no budget, such as C=1e21"),
         (("watch", "--every", "nan"), "'nan' is no number from 0.1 to 86400"),
         (("grid", "--set", "studies=[]"), "studies is []; it must be all or a list of 1 or more"),
     ],

@@ -51,6 +51,14 @@ def test_a_foreign_table_gives_what_ours_does(simulated):
     assert expected.notes == ()
 
 
+def test_compute_and_tokens_tell_the_parameters(simulated):
+    """Figures of isoFLOP curves show no more."""
+    table = simulated(sizes=4)
+    rows = rows_of(table.drop(columns="N"))
+    assert rows.notes == ("N_active = C / (6 D)", "N = N_active / (1 - S)")
+    assert rows.columns["N"] == pytest.approx(rows_of(table).columns["N"])
+
+
 def test_numbers_as_people_write_them_are_the_numbers(simulated):
     """FLOPs that are written out are no 64-bit numbers, and sizes may be in thousands or M."""
     table = simulated(sizes=4).round({"N": -3, "D": 0})
@@ -98,6 +106,27 @@ def test_rows_that_stand_twice_are_warned_of_and_counted(simulated):
         assert [text.partition(":")[0] for text in twice] == (
             [f"{count} rows stand twice"] if count else []
         )
+
+
+@pytest.mark.parametrize("column", ["status", "State"])
+def test_what_trackers_say_of_runs_that_did_not_end_is_told(simulated, column):
+    table = simulated(sizes=4).drop(columns=["status", "C"]).assign(**{column: "finished"})
+    assert not rows_of(table).warnings
+    table.loc[[3, 5, 8], column] = ["FAILED", "RUNNING", "FAILED"]
+    (warning,) = rows_of(table).warnings
+    assert warning.startswith(f"{column} of rows that take part: 2 FAILED, 1 RUNNING; ")
+    chosen = rows_of(table, rows=warning.split("'")[1])
+    assert (len(chosen.response), chosen.warnings) == (69, ())
+
+
+def test_checkpoints_of_a_run_err_together(simulated):
+    """Names that stand in one row each say nothing."""
+    table = simulated(sizes=4).drop(columns="C")
+    named = table.assign(run_name=[f"run {i // 6}" for i in range(len(table))])
+    rows = rows_of(named)
+    assert rows.blocks_by == "run_name"
+    assert len(set(rows.blocks.tolist())) == 12
+    assert rows_of(table.assign(run_name=table.index.astype(str))).blocks is None
 
 
 def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):

@@ -166,6 +166,14 @@ def test_what_others_put_in_the_place_of_the_locks_is_told(put, tmp_path):
     assert not list(elsewhere.iterdir())
 
 
+def test_a_folder_may_have_the_set_group_id_bit(tmp_path):
+    """It comes from the scratch folder around it, and opens the folder to nobody."""
+    (tmp_path / LOCKS).mkdir(mode=0o700)
+    (tmp_path / LOCKS).chmod(0o2700)
+    with held(GPUS, 1, pytest.fail) as (gpu,):
+        assert gpu in GPUS
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives a folder to another user")
 def test_a_folder_of_another_user_holds_no_locks(tmp_path):
     (tmp_path / LOCKS).mkdir(mode=0o700)

@@ -154,6 +154,13 @@ def test_a_parquet_file_with_a_hole_is_told_of_on_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
+def test_metadata_of_another_meaning_are_told_of_on_one_line(tmp_path):
+    table = pa.table({"N": [1.0]}).replace_schema_metadata({"made_of": "5"})
+    pq.write_table(table, path := tmp_path / "runs.parquet")
+    with pytest.raises(UserError, match="its metadata made_of are no keys and values"):
+        read_any(path)
+
+
 def test_spaces_and_empty_columns_of_a_spreadsheet(tmp_path):
     (tmp_path / "t.csv").write_text("N , L, status,,\n1, 2, completed,,\n3, 4, failed,,\n")
     frame, _ = read_any(tmp_path / "t.csv")

@@ -43,6 +43,13 @@ class Commands(click.Group):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(near)}?")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # the reader has seen enough, and click would call it a failure
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is still to be flushed
+            sys.exit(141)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in SECTIONS.items():
             with formatter.section(title):
@@ -94,13 +101,12 @@ def end_as(action: Callable[[], Any]) -> NoReturn:
     try:
         sys.exit(action())
     except click.ClickException as error:
-        error.show()
-        sys.exit(2)
+        of = getattr(error, "ctx", None)
+        where = of.command_path if of else "moelaws"
+        message = f"{error.format_message()} ({where} --help tells more)"
     except (click.Abort, KeyboardInterrupt):
         click.echo("moelaws: interrupted", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(141)
     except UserError as error:
         message = str(error)
     except OSError as error:  # a read-only folder, a path that is a directory, a full disk

@@ -57,7 +57,7 @@ class Value(click.ParamType[Any]):
 
 # The budget of a model that is to be the best one
 BEST = Value("C=FLOPS", lambda text: amount(text.replace(" ", "").removeprefix("C=")),
-             lambda C: 0 < C < 1e100, "no budget, such as C=1e21")  # fmt: skip
+             lambda C: 1 <= C < 1e100, "no budget, such as C=1e21")  # fmt: skip
 COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
                 "no list of counts, such as 8,16,32")  # fmt: skip

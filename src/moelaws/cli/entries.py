@@ -113,7 +113,10 @@ def draw(study: str, project: Project, out: Path) -> None:
 @click.argument("study")
 def check(study: str) -> None:
     """Import the code of STUDY's entries, so that its mistakes show before anything is trained."""
+    from moelaws.workflow.check import check_study
+
     known = load_study(study)
+    check_study(known)
     for entry in known.readers:
         with located(known.file, f"{entry.name}: code"):
             resolve(known.home, entry.code)

@@ -50,8 +50,11 @@ def command(
     """
     from moelaws.accounting.cost import device_of
     from moelaws.grids.timings import learned
+    from moelaws.workflow.check import check_study
 
     sweeps = _sweeps(study, project)
+    for sweep in sweeps:
+        check_study(sweep.study)
     if prefix is not None:
         runs = {r.run_id: r for s in sweeps for r in s.runs if r.run_id.startswith(prefix)}
         if len(runs) != 1:

@@ -105,6 +105,8 @@ def command(
     summary.tokens (`moelaws show RUN` lists them), or the last word of a key, such as tokens.
     """
     results = Results()
+    if not results.root.is_dir():
+        raise UserError(f"there is no folder {results.root.absolute()}; run the workflow first")
     listing = selection.of(results, chosen, by_one=again)
     if again:
         of_all = bool(chosen) or selection.stale
@@ -135,8 +137,7 @@ def command(
     cells = [list(map(_cell, names, row)) for row in rows]
     table = table_text(names, cells, cut=columns is None)
     of = f" of {total:,}" if len(rows) < total else ""
-    nowhere = "" if results.runs.is_dir() else f"; there is no folder {results.runs.absolute()}"
-    click.echo(f"{table}\n{counted(len(rows), 'run')}{of}{nowhere}")
+    click.echo(f"{table}\n{counted(len(rows), 'run')}{of}")
 
 
 def _cell(name: str, value: Any) -> object:

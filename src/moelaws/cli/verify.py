@@ -55,6 +55,8 @@ def command(tier: str | None, as_json: bool) -> None:
     damaged = [v for v in verdicts if v.state == "damaged"]
     if as_json:
         print_json([vars(v) for v in verdicts])
+    elif not verdicts:
+        click.echo(f"nothing was made below {results.root} yet")
     else:
         counts = Counter((v.kind, v.state) for v in verdicts)
         kinds = dict.fromkeys(v.kind for v in verdicts)

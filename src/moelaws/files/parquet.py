@@ -71,7 +71,9 @@ def read_origin(path: Path) -> dict[str, Any]:
 
 def _origin(footer: pq.FileMetaData, path: Path) -> dict[str, Any]:
     words = footer.metadata or {}
-    origin: dict[str, Any] = parse_json(words.get(_ORIGIN.encode(), "{}"), path)
+    origin = parse_json(words.get(_ORIGIN.encode(), "{}"), path)
+    if not isinstance(origin, dict):
+        raise UserError(f"{path}: its metadata {_ORIGIN} are no keys and values, as moelaws writes")
     if foreign := words.get(_IMPORTED.encode()):
         origin["imported"] = parse_json(foreign, path)
     return origin

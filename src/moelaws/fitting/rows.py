@@ -1,7 +1,7 @@
 """The arrays that a law is fitted to: a table's rows, selected, grouped and checked for a fit."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +30,11 @@ from moelaws.tables.foreign import columns as columns_of
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
 LOSS_UNITS = ("nats/token", "bits/byte")
-# Rows of one value err together: runs of a trunk, points of one fitted curve, runs of one budget.
-SHARED = ("trunk", "architecture", "C")
+# Rows of one value err together: runs of a trunk, checkpoints of a tracker's run, points of one
+# fitted curve, runs of one budget.
+SHARED = ("trunk", "run_name", "Name", "architecture", "C")
+# What trackers call runs that did not come to an end; their last loss is on record as any other
+UNFINISHED = {"failed", "running", "crashed", "killed", "canceled", "cancelled", "preempted"}
 SMALLEST_ERROR = 1e-4  # of a value, below which a standard error is doubted
 FEWEST_BLOCKS = 4  # unless the entry names them: fewer say too little of their spread
 
@@ -274,6 +277,7 @@ class _Reader:
                 f"{counted(copies, 'row stands', 'rows stand')} twice: the same as another row in "
                 "every column; such copies make intervals too narrow"
             )
+        warnings += _unfinished(self.table[fitted | held])
         if count >= FEWEST_BLOCKS:
             notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
         elif count:
@@ -313,6 +317,18 @@ class _Reader:
             rollout=None if rollout is None else rollout[fitted][order],
             sparsity=_sparsity(self.table[fitted], self.spec.mapping),
         )
+
+
+def _unfinished(table: pd.DataFrame) -> Iterator[str]:
+    """Returns a warning of each column in which a tracker says that runs did not come to an end."""
+    for name in table.columns:
+        if str(name).lower() in ("status", "state"):
+            words = table[name].astype(str)
+            found = words[words.str.lower().isin(UNFINISHED)].value_counts()
+            if len(found):
+                counts = ", ".join(f"{count} {word}" for word, count in found.items())
+                rows = " and ".join(f"{name} != {word}" for word in found.index)
+                yield f"{name} of rows that take part: {counts}; rows {rows!r} leave them out"
 
 
 def _sparsity(table: pd.DataFrame, mapping: Mapping[str, str]) -> float | None:

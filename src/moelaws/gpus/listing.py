@@ -125,7 +125,8 @@ def held(
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     about = folder.lstat()  # others may have put something of theirs there
-    if (about.st_mode, about.st_uid) != (stat.S_IFDIR | 0o700, os.getuid()):
+    # A scratch folder may hand its set-group-ID bit down, which opens it to nobody.
+    if (about.st_mode & ~stat.S_ISGID, about.st_uid) != (stat.S_IFDIR | 0o700, os.getuid()):
         raise UserError(
             f"{folder}, where locks of GPUs lie, is no folder that is yours alone (mode 700); "
             "remove it, or set TMPDIR to another folder"

@@ -19,7 +19,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         text = read_bytes(path, LONGEST).decode("utf-8")
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; run from the repository's root") from None
+        hint = "" if Path("config").is_dir() else "; run from the repository's root"
+        raise UserError(f"{path}: no such file{hint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -71,7 +71,8 @@ def query(
         ) from None
     except (duckdb.Error, RecursionError, ValueError) as error:
         # DuckDB's first paragraph is the reason; a drawing of the place in the SQL follows.
-        reason = " ".join(str(error).split("\n\n")[0].split())
+        # It knows tables of its own, such as pg_attribute, and proposes them.
+        reason = " ".join(str(error).split("\n\n")[0].partition("Did you mean")[0].split())
         raise UserError(
             f"query: {reason}; allowed is one SELECT, DESCRIBE, SUMMARIZE or EXPLAIN "
             f"over these tables of tier {tier}: {', '.join(names)}"

@@ -148,9 +148,10 @@ class Trainings:
             )
             if model := self.jobs.project.gpu_model:
                 resources["gpu_model"] = of(lambda runs: model if requests.nodes(runs) == 1 else "")
-        if not self.here and any(requests.nodes(batch) > 1 for batch in self.batches.values()):
-            # Within the job, Snakemake's step has one node; it starts the run's step on all.
+            # Else Slurm may give a job GPUs of several nodes. Within the job, Snakemake's step has
+            # one node; it starts the run's step on all.
             resources["nodes"] = of(lambda runs: 1 if self.in_job else requests.nodes(runs))
+        if not self.here and any(requests.nodes(batch) > 1 for batch in self.batches.values()):
             resources["tasks"] = resources["nodes"]
             resources["tasks_per_gpu"] = of(lambda runs: -1)  # by default each GPU gets a task
             resources["gres"] = of(self._gpus_of_each_node)
