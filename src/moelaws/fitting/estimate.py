@@ -101,6 +101,10 @@ def _draws(
     """Returns working-scale draws (B, P) and how they were made."""
     if spec.intervals == "none":
         return np.empty((0, len(solution.phi))), "none, for the rows come from other fits"
+    if task.model.n <= task.law.n_free:
+        return np.empty(
+            (0, len(solution.phi))
+        ), "none, for as many parameters as rows leave no errors to see"
     is_squared = task.protocol.objective == "squared"
     if spec.intervals == "auto" and is_squared and rows.blocks is None:
         drawn = student(task, solution, STUDENT_DRAWS, seed)
