@@ -154,6 +154,14 @@ def test_a_parquet_file_with_a_hole_is_told_of_on_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
+def test_a_small_file_that_unpacks_to_more_than_memory_is_refused(tmp_path):
+    note = pa.DictionaryArray.from_arrays(pa.array([0] * 300_000), pa.array(["x" * 10**6]))
+    pq.write_table(pa.table({"note": note}), path := tmp_path / "t.parquet", store_schema=False)
+    assert path.stat().st_size < 2 * 10**6
+    with pytest.raises(UserError, match=r"t\.parquet, unpacked, has 300,000 MB"):
+        read_any(path)
+
+
 def test_metadata_of_another_meaning_are_told_of_on_one_line(tmp_path):
     table = pa.table({"N": [1.0]}).replace_schema_metadata({"made_of": "5"})
     pq.write_table(table, path := tmp_path / "runs.parquet")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moelaws.files import seal
@@ -58,7 +59,21 @@ def _read(path: Path, file: pa.BufferReader) -> pa.Table:
     groups = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     refuse_large(sum(groups), f"{path}, unpacked,", 4 * LARGEST)
     check_run(path, _origin(about, path).get("run"))
-    return opened.read()
+    # A text that stands once in the file may stand in every row of the table. So texts are read as
+    # numbers of different texts first.
+    plain = opened.schema_arrow
+    texts = [field.name for field in plain if pa.types.is_string(field.type)]
+    table = pq.ParquetFile(file, read_dictionary=texts).read()
+    refuse_large(sum(map(_length, table.columns)), f"{path}, unpacked,", 4 * LARGEST)
+    return table.cast(plain)
+
+
+def _length(column: pa.ChunkedArray) -> int:
+    """Returns the bytes of all texts of a column that was read as a dictionary, 0 of another."""
+    if not pa.types.is_dictionary(column.type):
+        return 0
+    each = (pc.binary_length(part.dictionary).take(part.indices) for part in column.chunks)
+    return sum(pc.sum(lengths).as_py() or 0 for lengths in each)
 
 
 def read_origin(path: Path) -> dict[str, Any]:
