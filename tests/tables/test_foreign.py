@@ -244,6 +244,23 @@ They are recorded.
 """
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("orient", ["columns", "list"])
+def test_json_by_columns_is_a_table(orient, indent, tmp_path):
+    table = pd.DataFrame({"N": [1e9, 2e9], "L": [2.5, 2.4], "run": ["a", "b"]})
+    data = json.loads(table.to_json()) if orient == "columns" else table.to_dict("list")
+    (tmp_path / "t.json").write_text(json.dumps(data, indent=indent))
+    pd.testing.assert_frame_equal(read_any(tmp_path / "t.json")[0], table)
+
+
+def test_nested_values_are_columns_of_two_names(tmp_path):
+    rows = [{"arch": {"N": N, "name": "a"}, "train": {"D": 2e9}, "L": 2.5} for N in (1e8, 2e8)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    frame, _ = read_any(tmp_path / "t.jsonl")
+    assert list(frame) == ["L", "arch.N", "arch.name", "train.D"]
+    assert frame["arch.N"].tolist() == [1e8, 2e8]
+
+
 def test_a_page_holds_a_table_below_a_heading(tmp_path):
     (tmp_path / "README.md").write_text(PAGE.replace("\\\\", "\\"))
     frame, _ = read_any(tmp_path / "README.md", "Results")

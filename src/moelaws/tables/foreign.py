@@ -62,7 +62,7 @@ def read_any(path: Path, part: str = "") -> tuple[pd.DataFrame, dict[str, str]]:
         elif suffix == _PAGE:
             frame = _markdown(path, part)
         elif suffix in _JSON:
-            frame = pd.DataFrame(_records(path, part))
+            frame = pd.json_normalize(_records(path, part))  # a nested value is a column a.b
         else:
             frame = _separated(path, _SEPARATORS[suffix])
     except UnicodeDecodeError as error:
@@ -178,13 +178,18 @@ def _separated(path: Path, separator: str) -> pd.DataFrame:
 
 
 def _records(path: Path, part: str) -> list[dict[str, Any]]:
-    """Returns the objects of a JSON file: one on each line, a list of them, or a list in a part."""
+    """Returns the rows of a JSON file: one on each line, a list of them, a list in a part.
+
+    An object of columns, as pandas writes a table by default, is a table as well.
+    """
     file = _text(path)
     start = file.getvalue().lstrip()
     # A whole object is laid out over many lines, and its lines alone are no JSON.
     if part or start.startswith("[") or start.partition("\n")[0].strip() == "{":
         data = parse_json(start, path, missing=True)
         if isinstance(data, dict):
+            if not part and (rows := _by_columns(data)):
+                return rows
             lists = [key for key, value in data.items() if isinstance(value, list)]
             if part not in lists:
                 asked = f"no list {part!r}" if part else "no rows but those of a part"
@@ -203,7 +208,19 @@ def _records(path: Path, part: str) -> list[dict[str, Any]]:
                 f"{where}: {quoted(record)} is no JSON object, such as "
                 '{"N": 1e9, "D": 2e10, "L": 2.6}'
             )
-    return [record for _, record in records]
+    rows = [record for _, record in records]
+    return (_by_columns(rows[0]) if len(rows) == 1 else []) or rows
+
+
+def _by_columns(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the rows of equally long columns of cells, lists or by index; [] if it has others."""
+    columns = [list(x.values()) if isinstance(x, dict) else x for x in data.values()]
+    lists = all(isinstance(column, list) for column in columns)
+    if not lists or len(set(map(len, columns))) != 1:
+        return []
+    rows = [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=True)]
+    nested = any(isinstance(cell, dict | list) for row in rows for cell in row.values())
+    return [] if nested else rows
 
 
 def _markdown(path: Path, part: str) -> pd.DataFrame:
