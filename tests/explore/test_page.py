@@ -154,19 +154,17 @@ def test_it_opens_and_draws_every_section_without_a_complaint(visit, file):
 
 # 36 of the 60 runs are trained and completed; runs 1 to 3 are on the isoFLOP curves, none dense.
 TRAINED = "36 models of 200k to 3.2M parameters were trained on 1M to 64M tokens"
-JUDGED = "Of 3 claims of the papers, these runs support 1, contradict 1, and cannot decide 1."
+JUDGED = "These runs support 1 of 3 claims and contradict 1"
 SENTENCES = {
     True: [
         f"{TRAINED}, with budgets of 1e12 to 1e13 FLOPs.",
         "At 1e13 FLOPs a model of 800k parameters, 80k of them active (sparsity 0.9), has the "
         "lowest loss: 2.216 nats a token.",
-        JUDGED,
     ],
     False: [
         f"{TRAINED}.",
         "Of all these runs, a model of 3.2M parameters, 1.6M of them active (sparsity 0.5), has "
         "the lowest loss: 1.775 nats a token; the best dense model has 2.091.",
-        JUDGED,
     ],
 }
 
@@ -177,13 +175,15 @@ def test_the_first_screen_has_the_sentences_and_a_plot(visit, tmp_path, width, s
     """Without a sweep of budgets the plot is that of two columns."""
     data = page_data()
     data["isoflop"] *= swept
+    data["studies"].append(data["studies"][0] | {"key": "two", "source": "imported"})
     path = tmp_path / "explore.html"
     path.write_text(render(data), encoding="utf-8")
     page = visit(path, width=width)
     first = page.locator("#isoflop-plot" if swept else "#scatter-plot")
     first.locator(".main-svg").first.wait_for()  # it is drawn without scrolling
     sentences = page.locator("#answers p.answer")
-    assert sentences.all_inner_texts() == SENTENCES[swept]
+    of_others = JUDGED.replace("These", "published")
+    assert sentences.all_inner_texts() == [*SENTENCES[swept], f"{JUDGED}; {of_others}."]
     tops = [one.bounding_box()["y"] for one in [*sentences.all(), first]]
     assert tops == sorted(tops)
     assert tops[-1] < 600

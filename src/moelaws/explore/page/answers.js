@@ -78,10 +78,16 @@ function sentences(data) {
   const sizes = (name) => span(done.map((row) => data.column(name)?.number(row) ?? NaN), shortNumber);
   const budgets = series.length ? `, with budgets of ${span(series.map((one) => one.C), formatNumber)} FLOPs` : "";
   const trained = done.length ? [`${plural(done.length, "model")} of ${sizes("N_total")} parameters ${ORIGINS[source] ?? "have"} ${sizes("D")} tokens${budgets}.`, ...bestSentence(data, done, series)] : ["No run of this tier is completed yet."];
-  const verdicts = data.studies.flatMap((study) => study.claims.map((claim) => claim.verdict));
+  const published = (study) => study.source === "imported";
+  const counts = [...judged(data.studies.filter((study) => !published(study)), "these runs"), ...judged(data.studies.filter(published), "published runs")].join("; ");
+  return counts ? [...trained, `${counts[0].toUpperCase()}${counts.slice(1)}.`] : trained;
+}
+
+/** How many claims the runs support and contradict, and leave open; none where nothing was judged. */
+function judged(studies, runs) {
+  const verdicts = studies.flatMap((study) => study.claims.map((claim) => claim.verdict));
   const [agree, differ] = ["supported", "not supported"].map((verdict) => verdicts.filter((own) => own === verdict).length);
-  const judged = `Of ${plural(verdicts.length, "claim")} of the papers, these runs support ${agree}, contradict ${differ}, and cannot decide ${verdicts.length - agree - differ}.`;
-  return verdicts.length ? [...trained, judged] : trained;
+  return verdicts.length ? [`${runs} support ${agree} of ${plural(verdicts.length, "claim")} and contradict ${differ}`] : [];
 }
 
 /** The first screen: what the runs show, in a few sentences; a plot follows. */

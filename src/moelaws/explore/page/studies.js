@@ -44,7 +44,7 @@ function studyPart(study) {
   return h("article", { id: `study-${study.key}`, class: "study" },
     h("h3", {}, study.title, " ", sourceBadge(study.source)),
     none ? h("p", {}, "Nothing of this study is drawn or judged yet.") : null,
-    study.claims.length ? [h("h4", {}, "Claims of the paper, judged on these runs"), h("ul", { class: "claims" }, study.claims.map((claim) => claimItem(claim, study)))] : null,
+    study.claims.length ? [h("h4", {}, "Claims, judged on these runs"), h("ul", { class: "claims" }, study.claims.map((claim) => claimItem(claim, study)))] : null,
     study.figures.length ? [h("h4", {}, "Figures"), h("div", { class: "figures" }, study.figures.map((figure) => figureCard(figure, study)))] : null,
     study.tables.length ? [h("h4", {}, "Tables"), tables] : null);
 }
