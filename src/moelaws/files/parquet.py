@@ -62,15 +62,19 @@ def _read(path: Path, file: pa.BufferReader) -> pa.Table:
     # A text that stands once in the file may stand in every row of the table. So texts are read as
     # numbers of different texts first.
     plain = opened.schema_arrow
-    texts = [field.name for field in plain if pa.types.is_string(field.type)]
+    texts = [field.name for field in plain if _is_text(field.type)]
     table = pq.ParquetFile(file, read_dictionary=texts).read()
     refuse_large(sum(map(_length, table.columns)), f"{path}, unpacked,", 4 * LARGEST)
     return table.cast(plain)
 
 
+def _is_text(of: pa.DataType) -> bool:
+    return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
+
+
 def _length(column: pa.ChunkedArray) -> int:
     """Returns the bytes of all texts of a column that was read as a dictionary, 0 of another."""
-    if not pa.types.is_dictionary(column.type):
+    if not (pa.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
         return 0
     each = (pc.binary_length(part.dictionary).take(part.indices) for part in column.chunks)
     return sum(pc.sum(lengths).as_py() or 0 for lengths in each)
