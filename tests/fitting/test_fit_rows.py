@@ -51,14 +51,6 @@ def test_a_foreign_table_gives_what_ours_does(simulated):
     assert expected.notes == ()
 
 
-def test_compute_and_tokens_tell_the_parameters(simulated):
-    """Figures of isoFLOP curves show no more."""
-    table = simulated(sizes=4)
-    rows = rows_of(table.drop(columns="N"))
-    assert rows.notes == ("N_active = C / (6 D)", "N = N_active / (1 - S)")
-    assert rows.columns["N"] == pytest.approx(rows_of(table).columns["N"])
-
-
 def test_numbers_as_people_write_them_are_the_numbers(simulated):
     """FLOPs that are written out are no 64-bit numbers, and sizes may be in thousands or M."""
     table = simulated(sizes=4).round({"N": -3, "D": 0})

@@ -116,7 +116,7 @@ def check(study: str) -> None:
     from moelaws.workflow.check import check_study
 
     known = load_study(study)
-    check_study(known)
     for entry in known.readers:
         with located(known.file, f"{entry.name}: code"):
             resolve(known.home, entry.code)
+    check_study(known)

@@ -57,9 +57,6 @@ DERIVATIONS = (
     Derivation("S", ("E", "k"), "S = (E - k) / E", lambda E, k: (E - k) / E),
     Derivation("N_active", ("N", "S"), "N_active = (1 - S) N", lambda N, S: (1 - S) * N),
     Derivation("N_active", ("N",), "N_active = N (dense: no S, nor E and k)", lambda N: N),
-    Derivation("N_active", ("C", "D"), "N_active = C / (6 D)", lambda C, D: C / (6 * D)),
-    Derivation("N", ("N_active", "S"), "N = N_active / (1 - S)", lambda N_a, S: N_a / (1 - S)),
-    Derivation("N", ("N_active",), "N = N_active (dense: no S, nor E and k)", lambda N_a: N_a),
     Derivation("D", ("C", "N_active"), "D = C / (6 N_active)", lambda C, N_a: C / (6 * N_a)),
     Derivation("C", ("N_active", "D"), "C = 6 N_active D", lambda N_a, D: 6 * N_a * D),
     Derivation(

@@ -19,7 +19,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         text = read_bytes(path, LONGEST).decode("utf-8")
     except FileNotFoundError:
-        hint = "" if Path("config").is_dir() else "; run from the repository's root"
+        is_elsewhere = path.name == "config.yaml" or not Path("config").is_dir()
+        hint = "; run from the repository's root" if is_elsewhere else ""
         raise UserError(f"{path}: no such file{hint}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
