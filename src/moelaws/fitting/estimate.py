@@ -99,11 +99,8 @@ def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
 ) -> tuple[Array, str]:
     """Returns working-scale draws (B, P) and how they were made."""
-    no_draws = np.empty((0, len(solution.phi)))
     if spec.intervals == "none":
-        return no_draws, "none, for the rows come from other fits"
-    if task.model.n <= task.law.n_free:
-        return no_draws, "none, for as many parameters as rows leave no errors to see"
+        return np.empty((0, len(solution.phi))), "none, for the rows come from other fits"
     is_squared = task.protocol.objective == "squared"
     if spec.intervals == "auto" and is_squared and rows.blocks is None:
         drawn = student(task, solution, STUDENT_DRAWS, seed)
