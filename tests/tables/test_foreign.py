@@ -254,6 +254,11 @@ def test_json_by_columns_is_a_table(orient, indent, tmp_path):
 
 
 def test_nested_values_are_columns_of_two_names(tmp_path):
+    (tmp_path / "one.jsonl").write_text('{"arch": {"N": 1e8}, "train": {"D": 2e9}}')
+    assert read_any(tmp_path / "one.jsonl")[0].to_dict("list") == {
+        "arch.N": [1e8],
+        "train.D": [2e9],
+    }
     rows = [{"arch": {"N": N, "name": "a"}, "train": {"D": 2e9}, "L": 2.5} for N in (1e8, 2e8)]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     frame, _ = read_any(tmp_path / "t.jsonl")

@@ -323,11 +323,11 @@ def _unfinished(table: pd.DataFrame) -> Iterator[str]:
     """Returns a warning of each column in which a tracker says that runs did not come to an end."""
     for name in table.columns:
         if str(name).lower() in ("status", "state"):
-            words = table[name].astype(str)
-            found = words[words.str.lower().isin(UNFINISHED)].value_counts()
+            status = table[name].astype(str)
+            found = status[status.str.lower().isin(UNFINISHED)].value_counts()
             if len(found):
-                counts = ", ".join(f"{count} {word}" for word, count in found.items())
-                rows = " and ".join(f"{name} != {word}" for word in found.index)
+                counts = ", ".join(f"{count} {value}" for value, count in found.items())
+                rows = " and ".join(f"{name} != {value}" for value in found.index)
                 yield f"{name} of rows that take part: {counts}; rows {rows!r} leave them out"
 
 

@@ -214,9 +214,10 @@ def _records(path: Path, part: str) -> list[dict[str, Any]]:
 
 def _by_columns(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the rows of equally long columns of cells, lists or by index; [] if it has others."""
+    # One run's nested configuration may have as many keys in each part, but other ones.
+    kinds = {tuple(x) if isinstance(x, dict) else isinstance(x, list) for x in data.values()}
     columns = [list(x.values()) if isinstance(x, dict) else x for x in data.values()]
-    lists = all(isinstance(column, list) for column in columns)
-    if not lists or len(set(map(len, columns))) != 1:
+    if len(kinds) != 1 or kinds == {False} or len(set(map(len, columns))) != 1:
         return []
     rows = [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=True)]
     nested = any(isinstance(cell, dict | list) for row in rows for cell in row.values())

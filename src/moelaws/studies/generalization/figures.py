@@ -32,7 +32,7 @@ DASHED: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.8}
 
 
 def few_ticks(axis: Any, text: Any = "{:.4g}".format) -> None:
-    """Sets round ticks within a logarithmic axis's present view, so that all is drawn before."""
+    """Sets round ticks within a logarithmic axis's view; it is called when all is drawn."""
     low, high = sorted(axis.get_view_interval())
     # Within a factor of three the round numbers of a logarithmic scale are too far apart.
     ticks = style.round_ticks(low, high)
