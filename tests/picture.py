@@ -8,6 +8,8 @@ from matplotlib.text import Text
 
 from moelaws.figures.sheet import Sheet
 
+GAP = 1  # pixels between two labels, at the least
+
 
 def assert_legible(sheet: Sheet) -> None:
     """No word is clipped at the page's edge, and no tick's label touches the next one."""
@@ -27,7 +29,7 @@ def assert_legible(sheet: Sheet) -> None:
                 if label.get_text() and low <= label.get_position()[side] <= high
             ]
             for first, second in pairwise(sorted(boxes, key=lambda box: box[side])):
-                assert first[side + 2] <= second[side]
+                assert first[side + 2] + GAP <= second[side]
 
 
 def words(sheet: Sheet) -> str:

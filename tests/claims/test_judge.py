@@ -2,15 +2,23 @@
 
 from itertools import count
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moelaws import laws
+from moelaws.analysis.derive import derive
+from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence, Verdict, verdict
 from moelaws.claims.judge import judge
 from moelaws.claims.page import page
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study, study_names
 from moelaws.spec.study import Study
 from repository import REPOSITORY
@@ -27,11 +35,20 @@ CLAIM = {
     "figure": "F1",
 }
 CODE = """
+from moelaws.analysis.derive import table
 from moelaws.claims.base import Evidence
+from moelaws.tables.column import Column
+
 
 def rises(inputs, slope):
     return Evidence(f"slope {slope}, 5 runs", slope, slope - 0.1, slope + 0.1)
+
+
+@table(Column("alpha", "float", "1", "exponent"))
+def exponents(inputs):
+    return [{"alpha": inputs.fit("losses").group({}).params["alpha"].estimate}]
 """
+MAPPING = "{N: N, D: D, L: L}"
 numbers = count()
 intervals = st.tuples(st.floats(allow_nan=True), st.floats(allow_nan=True)).map(
     lambda ends: tuple(sorted(ends))
@@ -46,12 +63,14 @@ def toy(tmp_path):
     (tmp_path / package / "claims.py").write_text(CODE)
     path = tmp_path / "study.yaml"
     figure = '{name: F1, code: "figures:draw", caption: A picture.}'
+    derived = '{name: exponents, code: "claims:exponents", fits: [losses]}'
 
     def load(slope: float, **changes: object) -> Study:
         claim = {**CLAIM, "with": {"slope": slope}, **changes}
         path.write_text(
             f"study: toy\npackage: {package}\ntitle: A toy\n"
             f"figures: [{figure}]\nclaims: [{claim!r}]\n"
+            f"fits: [{{name: losses, law: chinchilla, mapping: {MAPPING}}}]\nderived: [{derived}]\n"
         )
         return load_study(str(path), REPOSITORY)
 
@@ -103,6 +122,27 @@ def test_texts_of_a_study_are_no_html_on_the_page(toy):
 def test_evidence_without_an_interval_decides_nothing():
     for evidence in (Evidence("one run"), Evidence("bounds", 1.0, 0.5, 1.5, decides=[])):
         assert verdict(evidence.intervals, above=0) is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(5, "cannot tell"), (6, "supported")])
+@pytest.mark.parametrize("reads", ["fits", "derived"])
+def test_as_many_parameters_as_rows_decide_nothing(toy, tmp_path, rows, expected, reads):
+    """Whether a claim reads the fit itself or a table that was made of it."""
+    law, rng = laws.fittable("chinchilla"), np.random.default_rng(0)
+    sizes = {"N": np.geomspace(1e8, 1e9, rows), "D": rng.permutation(np.geomspace(1e9, 1e11, rows))}
+    runs = pd.DataFrame({**sizes, "L": law.predict(law.published, sizes)})
+    spec = Fit(name="losses", law=law.ref, mapping={}, bootstrap=5, protocol={"sample": 5})
+    report, path = fit(law, runs, spec), tmp_path / "losses.json"
+    write_fit(report, path)
+    study = toy(0.2, **{reads: ["losses" if reads == "fits" else "exponents"]})
+    made = {"exponents": tmp_path / "exponents.parquet"}
+    inputs = FittedInputs(frame=None, fits={"losses": path}, derived_tables=made)
+    derive(study, "exponents", inputs, made["exponents"])
+    (claim,) = judge(study, inputs)["claims"]
+    assert claim["verdict"].startswith(expected)
+    assert (claim["low"] is None) == (rows == 5) == ("losses" in claim["measured"])
+    (part,) = report.parts
+    assert (part.params["alpha"].low is None) == (rows == 5)
 
 
 def test_simulated_verdicts_say_so():

@@ -112,7 +112,7 @@ def isoflop(loss, size):
     ]  # fmt: skip
     return {
         "study": "one", "title": NASTY[1], "x": {"name": "N_total", "unit": "parameters"},
-        "source": "trained", "series": series,
+        "source": "trained", "level": 0.9, "series": series,
     }  # fmt: skip
 
 

@@ -58,6 +58,8 @@ def test_four_rows_determine_four_parameters(dense):
     exact = LAW.published["E"]
     group = fitted_group(LAW, table, fixed={"E": exact}, bootstrap=1)
     assert group.objective == pytest.approx(0, abs=1e-12)
+    assert group.intervals == "none, for as many parameters as rows leave no errors to see"
+    assert {p.low for p in group.params.values()} == {None}
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.inputs import EXACT_FITS, Inputs
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Derived, Study
@@ -104,7 +104,8 @@ def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     declared = inputs.declared_by(entry)
     frame = function(declared, **entry.arguments)
     frame = frame.assign(source="+".join(declared.sources))
-    write_table(frame, (*function.columns, SOURCE), out, made_of=declared.made_of())
+    exact = {EXACT_FITS: "; ".join(sorted(declared.exact_fits))} if declared.exact_fits else {}
+    write_table(frame, (*function.columns, SOURCE), out, exact, made_of=declared.made_of())
     return function.warnings(frame)
 
 

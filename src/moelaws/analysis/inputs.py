@@ -23,8 +23,10 @@ from moelaws.spec.errors import UserError, listed
 from moelaws.spec.rows import select
 from moelaws.spec.study import Reader, reads_speed
 from moelaws.tables.foreign import columns, read_any
-from moelaws.tables.parquet import is_study, read_study, read_table
+from moelaws.tables.parquet import is_study, notes, read_study, read_table
 from moelaws.tables.sweeps import in_sweep
+
+EXACT_FITS = "exact_fits"  # a derived table's note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +144,12 @@ class Inputs:
     def made_of(self) -> dict[str, Any]:
         """Returns the digests of files and code, for the record of what is made of the inputs."""
         return made_of(self.files, self.code)
+
+    @property
+    def exact_fits(self) -> set[str]:
+        """Returns the fits behind the derived tables that have as many parameters as rows."""
+        said = [notes(path).get(EXACT_FITS, "") for path in self.derived_tables.values()]
+        return {name for names in said for name in names.split("; ") if name}
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, clearance, verdict
 from moelaws.files.atomic import finite
+from moelaws.spec.errors import listed
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Claim, Study
 
@@ -22,9 +23,17 @@ def judge(study: Study, inputs: Inputs) -> JudgedStudy:
 
 
 def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
-    """Returns the verdict on one ``claim`` of the study, with its evidence, as JSON data."""
-    rule = resolve(study.home, claim.code)
-    evidence: Evidence = rule(inputs.declared_by(claim), **claim.arguments)
+    """Returns the verdict on one ``claim`` of the study, with its evidence, as JSON data.
+
+    Nothing is measured by fits that have as many parameters as rows, for no error of theirs shows.
+    """
+    rule, declared = resolve(study.home, claim.code), inputs.declared_by(claim)
+    if exact := sorted(declared.exact_fits):
+        fits = f"fit{'s' * (len(exact) > 1)} {listed(exact)}"
+        says = f"as many parameters as rows were fitted, so that no error shows: {fits}"
+        evidence = Evidence(says, needed="more runs behind these fits")
+    else:
+        evidence = rule(declared, **claim.arguments)
     decision = verdict(evidence.intervals, claim.expect.above, claim.expect.below)
     clear = clearance(evidence.intervals, claim.expect.above, claim.expect.below)
     says = {null.name: null.says for null in study.nulls}

@@ -15,7 +15,8 @@ from moelaws.explore.material import Material, floats, shortened
 from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
 from moelaws.fitting.diagnostics import Residuals
-from moelaws.fitting.prediction import predict
+from moelaws.fitting.prediction import of_draws, predict
+from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport, GroupFit, group_draws, read_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
@@ -72,6 +73,20 @@ class LossFit:
         with np.errstate(all="ignore"):  # a fit that its rows hardly determine may overflow
             at = predict(self.law, of_mean, drawn[kept], columns, self.report.level)
         return at.value, at.low, at.high
+
+    def optimum(self, group: GroupFit, columns: Mapping[str, Array], size: str) -> dict[str, Any]:
+        """Returns where a group's curve at ``columns`` (n,) is lowest over the variable ``size``.
+
+        The loss's interval is that of the lowest points of all draws.
+        """
+        L, drawn = self.law.predict(group.estimates(), columns), np.empty(0)
+        if len(draws := group_draws(self.path, self.report, group)):
+            with np.errstate(all="ignore"):
+                drawn = of_draws(self.law, group, draws, columns).min(axis=1)
+        low, high = map(float, percentiles(drawn, self.report.level))
+        at = int(L.argmin())
+        best = {"x": float(columns[size][at]), "L": float(L[at]), "low": low, "high": high}
+        return best | {"is_bound": at in (0, len(L) - 1)}
 
 
 def loss_fits(material: Material, runs: Runs) -> Iterator[LossFit]:
@@ -198,6 +213,7 @@ def _isoflop(material: Material, fit: LossFit) -> dict[str, Any] | None:
     return {
         "title": f"Loss over {counted}parameters at each budget ({key}, fit {fit.spec.name})",
         "x": {"name": column, "unit": size.unit},
+        "level": fit.report.level,
         "source": source_of(material, fit.study),
         "series": [series for group in fit.report.parts for series in _series(fit, group, size)],
     }
@@ -215,7 +231,8 @@ def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str,
         C, x = float(group.where[BUDGET]), fit.values[size.name][chosen]
         grid = np.geomspace(x.min(), x.max(), FINEST)
         columns = {name: np.full(FINEST, value) for name, value in others.items()}
-        mean, low, high = map(shortened, fit.predicted(group, {size.name: grid, **columns}))
+        columns[size.name] = grid
+        mean, low, high = map(shortened, fit.predicted(group, columns))
         yield {
             "C": C,
             **others,
@@ -224,4 +241,6 @@ def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str,
             "x": shortened(x),
             "L": shortened(fit.values[fit.law.response.name][chosen]),
             "curve": {"x": shortened(grid), "mean": mean, "low": low, "high": high},
+            # A parabola through two sizes is none that was measured.
+            "optimum": fit.optimum(group, columns, size.name) if len(np.unique(x)) > 2 else None,
         }

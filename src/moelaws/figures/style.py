@@ -121,9 +121,13 @@ def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
     )
     axis = getattr(ax, f"{which}axis")
     ticks = sorted({float(value) for value in values})
-    inches = ax.bbox.width / ax.figure.dpi
-    shown = apart(ticks, max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x")))
-    fixed_ticks(axis, ticks, lambda S: f"{S:.{3 if S < 0.999 else 5}g}" if S in shown else "")
+
+    def text(S: float) -> str:
+        inches = ax.bbox.width / ax.figure.dpi  # as drawn: a legend beside the axes narrows them
+        room = max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x"))
+        return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room) else ""
+
+    fixed_ticks(axis, ticks, text)
     axis.set_label_text("sparsity $S$")
     ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
     pad = 0.05 * (float(np.ptp(ends)) or 1.0)

@@ -24,6 +24,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 
 STUDENT_DRAWS = 1000
+EXACT = "none, for as many parameters as rows leave no errors to see"
 MAX_LOG = 700.0  # largest absolute logarithm of a coefficient, so that a float holds it
 
 
@@ -44,6 +45,8 @@ def fit_group(
     ends = np.array(percentiles(natural, spec.level))
     if method.startswith("Student") and exact:
         ends = np.array([(own["low"], own["high"]) for own in exact.values()], float).T
+    if len(rows.response) <= law.n_free:
+        ends, method = np.full_like(ends, np.nan), EXACT
     ends = open_ends(law, theta, ends, rows.columns, float(np.sqrt((residual**2).mean())))
     params = {
         name: Estimate(estimates[name], finite(low), finite(high))

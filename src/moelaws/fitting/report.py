@@ -94,6 +94,11 @@ class GroupFit(Checked):
         """Returns parameter -> estimate, as ``Law.predict`` takes it."""
         return {name: p.estimate for name, p in self.params.items()}
 
+    @property
+    def is_exact(self) -> bool:
+        """Tells whether the parameters are as many as the rows, so that no error can be seen."""
+        return self.n <= len(self.params) and self.residuals.sd is None
+
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON data, in which numbers that are not finite are null."""
         data = asdict(self)
@@ -258,15 +263,15 @@ def read_draws(path: Path) -> "pd.DataFrame":
 def group_draws(path: Path, report: FitReport, group: GroupFit) -> "Array":
     """Returns the draws (B, P) of one ``group`` of the ``report`` at ``path``.
 
-    The parameters are in the group's order. There are none without the draws' file. No pandas is
-    imported, so that an interval of one prediction is quick. A UserError refuses the draws of
-    another fit.
+    The parameters are in the group's order. There are none without the draws' file, and none of an
+    exact fit. No pandas is imported, so that an interval of one prediction is quick. A UserError
+    refuses the draws of another fit.
     """
     import numpy as np
 
     from moelaws.files.parquet import read_parquet
 
-    if not draws_path(path).is_file():
+    if group.is_exact or not draws_path(path).is_file():
         return np.empty((0, len(group.params)))
     if seal.digest(draws_path(path)) != report.draws_digest:
         raise UserError(

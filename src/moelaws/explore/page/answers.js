@@ -53,19 +53,28 @@ function span(values, words) {
   return known.length ? [...new Set(ends.map(words))].join(" to ") : "unknown";
 }
 
-/** Which of the runs is best, among those of the largest budget if budgets were swept, beside the best dense one. */
-function bestSentence(data, done, series) {
-  const C = Math.max(...series.map((one) => one.C));
-  const among = series.length ? series.filter((one) => one.C === C).flatMap((one) => one.run).filter((row) => row !== null) : done;
+/** The fitted optimum of the largest budget beside that of dense models; where none was fitted, the least measured losses. */
+function bestSentence(data, done, one) {
+  const fitted = (one?.series ?? []).filter((own) => own.optimum).map(({ C, S, optimum }) => ({ C, S, ...optimum }));
+  const C = Math.max(...fitted.map((own) => own.C));
   const known = ["L", "S", "N_total", "N_active"].map((name) => data.column(name));
+  if (fitted.length) {
+    const least = (among) => among.filter((own) => own.C === C).sort((a, b) => a.L - b.L)[0];
+    const [best, dense] = [least(fitted), least(fitted.filter((own) => own.S === 0))];
+    const percent = `${Math.round(100 * one.level)} %`;
+    const words = ({ L, low, high, is_bound }) => `${L.toFixed(3)}${is_bound ? " or less" : ""} nats a token (${low === null ? "no interval" : `${percent} interval ${low.toFixed(3)} to ${high.toFixed(3)}`})`;
+    const sparsity = best.S === undefined ? "" : ` and sparsity ${Number(best.S.toPrecision(3))}`;
+    const beside = best.S > 0 && dense ? `; the fitted optimum of dense models is ${words(dense)}` : "";
+    return [`At ${formatNumber(C)} FLOPs the fitted optimum lies near ${shortNumber(Number(best.x.toPrecision(2)))} ${one.x.name.includes("active") ? "active " : ""}parameters${sparsity}: ${words(best)}${beside}.`];
+  }
   if (!known.every(Boolean)) return [];
   const [L, S, N, active] = known.map((column) => column.number);
-  const least = (rows) => rows.filter((row) => known.every((column) => !column.missing(row))).sort((a, b) => L(a) - L(b))[0];
-  const [best, dense] = [least(among), least(among.filter((row) => S(row) === 0))];
+  const rows = done.filter((row) => known.every((column) => !column.missing(row))).sort((a, b) => L(a) - L(b));
+  const [best, dense] = [rows[0], rows.filter((row) => S(row) === 0)];
   if (best === undefined) return [];
-  const sparse = S(best) > 0 ? `, ${shortNumber(active(best))} of them active (sparsity ${Number(S(best).toPrecision(3))}),` : "";
-  const beside = sparse && dense !== undefined ? `; the best dense model has ${L(dense).toFixed(3)}` : "";
-  return [`${series.length ? `At ${formatNumber(C)} FLOPs` : "Of all these runs,"} a model of ${shortNumber(N(best))} parameters${sparse} has the lowest loss: ${L(best).toFixed(3)} nats a token${beside}.`];
+  const sparse = S(best) > 0 ? `, ${shortNumber(active(best))} of them active (sparsity ${Number(S(best).toPrecision(3))})` : "";
+  const beside = sparse && dense.length ? `; that of ${plural(dense.length, "dense run")} is ${L(dense[0]).toFixed(3)}` : "";
+  return [`No optimum was fitted: the lowest loss measured in ${plural(rows.length, "run")} is ${L(best).toFixed(3)} nats a token, of a model of ${shortNumber(N(best))} parameters${sparse}${beside}.`];
 }
 
 /** What was trained, what came out, and what was judged; runs of others count only where there are no own ones. */
@@ -74,10 +83,11 @@ function sentences(data) {
   const of = (source) => completed.filter((row) => data.column("source")?.text(row) === source);
   const source = Object.keys(ORIGINS).find((name) => of(name).length);
   const done = source ? of(source) : completed;
-  const series = data.isoflop.find((one) => one.source === source)?.series ?? [];
+  const swept = data.isoflop.find((one) => one.source === source);
+  const series = swept?.series ?? [];
   const sizes = (name) => span(done.map((row) => data.column(name)?.number(row) ?? NaN), shortNumber);
   const budgets = series.length ? `, with budgets of ${span(series.map((one) => one.C), formatNumber)} FLOPs` : "";
-  const trained = done.length ? [`${plural(done.length, "model")} of ${sizes("N_total")} parameters ${ORIGINS[source] ?? "have"} ${sizes("D")} tokens${budgets}.`, ...bestSentence(data, done, series)] : ["No run of this tier is completed yet."];
+  const trained = done.length ? [`${plural(done.length, "model")} of ${sizes("N_total")} parameters ${ORIGINS[source] ?? "have"} ${sizes("D")} tokens${budgets}.`, ...bestSentence(data, done, swept)] : ["No run of this tier is completed yet."];
   const published = (study) => study.source === "imported";
   const counts = [...judged(data.studies.filter((study) => !published(study)), "these runs"), ...judged(data.studies.filter(published), "published runs")].join("; ");
   return counts ? [...trained, `${counts[0].toUpperCase()}${counts.slice(1)}.`] : trained;

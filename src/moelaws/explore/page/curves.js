@@ -39,37 +39,44 @@ function curveRows(data) {
 function smoothed(values, reach) {
   return Array.from(values, (_, i) => {
     const near = Math.min(reach, i);
-    const window = values.slice(i - near, i + near + 1); // it ends with the curve
-    return window.reduce((sum, value) => sum + value, 0) / window.length;
+    return mean(values.slice(i - near, i + near + 1)); // it ends with the curve
   });
 }
 
-/** A run's training loss, smoothed over a pale line of what was measured, and its validation loss. */
-function curveTraces(data, row, style, by, reach) {
-  const curve = curveOf(data, row);
-  const name = runName(data, row);
+/** The mean curve of runs that differ in their seed alone, over those that are as far as the first. */
+function meanCurve(data, rows) {
+  const [first, ...others] = rows.map((row) => curveOf(data, row));
+  const alike = others.filter(({ step }) => step.length === first.step.length && step.at(-1) === first.step.at(-1));
+  return { ...first, loss: first.loss.map((loss, i) => mean([loss, ...alike.map((other) => other.loss[i])])) };
+}
+
+/** The training loss of a run, or the mean of several, smoothed over a pale line of what was measured, and the validation loss. */
+function curveTraces(data, rows, style, by, reach) {
+  const [row] = rows;
+  const curve = meanCurve(data, rows);
+  const name = setName(data, rows);
   const x = PROGRESS[by].of(data, row, curve);
   const group = { legendgroup: name, customdata: Array(curve.step.length).fill(row), hoverinfo: "text" };
   const line = { type: "scatter", mode: "lines", x, ...group };
-  const words = (kind, loss, at) => `${runWords(data, row, ["N_total", "S", "L"])}<br>${kind} ${formatNumber(loss)} nats/token at step ${formatNumber(curve.step[at])}`;
+  const words = (kind, loss, at) => `${runWords(data, rows, ["N_total", "S", "L"])}<br>${kind} ${formatNumber(loss)} nats/token at step ${formatNumber(curve.step[at])}`;
   const means = smoothed(curve.loss, reach);
   const traces = [{ ...line, name, y: means, line: { color: style.color, dash: style.dash, width: 1.8 }, text: means.map((loss, at) => words(reach ? "smoothed training loss" : "training loss", loss, at)) }];
   if (reach) traces.unshift({ ...line, y: Array.from(curve.loss), hoverinfo: "skip", showlegend: false, opacity: 0.25, line: { color: style.color, width: 1 } });
   const loss = data.column("L");
   if (loss && !loss.missing(row) && x.length) {
-    traces.push({ type: "scatter", mode: "markers", ...group, x: [x.at(-1)], y: [loss.number(row)], showlegend: false, text: [words("validation loss", loss.number(row), x.length - 1)], marker: { color: style.color, symbol: "diamond", size: 10, line: { color: css("paper"), width: 1 } } });
+    traces.push({ type: "scatter", mode: "markers", ...group, x: [x.at(-1)], y: [place(loss, rows)], showlegend: false, text: [words("validation loss", place(loss, rows), x.length - 1)], marker: { color: style.color, symbol: "diamond", size: 10, line: { color: css("paper"), width: 1 } } });
   }
   return traces;
 }
 
 function curvesSection(data) {
-  const pick = { by: "step", logX: false, logY: false, reach: 8 };
+  const pick = { by: "step", logX: false, logY: false, seeds: false, reach: 8 };
   const words = h("p", { role: "status" });
   const describe = () => {
     const { rows } = curveRows(data);
     const progress = PROGRESS[pick.by];
     return {
-      data: rows.flatMap((row, i) => curveTraces(data, row, seriesStyle(i), pick.by, Number(pick.reach))),
+      data: seedGroups(data, rows, pick.seeds).flatMap((set, i) => curveTraces(data, set.map((at) => rows[at]), seriesStyle(i), pick.by, Number(pick.reach))),
       layout: {
         xaxis: { title: progress.title, type: pick.logX ? "log" : "linear" },
         yaxis: { title: "loss (nats/token)", type: pick.logY ? "log" : "linear" },
@@ -85,7 +92,7 @@ function curvesSection(data) {
   return section("curves", "Training curves", words,
     h("div", { class: "bar" },
       choice("Over", Object.entries(PROGRESS).map(([key, { words: name }]) => [key, name]), pick.by, set("by")),
-      tick("log across", false, set("logX")), tick("log up", false, set("logY")),
+      tick("log across", false, set("logX")), tick("log up", false, set("logY")), tick("mean of seeds", false, set("seeds")),
       choice("Smoothing", [[0, "none"], [2, "means of 5 points"], [8, "means of 17 points"]], pick.reach, set("reach"))),
     drawn.element,
     h("p", { class: "hint" }, "Lines are training losses, pale where they were measured and strong where they are smoothed. A diamond is the validation loss at the end. A click on a curve opens its run."));

@@ -23,7 +23,7 @@ function lossPlot(data, row) {
   if (!curve.step.length) return { element: h("p", {}, "No training curve of this run is at hand."), remove() {} };
   return plot(() => {
     return {
-      data: curveTraces(data, row, seriesStyle(0), "step", 0),
+      data: curveTraces(data, [row], seriesStyle(0), "step", 0),
       layout: { xaxis: { title: "optimizer step" }, yaxis: { title: "loss (nats/token)" } },
       label: `Training loss over ${plural(curve.step.length, "logged step")}, last ${formatNumber(curve.loss.at(-1))} nats/token.`,
     };

@@ -51,6 +51,10 @@ function plural(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+function mean(values) {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 /** Whether the window is as narrow as a phone's. */
 function isNarrow() {
   return window.innerWidth < 600;
@@ -82,6 +86,15 @@ function plainTable(columns, rows, numeric = [], label = "Table") {
     h("table", { class: "plain" },
       h("thead", {}, h("tr", {}, columns.map((name, i) => h("th", { scope: "col", ...side(i) }, name)))),
       h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", side(i, cell), shown(cell))))))));
+}
+
+/** Shows `contents` in a dialog that a click beside it closes. */
+function showDialog(title, ...contents) {
+  const dialog = document.getElementById("enlarged");
+  const close = () => dialog.close();
+  dialog.replaceChildren(h("div", { class: "title" }, h("h2", { id: "enlarged-title" }, title), button("Close", close, { autofocus: true })), ...contents.filter(Boolean));
+  dialog.onclick = (event) => { if (event.target === dialog) close(); };
+  dialog.showModal();
 }
 
 /** A section of the page, reached from the navigation by its id. */

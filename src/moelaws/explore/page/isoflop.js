@@ -21,34 +21,35 @@ function bandTraces(x, low, high, color, group) {
   return [{ ...common, y: low }, { ...common, y: high, fill: "tonexty", fillcolor: `${color}2b` }];
 }
 
-function isoflopTraces(data, one, series, style, bands) {
+function isoflopTraces(data, one, series, style, bands, seeds) {
   const { curve } = series;
   const label = series.label.replaceAll("e+", "e");
-  const at = withUnit(one.x.name, "");
   const traces = [];
   if (bands) traces.push(...bandTraces(curve.x, curve.low, curve.high, style.color, label));
   traces.push({ type: "scatter", mode: "lines", x: curve.x, y: curve.mean, line: { color: style.color, dash: style.dash, width: 2 }, legendgroup: label, showlegend: false, name: label, hoverinfo: "skip" });
+  const sets = seedGroups(data, series.run, seeds);
+  const [x, L] = [series.x, series.L].map((values) => sets.map((set) => mean(set.map((i) => values[i]))));
+  const runs = sets.map((set) => set.map((i) => series.run[i]).filter((row) => row !== null));
   traces.push({
-    type: "scatter", mode: "markers", name: label, legendgroup: label, x: series.x, y: series.L, customdata: series.run,
+    type: "scatter", mode: "markers", name: label, legendgroup: label, x, y: L, customdata: runs,
     marker: { color: style.color, symbol: style.symbol, size: 8 }, legendcolor: style.color, hoverinfo: "text",
-    text: series.run.map((row, i) => `${row === null ? "" : `${runWords(data, row, ["C", "S"])}<br>`}${plain(at)} = ${formatNumber(series.x[i])} ${plain(one.x.unit)}, L = ${formatNumber(series.L[i])} nats/token`),
-    selectedpoints: state.selected.size ? series.run.flatMap((row, i) => (state.selected.has(row) ? [i] : [])) : null,
+    text: runs.map((rows, i) => `${rows.length ? `${runWords(data, rows, ["C", "S"])}<br>` : ""}${plain(one.x.name)} = ${formatNumber(x[i])} ${plain(one.x.unit)}, L = ${formatNumber(L[i])} nats/token`),
+    selectedpoints: selectedOf(runs),
     selected: { marker: { opacity: 1, size: 11 } }, unselected: { marker: { opacity: 0.3 } },
   });
-  if (new Set(series.x).size > 2) {
-    const at = curve.mean.indexOf(Math.min(...curve.mean.filter((one) => one !== null)));
-    const isEnd = at === 0 || at === curve.x.length - 1;
+  const best = series.optimum;
+  if (best) {
     traces.push({
-      type: "scatter", mode: "markers", x: [curve.x[at]], y: [curve.mean[at]], legendgroup: label, showlegend: false, name: `${label}, least`,
-      marker: { color: css("paper"), symbol: isEnd ? "star-triangle-up" : "star", size: 14, line: { color: style.color, width: 2 } },
-      hoverinfo: "text", text: [`${plain(label)}<br>least at about ${formatNumber(Number(curve.x[at].toPrecision(2)))}${isEnd ? "<br>It lies at the end of the sizes that were trained: a bound, not an optimum." : ""}`],
+      type: "scatter", mode: "markers", x: [best.x], y: [best.L], legendgroup: label, showlegend: false, name: `${label}, least`,
+      marker: { color: css("paper"), symbol: best.is_bound ? "star-triangle-up" : "star", size: 14, line: { color: style.color, width: 2 } },
+      hoverinfo: "text", text: [`${plain(label)}<br>least at about ${formatNumber(Number(best.x.toPrecision(2)))}${best.is_bound ? "<br>It lies at the end of the sizes that were trained: a bound, not an optimum." : ""}`],
     });
   }
   return traces;
 }
 
 function isoflopSection(data) {
-  const pick = { at: 0, C: "", S: "", bands: false };
+  const pick = { at: 0, C: "", S: "", bands: false, seeds: false };
   const chosen = () => data.isoflop[pick.at];
   const shown = () => chosen().series.filter((one) => ["C", "S"].every((by) => pick[by] === "" || one[by] === Number(pick[by])));
   const describe = () => {
@@ -56,7 +57,7 @@ function isoflopSection(data) {
     const series = shown();
     const sizes = series.flatMap((own) => own.x);
     return {
-      data: series.flatMap((own, i) => isoflopTraces(data, one, own, seriesStyle(i), pick.bands || series.length === 1)),
+      data: series.flatMap((own, i) => isoflopTraces(data, one, own, seriesStyle(i), pick.bands || series.length === 1, pick.seeds)),
       layout: {
         xaxis: { title: plain(columnTitle(data.column(one.x.name), isNarrow() ? 20 : 60)), type: isWide(sizes) || sizes.every((size) => size > 0) ? "log" : "linear" },
         yaxis: { title: "validation loss (nats/token)", range: lossRange(series) },
@@ -65,7 +66,7 @@ function isoflopSection(data) {
     };
   };
   const drawn = plot(describe, {
-    plotly_click: (event) => { const row = event.points[0].customdata; if (row !== undefined && row !== null) change({ chosen: row }); },
+    plotly_click: (event) => { const row = event.points[0].customdata?.[0]; if (row !== undefined) change({ chosen: row }); },
   });
   drawn.box.id = "isoflop-plot";
   const controls = h("div", { class: "bar" });
@@ -80,7 +81,7 @@ function isoflopSection(data) {
     if (!controls.childNodes.length) settle(pick.at);
     controls.replaceChildren(
       choice("Study", data.isoflop.map((one, i) => [i, one.title]), pick.at, change_),
-      only("C", "Budget", "FLOPs"), only("S", "Sparsity S", ""), tick("intervals", pick.bands, set("bands")), sourceBadge(chosen().source) ?? "");
+      only("C", "Budget", "FLOPs"), only("S", "Sparsity S", ""), tick("intervals", pick.bands, set("bands")), tick("mean of seeds", pick.seeds, set("seeds")), sourceBadge(chosen().source) ?? "");
   };
   refill();
   watch(["selected", "theme"], drawn.update);

@@ -54,6 +54,11 @@ function layoutLook(layout, data) {
   };
 }
 
+/** Which points have a selected run, of the runs of each point; null where none is selected anywhere. */
+function selectedOf(sets) {
+  return state.selected.size ? sets.flatMap((rows, at) => (rows.some((row) => state.selected.has(row)) ? [at] : [])) : null;
+}
+
 const plots = [];
 const views = new IntersectionObserver((entries) => {
   for (const entry of entries) {

@@ -10,11 +10,12 @@ function columnOr(data, ...names) {
   return names.find((name) => data.column(name)) ?? data.columns[0].name;
 }
 
-/** What a run is, in words, for a plot's hover text. */
-function runWords(data, row, names) {
+/** What a run is, or the mean of several that differ in their seed alone, in words for a plot's hover text. */
+function runWords(data, runs, names) {
+  const [row, ...others] = [runs].flat();
   const parts = [...new Set(names)].map((name) => data.column(name)).filter((one) => one && !one.missing(row));
-  const lines = parts.map((one) => `${one.name} = ${withUnit(one.text(row), one.unit)}`);
-  return [runName(data, row), ...lines].map(plain).join("<br>");
+  const lines = parts.map((one) => `${one.name} = ${withUnit(one.numeric ? formatNumber(place(one, [row, ...others])) : one.text(row), one.unit)}`);
+  return [setName(data, [row, ...others]), ...lines].map(plain).join("<br>");
 }
 
 function axisFor(column, rows, log, most) {
@@ -23,8 +24,9 @@ function axisFor(column, rows, log, most) {
   return { title: plain(columnTitle(column, isNarrow() ? 20 : most)), type };
 }
 
-function place(column, row) {
-  return column.numeric ? column.number(row) : plain(column.text(row) || "(empty)");
+/** Where runs lie on an axis: at the mean of their numbers, or at the text of the first. */
+function place(column, rows) {
+  return column.numeric ? mean(rows.map(column.number)) : plain(column.text(rows[0]) || "(empty)");
 }
 
 /** Rows grouped by what colours them: [{name, rows}], or null where a number does. */
@@ -50,8 +52,8 @@ function numbered(color, rows) {
 }
 
 /** A marker coloured by a number, with a bar that says so above the plot. */
-function numberMarker(column, rows) {
-  const raw = rows.map(column.number);
+function numberMarker(column, sets) {
+  const raw = sets.map((rows) => place(column, rows));
   const wide = isWide(raw);
   const values = raw.map((value) => (wide ? Math.log10(value) : value));
   const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -68,18 +70,19 @@ function scatterTraces(data, pick, rows) {
   const groups = groupsOf(color, rows) ?? (color ? numbered(color, rows) : [{ name: "runs", rows }]);
   return groups.map((group, i) => {
     const style = group.uncoloured ? { color: css("faint"), symbol: "circle-open" } : seriesStyle(i);
-    const marker = color?.numeric && !group.uncoloured ? numberMarker(color, group.rows) : { color: style.color, symbol: style.symbol };
+    const sets = seedGroups(data, group.rows, pick.seeds).map((set) => set.map((at) => group.rows[at]));
+    const marker = color?.numeric && !group.uncoloured ? numberMarker(color, sets) : { color: style.color, symbol: style.symbol };
     return {
       type: "scatter",
       mode: "markers",
       name: group.name,
-      x: group.rows.map((row) => place(x, row)),
-      y: group.rows.map((row) => place(y, row)),
-      customdata: group.rows,
-      text: group.rows.map((row) => runWords(data, row, [pick.x, pick.y, pick.color, "study", "source", "status"])),
+      x: sets.map((rows) => place(x, rows)),
+      y: sets.map((rows) => place(y, rows)),
+      customdata: sets,
+      text: sets.map((rows) => runWords(data, rows, [pick.x, pick.y, pick.color, "study", "source", "status"])),
       hoverinfo: "text",
       marker: { size: 8, line: { width: 0.6, color: css("paper") }, ...marker },
-      selectedpoints: state.selected.size ? group.rows.flatMap((row, at) => (state.selected.has(row) ? [at] : [])) : null,
+      selectedpoints: selectedOf(sets),
       selected: { marker: { opacity: 1, size: 11 } },
       unselected: { marker: { opacity: 0.22 } },
     };
@@ -93,6 +96,7 @@ function scatterSection(data) {
     color: columnOr(data, "S", "study"),
     logX: true,
     logY: false,
+    seeds: false,
   };
   const absent = h("p", { class: "hint", role: "status" });
   const describe = () => {
@@ -113,7 +117,7 @@ function scatterSection(data) {
       label: `Scatter plot of ${plural(rows.length, "run")}: ${columnTitle(y)} against ${columnTitle(x)}. The table of runs holds the same numbers.`,
     };
   };
-  const rowsOf = (event) => event.points.map((point) => point.customdata);
+  const rowsOf = (event) => event.points.flatMap((point) => point.customdata);
   const drawn = plot(describe, {
     plotly_selected: (event) => event && select(rowsOf(event), false),
     plotly_deselect: () => select([]),
@@ -127,6 +131,6 @@ function scatterSection(data) {
     h("div", { class: "bar" },
       h("span", { class: "pair" }, choice("Across", options, pick.x, set("x")), tick("log", pick.logX, set("logX"))),
       h("span", { class: "pair" }, choice("Up", options, pick.y, set("y")), tick("log", pick.logY, set("logY"))),
-      choice("Colour", [["", "none"], ...options], pick.color, set("color"))),
+      choice("Colour", [["", "none"], ...options], pick.color, set("color")), tick("mean of seeds", pick.seeds, set("seeds"))),
     h("p", { class: "hint" }, "Draw a box around points to select their runs everywhere; a double click clears the selection; a click on a point opens its run. The tools above the plot zoom, pan and draw a lasso. A log axis is used where all values are positive."));
 }

@@ -35,6 +35,17 @@ function toggle(row) {
   change({ selected });
 }
 
+/** Groups the indices of `rows` whose runs differ in their seed alone, if `averaged`; else each is alone. */
+function seedGroups(data, rows, averaged) {
+  const groups = new Map();
+  for (const [i, row] of rows.entries()) {
+    const { seed, ...others } = (averaged && data.details[row]?.config) || { alone: i };
+    const key = JSON.stringify(others);
+    groups.set(key, [...(groups.get(key) ?? []), i]);
+  }
+  return [...groups.values()];
+}
+
 /** The rows that pass the filter and, where the reader asks for it, are selected. */
 function shownRows() {
   return state.onlySelected ? state.rows.filter((row) => state.selected.has(row)) : state.rows;

@@ -2,16 +2,6 @@
 
 const VERDICTS = { supported: "✓", "not supported": "✗", "cannot tell": "?" };
 
-function enlarge(figure, study) {
-  const dialog = document.getElementById("enlarged");
-  const close = () => dialog.close();
-  dialog.replaceChildren(
-    h("div", { class: "title" }, h("h2", {}, `${figure.name} of ${study.title}`), button("Close", close, { autofocus: true })),
-    h("img", { src: figure.image, alt: figure.caption }), h("p", {}, figure.caption));
-  dialog.onclick = (event) => { if (event.target === dialog) close(); };
-  dialog.showModal();
-}
-
 function fileLinks(one) {
   const links = [];
   if (one.csv) links.push(h("a", { href: one.csv }, `${one.name}: numbers (CSV)`));
@@ -21,7 +11,7 @@ function fileLinks(one) {
 
 function figureCard(figure, study) {
   const picture = figure.image
-    ? h("button", { type: "button", class: "picture", title: "Show in full size", onclick: () => enlarge(figure, study) }, h("img", { src: figure.image, alt: figure.caption, loading: "lazy", decoding: "async" }))
+    ? h("button", { type: "button", class: "picture", title: "Show in full size", onclick: () => showDialog(`${figure.name} of ${study.title}`, h("img", { src: figure.image, alt: figure.caption }), h("p", {}, figure.caption)) }, h("img", { src: figure.image, alt: figure.caption, loading: "lazy", decoding: "async" }))
     : h("p", {}, "The picture is not at hand.");
   return h("figure", { id: `figure-${study.key}-${figure.name}` }, picture, h("figcaption", {}, h("strong", {}, `${figure.name}. `), figure.caption), fileLinks(figure));
 }

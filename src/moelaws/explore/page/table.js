@@ -1,7 +1,8 @@
 // Every run: a filter, a sortable table in pages of 50, and the selection in words.
 
 const PAGE_ROWS = 50;
-const FIRST_COLUMNS = ["name", "run_id", "study", "status", "L", "S", "N_total", "N_active", "D", "C", "E", "k", "L_se", "source", "tags", "seconds"];
+// The loss comes first, so that a phone shows it without scrolling
+const FIRST_COLUMNS = ["name", "L", "S", "N_total", "N_active", "D", "C", "E", "k", "L_se", "status", "study", "source", "tags", "seconds", "run_id"];
 
 /** Rows in the table's order; missing values come last whichever way it is sorted. */
 function sortedRows(data) {
@@ -24,6 +25,11 @@ function runId(data, row) {
 function runName(data, row) {
   const name = data.column("name")?.text(row);
   return name ? `${name} (${runId(data, row).slice(0, 8)})` : runId(data, row);
+}
+
+/** The name of a run, or of the mean of several that differ in their seed alone. */
+function setName(data, rows) {
+  return `${rows.length > 1 ? `mean of ${rows.length} seeds, such as ` : ""}${runName(data, rows[0])}`;
 }
 
 function filterBox(data) {
@@ -50,17 +56,30 @@ function filterBox(data) {
 
 function selectionBar(data, table) {
   const count = h("p", { id: "count", role: "status", "aria-live": "polite" });
+  const compare = button("Compare two selected runs", () => showDifferences(data, [...state.selected]));
   const only = tick("Show selected runs only", false, (onlySelected) => change({ onlySelected }));
   watch(["rows", "selected", "onlySelected"], () => {
     const hidden = [...state.selected].filter((row) => !state.rows.includes(row)).length;
     const beside = hidden ? `, ${hidden} of them hidden by the filter` : "";
+    compare.disabled = state.selected.size !== 2;
     count.textContent = `${state.rows.length.toLocaleString("en")} of ${plural(data.count, "run")} match; ${plural(state.selected.size, "run")} selected${beside}.`;
   });
   return h("div", { class: "bar" }, count,
     button("Select all that match", () => select(state.rows)),
     button("Clear the selection", () => select([])),
     button("Copy run ids", (event) => copy(event.target, [...(state.selected.size ? state.selected : state.rows)].map((row) => runId(data, row)).join("\n"))),
-    only, table.chooser);
+    compare, only, table.chooser);
+}
+
+/** Shows the keys in which two runs' configurations differ, as `moelaws diff` does. */
+function showDifferences(data, rows) {
+  const configs = rows.map((row) => data.details[row].config ?? {});
+  const keys = [...new Set(configs.flatMap(Object.keys))].sort();
+  const values = keys.map((key) => [key, ...configs.map((config) => (config[key] === undefined ? "" : JSON.stringify(config[key])))]);
+  const losses = rows.map((row) => data.column("L")?.number(row) ?? null);
+  const differing = values.filter(([, one, other]) => one !== other);
+  showDialog("What differs between two runs", plainTable(["", ...rows.map((row) => runName(data, row))], [["loss (nats/token)", ...losses], ...differing]),
+    differing.length ? null : h("p", {}, "Their configurations do not differ, or are not at hand."));
 }
 
 async function copy(control, text) {

@@ -11,7 +11,7 @@ from moelaws.analysis.contrasts import Minimum, contrast_errors, influence
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
-from moelaws.fitting.quantiles import percentiles
+from moelaws.fitting.quantiles import percentiles, t_interval
 from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
@@ -35,12 +35,20 @@ class Curve:
         return LAW.predict(self.params, {"C": C})
 
     def loss_band(self, C: Array) -> dict[str, Array]:
-        """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty without draws."""
-        if not len(self.draws):
+        """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty without errors.
+
+        In most draws a curve passes through a run of its own that stands alone, such as the dearest
+        one. There the draws show no error, so the ends hold Student's interval of the scatter, too.
+        """
+        if math.isnan(self.noise()) or not len(self.draws):
             return {}
         alpha, beta, b = self.drawn_params().values()
         low, high = percentiles(alpha * C**beta + b, self.level)
-        return {"low": low, "high": high}
+        moves = self.influence(C) * self.rows["L"].to_numpy(float)
+        error = self.noise() * np.sqrt(np.sum(moves**2, axis=1))
+        freedom = len(self.rows) - len(LAW.names)
+        least, most = t_interval(self.loss(C), error, freedom, self.level)
+        return {"low": np.fmin(low, least), "high": np.fmax(high, most)}
 
     def influence(self, C: Array) -> Array:
         """Returns how the loss at ``C`` (m,) moves with the loss of each of the runs, (m, n)."""
@@ -110,6 +118,8 @@ def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:
         raise UserError("efficiency leverage: no bootstrap draws; fit both curves with a bootstrap")
     best = efficiency_leverage(dense.params, moe.params, C)
     low, high = open_interval(EL, dense.level)
+    if math.isnan(dense.noise() + moe.noise()):  # a curve through all of its runs shows no error
+        low, high = np.full((2, len(C)), np.nan)
     points = {"C": C, "L_star": best.L, "C_dense": best.C_dense, "EL": best.EL}
     ends = {"EL_low": low, "EL_high": high, "level": dense.level}
     return pd.DataFrame({**points, **ends, "unreached": np.isnan(EL).mean(axis=0)})
