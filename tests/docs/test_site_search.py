@@ -62,7 +62,12 @@ def visit(site):
 
 @pytest.mark.parametrize(
     ("word", "first"),
-    [("advise", "advice.html"), ("fit", "fitting.html"), ("plan", "planning.html")],
+    [
+        ("advise", "advice.html"),
+        ("fit", "fitting.html"),
+        ("plan", "planning.html"),
+        ("serve memory", "advice.html"),
+    ],
 )
 def test_a_command_is_found_where_it_is_explained(visit, word, first):
     page = visit("index.html")

@@ -1,12 +1,15 @@
-"""The published runs of the tier workstation as a tree of results, and records that are made."""
+"""The published runs of the tier workstation as a tree of results, records, and a browser."""
 
 import hashlib
 import json
+import os
 import shutil
 
 import pytest
+from page_data import page_data
 
 from moelaws.explore.material import Material
+from moelaws.explore.page import render
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.spec.project import Project, load_study
@@ -58,3 +61,64 @@ def record(tmp_path):
         return run_id
 
     return write
+
+
+# A browser that runs as root in a container has no sandbox; it asks no host for anything.
+OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser():
+    stop = pytest.fail if os.environ.get("MOELAWS_BROWSER") == "required" else pytest.skip
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        stop("Playwright is not installed; how to run these: tests/explore/test_page.py")
+    if not program:
+        stop("there is no chromium on the PATH; how to run these: tests/explore/test_page.py")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=OPTIONS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def file(tmp_path_factory):
+    """The page of 60 runs as a file."""
+    path = tmp_path_factory.mktemp("page") / "explore.html"
+    path.write_text(render(page_data()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a file; at the end nothing may have gone wrong on it, and no host been asked."""
+    wrong, contexts = [], []
+
+    def open_(path, width=1280, scheme="light", place=""):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: requested(request.url, path))
+        page.goto(path.as_uri() + place)
+        page.wait_for_selector("#answers")
+        return page
+
+    def requested(url, path):
+        if url.split("#")[0] != path.as_uri() and not url.startswith(("data:", "blob:")):
+            wrong.append(f"asked for {url}")
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert wrong == []

@@ -45,7 +45,8 @@ def law_value(N, D):
 def page_data(count=60, points=20):
     """Returns the page's data of ``count`` runs with ``points`` logged steps each.
 
-    Run i has id run-i; run 0 is named by markup. Runs 0 mod 10 have no loss and no curve.
+    Run i has id run-i; run 0 is named by markup. Runs 0 mod 10 have no loss and no curve. Runs 1
+    and 2, 3 and 4, and so on have configurations that differ in their seed alone.
     """
     run = np.arange(count)
     size = 1e5 * 2.0 ** (run % 6)
@@ -76,7 +77,9 @@ def page_data(count=60, points=20):
         ]},
         "details": [
             {
-                "config": {"model.d_model": 64 + int(i), IMAGE: NASTY[1]},
+                "config": {
+                    "model.d_model": 63 + int(i + i % 2), IMAGE: NASTY[1], "seed": int(i % 2),
+                },
                 "provenance": {"host": NASTY[2]},
             }
             for i in run
@@ -106,7 +109,11 @@ def isoflop(loss, size):
         {
             "C": C, "S": S, "label": f"C = {C:g}, {IMAGE}", "run": [1, 2, 3],
             "x": size[1:4].tolist(), "L": loss[1:4].tolist(),
-            "curve": {"x": xs.tolist(), "mean": [2.0] * 5, "low": [1e-3] * 5, "high": [1e3] * 5},
+            "curve": {
+                "x": xs.tolist(), "mean": [2.0, 3 - 4 * S, 2.0, 2.0, 2.0],
+                "low": [1e-3] * 5, "high": [1e3] * 5,
+            },
+            "optimum": {"L": 2 - S / 5, "low": 1.9 - S, "high": 2.1},
         }
         for C, S in itertools.product([1e12, 1e13], [0.0, 0.5])
     ]  # fmt: skip

@@ -85,6 +85,9 @@ def test_each_run_is_a_row_and_its_loss_is_that_of_the_table(data, published):
     assert columns["name"]["levels"][codes[0]] == "d24 E2 1e12 s0"
     for series in data["isoflop"][0]["series"]:
         assert table["L"].iloc[series["run"]].tolist() == pytest.approx(series["L"], rel=1e-6)
+        best = series["optimum"]
+        assert best["L"] == pytest.approx(min(series["curve"]["mean"]))
+        assert best["low"] < best["L"] < best["high"]
 
 
 def test_the_page_opens_with_the_words_of_other_pages_and_not_with_undeclared_ones(data, published):

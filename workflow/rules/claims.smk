@@ -1,4 +1,4 @@
-# The papers' claims, which code judges.
+# The studies' claims, which code judges.
 
 
 rule judge:

@@ -104,8 +104,8 @@ def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     declared = inputs.declared_by(entry)
     frame = function(declared, **entry.arguments)
     frame = frame.assign(source="+".join(declared.sources))
-    exact = {EXACT_FITS: "; ".join(sorted(declared.exact_fits))} if declared.exact_fits else {}
-    write_table(frame, (*function.columns, SOURCE), out, exact, made_of=declared.made_of())
+    exact = {EXACT_FITS: " ".join(sorted(declared.exact_fits))}
+    write_table(frame, (*function.columns, SOURCE), out, exact, declared.made_of())
     return function.warnings(frame)
 
 

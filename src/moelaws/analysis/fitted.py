@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from moelaws import laws
 from moelaws.analysis.inputs import Inputs, declared, row_mask
-from moelaws.fitting.report import FitReport, draws_path, place, read_draws, read_fit
+from moelaws.fitting.report import FitReport, draws_path, read_draws, read_fit
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
@@ -99,13 +99,8 @@ class FittedInputs(Inputs):
     @property
     def exact_fits(self) -> set[str]:
         """Returns the fits behind the inputs that have as many parameters as rows."""
-        own = {
-            f"{name} at {place(part.where)}" if part.where else name
-            for name in self.fits
-            for part in self.fit(name).parts
-            if part.is_exact
-        }
-        return super().exact_fits | own
+        parts = ((name, part) for name in self.fits for part in self.fit(name).parts)
+        return super().exact_fits | {name for name, part in parts if part.is_exact}
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

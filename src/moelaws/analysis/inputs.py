@@ -149,7 +149,7 @@ class Inputs:
     def exact_fits(self) -> set[str]:
         """Returns the fits behind the derived tables that have as many parameters as rows."""
         said = [notes(path).get(EXACT_FITS, "") for path in self.derived_tables.values()]
-        return {name for names in said for name in names.split("; ") if name}
+        return set(" ".join(said).split())
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

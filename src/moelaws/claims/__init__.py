@@ -1,1 +1,1 @@
-"""Claims of the papers: verdicts by rule, and the pages of verdicts and of contests."""
+"""Claims of studies: verdicts by rule, and the pages of verdicts and of contests."""

@@ -29,8 +29,7 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
     """
     rule, declared = resolve(study.home, claim.code), inputs.declared_by(claim)
     if exact := sorted(declared.exact_fits):
-        fits = f"fit{'s' * (len(exact) > 1)} {listed(exact)}"
-        says = f"as many parameters as rows were fitted, so that no error shows: {fits}"
+        says = f"as many parameters as rows were fitted, so that no error shows, by {listed(exact)}"
         evidence = Evidence(says, needed="more runs behind these fits")
     else:
         evidence = rule(declared, **claim.arguments)

@@ -51,7 +51,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
     ``powers`` has the verdicts of the rules of some of the studies on simulated tables.
     """
     lines = [
-        f"# The papers' claims beside these runs ({tier} tier)",
+        f"# Claims beside these runs ({tier} tier)",
         "",
         "Each verdict is computed by the rule that stands below it from the tables and fits of "
         "this tier; intervals are 90 % unless a line says otherwise. *Cannot tell* is a result: "
@@ -145,7 +145,7 @@ def _says(counts: Mapping[str, int]) -> str:
 def basis(source: str, runs: str) -> str:
     """Returns a sentence that says where losses come from; ``runs`` names imported ones."""
     if source == "computed":
-        return "Computed from the paper's own model; no run is behind it."
+        return "Computed from the study's own model; no run is behind it."
     if source == "trained":
         return "From runs trained here."
     if source == "imported" and runs:

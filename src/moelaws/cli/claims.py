@@ -52,7 +52,7 @@ def judge(study: str, project: Project, out: Path | None, as_json: bool) -> None
 def command(
     verdicts: Paths, powers: Paths, project: Project, out: Path | None, as_json: bool
 ) -> None:
-    """Write what the papers claim beside what these runs show, as one page.
+    """Write what the studies claim beside what these runs show, as one page.
 
     VERDICTS are files that `moelaws judge` wrote; by default those of the chosen studies, with what
     `moelaws power` wrote for them.
@@ -63,6 +63,8 @@ def command(
     folder = tier_folder(project)
     if not verdicts:
         names = [s.study for s in chosen_studies(project) if as_made(s, project).claims]
+        if not names:
+            raise UserError("no chosen study has a claim; the key `claims` of its file states them")
         verdicts = tuple(folder.verdicts(name) for name in names)
         powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
     judged = [read_judged(JudgedStudy, path) for path in verdicts]

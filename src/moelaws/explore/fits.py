@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.analysis.minimum import with_ends
 from moelaws.explore.material import Material, floats, shortened
 from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
 from moelaws.fitting.diagnostics import Residuals
 from moelaws.fitting.prediction import of_draws, predict
-from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport, GroupFit, group_draws, read_fit
 from moelaws.fitting.rows import selected_rows
 from moelaws.fitting.variables import read_variables
@@ -68,25 +68,19 @@ class LossFit:
         The interval is that of at most ``MAX_DRAWS`` draws, evenly chosen; NaN without any.
         """
         drawn = group_draws(self.path, self.report, group)
-        kept = np.linspace(0, len(drawn) - 1, min(len(drawn), MAX_DRAWS)).round().astype(int)
+        every = max(1, math.ceil(len(drawn) / MAX_DRAWS))
         of_mean = replace(group, residuals=Residuals())  # no interval of a new observation is shown
         with np.errstate(all="ignore"):  # a fit that its rows hardly determine may overflow
-            at = predict(self.law, of_mean, drawn[kept], columns, self.report.level)
+            at = predict(self.law, of_mean, drawn[::every], columns, self.report.level)
         return at.value, at.low, at.high
 
-    def optimum(self, group: GroupFit, columns: Mapping[str, Array], size: str) -> dict[str, Any]:
-        """Returns where a group's curve at ``columns`` (n,) is lowest over the variable ``size``.
-
-        The loss's interval is that of the lowest points of all draws.
-        """
-        L, drawn = self.law.predict(group.estimates(), columns), np.empty(0)
-        if len(draws := group_draws(self.path, self.report, group)):
-            with np.errstate(all="ignore"):
-                drawn = of_draws(self.law, group, draws, columns).min(axis=1)
-        low, high = map(float, percentiles(drawn, self.report.level))
-        at = int(L.argmin())
-        best = {"x": float(columns[size][at]), "L": float(L[at]), "low": low, "high": high}
-        return best | {"is_bound": at in (0, len(L) - 1)}
+    def lowest(self, group: GroupFit, columns: Mapping[str, Array]) -> Array:
+        """Returns the least prediction (B,) of each of a group's draws over ``columns`` (n,)."""
+        drawn = group_draws(self.path, self.report, group)
+        if not len(drawn):
+            return np.empty(0)
+        with np.errstate(all="ignore"):
+            return of_draws(self.law, group, drawn, columns).min(axis=1)
 
 
 def loss_fits(material: Material, runs: Runs) -> Iterator[LossFit]:
@@ -233,6 +227,7 @@ def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str,
         columns = {name: np.full(FINEST, value) for name, value in others.items()}
         columns[size.name] = grid
         mean, low, high = map(shortened, fit.predicted(group, columns))
+        lowest = np.append(min(mean), fit.lowest(group, columns))
         yield {
             "C": C,
             **others,
@@ -241,6 +236,5 @@ def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str,
             "x": shortened(x),
             "L": shortened(fit.values[fit.law.response.name][chosen]),
             "curve": {"x": shortened(grid), "mean": mean, "low": low, "high": high},
-            # A parabola through two sizes is none that was measured.
-            "optimum": fit.optimum(group, columns, size.name) if len(np.unique(x)) > 2 else None,
+            "optimum": with_ends("L", lowest, fit.report.level, ""),
         }

@@ -104,7 +104,7 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterat
 def _of_the_sample(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
     n, P, draws = fitted.n, law.n_free, fitted.diagnostics.draws
     bootstrapped = fitted.intervals.startswith("percentile")
-    if draws.used < 0.9 * draws.requested and n > P and bootstrapped:
+    if draws.used < 0.9 * draws.requested and bootstrapped:
         yield (
             f"only {draws.used} of {draws.requested} bootstrap samples could tell the parameters "
             "apart: the intervals rest on those"

@@ -28,8 +28,8 @@ def in_short(answer: Advice) -> Iterator[str]:
         below = _above([dense.nats - own.nats for dense, own in pairs], 0.005)
         times = _above([dense.compute_factor / own.compute_factor for dense, own in pairs], 1.05)
         text += (
-            f"; that is {below} below the best dense model of this budget, which needs {times} "
-            "times the compute for its loss"
+            f"; that is {below} below the best dense model of this budget, whose loss a mixture "
+            f"reaches with {times} times less compute"
         )
     yield f"{text}."
 

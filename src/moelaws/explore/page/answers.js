@@ -53,19 +53,25 @@ function span(values, words) {
   return known.length ? [...new Set(ends.map(words))].join(" to ") : "unknown";
 }
 
+/** The lowest point of a series' fitted curve, with the loss's interval and the side on which it is only a bound; null for fewer than three sizes. */
+function optimumOf({ C, S, x, curve, optimum }) {
+  if (new Set(x).size < 3) return null;
+  const at = curve.mean.indexOf(Math.min(...curve.mean.filter((one) => one !== null)));
+  return { C, S, ...optimum, x: curve.x[at], bound: at === 0 ? "below" : at === curve.x.length - 1 ? "above" : "" };
+}
+
 /** The fitted optimum of the largest budget beside that of dense models; where none was fitted, the least measured losses. */
 function bestSentence(data, done, one) {
-  const fitted = (one?.series ?? []).filter((own) => own.optimum).map(({ C, S, optimum }) => ({ C, S, ...optimum }));
+  const fitted = (one?.series ?? []).map(optimumOf).filter(Boolean);
   const C = Math.max(...fitted.map((own) => own.C));
   const known = ["L", "S", "N_total", "N_active"].map((name) => data.column(name));
   if (fitted.length) {
     const least = (among) => among.filter((own) => own.C === C).sort((a, b) => a.L - b.L)[0];
     const [best, dense] = [least(fitted), least(fitted.filter((own) => own.S === 0))];
-    const percent = `${Math.round(100 * one.level)} %`;
-    const words = ({ L, low, high, is_bound }) => `${L.toFixed(3)}${is_bound ? " or less" : ""} nats a token (${low === null ? "no interval" : `${percent} interval ${low.toFixed(3)} to ${high.toFixed(3)}`})`;
+    const words = ({ L, low, high, bound }, unit = "", level = "") => `${bound ? "at most " : ""}${L.toFixed(3)}${unit} (${low === null ? "no interval" : `${level}${low.toFixed(3)} to ${high.toFixed(3)}`})`;
     const sparsity = best.S === undefined ? "" : ` and sparsity ${Number(best.S.toPrecision(3))}`;
-    const beside = best.S > 0 && dense ? `; the fitted optimum of dense models is ${words(dense)}` : "";
-    return [`At ${formatNumber(C)} FLOPs the fitted optimum lies near ${shortNumber(Number(best.x.toPrecision(2)))} ${one.x.name.includes("active") ? "active " : ""}parameters${sparsity}: ${words(best)}${beside}.`];
+    const beside = best.S > 0 && dense ? `; that of dense models is ${words(dense)}` : "";
+    return [`At ${formatNumber(C)} FLOPs the fitted optimum lies ${best.bound ? `at or ${best.bound}` : "near"} ${shortNumber(Number(best.x.toPrecision(2)))} ${one.x.name.includes("active") ? "active " : ""}parameters${sparsity}: ${words(best, " nats a token", `${Math.round(100 * one.level)} % interval `)}${beside}.`];
   }
   if (!known.every(Boolean)) return [];
   const [L, S, N, active] = known.map((column) => column.number);

@@ -37,12 +37,12 @@ function isoflopTraces(data, one, series, style, bands, seeds) {
     selectedpoints: selectedOf(runs),
     selected: { marker: { opacity: 1, size: 11 } }, unselected: { marker: { opacity: 0.3 } },
   });
-  const best = series.optimum;
+  const best = optimumOf(series);
   if (best) {
     traces.push({
       type: "scatter", mode: "markers", x: [best.x], y: [best.L], legendgroup: label, showlegend: false, name: `${label}, least`,
-      marker: { color: css("paper"), symbol: best.is_bound ? "star-triangle-up" : "star", size: 14, line: { color: style.color, width: 2 } },
-      hoverinfo: "text", text: [`${plain(label)}<br>least at about ${formatNumber(Number(best.x.toPrecision(2)))}${best.is_bound ? "<br>It lies at the end of the sizes that were trained: a bound, not an optimum." : ""}`],
+      marker: { color: css("paper"), symbol: best.bound ? "star-triangle-up" : "star", size: 14, line: { color: style.color, width: 2 } },
+      hoverinfo: "text", text: [`${plain(label)}<br>least at about ${formatNumber(Number(best.x.toPrecision(2)))}${best.bound ? "<br>It lies at the end of the sizes that were trained: a bound, not an optimum." : ""}`],
     });
   }
   return traces;

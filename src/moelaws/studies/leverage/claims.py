@@ -87,7 +87,7 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
     drawn = [leverage_draws(dense, moe, C) for moe in mixtures]
     n = min(map(len, drawn))
     slopes = np.array([np.log(EL_BC[:n]) @ weights for EL_BC in drawn])
-    unreached = float(np.isnan(slopes.mean(axis=0)).mean()) if n else 1.0
+    unreached = float(np.isnan(slopes.mean(axis=0)).mean())
     best = [efficiency_leverage(dense.params, moe.params, C).EL for moe in mixtures]
     slopes = np.column_stack([np.log(best) @ weights, slopes])  # of the curves, then of each draw
     if unreached > MAX_UNREACHED:
@@ -232,12 +232,11 @@ def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidenc
         scale = (alpha * C_dense**beta + b) / L_dense
         return compute_for(curve, scale * L_moe * np.exp(scatter), unit=C_moe)
 
-    value, low, high = float(leverage(baseline.params, 0.0)), math.nan, math.nan
-    noise, freedom = math.sqrt(2) * baseline.noise(), len(baseline.rows) - len(LAW.names)
-    if math.isfinite(noise) and len(baseline.draws):
-        scatter = np.random.default_rng(0).standard_t(freedom, (len(baseline.draws), 1))
-        draws = leverage(baseline.drawn_params(), noise * scatter)
-        low, high = (float(end[0]) for end in open_interval(draws, LEVEL))
+    value, noise = float(leverage(baseline.params, 0.0)), math.sqrt(2) * baseline.noise()
+    freedom = len(baseline.rows) - len(LAW.names)
+    scatter = np.random.default_rng(0).standard_t(freedom, (len(baseline.draws), 1))
+    draws = leverage(baseline.drawn_params(), noise * scatter)
+    low, high = (float(end[0]) for end in open_interval(draws, LEVEL))
     if C_moe < PAPERS_PAIR:
         high = math.inf
     measured = (

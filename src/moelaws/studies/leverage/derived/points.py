@@ -73,7 +73,9 @@ FORMS: tuple[tuple[Law, str, str, float], ...] = (
     Column("EL", "float", "1", "efficiency leverage C_dense / C; missing where undefined", True),
     Column("EL_router", "float", "1", "EL with the routers' FLOPs in both computes", True),
     Column("EL_low", "float", "1", "lower end of its interval, by both curves' draws", True),
-    Column("EL_high", "float", "1", "upper end; infinite where too many draws never get there", True),
+    Column(
+        "EL_high", "float", "1", "upper end; infinite where too many draws never get there", True
+    ),
     COVERAGE,
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
     Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
