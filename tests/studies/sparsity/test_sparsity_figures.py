@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from moelaws.figures.draw import draw, make
+from moelaws.figures.sheet import one_panel
+from moelaws.figures.style import sparsity_axis
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity.derived.optima import optima
 from picture import assert_legible, words
@@ -27,6 +29,14 @@ POOR = replace(
     holdout="S >= 0.99",
 )  # fmt: skip
 SETTINGS = {"paper": PAPER, "poor": POOR}
+
+
+def test_labels_of_sparsities_keep_apart_beside_a_legend():
+    sheet, panel = one_panel()
+    sparsity_axis(panel.ax, [0, 0.5, 0.75, 0.875, 0.9375, 0.96875])
+    panel.ax.plot([0.5], [1], label="bound: at or below the\nsmallest size measured")
+    panel.legend()
+    assert_legible(sheet)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,8 @@ class Curve:
             return {}
         alpha, beta, b = self.drawn_params().values()
         low, high = percentiles(alpha * C**beta + b, self.level)
-        moves = self.influence(C) * self.rows["L"].to_numpy(float)
+        by_squares = replace(self, delta=math.inf)  # all runs tell how far runs scatter
+        moves = by_squares.influence(C) * self.rows["L"].to_numpy(float)
         error = self.noise() * np.sqrt(np.sum(moves**2, axis=1))
         freedom = len(self.rows) - len(LAW.names)
         least, most = t_interval(self.loss(C), error, freedom, self.level)
