@@ -29,8 +29,8 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
     """
     rule, declared = resolve(study.home, claim.code), inputs.declared_by(claim)
     if exact := sorted(declared.exact_fits):
-        says = f"as many parameters as rows were fitted, so that no error shows, by {listed(exact)}"
-        evidence = Evidence(says, needed="more runs behind these fits")
+        why = f"as many parameters as rows were fitted, so that no error shows, by {listed(exact)}"
+        evidence = Evidence(why, needed="more runs behind these fits")
     else:
         evidence = rule(declared, **claim.arguments)
     decision = verdict(evidence.intervals, claim.expect.above, claim.expect.below)

@@ -18,21 +18,23 @@ function scaled(steps, factor) {
   return Array.from(steps, (step) => step * (factor ?? NaN));
 }
 
-/** Returns the rows whose curves are drawn, and a sentence that says why these. */
-function curveRows(data) {
+/** Returns the sets of rows whose mean curves are drawn, by default a row each, and a sentence that says why these. */
+function curveSets(data, averaged) {
   const { offset } = data.curves;
   const has = (row) => offset[row + 1] > offset[row];
-  const loss = data.column("L");
+  const setsOf = (rows) => seedGroups(data, rows, averaged).map((set) => set.map((i) => rows[i]));
   const picked = [...state.selected].filter((row) => state.rows.includes(row));
   if (picked.length) {
-    const rows = picked.filter(has).slice(0, MOST_CURVES);
+    const all = setsOf(picked.filter(has));
+    const sets = all.slice(0, MOST_CURVES);
     const without = picked.filter((row) => !has(row)).length;
-    const left = picked.length - without - rows.length;
-    return { rows, words: `Curves of ${plural(rows.length, "selected run")}.${without ? ` ${plural(without, "selected run")} without a curve at hand.` : ""}${left ? ` The first ${MOST_CURVES} are drawn; ${left} more are left out.` : ""}` };
+    const left = all.slice(MOST_CURVES).flat().length;
+    return { sets, words: `Curves of ${plural(sets.flat().length, "selected run")}.${without ? ` ${plural(without, "selected run")} without a curve at hand.` : ""}${left ? ` The first ${MOST_CURVES} are drawn; ${left} more are left out.` : ""}` };
   }
-  const order = (row) => (loss && !loss.missing(row) ? loss.number(row) : Infinity);
-  const rows = state.rows.filter(has).sort((a, b) => order(a) - order(b)).slice(0, UNSELECTED_CURVES);
-  return { rows, words: rows.length ? `No run is selected: these are the ${rows.length} of lowest validation loss among those that match the filter. Select runs to see theirs.` : "No run that matches the filter has a training curve at hand." };
+  const loss = data.column("L");
+  const order = (set) => (loss && !set.some(loss.missing) ? place(loss, set) : Infinity);
+  const sets = setsOf(state.rows.filter(has)).sort((a, b) => order(a) - order(b)).slice(0, UNSELECTED_CURVES);
+  return { sets, words: sets.length ? `No run is selected: these are the ${sets.length} of lowest validation loss among those that match the filter. Select runs to see theirs.` : "No run that matches the filter has a training curve at hand." };
 }
 
 /** Means over each point and up to `reach` neighbours on either side: fewer at the start, where a loss falls fast. */
@@ -73,20 +75,20 @@ function curvesSection(data) {
   const pick = { by: "step", logX: false, logY: false, seeds: false, reach: 8 };
   const words = h("p", { role: "status" });
   const describe = () => {
-    const { rows } = curveRows(data);
+    const { sets } = curveSets(data, pick.seeds);
     const progress = PROGRESS[pick.by];
     return {
-      data: seedGroups(data, rows, pick.seeds).flatMap((set, i) => curveTraces(data, set.map((at) => rows[at]), seriesStyle(i), pick.by, Number(pick.reach))),
+      data: sets.flatMap((set, i) => curveTraces(data, set, seriesStyle(i), pick.by, Number(pick.reach))),
       layout: {
         xaxis: { title: progress.title, type: pick.logX ? "log" : "linear" },
         yaxis: { title: "loss (nats/token)", type: pick.logY ? "log" : "linear" },
       },
-      label: `Training loss of ${plural(rows.length, "run")} over ${progress.words}.`,
+      label: `Training loss of ${plural(sets.flat().length, "run")} over ${progress.words}.`,
     };
   };
   const drawn = plot(describe, { plotly_click: (event) => change({ chosen: event.points[0].customdata }) });
   drawn.box.id = "curves-plot";
-  watch(["rows", "selected"], () => { words.textContent = curveRows(data).words; });
+  watch(["rows", "selected"], () => { words.textContent = curveSets(data, pick.seeds).words; });
   watch(["rows", "selected", "theme"], drawn.update);
   const set = (key) => (value) => { pick[key] = value; drawn.update(); };
   return section("curves", "Training curves", words,
