@@ -11,7 +11,6 @@ from made_scores import score_row, write_scores
 from moelaws.analysis.derive import derive
 from moelaws.figures.draw import make
 from moelaws.files.layout import Results
-from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, curve
 from moelaws.studies.leverage.derived.series import attention_shape
 from moelaws.studies.leverage.figures.losses import BINS
 from moelaws.studies.leverage.laws import joint
@@ -48,19 +47,6 @@ def test_nothing_is_clipped_and_simulated_losses_are_named(setting, sheets):
     for name, sheet in sheets(setting).items():
         assert_legible(sheet)
         assert ("SIMULATED DATA" in words(sheet)) == (setting.source == "simulated"), name
-
-
-def test_a_loss_curve_lies_within_its_band_where_one_run_alone_draws_it(make_case):
-    """Most draws pass through the dearest run, so that their percentiles end at the curve."""
-    dense = curve(make_case(DEMO).inputs, DENSE)
-    rows = dense.rows.sort_values(COMPUTE).groupby("C").head(1)
-    losses = dense.loss(rows[COMPUTE].to_numpy(float))
-    alone = replace(dense, rows=rows.assign(L=losses * 1.01 ** np.tile([1, -1], 9)[: len(rows)]))
-    C = rows[COMPUTE].to_numpy(float)
-    through = alone.draws.assign(**alone.params)  # as if all draws were the curve
-    band = replace(alone, draws=through).loss_band(C)
-    assert (band["low"] < alone.loss(C)).all()
-    assert (alone.loss(C) < band["high"]).all()
 
 
 def test_points_are_the_derived_tables_and_the_published_curve_is_table_6(make_case, sheets):

@@ -35,12 +35,12 @@ class Curve:
         return LAW.predict(self.params, {"C": C})
 
     def loss_band(self, C: Array) -> dict[str, Array]:
-        """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty without an error.
+        """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty if unknown.
 
         In most draws a curve passes through a run of its own that stands alone, such as the dearest
         one. There the draws show no error, so the ends hold Student's interval of the scatter, too.
         """
-        if math.isnan(self.noise()):
+        if math.isnan(self.noise()) or not len(self.draws):
             return {}
         alpha, beta, b = self.drawn_params().values()
         low, high = percentiles(alpha * C**beta + b, self.level)
