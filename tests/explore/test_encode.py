@@ -22,6 +22,11 @@ def test_floats_come_back(values):
     assert np.array_equal(read, np.array(values, "<f4"), equal_nan=True)
 
 
+def test_a_number_beyond_32_bits_is_infinite_and_no_warning(recwarn):
+    assert np.frombuffer(base64.b64decode(floats([1e300])), "<f4").tolist() == [np.inf]
+    assert not recwarn
+
+
 @given(st.lists(st.integers(-(2**31), 2**31 - 1)))
 def test_whole_numbers_come_back(values):
     assert np.frombuffer(base64.b64decode(integers(values)), "<i4").tolist() == values

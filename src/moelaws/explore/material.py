@@ -70,7 +70,8 @@ class Material:
 
 def floats(values: Any, bits: int = 32) -> str:
     """Returns numbers as Base64 of little-endian floats of 32 or 64 ``bits``, row-major."""
-    return _base64(np.ascontiguousarray(values, dtype=f"<f{bits // 8}").tobytes())
+    with np.errstate(over="ignore"):  # what 32 bits cannot hold becomes infinite
+        return _base64(np.ascontiguousarray(values, dtype=f"<f{bits // 8}").tobytes())
 
 
 def integers(values: Any) -> str:
