@@ -80,7 +80,7 @@ class LossFit:
         if not len(drawn):
             return np.empty(0)
         with np.errstate(all="ignore"):
-            return np.min(of_draws(self.law, group, drawn, columns), axis=1)
+            return np.asarray(of_draws(self.law, group, drawn, columns).min(axis=1))
 
 
 def loss_fits(material: Material, runs: Runs) -> Iterator[LossFit]:
