@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -12,10 +13,11 @@ import pytest
 from moelaws.workflow import terminal
 from moelaws.workflow.terminal import StatusLine
 from repository import REPOSITORY
+from waiting import wait_for
 
 SNAKEFILE = """
 from moelaws.workflow.terminal import CallReport
-CALL = CallReport(logger, workflow.output_settings, {"make"})
+CALL = CallReport(logger, workflow.output_settings, {"make"}, cores=int(config.get("cores", 1)))
 logger.addHandler(CALL)
 onstart: CALL.begin()
 onsuccess: CALL.end(log, True)
@@ -28,6 +30,14 @@ rule make:
     shell:
         "echo 'moelaws: warning: at the edge' > {log}; "
         "test {wildcards.name} = good; touch {output}"
+rule wait:
+    output: "waited.txt"
+    log: "wait.log"
+    shell: "touch begun; sleep {config[seconds]}; touch {output}"
+rule killed:
+    output: "killed.txt"
+    log: "killed.log"
+    shell: "{config[kill]} > {log}"
 """
 
 
@@ -54,14 +64,21 @@ def call(tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     shutil.copytree(REPOSITORY / "profiles/default", tmp_path / "profiles/default")
 
-    def make(*words):
-        return subprocess.run(
+    def make(*words, signals=()):
+        process = subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--cores", "1", *words],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
+        for number in signals:
+            wait_for((tmp_path / "begun").exists)
+            (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        stdout, stderr = process.communicate()
+        return SimpleNamespace(returncode=process.returncode, stdout=stdout, stderr=stderr)
 
     return make
 
@@ -105,3 +122,34 @@ def test_a_dry_run_shows_the_table_of_jobs(call):
     assert re.search(r"Job stats:\n.*total +3", shown, re.S)
     assert "rule make" not in shown
     assert "rule make" in call("-n", "-p").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "cores"), [(1, 1), (2, 1), (2, 0)])  # 0 on a cluster
+def test_ctrl_c_says_one_line_and_leaves_no_lock(call, number, cores, tmp_path, heard):
+    """The jobs hear it as well; a second Ctrl-C, which may come at any moment, is theirs alone."""
+    words = ("waited.txt", "--config", "seconds=30", f"cores={cores}")
+    ended = call(*words, signals=[signal.SIGINT] * number)
+    assert ended.returncode == 130
+    said = ended.stderr.partition("moelaws: interrupted (SIGINT); the call ends when the jobs at ")
+    assert said[2] == (
+        "work have ended. What was made stays made, and the same call goes on from there\n"
+    )
+    assert not (tmp_path / ".snakemake/locks").exists()
+
+
+@pytest.mark.slow
+def test_sigterm_waits_for_the_jobs_at_work(call, tmp_path):
+    ended = call("waited.txt", "bad.txt", "--config", "seconds=2", signals=[signal.SIGTERM])
+    assert ended.returncode == 143
+    assert ended.stderr.count("\n") == ended.stderr.partition("interrupted")[0].count("\n") + 1
+    assert (tmp_path / "waited.txt").exists()
+    assert not (tmp_path / "bad.log").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", ["kill -9 $$", "(kill -9 $BASHPID)"])
+def test_a_job_ended_by_a_signal_is_said_to_be_so(call, kill):
+    stderr = call("killed.txt", "--config", f"kill={kill}").stderr
+    assert "the job killed failed: it was ended by SIGKILL (9), usually for lack of mem" in stderr
+    assert "moelaws: the job make bad failed; its log" in call("bad.txt").stderr
