@@ -50,6 +50,7 @@ FAMILIAR = 3  # the most rules at work that are named
 # its share of the time in which the other core waits.
 SECONDS = {"place_figure": 0, "place_table": 0, "draw": 27, "contest": 18, "power": 110}
 A_JOB = 2.7  # of another rule
+WHOLE_CONTEST = 72
 
 
 class StatusLine:
@@ -125,7 +126,7 @@ class CallReport(logging.Handler):
         self.todo: Counter[str] = Counter()  # rule -> how many of its jobs have not ended
         self.watching: Watching | None = None  # None if there is nothing to train
         self.runs: list[str] = []  # their progress at the last look
-        self.looked = 0.0
+        self.looked, self.seconds = 0.0, SECONDS
         self.line = StatusLine()
         self.jobs: dict[int, dict[str, Any]] = {}
         self.running: dict[int, str] = {}
@@ -152,6 +153,8 @@ class CallReport(logging.Handler):
             from moelaws.records.watching import Watching  # loads pyarrow
 
             jobs = self.trainings.jobs
+            if not jobs.project.short_contests:
+                self.seconds = SECONDS | {"contest": WHOLE_CONTEST}
             self.watching = Watching(jobs.results, planned(jobs.sweeps.values(), jobs.project))
             self._look()
         self.follower.start()
@@ -217,15 +220,12 @@ class CallReport(logging.Handler):
         shown = self.settings.verbose or self.settings.printshellcmds
         quiet = not shown and bool({"RULES", "ALL"} & chosen)
         for handler in self.logger.handlers:
-            if not any(hasattr(known, "quiet") for known in handler.filters):
-                continue  # it is this handler, or a plugin's
-            if isinstance(handler, logging.FileHandler):
-                _ask_for(handler, {"RULES", "PROGRESS", "ALL", "HOST", "REASON"})
-            elif shown:
-                _ask_for(handler, {"RULES", "PROGRESS", "ALL"})
-            elif quiet and not self.settings.dryrun:
-                _ask_for(handler, {"ALL"})
-                handler.addFilter(self._passes)
+            if isinstance(handler, logging.StreamHandler):  # neither this one nor a plugin's
+                is_log = isinstance(handler, logging.FileHandler)
+                if is_log or shown:
+                    handler.filters = []
+                elif quiet and not self.settings.dryrun:
+                    handler.filters = [self._passes]
         self.line.is_alone = quiet
 
     def _on_run_info(self, record: logging.LogRecord) -> None:
@@ -303,7 +303,7 @@ class CallReport(logging.Handler):
     def _look(self) -> None:
         if self.watching:
             others = sum(
-                n * SECONDS.get(rule, A_JOB) for rule, n in self.todo.items() if rule != "train"
+                n * self.seconds.get(rule, A_JOB) for rule, n in self.todo.items() if rule != "train"
             )
             snapshot = self.watching.look(self.cores, others)
             self.runs, self.looked = snapshot.words(), time.monotonic()
@@ -314,11 +314,3 @@ class CallReport(logging.Handler):
                 self._look()
             if self.text() != OWN:
                 self.line.show(self.text())
-
-
-def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
-    """Makes a handler of Snakemake show ``kinds`` of messages that --quiet had suppressed."""
-    filter: Any
-    for filter in handler.filters:
-        if quiet := getattr(filter, "quiet", None):
-            filter.quiet = {kind for kind in quiet if kind.name not in kinds}
