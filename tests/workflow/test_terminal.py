@@ -1,17 +1,21 @@
 """What a Snakemake call shows: a line of progress, warnings, what failed; the log has the rest."""
 
+import logging
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
 from moelaws.workflow import terminal
-from moelaws.workflow.terminal import StatusLine
+from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.terminal import CallReport, StatusLine
+from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
 from waiting import wait_for
 
@@ -153,3 +157,16 @@ def test_a_job_ended_by_a_signal_is_said_to_be_so(call, kill):
     stderr = call("killed.txt", "--config", f"kill={kill}").stderr
     assert "the job killed failed: it was ended by SIGKILL (9), usually for lack of mem" in stderr
     assert "moelaws: the job make bad failed; its log" in call("bad.txt").stderr
+
+
+@pytest.mark.parametrize(("contests", "days"), [("auto", 10), ("all", 40)])
+def test_whole_contests_count_more_in_the_time_left(project_folder, contests, days, heard):
+    trainings = Trainings(Jobs.load({"studies": "sparsity", "contests": contests}))
+    settings = SimpleNamespace(quiet=())
+    report = CallReport(logging.getLogger(__name__), settings, (), trainings, cores=2)
+    report.begin()
+    report.ended.set()
+    signal.signal(signal.SIGTERM, report.wind_down)
+    report.todo = Counter({"contest": 96_000})
+    report._look()
+    assert report.runs[-1] == f"about {days} days left"

@@ -303,7 +303,9 @@ class CallReport(logging.Handler):
     def _look(self) -> None:
         if self.watching:
             others = sum(
-                n * self.seconds.get(rule, A_JOB) for rule, n in self.todo.items() if rule != "train"
+                n * self.seconds.get(rule, A_JOB)
+                for rule, n in self.todo.items()
+                if rule != "train"
             )
             snapshot = self.watching.look(self.cores, others)
             self.runs, self.looked = snapshot.words(), time.monotonic()
