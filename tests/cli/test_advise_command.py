@@ -107,6 +107,7 @@ def test_days_follow_from_the_gpus_and_gpus_from_the_days(project_folder, gpus, 
         (["--compute", 1e20, "--serve-memory", "48"], "'48' is that many bytes; did you mean"),
         (["--compute", 1e20, "--compare", "N=8e9 S=0.9 D=1e13"], "more than the budget of 1e"),
         (["--compute", 1e20, "--max-tokens", 1e9, "--compare", "N=1e9 S=0 D=2e9"], "tokens allows"),
+        (["--compute", 1e20, "--compare", "N=5e-324 S=0.9"], "N = 4.94066e-324 is no value of N"),
     ],
 )
 def test_mistakes_are_told_in_one_line(project_folder, words, message):

@@ -42,11 +42,33 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
     with pytest.raises(UserError, match=message):
         check_out(tmp_path / out, ".json")
     for words in (
+        ("fit", tmp_path / "file", "--law", "chinchilla"),
+        ("compare", tmp_path / "file", "--laws", "chinchilla,wang.loss"),
+    ):
+        with pytest.raises(UserError, match=message):  # and not: this is no table
+            call(*words, "--out", tmp_path / out)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         ("fit", "none.csv", "--law", "chinchilla"),
         ("compare", "none.csv", "--laws", "chinchilla,wang.loss"),
-    ):
-        with pytest.raises(UserError, match=message):  # and not: no such table
-            call(*words, "--out", tmp_path / out)
+        ("eval", "chinchilla", "N=1e9", "D=1e10", "--params", "none.csv"),
+        ("plan", "sparsity", "--params", "none.csv"),
+        ("derive", "optima", "--table", "none.csv"),
+        ("outlook", "none.csv", "--table", "none.csv"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_missing_file_is_refused_before_libraries_are_loaded(words):
+    code = "import sys; from moelaws.cli import main; main()"
+    loaded = "[m for m in ('torch', 'scipy', 'pandas', 'pyarrow') if m in sys.modules]"
+    code = f"import atexit; atexit.register(lambda: print({loaded})); {code}"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "[]\n")
+    assert len(done.stderr.splitlines()) == 1
+    assert "none.csv" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -102,7 +124,8 @@ def test_a_zero_that_was_given_is_not_forgotten(option, message, ended, losses):
         (("eval", "chinchilla", "N=1_000", "D=2e10"), "'N=1_000' is not VAR=VALUE"),
         (("fit", "x.csv", "--bootstrap", "1_0"), "'1_0' is not a valid integer"),
         (("plan", "sparsity", "--noise", "0"), "--noise is 0, but losses vary between trainings"),
-        (("advise", "--compute", "1_0"), "'1_0' is no number above 0"),
+        (("advise", "--compute", "1_0"), "'1_0' is no number above 1e-30"),
+        (("advise", "--compute", "5e-324"), "'5e-324' is no number above 1e-30"),
         (("next", "sparsity", "--target", "1e-320"), "'1e-320' is no budget, such as C=1e21"),
         (("watch", "--every", "nan"), "'nan' is no number from 0.1 to 86400"),
         (("grid", "--set", "studies=[]"), "studies is []; it must be all or a list of 1 or more"),

@@ -72,7 +72,7 @@ def test_derived_variables_are_named():
         (["sparsity.loss", "N=1e9", "D=1e9", "E=4", "k=5"], r"S is -0.25 \(S = \(E - k\) / E\);"),
         (["sparsity.loss", "N=1e9", "S=0"], "variable D is missing; .* derived from C and"),
         (["allocation.loss:sqrt"], "no variant 'sqrt'; there are: "),
-        (["sectional.cost", "--params", "none.json"], "a formula: it takes no --params"),
+        (["sectional.cost", "--params", __file__], "a formula: it takes no --params"),
     ],
 )
 def test_mistakes(arguments, message):

@@ -145,6 +145,17 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
     assert read_rounds(other.root / ROUNDS) == rounds
 
 
+def test_ctrl_c_waits_for_snakemake_to_end_by_itself(tmp_path, heard):
+    snakemake = "trap 'sleep 1; exit 130' INT; touch begun; sleep 30"
+    code = (
+        f"from moelaws.cli.next import _call; raise SystemExit(_call(['sh', '-c', {snakemake!r}]))"
+    )
+    loop = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, start_new_session=True)
+    wait_for((tmp_path / "begun").exists)
+    os.killpg(loop.pid, signal.SIGINT)
+    assert loop.wait() == 130
+
+
 WIDE = [{"axes": {"C": [6e8], "S": [0.5], "d_model": [8, 12, 16, 24]}}]
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from moelaws.cli.entries import derive, figure
+from moelaws.figures.draw import is_current
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
@@ -68,6 +69,8 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
     files = record["made_of"]["files"]
     assert {str(path): seal.digest(path) for path in read}.items() <= files.items()
     assert record["files"] == {name: seal.digest(out.with_name(name)) for name in record["files"]}
+    out.with_suffix(".json").write_text('{"made_of": 5}')  # by another program
+    assert not is_current(*[None] * 3, out)
 
 
 def _run(command: object, *arguments: str) -> str:

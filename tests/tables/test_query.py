@@ -121,6 +121,11 @@ def test_answers(sql, rows):
     assert answer(sql, TABLES, 60, 1).rows == rows
 
 
+def test_equal_names_are_numbered_however_many():
+    sql = f"SELECT 1 AS a_2, {', '.join(['1 AS a'] * 5000)}"
+    assert answer(sql, {}, 60, 1).columns[:5] == ["a_2", "a", "a_1", "a_3", "a_4"]
+
+
 @pytest.mark.parametrize("sql", ["EXPLAIN FROM sparsity", "-- é\nEXPLAIN (ANALYZE) SELECT 'é'"])
 def test_a_select_is_explained(sql):
     assert "plan" in answer(sql, TABLES, 60, 1).rows[0][0]

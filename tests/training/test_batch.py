@@ -110,7 +110,9 @@ def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_pa
     victim.kill()
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 1
-    assert f"run {runs[0]} failed (ended by signal 9)" in errors
+    assert (
+        f"run {runs[0]} failed: it was ended by SIGKILL (9), usually for lack of memory" in errors
+    )
     assert statuses(results, runs) == [None, *["completed"] * 3]
     assert not (tmp_path / "done").exists()
     process, _ = batch(steps=150)

@@ -147,12 +147,22 @@ def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
     wait_for(lambda: trainers(slow))
     time.sleep(1.0)
     os.write(terminal, b"\x03")
-    wait_for(lambda: os.waitpid(call, os.WNOHANG)[0])
+    (_, status) = wait_for(lambda: (end := os.waitpid(call, os.WNOHANG))[0] and end)
+    assert os.waitstatus_to_exitcode(status) == 130
+    said = b"".join(shown).decode().partition("interrupted (SIGINT); the call ends")[2]
+    assert said.split("\n", 1)[1].strip() == ""
     assert trainers(slow) == []
     assert list((slow.root / "results/checkpoints").rglob("*")) or slow.summaries()
     os.close(terminal)
     slow.snakemake("tables")
     finished_well(slow)
+
+
+def test_ctrl_c_while_snakemake_plans(slow, heard):
+    slow.edit("workflow/rules/corpora.smk", "^", "os.kill(os.getpid(), signal.SIGINT)\n")
+    ended = slow.snakemake("tables", check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (130, "moelaws: interrupted")
+    assert "Error" not in ended.stderr
 
 
 def test_a_second_copy_waits_and_ends_well(slow):

@@ -1,21 +1,27 @@
 """What a Snakemake call shows: a line of progress, warnings, what failed; the log has the rest."""
 
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
 from moelaws.workflow import terminal
-from moelaws.workflow.terminal import StatusLine
+from moelaws.workflow.jobs import Jobs
+from moelaws.workflow.terminal import CallReport, StatusLine
+from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
+from waiting import wait_for
 
 SNAKEFILE = """
 from moelaws.workflow.terminal import CallReport
-CALL = CallReport(logger, workflow.output_settings, {"make"})
+CALL = CallReport(logger, workflow.output_settings, {"make"}, cores=int(config.get("cores", 1)))
 logger.addHandler(CALL)
 onstart: CALL.begin()
 onsuccess: CALL.end(log, True)
@@ -28,6 +34,14 @@ rule make:
     shell:
         "echo 'moelaws: warning: at the edge' > {log}; "
         "test {wildcards.name} = good; touch {output}"
+rule wait:
+    output: "waited.txt"
+    log: "wait.log"
+    shell: "touch begun; sleep {config[seconds]}; touch {output}"
+rule killed:
+    output: "killed.txt"
+    log: "killed.log"
+    shell: "{config[kill]} > {log}"
 """
 
 
@@ -54,14 +68,21 @@ def call(tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     shutil.copytree(REPOSITORY / "profiles/default", tmp_path / "profiles/default")
 
-    def make(*words):
-        return subprocess.run(
+    def make(*words, signals=()):
+        process = subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--cores", "1", *words],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
+        for number in signals:
+            wait_for((tmp_path / "begun").exists)
+            (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        stdout, stderr = process.communicate()
+        return SimpleNamespace(returncode=process.returncode, stdout=stdout, stderr=stderr)
 
     return make
 
@@ -105,3 +126,47 @@ def test_a_dry_run_shows_the_table_of_jobs(call):
     assert re.search(r"Job stats:\n.*total +3", shown, re.S)
     assert "rule make" not in shown
     assert "rule make" in call("-n", "-p").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "cores"), [(1, 1), (2, 1), (2, 0)])  # 0 on a cluster
+def test_ctrl_c_says_one_line_and_leaves_no_lock(call, number, cores, tmp_path, heard):
+    """The jobs hear it as well; a second Ctrl-C, which may come at any moment, is theirs alone."""
+    words = ("waited.txt", "--config", "seconds=30", f"cores={cores}")
+    ended = call(*words, signals=[signal.SIGINT] * number)
+    assert ended.returncode == 130
+    said = ended.stderr.partition("moelaws: interrupted (SIGINT); the call ends when the jobs at ")
+    assert said[2] == (
+        "work have ended. What was made stays made, and the same call goes on from there\n"
+    )
+    assert not (tmp_path / ".snakemake/locks").exists()
+
+
+@pytest.mark.slow
+def test_sigterm_waits_for_the_jobs_at_work(call, tmp_path):
+    ended = call("waited.txt", "bad.txt", "--config", "seconds=2", signals=[signal.SIGTERM])
+    assert ended.returncode == 143
+    assert ended.stderr.count("\n") == ended.stderr.partition("interrupted")[0].count("\n") + 1
+    assert (tmp_path / "waited.txt").exists()
+    assert not (tmp_path / "bad.log").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", ["kill -9 $$", "(kill -9 $BASHPID)"])
+def test_a_job_ended_by_a_signal_is_said_to_be_so(call, kill):
+    stderr = call("killed.txt", "--config", f"kill={kill}").stderr
+    assert "the job killed failed: it was ended by SIGKILL (9), usually for lack of mem" in stderr
+    assert "moelaws: the job make bad failed; its log" in call("bad.txt").stderr
+
+
+@pytest.mark.parametrize(("contests", "days"), [("auto", 10), ("all", 40)])
+def test_whole_contests_count_more_in_the_time_left(project_folder, contests, days, heard):
+    trainings = Trainings(Jobs.load({"studies": "sparsity", "contests": contests}))
+    settings = SimpleNamespace(quiet=())
+    report = CallReport(logging.getLogger(__name__), settings, (), trainings, cores=2)
+    report.begin()
+    report.ended.set()
+    signal.signal(signal.SIGTERM, report.wind_down)
+    report.todo = Counter({"contest": 96_000})
+    report._look()
+    assert report.runs[-1] == f"about {days} days left"

@@ -5,8 +5,21 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sys
 from pathlib import Path
+
+
+def interrupted(*_):
+    """Ends this process after Ctrl-C, while it plans; ``CALL`` takes over when jobs begin."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.write(2, b"moelaws: interrupted\n")
+    sys.exit(130)
+
+
+# A shell has what it starts in the background ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, interrupted)
 
 from snakemake.exceptions import WorkflowError
 

@@ -249,10 +249,10 @@ def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
             )
         given = given_numbers(text.replace(",", " ").split())
         for name, value in given.items():
-            if name not in ("N", "N_active", "S", "D") or not 0 <= value < 1e40:
+            if name not in ("N", "N_active", "S", "D") or not (name != "S") <= value < 1e40:
                 raise UserError(f"{name} = {value:g} is no value of N, N_active, S or D")
         size = {name: value for name, value in given.items() if name != "D"}
-        if len(size) != 2 or not 0 <= size.get("S", 0) < 1 or 0 in map(size.get, ("N", "N_active")):
+        if len(size) != 2 or size.get("S", 0) >= 1:
             raise UserError(
                 f"{text!r}: give two of N (total parameters), N_active and S (sparsity, at least 0 "
                 "and below 1), such as 'N=8e9 S=0.9 D=2e11'"
@@ -261,6 +261,4 @@ def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
         if S < 0:
             raise UserError("N_active is above N")
         N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
-        if given.get("D") == 0:
-            raise UserError("D is 0, so this plan trains no token")
     return ideal(N_active, S, given.get("D", math.nan), limits)

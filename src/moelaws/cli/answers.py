@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any, TextIO
 
 import click
@@ -77,7 +77,8 @@ def table_text(
 ) -> str:
     """Returns what ``print_table`` prints.
 
-    Where a terminal is too narrow, its widest texts are folded, or its lines ``cut``.
+    Where a terminal is too narrow, its widest texts are folded, or its last columns ``cut``, and a
+    line then names them.
     """
     # By hand, for lists of 10,000 runs: 0.2 s, where tabulate takes 0.8 s and rich 13 s.
     data = [*rows]
@@ -102,9 +103,13 @@ def table_text(
     aligned = []
     for column, number, width in zip(zip(*lines, strict=True), numeric, widths, strict=True):
         aligned.append([(str.rjust if number else str.ljust)(cell, width) for cell in column])
-    text = ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
-    if cut:
-        text = [line if len(line) <= terminal else f"{line[: terminal - 1]}…" for line in text]
+    fitting = sum(end <= terminal + 2 for end in accumulate(width + 2 for width in widths))
+    hidden = columns[fitting:] if cut else ()
+    shown = aligned[: len(columns) - len(hidden)]
+    text = ["  ".join(line).rstrip() for line in zip(*shown, strict=True)]
+    if hidden:
+        note = f"not shown: {', '.join(hidden)}; a wider window or | less -S shows them"
+        text += _folded(note, terminal)
     return "\n".join([title, *text] if title else text)
 
 

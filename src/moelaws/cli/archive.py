@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, Words, check_out, option
+from moelaws.cli.common import FILE, INPUT, Words, check_out, option
 from moelaws.cli.project import override_options
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, or_nearest
@@ -20,7 +20,7 @@ from moelaws.spec.words import counted
 @option(
     "--check checked",
     "Verify the checksum of each file in this archive instead.",
-    FILE,
+    INPUT,
     metavar="FILE.zip",
 )
 @option("--force", "Replace the file of --to where it exists.", is_flag=True)

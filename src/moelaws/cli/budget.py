@@ -25,8 +25,8 @@ def _bytes(text: str) -> float:
     return float(size) * _BYTES[unit]
 
 
-_AMOUNT = Value("NUMBER", amount, lambda x: 0 < x < 1e30,
-                 "no number above 0 and below 1e30, such as 1e21 or 2T")  # fmt: skip
+_AMOUNT = Value("NUMBER", amount, lambda x: 1e-30 < x < 1e30,
+                 "no number above 1e-30 and below 1e30, such as 1e21 or 2T")  # fmt: skip
 _MEMORY = Value("BYTES", _bytes, lambda x: 1e6 < x < math.inf,
                  "no amount of memory with its unit, such as 80GB or 80GiB")  # fmt: skip
 

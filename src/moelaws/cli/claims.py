@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import FILE, REPEATS, Paths, option, out_option, table_option
+from moelaws.cli.common import INPUT, REPEATS, Paths, option, out_option, table_option
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options, source_options, tier_folder
 from moelaws.cli.study_files import inputs_of
@@ -40,11 +40,11 @@ def judge(study: str, project: Project, out: Path | None, as_json: bool) -> None
 
 
 @click.command(name="claims", cls=JsonCommand)
-@click.argument("verdicts", nargs=-1, type=FILE)
+@click.argument("verdicts", nargs=-1, type=INPUT)
 @option(
     "--power powers",
     "Verdicts on simulated tables (moelaws power), to print beside these.",
-    FILE,
+    INPUT,
     multiple=True,
 )
 @source_options

@@ -20,6 +20,7 @@ Command = Callable[..., Any]
 Words = tuple[str, ...]  # of an argument or an option that may be repeated
 Paths = tuple[Path, ...]
 FILE = click.Path(path_type=Path)
+INPUT = click.Path(path_type=Path, exists=True)  # refused before the work loads its libraries
 FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 REPEATS = click.IntRange(1, 1000)  # more are hours of work, and mostly a slip
@@ -62,6 +63,7 @@ COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
                 "no list of counts, such as 8,16,32")  # fmt: skip
 
+PARAMS = Value("PARAMS", str, lambda text: text == "published" or Path(text).exists(), "no file")
 RESULTS = Value("PATH", lambda text: Results(Path(text)), lambda results: True, "no path")
 NAMES = Value("A,B,...", lambda text: [word.strip() for word in text.split(",")], all,
               "no list of names with commas between them, such as run_id,L")  # fmt: skip
@@ -87,7 +89,7 @@ def option(
 
 results_option = option("--results", "Root of the records.", RESULTS, "results")
 marker_option = option("--marker", "Write this file when all is done.", FILE)
-table_option = option("--table", "The study's table; results/... by default.", FILE)
+table_option = option("--table", "The study's table; results/... by default.", INPUT)
 study_option = option(
     "--study study_name",
     "The study, or the YAML file of your own; needed where several have that name.",

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
-from moelaws.cli.common import FILE, Paths, out_option, study_option, table_option
+from moelaws.cli.common import INPUT, Paths, out_option, study_option, table_option
 from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
@@ -96,7 +96,7 @@ def _print(split: SplitScores, level: float) -> None:
 
 
 @click.command("contests", cls=JsonCommand)
-@click.argument("files", nargs=-1, type=FILE)
+@click.argument("files", nargs=-1, type=INPUT)
 @source_options
 @out_option("The Markdown file to write; without it the page is printed.", ".md")
 def contests(files: Paths, project: Project, out: Path | None, as_json: bool) -> None:

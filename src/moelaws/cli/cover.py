@@ -6,17 +6,17 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, Paths, option
+from moelaws.cli.common import FILE, INPUT, Paths, option
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_page
 
 
 @click.command(name="cover", cls=JsonCommand)
-@click.argument("files", nargs=-1, type=FILE)
+@click.argument("files", nargs=-1, type=INPUT)
 @option(
     "--text",
     "The page's text (reStructuredText), which the digest follows.",
-    click.Path(path_type=Path, exists=True, dir_okay=False),
+    INPUT,
     required=True,
 )
 @option("--out", "The page to write (.rst).", FILE, required=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_json
-from moelaws.cli.common import Words, law_study_option, option, pairs
+from moelaws.cli.common import PARAMS, Words, law_study_option, option, pairs
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount
 
@@ -28,7 +28,8 @@ LABELS = {"mean": "the mean", "new": "a new observation"}
 @option(
     "--params",
     "Coefficients: the paper's or a fit's (where it is split, add the split column's value).",
-    default="published",
+    PARAMS,
+    "published",
     metavar="published|FIT.json",
 )
 @law_study_option

@@ -11,7 +11,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.common import (
-    FILE,
+    INPUT,
     WHOLE,
     Command,
     law_study_option,
@@ -101,7 +101,7 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 
 
 @click.command("fit", cls=JsonCommand)
-@click.argument("table", type=FILE)
+@click.argument("table", type=INPUT)
 @option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
 @option("--rollout", "Fit below each value, predict above.", metavar="COLUMN")

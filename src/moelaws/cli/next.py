@@ -150,7 +150,7 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
     more = ("--keep-going", "--nolock", "--rerun-incomplete")
     words = [*shlex.split(call), *more, "--", "tables"]
     words[0] = str(Path(sys.executable).parent / words[0])
-    while code := subprocess.run(words).returncode:
+    while code := _call(words):
         runs = rounds.run_ids(project)
         lost = {run for run in runs if not Results().summary(run).exists()}
         if code != 1 or not lost or lost == runs or project.source == "simulated":
@@ -159,6 +159,15 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
         write_rounds(path, rounds := rounds.model_copy(update={"failed": failed}))
         click.echo(f"not asked for again, for they failed: {', '.join(sorted(lost))}", err=True)
     return rounds
+
+
+def _call(words: list[str]) -> int:
+    """Returns a command's exit code; Ctrl-C, which the command hears as well, is left to it."""
+    process = subprocess.Popen(words)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:  # subprocess.run would kill it, and its locks would stay
+        return process.wait()
 
 
 def _losses(study: Study, project: Project) -> dict[str, float]:

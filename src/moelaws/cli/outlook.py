@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, Paths, option, out_option
+from moelaws.cli.common import INPUT, Paths, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_json, write_text
 from moelaws.files.seal import digests, made_of
@@ -25,12 +25,12 @@ TIMES = (10.0, 100.0)
 
 
 @click.command("outlook", cls=JsonCommand)
-@click.argument("fits", nargs=-1, type=FILE)
+@click.argument("fits", nargs=-1, type=INPUT)
 @project_options
 @option(
     "--table tables",
     "A table of the runs that were fitted; its largest budget is what the answer goes beyond.",
-    FILE,
+    INPUT,
     multiple=True,
     required=True,
 )

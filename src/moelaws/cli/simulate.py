@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import REPEATS, WHOLE, Words, between, gathered, option, out_option, pairs
+from moelaws.cli.common import (
+    PARAMS,
+    REPEATS,
+    WHOLE,
+    Words,
+    between,
+    gathered,
+    option,
+    out_option,
+    pairs,
+)
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import replacing
 from moelaws.records.code import digest
@@ -53,7 +63,8 @@ simulation_options = gathered(
     option(
         "--params",
         "Coefficients to simulate with: the paper's or a fit's.",
-        default="published",
+        PARAMS,
+        "published",
         metavar="published|FIT.json",
     ),
 )

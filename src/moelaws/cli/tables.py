@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text, warn
-from moelaws.cli.common import FILE, option, out_option
+from moelaws.cli.common import INPUT, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
@@ -63,7 +63,7 @@ def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> 
 @option(
     "--mapping mapping_file",
     "Which column of TABLE is which of a study's table; config/imports/ has examples.",
-    FILE,
+    INPUT,
     metavar="FILE.yaml",
 )
 @option(

@@ -26,7 +26,7 @@ from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
 from moelaws.records.batches import Order, Orders, by_trunk, forget_trunks, write_marker
-from moelaws.records.progress import last_lines
+from moelaws.records.progress import ended_by, last_lines
 from moelaws.records.summary import RunSummary, finished, read_summary
 from moelaws.records.tensors import are_kept
 from moelaws.spec.base import parse
@@ -194,8 +194,8 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         sys.exit(128 + pool.stopped)
     for run, code in failed.items():
         log = tree.run(run) / "log"
-        end = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-        click.echo(f"run {run} failed ({end}); its log, {log}, ends so:", err=True)
+        end = f"ended with exit code {code}" if code > 0 else ended_by(-code)
+        click.echo(f"run {run} failed: it {end}; its log, {log}, ends so:", err=True)
         for line in last_lines(log, LOG_LINES):
             click.echo(f"    {line}", err=True)
     if failed:

@@ -93,7 +93,7 @@ def is_current(study: Study, entry: Picture, inputs: Inputs, out: Path) -> bool:
         files = list(map(Path, known["made_of"]["files"]))
         declared = set(inputs.declared_by(entry).files)
         return declared <= set(files) and known == _record(study, entry, inputs.code, files, out)
-    except (UserError, OSError, KeyError):
+    except (UserError, OSError, KeyError, TypeError):
         return False
 
 

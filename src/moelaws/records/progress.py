@@ -1,6 +1,7 @@
 """Progress of long work on standard error: bars on a terminal, else a line every few seconds."""
 
 import math
+import signal
 import sys
 import time
 from collections import deque
@@ -80,6 +81,13 @@ class _Stages:
 
 def _print(stage: str, done: float, total: float | None, text: str) -> None:
     print(f"{stage}: {text}", file=sys.stderr, flush=True)
+
+
+def ended_by(number: int) -> str:
+    """Returns words for the end of a process by a signal."""
+    # Where memory is short, the kernel sends it.
+    usual = ", usually for lack of memory" if number == signal.SIGKILL else ""
+    return f"was ended by {signal.Signals(number).name} ({number}){usual}"
 
 
 def last_lines(log: Path, limit: int) -> list[str]:

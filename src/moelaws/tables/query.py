@@ -105,17 +105,19 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
     if kinds not in (["SELECT"], ["EXPLAIN"]):
         raise ValueError(f"the SQL is {', '.join(kinds) or 'empty'}")
     cursor = connection.execute(statements[0])
-    columns: list[str] = []
+    columns: dict[str, int] = {}  # and how often each name came again
     for name, kind, *_ in cursor.description:
         if "TIME ZONE" in str(kind):  # Python has no such time without one more library
             raise ValueError(f"column {name!r} is {kind}; cast it to TIMESTAMP")
-        while name in columns:
-            name += "_1"
-        columns.append(name)
+        own = name
+        while own in columns:
+            columns[name] += 1
+            own = f"{name}_{columns[name]}"
+        columns[own] = 0
     rows = cursor.fetchmany(MAX_ROWS + 1)
     if len(rows) > MAX_ROWS:
         raise ValueError(f"the answer has more than {MAX_ROWS:,} rows; add a LIMIT")
-    return Answer(columns, [[_plain(value) for value in row] for row in rows])
+    return Answer([*columns], [[_plain(value) for value in row] for row in rows])
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,9 @@ this module does not import Snakemake.
 
 import logging
 import os
+import re
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moelaws.grids.sweep import planned
-from moelaws.records.progress import duration, last_lines
+from moelaws.records.progress import duration, ended_by, last_lines
 from moelaws.spec.errors import listed
 from moelaws.workflow.trainings import Trainings
 
@@ -37,6 +39,8 @@ REPORTED_HERE = (
     "Cannot restore",
     "Restored previous version",
 )
+# In Snakemake's message on a job: the signal that ended its shell, or 128 more: a process of it
+ENDED = re.compile(r"(?:<Signals\.\w+: |exit status (?=129|1[345]\d\b))(\d+)")
 OWN = "moelaws: "
 # Beginnings of messages that are shown though they are no warnings. With the run ID a user finds
 # the jobs of a call that was killed.
@@ -46,6 +50,7 @@ FAMILIAR = 3  # the most rules at work that are named
 # its share of the time in which the other core waits.
 SECONDS = {"place_figure": 0, "place_table": 0, "draw": 27, "contest": 18, "power": 110}
 A_JOB = 2.7  # of another rule
+WHOLE_CONTEST = 72
 
 
 class StatusLine:
@@ -121,15 +126,17 @@ class CallReport(logging.Handler):
         self.todo: Counter[str] = Counter()  # rule -> how many of its jobs have not ended
         self.watching: Watching | None = None  # None if there is nothing to train
         self.runs: list[str] = []  # their progress at the last look
-        self.looked = 0.0
+        self.looked, self.seconds = 0.0, SECONDS
         self.line = StatusLine()
         self.jobs: dict[int, dict[str, Any]] = {}
         self.running: dict[int, str] = {}
         self.failed: dict[int, str] = {}
+        self.errors: list[str] = []
         self.done = self.total = 0
         # With --quiet progress, Snakemake logs no end of a job.
         self.counts_jobs = "PROGRESS" not in {value.name for value in settings.quiet or ()}
         self.began = time.monotonic()
+        self.stopped = 0  # the signal that ended the call
         self.ended = threading.Event()
         self.follower = threading.Thread(target=self._follow, daemon=True)
 
@@ -146,14 +153,23 @@ class CallReport(logging.Handler):
             from moelaws.records.watching import Watching  # loads pyarrow
 
             jobs = self.trainings.jobs
+            if not jobs.project.short_contests:
+                self.seconds = SECONDS | {"contest": WHOLE_CONTEST}
             self.watching = Watching(jobs.results, planned(jobs.sweeps.values(), jobs.project))
             self._look()
         self.follower.start()
+        # Snakemake's own handler makes it wait for the jobs at work. Of Ctrl-C it has none.
+        self.wind_down: Any = signal.signal(signal.SIGTERM, self._hear)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._hear)
 
     def end(self, logs: Iterable[str], succeeded: bool) -> None:
         if self.follower.is_alive():
             self.ended.set()
             self.follower.join()
+        if self.stopped and not succeeded:
+            self.line.clear()
+            sys.exit(128 + self.stopped)
         self._look()
         if self.text() != OWN:
             self.line.show(self.text(), last=True)
@@ -179,6 +195,23 @@ class CallReport(logging.Handler):
             words.append(f"now: {', '.join(at_work)}")
         return OWN + ", ".join(words)
 
+    def _hear(self, number: int, frame: object) -> None:
+        """Ends the call after a signal. A terminal's Ctrl-C comes to the local jobs as well."""
+        signal.signal(number, signal.SIG_IGN)  # Python cannot raise a second one at any place
+        self.stopped = number
+        threading.Thread(target=self._stop).start()  # this thread may hold the locks
+        if number == signal.SIGINT and not self.cores:
+            sys.exit(128 + number)  # Snakemake cancels the jobs of a cluster
+
+    def _stop(self) -> None:
+        name = signal.Signals(self.stopped).name
+        self.ended.set()
+        self.line.say(
+            f"{OWN}interrupted ({name}); the call ends when the jobs at work have ended. What was "
+            "made stays made, and the same call goes on from there"
+        )
+        self.wind_down()
+
     # ---- events, by their names
 
     def _on_workflow_started(self, record: logging.LogRecord) -> None:
@@ -187,15 +220,12 @@ class CallReport(logging.Handler):
         shown = self.settings.verbose or self.settings.printshellcmds
         quiet = not shown and bool({"RULES", "ALL"} & chosen)
         for handler in self.logger.handlers:
-            if not any(hasattr(known, "quiet") for known in handler.filters):
-                continue  # it is this handler, or a plugin's
-            if isinstance(handler, logging.FileHandler):
-                _ask_for(handler, {"RULES", "PROGRESS", "ALL", "HOST", "REASON"})
-            elif shown:
-                _ask_for(handler, {"RULES", "PROGRESS", "ALL"})
-            elif quiet and not self.settings.dryrun:
-                _ask_for(handler, {"ALL"})
-                handler.addFilter(self._passes)
+            if isinstance(handler, logging.StreamHandler):  # neither this one nor a plugin's
+                is_log = isinstance(handler, logging.FileHandler)
+                if is_log or shown:
+                    handler.filters = []
+                elif quiet and not self.settings.dryrun:
+                    handler.filters = [self._passes]
         self.line.is_alone = quiet
 
     def _on_run_info(self, record: logging.LogRecord) -> None:
@@ -233,16 +263,22 @@ class CallReport(logging.Handler):
                         what = ", ".join(dict(known["wildcards"]).values())
                         self.line.say(f"{OWN}{what}: warning: {line.rpartition('warning: ')[2]}")
 
+    def _on_error(self, record: logging.LogRecord) -> None:
+        self.errors.append(str(record.msg))
+
     def _on_job_error(self, record: logging.LogRecord) -> None:
         about = vars(record)
         known = self.jobs.get(about["jobid"], about)
         self.running.pop(about["jobid"], None)
         name = " ".join([about["rule_name"], *dict(known.get("wildcards") or {}).values()])
         self.failed[about["jobid"]] = name
-        if not self.line.is_alone:
-            return  # Snakemake has shown it
+        if not self.line.is_alone or self.stopped:
+            return  # Snakemake has shown it, or the user stopped it
         # The message of a cluster; a local job has none.
         why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
+        errors = [text for text in self.errors if any(log in text for log in about["log"])]
+        if ended := ENDED.search("".join(errors[-1:])):
+            why = f": it {ended_by(int(ended[1]) % 128)}"
         text = f"{OWN}the job {name} failed{why}"
         logs = [log for log in about["log"] if Path(log).exists()]
         if lines := next(filter(None, (last_lines(Path(log), LAST_LINES) for log in logs)), []):
@@ -256,7 +292,8 @@ class CallReport(logging.Handler):
     def _passes(self, record: logging.LogRecord) -> bool:
         """Returns whether Snakemake's own handler may show a record beside the line."""
         text = str(record.msg)
-        if text.startswith(REPORTED_HERE) or getattr(record, "event", None) == "job_error":
+        is_error = getattr(record, "event", None) == "job_error"
+        if self.stopped or text.startswith(REPORTED_HERE) or is_error:
             return False
         if record.levelno < logging.WARNING and not text.startswith(SHOWN):
             return False
@@ -266,7 +303,9 @@ class CallReport(logging.Handler):
     def _look(self) -> None:
         if self.watching:
             others = sum(
-                n * SECONDS.get(rule, A_JOB) for rule, n in self.todo.items() if rule != "train"
+                n * self.seconds.get(rule, A_JOB)
+                for rule, n in self.todo.items()
+                if rule != "train"
             )
             snapshot = self.watching.look(self.cores, others)
             self.runs, self.looked = snapshot.words(), time.monotonic()
@@ -277,11 +316,3 @@ class CallReport(logging.Handler):
                 self._look()
             if self.text() != OWN:
                 self.line.show(self.text())
-
-
-def _ask_for(handler: logging.Handler, kinds: Collection[str]) -> None:
-    """Makes a handler of Snakemake show ``kinds`` of messages that --quiet had suppressed."""
-    filter: Any
-    for filter in handler.filters:
-        if quiet := getattr(filter, "quiet", None):
-            filter.quiet = {kind for kind in quiet if kind.name not in kinds}
