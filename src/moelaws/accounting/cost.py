@@ -145,10 +145,9 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     # An evaluation is the forward pass alone, a third of the work of training on as much text.
     texts = 1 + (config.evaluation.longer > 1)
     evaluated = texts * config.evaluation.sequences / (3 * config.batch * config.steps)
-    together = device.runs_at_once
-    if together == "auto":
-        together = min(MAX_RUNS, int(room / (PROCESS_MEMORY + UNUSED * training)))
-    together = max(1, together if devices == 1 else 1)
+    asked: PerRun = device.runs_at_once if devices == 1 else 1
+    fitting = min(MAX_RUNS, room // (PROCESS_MEMORY + UNUSED * training))
+    together = asked if isinstance(asked, int) else max(1, int(fitting))
     passes = config.steps * math.ceil(groups / at_once)
     work = _work(config, device, passes, devices, together) * (1 + evaluated)
     # A GPU's checkpoint passes through the host.

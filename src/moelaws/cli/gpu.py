@@ -13,6 +13,7 @@ from moelaws.gpus import mps
 from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus
 from moelaws.records.provenance import GPU_FRACTION
 
+device_option = option("--device", "auto, cpu or cuda.", default="auto")
 gpus_option = option(
     "--gpus",
     "Take as many of these GPUs as are needed, waiting until they are free: all, or "

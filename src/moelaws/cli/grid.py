@@ -153,8 +153,8 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
 
     flops = sum(r["C_sparsity"] for r in rows)
     hours = sum(r["device_seconds"] for r in rows) / 3600
-    number = device.runs_at_once
-    several = "" if number == 1 else f" with runs side by side (runs_per_gpu = {number})"
+    beside = device.runs_at_once
+    several = "" if beside == 1 else f" with runs side by side (runs_per_gpu = {beside})"
     memory = max(r["estimated_memory"] for r in rows) / 1e9
     click.echo(
         f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours"

@@ -8,7 +8,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
 from moelaws.cli.common import COUNT, WHOLE, marker_option, option, out_option, results_option
-from moelaws.cli.gpu import gpus_option, holding
+from moelaws.cli.gpu import device_option, gpus_option, holding
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
@@ -26,7 +26,7 @@ from moelaws.spec.run import RunConfig
 @results_option
 @option("--tokens", "Number of held-out tokens to sample.", COUNT, 2048)
 @option("--seed", "Seed of the sample.", WHOLE, 0)
-@option("--device", "auto, cpu or cuda.", default="auto")
+@device_option
 @gpus_option
 @out_option("Of a single run; RUN_ID.parquet in this folder by default.")
 @marker_option
@@ -78,7 +78,7 @@ def probe(
     metavar="SOURCE",
     multiple=True,
 )
-@option("--device", "auto, cpu or cuda.", default="auto")
+@device_option
 @gpus_option
 @results_option
 @out_option(

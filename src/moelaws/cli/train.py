@@ -21,7 +21,7 @@ from moelaws.cli.common import (
     read_named,
     results_option,
 )
-from moelaws.cli.gpu import gpus_option, holding, worker_environments
+from moelaws.cli.gpu import device_option, gpus_option, holding, worker_environments
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
@@ -66,7 +66,7 @@ class Setup:
 @results_option
 @option("--out", "A folder for a single run, instead of RESULTS/runs/RUN_ID.", FILE)
 @option("--corpus", "Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.", FILE)
-@option("--device", "auto, cpu or cuda.", default="auto")
+@device_option
 @option("--backend", "Back end of the experts; auto chooses.", default="auto")
 @option(
     "--micro-batch",

@@ -122,7 +122,7 @@ def beyond_step_law(sweeps: Iterable[Sweep], project: Project) -> str:
     following = {"step_law", "chosen" if project.hyperparameters == "step_law" else ""}
     for sweep in sweeps:
         for config in (run.config for run in sweep.runs):
-            rules = sweep.study.grids[sweep.tier].derive
+            rules = sweep.study.grids[project.tier].derive
             named = {getattr(rule, "rule", "-") for rule in (rules.lr, rules.batch)}
             count = count_parameters(config.model)
             N = count.total - count.embeddings

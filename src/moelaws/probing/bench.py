@@ -27,7 +27,7 @@ from moelaws.records.tensors import read_kept
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item, by_task
 from moelaws.training import columns, weights
-from moelaws.training.device import choose_device, threads
+from moelaws.training.device import on_device, threads
 from moelaws.training.evaluation import clustered_se
 
 TOKENS = {"cpu": 2048, "cuda": 16_384}  # in a batch, at most; fewer do not fill a GPU
@@ -199,7 +199,6 @@ def bench(
     model's context.
     """
     torch.set_num_threads(threads())
-    device = choose_device(device)
     tokenizer = _tokenizer(corpus / TOKENIZER)
     rows: list[dict[str, Any]] = []
     for step in (*read_kept(folder).steps, None):
@@ -209,9 +208,8 @@ def bench(
         done = config.steps if step is None else step
         context = config.model.context
         about = {"step": done, "tokens": done * config.batch * context}
-        rows += [
-            {**about, **scored} for scored in score(model.to(device), tokenizer, items, context)
-        ]
+        ask = partial(score, tokenizer=tokenizer, items=items, context=context)
+        rows += [{**about, **scored} for scored in on_device(device, model, ask)]
     return rows
 
 

@@ -4,6 +4,7 @@ Shapes: B sequences, N positions, D model width, T sampled tokens, L layers.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.spec.errors import UserError
 from moelaws.training.columns import write_columns
-from moelaws.training.device import choose_device, threads
+from moelaws.training.device import on_device, threads
 from moelaws.training.weights import load
 
 BATCH = 8  # sequences at a time
@@ -59,7 +60,7 @@ def probe(
     held_out = validation(data, config.evaluation.sequences, config.model.context)
     chosen = choose(held_out, tokens, seed)
     torch.set_num_threads(threads())
-    states = hidden_states(model.eval().to(choose_device(device)), chosen)
+    states = on_device(device, model.eval(), partial(hidden_states, sample=chosen))
     _write(out, chosen, states, config.run_id)
     return len(states) * tokens
 

@@ -111,14 +111,6 @@ class Requests:
             return 1
         return min(len(runs), self.job_gpus(runs) * self.runs_per_gpu(runs))
 
-    @property
-    def batch_seconds(self) -> float:
-        """Returns the most seconds of a batch, summed over its runs.
-
-        They follow from the configuration alone, so that batches are the same on every machine.
-        """
-        return self.project.batch_seconds * (self.project.gpus_per_job if self.cuda else 1)
-
     def threads(self, runs: Sequence[str], cores: int) -> int:
         """Returns the cores of a batch's job; with this machine's GPUs, its part of ``cores``."""
         if self.cuda and self.here and self.gpus:

@@ -41,7 +41,7 @@ class Trainings:
             anywhere = Requests(self.jobs.project, runs)
             trunks = {key: run.config.trunk for key, run in runs.items()}
             batches[key] = batches_of(
-                runs, anywhere.seconds, anywhere.batch_seconds, trunks.__getitem__
+                runs, anywhere.seconds, self.jobs.project.batch_seconds, trunks.__getitem__
             )
         return batches
 
