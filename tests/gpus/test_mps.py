@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from moelaws.cli.gpu import worker_environments
+from moelaws.gpus.listing import Gpu
 from moelaws.gpus.mps import CONTROL, service
 from waiting import wait_for
 
@@ -119,6 +121,17 @@ def test_where_it_does_not_start_the_runs_go_on_without(record, tmp_path):
     (tmp_path / "bin" / CONTROL).unlink()
     with service() as (variables, said):
         assert (variables, said.split(",")[0]) == ({}, "does not run")
+
+
+def test_only_workers_that_share_a_gpu_have_one(record, tmp_path):
+    gpu = Gpu(0, "GPU-0", "H100", 8e10, 0.0, 0.0)
+    with worker_environments((gpu, gpu), 2, 1) as workers:
+        assert workers == [{"CUDA_VISIBLE_DEVICES": "GPU-0"}] * 2
+    assert not (tmp_path / "calls").exists()
+    with worker_environments((gpu,), 2, 2) as workers:
+        (folder,) = {worker["CUDA_MPS_PIPE_DIRECTORY"] for worker in workers}
+        assert Path(folder, "control").exists()
+    assert [call[0] for call in record()] == ["-d", ""]
 
 
 @pytest.mark.parametrize(("visible", "seen"), [("GPU-1,GPU-3", "GPU-1,GPU-3"), ("2,3", "all")])

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from moelaws.records.memory import peak_memory
 from moelaws.spec.errors import UserError
 
-Model, Result = TypeVar("Model", bound=nn.Module), TypeVar("Result")
+Model = TypeVar("Model", bound=nn.Module)
+Result = TypeVar("Result")
 # What the errors of failed allocations say: torch's on the CPU, C++'s, oneDNN's (in bf16 products
 # and GELU), cuBLAS' and the CUDA driver's
 NO_MEMORY = (
