@@ -123,6 +123,70 @@ def test_a_dense_model_has_no_balance_groups():
     assert estimate(routed, device).device_bytes == estimate(routed, H100).device_bytes
 
 
+def of_first_sweep():
+    """The runs of a sweep of small mixtures: 42 of 3e14 FLOPs each, and 22 of 1e15."""
+    text = Corpus(source=Text(digest="0" * 64), vocab_size=4096)
+
+    def run(batch, experts, layers, width, steps):
+        ffn = {"kind": "moe", "n_experts": experts, "top_k": 2, "d_expert": 2 * width}
+        model = {
+            "n_layers": layers, "d_model": width, "n_heads": width // 32, "n_kv": width // 32,
+            "context": 512, "vocab_size": 4096, "tied_embeddings": True, "ffn": ffn,
+        }  # fmt: skip
+        evaluation = {"sequences": 4096}
+        return run_of(
+            text, model, steps=steps, batch=batch, balance_group=8, precision="bf16",
+            evaluation=evaluation,
+        )  # fmt: skip
+
+    small = [(3, 64, 6209), (3, 96, 3599), (4, 128, 1940), (4, 192, 1035), (4, 256, 647)]
+    large = [(3, 96, 7199), (4, 128, 3881), (4, 192, 2070), (4, 256, 1294)]
+    every = (2, 4, 8, 16, 32, 64)
+    runs = [run(24, E, *size) for E in every for size in small]
+    runs += [run(24, E, *small[2]) for E in (2, 8, 64) for _ in range(4)]
+    return runs + [run(40, E, *x) for E in every for x in large if E != 32 or x[1] > 128]
+
+
+def test_runs_side_by_side_take_what_a_sweep_of_small_ones_took():
+    """Eight at a time, under MPS, 64 runs took an H200 578 seconds in three calls."""
+    runs = of_first_sweep()
+    assert len(runs) == 64
+    assert sum(estimate(run, H100).flops for run in runs) == pytest.approx(3.46e16, rel=0.01)
+
+    def spent(number):
+        return sum(estimate(x, replace(H100, runs_at_once=number)).device_seconds for x in runs)
+
+    assert spent(8) == pytest.approx(578, rel=0.1)
+    assert spent("auto") == spent(8)
+    assert spent(1) > 2 * spent(8)
+
+
+@given(number=st.integers(1, 8), steps=st.integers(100, 10_000))
+def test_runs_beside_a_run_slow_it_and_cost_the_gpu_less(number, steps):
+    run = config(groups=4).model_copy(update={"steps": steps})
+    alone, beside = (estimate(run, replace(H100, runs_at_once=n)) for n in (1, number))
+    assert beside.runs_at_once == number
+    assert alone.seconds <= beside.seconds
+    assert beside.device_seconds <= alone.device_seconds <= number * beside.device_seconds * 1.001
+    together = estimate(run, replace(H100, runs_at_once=8), devices=2)
+    assert together.runs_at_once == 1, "a run on several GPUs has them whole"
+
+
+@pytest.mark.parametrize(("gigabytes", "number"), [(1, 1), (4, 2), (8, 5), (80, 8)])
+def test_auto_takes_as_many_as_the_memory_holds(gigabytes, number):
+    device = replace(H100, runs_at_once="auto", own_memory=gigabytes * 1e9)
+    assert estimate(config(groups=1), device).runs_at_once == number
+
+
+def test_a_small_batch_takes_its_part_of_the_time_down_to_where_its_kernels_are_too_short():
+    def seconds(tokens):
+        run = sized(128, 8, 1, groups=tokens // 32)
+        return estimate(run, replace(H100, startup_seconds=0.0)).seconds
+
+    assert seconds(65_536) == pytest.approx(2 * seconds(32_768), rel=0.1)
+    assert seconds(1024) > 0.4 * seconds(32_768)
+
+
 def test_memory_of_the_host_takes_whole_batches():
     small, large = (estimate(config(groups), CPU) for groups in (1, 100))
     assert large.host_bytes > small.host_bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from command_line import printed
+from command_line import call, printed
 from moelaws import laws
 from planned_study import STUDY as SMALL
 
@@ -27,6 +27,26 @@ def test_every_chosen_study_that_has_a_grid_is_listed(grid):
     assert json.loads(grid("--run", run["run_id"]))["model"]["d_model"] == run["d_model"]
     titles = [line for line in grid().splitlines() if ", demo: " in line]
     assert [title.partition(",")[0] for title in titles] == ["generalization", "sparsity"]
+
+
+def test_runs_side_by_side_on_a_gpu_cost_fewer_hours(grid):
+    words = ("sparsity", "--tier", "gpu", "--set", "runs_per_gpu=8")
+    rows = json.loads(printed("grid", *words, "--json"))
+    alone = json.loads(printed("grid", *words[:3], "--json"))
+    for row, other in zip(rows, alone, strict=True):
+        assert row["estimated_seconds"] == pytest.approx(8 * row["device_seconds"])
+        assert row["device_seconds"] < other["device_seconds"] == other["estimated_seconds"]
+    hours = sum(row["device_seconds"] for row in rows) / 3600
+    said = f"about {hours:,.2g} H100 hours with runs side by side (runs_per_gpu = 8); the largest"
+    assert said in printed("grid", *words)
+
+
+@pytest.mark.parametrize(("source", "times"), [("auto", 0), ("step_law", 1)])
+def test_step_law_beyond_its_searches_is_said_once(project_folder, source, times):
+    (project_folder / "text.txt").write_text("a text\n")
+    settings = (f"hyperparameters={source}", CHOSEN, "corpus=text.txt")
+    done = call("grid", *(word for text in settings for word in ("--set", text)))
+    assert done.stderr.count("Step Law sets learning rates or batches beyond the sea") == times
 
 
 GRID = SMALL["grids"]["demo"]

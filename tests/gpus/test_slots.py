@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from moelaws.gpus.listing import Gpu, held, list_gpus, mps_is_running
+from moelaws.gpus.listing import Gpu, held, list_gpus
 from moelaws.spec.errors import UserError
 from nvidia_smi import nvidia_smi
 
@@ -73,13 +73,6 @@ def test_a_machine_without_the_driver_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="nvidia-smi, which comes with NVIDIA's driver, is not on"):
         list_gpus()
-
-
-def test_mps_runs_where_its_pipe_is(tmp_path, monkeypatch):
-    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
-    assert not mps_is_running()
-    (tmp_path / "control").touch()
-    assert mps_is_running()
 
 
 GPUS = [Gpu(i, f"GPU-{i}", "H100", 8e10, 0.0, 0.0) for i in range(3)]

@@ -99,7 +99,7 @@ def test_the_papers_own_sweep_is_refused_with_the_numbers_and_what_to_do(tmp_pat
     project = load_project(REPOSITORY, {"tier": "paper", "device": "cuda"})
     text = over_limit([sweep_of("paper")], project, Results(tmp_path))
     assert "the 216 runs still to train at tier paper would take" in text
-    assert "GPU-hours (sparsity 6.8e+04)" in text
+    assert "GPU-hours (sparsity 5.28e+04)" in text
     assert "more than limits.gpu_hours = 500" in text
     assert "more than limits.disk_gb = 500" in text
 

@@ -12,6 +12,7 @@ from moelaws.files.atomic import write_json, write_text
 from moelaws.files.layout import Results
 from moelaws.files.parquet import write_parquet
 from moelaws.grids.timings import timings
+from moelaws.records.pace import seconds_a_step
 from moelaws.records.provenance import collect
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
@@ -64,6 +65,17 @@ def test_a_run_that_was_stopped_for_hours_or_starved_tells_what_its_other_steps_
     record(row["run_id"], 10.0, stops=7200.0)
     (timing,) = timings(Results(), CPU)
     assert timing.seconds == pytest.approx(10.0)
+
+
+def test_a_device_that_lags_behind_its_host_is_timed_by_its_waits():
+    """The host starts a step in a millisecond and waits a second for each twenty."""
+    row = json.loads(printed(*CALL, "--json"))[0]
+    record(row["run_id"], 10.0)
+    step = np.arange(1, row["steps"] + 1)
+    spent = 1e-3 * (step - 1) + 1.0 * ((step - 1) // 20)
+    path = Results().run(row["run_id"]) / "history.parquet"
+    write_parquet(path, pa.table({"step": step, "seconds": spent}))
+    assert seconds_a_step(Results(), row["run_id"]) == pytest.approx(0.051)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from moelaws.files.parquet import read_parquet
 from moelaws.model.transformer import Transformer
 from moelaws.probing import hidden
 from moelaws.spec.errors import UserError
-from moelaws.training import weights
+from moelaws.training import device, weights
 from random_corpus import keep_weights, random_corpus, run_of
 
 SEQUENCES, CONTEXT, LAYERS = 32, 16, 3
@@ -55,6 +55,22 @@ def test_the_last_states_give_the_models_own_logits(tree, tmp_path):
         logits, _ = model(torch.from_numpy(held_out.tokens[:, :-1]))
     place = chosen_places(held_out, 100)
     assert mine.numpy() == pytest.approx(logits[place].numpy(), abs=1e-5)
+
+
+def test_a_model_that_a_gpu_does_not_hold_is_probed_on_the_cpu(tree, tmp_path, monkeypatch):
+    """The GPU is a stand-in, and the move to it finds too little memory."""
+    states, moves, move = probe(tree, tmp_path), [], Transformer.to
+
+    def to(model, name):
+        moves.append(name)
+        if name == "cuda":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return move(model, name)
+
+    monkeypatch.setattr(device, "choose_device", lambda name: "cuda")
+    monkeypatch.setattr(Transformer, "to", to)
+    pd.testing.assert_frame_equal(probe(tree, tmp_path), states)
+    assert moves == ["cuda", "cpu"]
 
 
 def test_states_of_another_run_are_refused(tree, tmp_path):

@@ -87,7 +87,7 @@ def test_batches_do_not_change_a_score(model, tokenizer, monkeypatch):
         for i in range(1, 12)
     ]
     (at_once,) = score(model, tokenizer, items, CONTEXT)
-    monkeypatch.setattr(bench, "TOKENS", 1)
+    monkeypatch.setitem(bench.TOKENS, "cpu", 1)
     (one_by_one,) = score(model, tokenizer, items, CONTEXT)
     assert at_once["bits_per_byte"] == pytest.approx(one_by_one["bits_per_byte"], rel=1e-6)
     assert at_once["accuracy"] == one_by_one["accuracy"]

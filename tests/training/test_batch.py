@@ -12,6 +12,7 @@ import pytest
 from moelaws.files.atomic import read_json
 from moelaws.gpus.listing import held, list_gpus
 from moelaws.records.batches import Order, Orders
+from moelaws.training.pool import dearest_first
 from nvidia_smi import nvidia_smi
 from waiting import wait_for
 
@@ -102,6 +103,16 @@ def test_losses_are_those_of_each_run_trained_alone(batch, results, train, confi
     for seed, run in enumerate(runs):
         alone = train(configure(steps=3, seed=seed, max_epochs=1000), out=tmp_path / run)
         assert read_json(results.summary(run))["loss"] == alone.loss
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_dearest_run_begins_first_and_a_branch_after_its_trunk(configure, device):
+    """The first of a trunk counts as much as the longest, for the others wait for it."""
+    alone = [Order(config=configure(steps=n)) for n in (30, 900, 300)]
+    shared = {"schedule": {"kind": "wsd", "warmup_steps": 2}}
+    trunk = [Order(config=configure(steps=n, **shared), lengths=(20, 600)) for n in (20, 600)]
+    begun = dearest_first([*trunk, *alone], device)
+    assert [order.config.steps for order in begun] == [900, 20, 300, 30, 600]
 
 
 def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_path):

@@ -8,7 +8,7 @@ import torch
 
 from moelaws.corpus.batches import Validation
 from moelaws.model.transformer import Transformer
-from moelaws.training.evaluation import clustered_se, evaluate
+from moelaws.training.evaluation import clustered_se, evaluate, sequences_at_once
 
 
 def test_error_of_independent_values_is_the_usual_one():
@@ -48,13 +48,29 @@ def test_a_model_without_knowledge_measures_ln_v(configure):
     assert evaluation.bits_per_byte == pytest.approx(math.log2(280) / 3, rel=1e-6)
 
 
-def test_the_measurement_does_not_depend_on_how_it_is_cut(configure):
+@pytest.mark.parametrize("batch", [1, 5, 7])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_measurement_does_not_depend_on_how_it_is_cut(configure, precision, batch):
     config = configure(model={"init_std": 0.2})
-    model = Transformer(config.model, 0)
+    model = Transformer(config.model, 0, precision=precision)
     draw = np.random.default_rng(0)
     held_out = Validation(
         draw.integers(0, 280, (12, 17)), draw.integers(0, 4, (12, 16)), np.ones((12, 16), int)
     )
-    a, b = evaluate(model, held_out, 12), evaluate(model, held_out, 5)
+    a, b = evaluate(model, held_out, 12), evaluate(model, held_out, batch)
     assert a.loss == pytest.approx(b.loss, rel=1e-6)
     np.testing.assert_array_equal(a.counts_LE, b.counts_LE)
+
+
+@pytest.mark.parametrize(
+    ("device", "trained", "context", "sequences"),
+    [
+        ("cpu", 24 * 512, 512, 8),
+        ("cuda", 24 * 512, 512, 96),
+        ("cuda", 24 * 512, 2048, 24),  # the same tokens in longer sequences
+        ("cuda", 512, 512, 8),
+        ("cpu", 8192, 8192, 1),
+    ],
+)
+def test_a_gpu_evaluates_four_times_what_it_trains_on(device, trained, context, sequences):
+    assert sequences_at_once(device, trained, context) == sequences

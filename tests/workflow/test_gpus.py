@@ -1,11 +1,13 @@
 """`snakemake --config device=cuda` on a machine of two GPUs, which a program pretends to list."""
 
+import json
 import os
 import re
 
 import pytest
 
 from moelaws.files.atomic import read_json
+from moelaws.spec.project import load_study
 from nvidia_smi import nvidia_smi
 from repository import REPOSITORY
 from sweep_copy import GRID
@@ -50,7 +52,7 @@ def test_all_gpus_work_without_another_option(sweep, tmp_path):
 
 def test_no_more_jobs_start_than_there_are_gpus_and_cores_are_shared_out(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
-    plan = sweep.snakemake("-n", "--quiet", "host", *CALL, "--", "runs").stdout
+    plan = sweep.snakemake("-n", "--quiet", "host", *CALL, "batch_minutes=0", "--", "runs").stdout
     jobs = plan.count("rule train:")
     assert plan.count("threads: 3") == jobs > 1
     assert not re.search(r"\bgpu=", plan)
@@ -58,7 +60,7 @@ def test_no_more_jobs_start_than_there_are_gpus_and_cores_are_shared_out(sweep, 
 
 def test_where_there_is_no_gpu_a_start_is_refused_and_a_plan_is_not(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [], "echo 'No devices were found'; exit 6")
-    assert sweep.planned(*CALL, "--", "runs")["train"] > 1
+    assert sweep.planned(*CALL, "batch_minutes=0", "--", "runs")["train"] > 1
     done = sweep.snakemake(*CALL, "--", "runs", check=False)
     assert done.returncode != 0
     assert "nvidia-smi cannot list the GPUs: No devices were found" in done.stdout + done.stderr
@@ -77,6 +79,28 @@ def test_a_cluster_is_asked_for_gpus_and_no_lock_is_taken(sweep):
     assert together.count("--workers 6 ") == together.count("nodes=1") == 1
     for plan in (alone, together):
         assert "--gpus" not in plan
+
+
+def test_kept_runs_are_scored_and_probed_on_gpus(sweep, tmp_path):
+    nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
+    study, whole = sweep.study(), load_study("sparsity", REPOSITORY)
+    study["keep_weights"] = "d_model >= 12"
+    study["grids"]["demo"]["settings"]["evaluation_sequences"] = 128
+    entry = whole.derived_table("downstream").model_dump(by_alias=True, exclude_defaults=True)
+    study["derived"].append(json.loads(json.dumps(entry | {"hidden": True})))
+    sweep.write_study(study)
+    table = "results/demo/derived/sparsity/downstream.parquet"
+    cluster = ("--profile", "slurm", "--config", "device=cuda", "gpu_model=h100", "--", table)
+    plan = sweep.snakemake("-np", "--quiet", "host", *cluster).stdout
+    for verb in ("train", "bench", "probe"):
+        (job,) = (text for text in plan.split("rule ") if f"moelaws {verb} " in text)
+        assert re.search(r"\bgpu=1, .*\bgpu_model=h100", job), verb
+        assert "--device cuda --marker" in re.sub("--workers.*--spans", "", job) or verb == "train"
+    sweep.snakemake(*CALL, "--", table)
+    for kind in ("scores", "hidden"):
+        logs = list((sweep.root / f"results/logs/{kind}").iterdir())
+        assert logs
+        assert all(re.match(r"on GPU [01]: NVIDIA H100 \(", log.read_text()) for log in logs)
 
 
 def test_a_run_on_several_nodes_asks_for_equally_many_gpus_on_each(sweep):
@@ -112,7 +136,7 @@ def test_a_run_on_several_gpus_has_them_to_itself(sweep, tmp_path):
     assert {origin["gpu_share"] for origin in origins} == {None}
     assert {len(origin["cuda_visible_devices"].split(",")) for origin in origins} == {2}
     assert {origin["threads"] for origin in origins} == {2}  # of 4 of 6 cores for its 2 of 3 GPUs
-    again = sweep.snakemake("-n", *CALL, "batch_minutes=1", "--", "runs")
+    again = sweep.snakemake("-n", *CALL, "batch_minutes=0", "--", "runs")
     assert "Nothing to be done" in again.stdout + again.stderr
     done = sweep.snakemake(*CALL, "devices_per_run=4", "gpus=0,1", "--", "runs", check=False)
     assert done.returncode == 0, "what is done needs no GPU"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
+from moelaws.laws.step_law import BEYOND
 from moelaws.records.batches import Orders, is_done, write_marker
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.requests import START, batches_of
@@ -135,6 +136,15 @@ def test_a_marker_that_is_not_true_any_more_is_removed(trainings):
         lambda: results.batch(digest).write_text(results.batch(digest).read_text()[:-40]),
         lambda: None,
     )
+
+
+def test_step_law_beyond_its_searches_is_said_before_trainings_begin(tmp_path):
+    def said(**keys):
+        jobs = Jobs.load({"studies": "sparsity", **keys}, REPOSITORY)
+        return Trainings(replace(jobs, results=Results(tmp_path))).lines()
+
+    assert said() == []
+    assert said(hyperparameters="step_law") == [BEYOND]
 
 
 def test_a_run_that_lacked_memory_makes_its_batch_run_again(trainings):

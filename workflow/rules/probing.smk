@@ -14,13 +14,16 @@ rule probe:
         RESULTS.root / "logs/hidden/{batch}.log",
     conda:
         "../../envs/cpu.yaml"
+    threads: lambda w: TRAININGS.threads(w.batch, workflow.cores) if HERE else 1
     resources:
-        mem_mb=2000,
+        **TRAININGS.one_gpu,
+        mem_mb=lambda w, attempt: max(2000, TRAININGS.resources()["mem_mb"](w, attempt)),
         runtime=30,
     params:
         runs=lambda w: str(RESULTS.batch_runs(w.batch)),
     shell:
-        "moelaws probe {params.runs} --marker {output} > {log} 2>&1"
+        f"moelaws probe {{params.runs}} {TRAININGS.device_options} --marker {{output}} "
+        "> {log} 2>&1"
 
 
 rule make_tasks:
@@ -53,13 +56,17 @@ rule bench:
         RESULTS.root / "logs/scores/{batch}.log",
     conda:
         "../../envs/cpu.yaml"
+    # On this machine's GPUs so few at a time that none waits for another with its cores.
+    threads: lambda w: TRAININGS.threads(w.batch, workflow.cores) if HERE else 1
     resources:
+        **TRAININGS.one_gpu,
         mem_mb=lambda w, attempt: max(2000, TRAININGS.resources()["mem_mb"](w, attempt)),
         runtime=60,
     params:
         runs=lambda w: str(RESULTS.batch_runs(w.batch)),
     shell:
-        "moelaws bench {params.runs} --marker {output} > {log} 2>&1"
+        f"moelaws bench {{params.runs}} {TRAININGS.device_options} --marker {{output}} "
+        "> {log} 2>&1"
 
 
 rule measure_speed:
@@ -76,7 +83,7 @@ rule measure_speed:
     # it is a separate job and needs no other cores.
     threads: lambda w: workflow.cores if HERE else 1
     resources:
-        **({"gpu": 1} if TRAININGS.requests.cuda and not HERE else {}),
+        **TRAININGS.one_gpu,
         # All models are in memory at the same time.
         mem_mb=lambda wildcards, attempt: sum(
             TRAININGS.requests.memory_mb([run], attempt)
@@ -91,5 +98,5 @@ rule measure_speed:
         "export OMP_NUM_THREADS={resources.timing_threads}; "
         "moelaws speed --study {params.study:q} "
         + SETTINGS
-        + f" --device {JOBS.project.device} {TRAININGS.gpu_option} "
+        + f" {TRAININGS.device_options} "
         "--out {output} > {log} 2>&1"

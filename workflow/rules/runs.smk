@@ -42,7 +42,7 @@ rule train:
     shell:
         "export OMP_NUM_THREADS=$(( {threads} < {resources.workers} ? 1 : {threads} / {resources.workers} )); "
         "exec moelaws train {params.runs} "
-        + f"--device {JOBS.project.device} {TRAININGS.gpu_option} "
+        + f"{TRAININGS.device_options} "
         + ("--deterministic " if JOBS.project.deterministic else "")
         + "--workers {resources.workers} --runs-per-gpu {resources.runs_per_gpu} "
         "--devices {resources.devices} --nodes {resources.spans} --marker {output} > {log} 2>&1"

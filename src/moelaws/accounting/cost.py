@@ -19,6 +19,8 @@ from moelaws.spec.model import Model, MoE
 from moelaws.spec.project import Project
 from moelaws.spec.run import Muon, RunConfig
 
+PerRun = int | Literal["auto"]
+
 
 @dataclass(frozen=True)
 class Device:
@@ -35,6 +37,9 @@ class Device:
     memory_bandwidth: float = math.inf  # bytes a second of its own memory
     node_bandwidth: float = math.inf  # bytes a second that it sends to others of its node
     network_bandwidth: float = math.inf  # and to other nodes
+    # The tokens of a pass that has the overhead of a layer, which grows with them; 0: any number
+    pass_tokens: float = 0.0
+    runs_at_once: PerRun = 1  # that share it; auto: as many as its memory holds, up to ``MAX_RUNS``
 
     @property
     def basis(self) -> str:
@@ -50,19 +55,29 @@ class Device:
 # One core in fp32, beside another one that trained too, on an AMD EPYC: a robust least-squares fit
 # of relative errors to the median step times of 109 workstation runs and 72 demo runs.
 CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
-# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet. An H100 took 7.5, 19 and 38 ms for
-# steps of 4 layers with d = 128, 512 and 1024 on 32,768 tokens, as with 36 % model FLOPs
-# utilisation and 1.5 ms a layer. This overhead grows with the tokens: 3 ms hold for 73,000, within
-# 12 % of what an H200 took for 13 sizes (docs/speed.md).
+# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet. The overhead of a layer grows with the
+# tokens: 3 ms for 73,728 are within 26 % of an H200's steps of mixtures, 22 of various sizes on
+# 32,768 to 163,840 tokens (docs/speed.md). The start is that of a run of a batch, whose kernels are
+# compiled: 64 runs, 8 at a time, waited 8.6 s on average beside their steps.
 MFU = 0.35
 # Bytes a second: of memory and NVLink (one way) by the data sheets, and one port of 400 Gb/s a GPU.
-H100 = Device("H100", MFU * 9.89e14, 3e-3, 0.0, 30.0, 4e9, 8e10, 0, 3.35e12, 4.5e11, 5e10)
+H100 = Device("H100", MFU * 9.89e14, 3e-3, 0.0, 10.0, 4e9, 8e10, 0, 3.35e12, 4.5e11, 5e10, 73_728)
 # By their data sheets at the same utilisation: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
 GPUS = {
     "h100": H100,
     "h200": replace(H100, name="H200", own_memory=1.41e11, memory_bandwidth=4.8e12),
-    "a100": Device("A100", MFU * 3.12e14, 3e-3, 0.0, 30.0, 4e9, 8e10, 0, 2.04e12, 3e11, 2.5e10),
-}
+    "a100": replace(
+        H100, name="A100", flops_per_second=MFU * 3.12e14,
+        memory_bandwidth=2.04e12, node_bandwidth=3e11, network_bandwidth=2.5e10,
+    ),
+}  # fmt: skip
+# A pass takes as long as one of so many tokens at least, for its kernels begin one after the other.
+# Those of other runs fill the gaps. It is assumed: 3 microseconds for each of 200 kernels a layer.
+FEWEST_TOKENS = 16_384
+# A run that shares a GPU is assumed (not measured) to need more memory than its tensors: bytes for
+# CUDA and its libraries in each process, and a factor for unused blocks.
+PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
+MAX_RUNS = 8  # on one GPU, by `auto`: they also share its time
 PRIOR_WEIGHT = 0.1  # in runs, in ``fitted_to``
 
 
@@ -70,8 +85,12 @@ def device_of(kind: Literal["cpu", "cuda"], project: Project) -> Device:
     """Returns what the project's estimates assume: a core, or an H100 of its memory and ``mfu``."""
     if kind == "cpu":
         return CPU
-    speed = H100.flops_per_second * project.mfu / MFU
-    return replace(H100, flops_per_second=speed, own_memory=project.gpu_memory * 1e9)
+    return replace(
+        H100,
+        flops_per_second=H100.flops_per_second * project.mfu / MFU,
+        own_memory=project.gpu_memory * 1e9,
+        runs_at_once=project.runs_per_gpu,
+    )
 
 
 @dataclass(frozen=True)
@@ -79,22 +98,22 @@ class Cost:
     """Estimates for one run on one device, or on several that train it together."""
 
     flops: float  # training FLOPs, by the sparsity paper's convention
-    seconds: float
+    seconds: float  # while others train beside it
     host_bytes: float  # of all its processes
     device_bytes: float  # of each device; 0 if it uses the host's memory
     micro_batch: int  # sequences that a device computes at a time
     devices: int = 1
+    runs_at_once: int = 1  # on the device, itself among them
 
     @property
     def device_seconds(self) -> float:
-        """Returns the seconds summed over the devices."""
-        return self.seconds * self.devices
+        """Returns the seconds summed over the devices, or the run's part of those of one."""
+        return self.seconds * self.devices / self.runs_at_once
 
 
 # The logits that exist at once, at most, on a device with memory of its own and on a CPU, and the
 # bytes of each with its gradient: ``model.head``.
 ENTRIES, ENTRIES_ON_CPU, ENTRY_BYTES = 1 << 26, 1 << 24, 8.0
-PerRun = int | Literal["auto"]
 MANY = 1 << 20  # devices: more than any run takes
 
 
@@ -103,7 +122,8 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
 
     A batch that does not fit into the device's own memory is computed in micro-batches. They are
     halved until they fit, or down to the smallest possible one. Batches in the host's memory stay
-    whole. Communication between devices is assumed to take no time.
+    whole. Communication between devices is assumed to take no time. Runs on one device share its
+    time but for their starts, at which the device idles.
     """
     model = config.model
     states = state_bytes(config, devices)
@@ -125,16 +145,21 @@ def estimate(config: RunConfig, device: Device = CPU, devices: int = 1) -> Cost:
     # An evaluation is the forward pass alone, a third of the work of training on as much text.
     texts = 1 + (config.evaluation.longer > 1)
     evaluated = texts * config.evaluation.sequences / (3 * config.batch * config.steps)
-    work = _work(config, config.steps * math.ceil(groups / at_once), devices) * (1 + evaluated)
+    asked: PerRun = device.runs_at_once if devices == 1 else 1
+    fitting = min(MAX_RUNS, room // (PROCESS_MEMORY + UNUSED * training))
+    together = asked if isinstance(asked, int) else max(1, int(fitting))
+    passes = config.steps * math.ceil(groups / at_once)
+    work = _work(config, device, passes, devices, together) * (1 + evaluated)
     # A GPU's checkpoint passes through the host.
     on_host = states if device.own_memory else training
     return Cost(
         flops=train_flops_per_token(model, "sparsity") * config.tokens,
-        seconds=device.startup_seconds + float(work @ _prices(device)),
+        seconds=device.startup_seconds + together * float(work @ _prices(device)),
         host_bytes=devices * (device.base_memory + on_host),
         device_bytes=training if device.own_memory else 0.0,
         micro_batch=at_once * group,
         devices=devices,
+        runs_at_once=together,
     )
 
 
@@ -205,7 +230,7 @@ def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
     """
     if not timings:
         return device
-    work = np.array([_work(timing.config, timing.config.steps) for timing in timings])
+    work = np.array([_work(timing.config, device, timing.config.steps) for timing in timings])
     seconds = np.array([timing.seconds for timing in timings])
     own = _prices(device)
     prior = own * float(np.median(seconds / (work @ own)))
@@ -251,14 +276,23 @@ def orthogonalizing_flops(model: Model) -> float:
     return float(sum(5 * 2 * count * (2 * a * a * b + a**3) for count, a, b in sides))
 
 
-def _work(config: RunConfig, passes: int, devices: int = 1) -> NDArray[np.float64]:
-    """Returns a device's work: its FLOPs, layers times passes, and routed experts times passes."""
+def _work(
+    config: RunConfig, device: Device, passes: int, devices: int = 1, together: int = 1
+) -> NDArray[np.float64]:
+    """Returns a device's work: its FLOPs, layers times passes, and routed experts times passes.
+
+    Where the overhead of a layer grows with the tokens, passes of ``pass_tokens`` are counted.
+    """
     model, ffn = config.model, config.model.ffn
     flops = train_flops_per_token(model, "sparsity") * config.tokens
     if isinstance(config.optimizer, Muon):
         flops += orthogonalizing_flops(model) * config.steps
     experts = model.n_moe_layers * ffn.n_experts if isinstance(ffn, MoE) else 0
-    return np.array([flops / devices, model.n_layers * passes, experts * passes / devices], float)
+    layers: float = model.n_layers * passes
+    if device.pass_tokens:
+        fewest = FEWEST_TOKENS * passes / together
+        layers = model.n_layers * max(config.tokens / devices, fewest) / device.pass_tokens
+    return np.array([flops / devices, layers, experts * passes / devices], float)
 
 
 def _prices(device: Device) -> NDArray[np.float64]:

@@ -3,15 +3,17 @@
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import click
 
 from moelaws.cli.common import Value, option
-from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus, mps_is_running
+from moelaws.gpus import mps
+from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus
 from moelaws.records.provenance import GPU_FRACTION
 
+device_option = option("--device", "auto, cpu or cuda.", default="auto")
 gpus_option = option(
     "--gpus",
     "Take as many of these GPUs as are needed, waiting until they are free: all, or "
@@ -42,24 +44,27 @@ def holding(chosen: Chosen | None, number: int) -> Iterator[tuple[Gpu, ...]]:
         yield gpus
 
 
+@contextmanager
 def worker_environments(
     gpus: Sequence[Gpu], workers: int, runs_per_gpu: int
-) -> list[dict[str, str]]:
-    """Returns the environment variables of each worker's processes: which GPU they see.
+) -> Iterator[list[dict[str, str]]]:
+    """Yields the environment variables of each worker's processes: which GPU they see.
 
     The GPUs are those that are held, or else those that CUDA_VISIBLE_DEVICES names, as a cluster
-    sets it for its jobs. A single worker sees all of them.
+    sets it for its jobs. A single worker sees all of them. If several share a GPU, MPS runs
+    meanwhile.
     """
     names = [gpu.uuid for gpu in gpus]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = [name for name in names or visible if name not in ("", "-1")]
     if workers == 1 or not names:
-        return [{} for _ in range(workers)]
-    fraction = {}
-    if runs_per_gpu > 1:
-        fraction = {GPU_FRACTION: str(1 / runs_per_gpu)}
-        off = "does not run, and without it they lose time: `nvidia-cuda-mps-control -d` starts it"
-        state = "runs" if mps_is_running() else off
-        click.echo(f"{runs_per_gpu} runs on each GPU; CUDA MPS {state}", err=True)
-    visible_to = itertools.islice(itertools.cycle(names), workers)
-    return [{"CUDA_VISIBLE_DEVICES": name, **fraction} for name in visible_to]
+        yield [{} for _ in range(workers)]
+        return
+    with ExitStack() as stack:
+        shared = {}
+        if runs_per_gpu > 1:
+            variables, state = stack.enter_context(mps.service())
+            shared = {GPU_FRACTION: str(1 / runs_per_gpu), **variables}
+            click.echo(f"{runs_per_gpu} runs on each GPU; CUDA MPS {state}", err=True)
+        visible_to = itertools.islice(itertools.cycle(names), workers)
+        yield [{"CUDA_VISIBLE_DEVICES": name, **shared} for name in visible_to]

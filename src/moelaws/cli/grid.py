@@ -49,6 +49,7 @@ def command(
     --run takes a run_id, or the first digits of one.
     """
     from moelaws.accounting.cost import device_of
+    from moelaws.grids.sweep import beyond_step_law
     from moelaws.grids.timings import learned
     from moelaws.workflow.check import check_study
 
@@ -72,6 +73,7 @@ def command(
         return
     for sweep in sweeps:
         _print(sweep, listed[sweep.study.study], device, every, project)
+    warn(*filter(None, [beyond_step_law(sweeps, project)]))
     if device.basis:
         click.echo(device.basis)
 
@@ -137,6 +139,7 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
             "shared_steps": run.config.steps - part.steps,
             "flops_spent": cost.flops,
             "estimated_seconds": cost.seconds,
+            "device_seconds": cost.device_seconds,
             "estimated_memory": cost.device_bytes or cost.host_bytes,
         }
         for run, part, cost in zip(sweep.runs, own, costs, strict=True)
@@ -149,11 +152,13 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
     from moelaws.tables.describe import kept_runs
 
     flops = sum(r["C_sparsity"] for r in rows)
-    hours = sum(r["estimated_seconds"] * r["devices"] for r in rows) / 3600
+    hours = sum(r["device_seconds"] for r in rows) / 3600
+    beside = device.runs_at_once
+    several = "" if beside == 1 else f" with runs side by side (runs_per_gpu = {beside})"
     memory = max(r["estimated_memory"] for r in rows) / 1e9
     click.echo(
-        f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours; "
-        f"the largest run needs about {memory:.2g} GB"
+        f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours"
+        f"{several}; the largest run needs about {memory:.2g} GB"
     )
     if shared := [r for r in rows if r["shared_steps"]]:
         spent = sum(r["flops_spent"] for r in rows)
@@ -198,7 +203,7 @@ def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
     for (budget, sparsity), group in groupby(order, key=lambda r: (r["C"], r["S"])):
         runs = list(group)
         flops = sum(r["C_sparsity"] for r in runs)
-        hours = sum(r["estimated_seconds"] * r["devices"] for r in runs) / 3600
+        hours = sum(r["device_seconds"] for r in runs) / 3600
         spans = (span(runs, name) for name in ranged)
         lines.append([budget, sparsity, len(runs), *spans, flops, hours])
     columns = ["C", "S", "runs", *ranged, "FLOPs", "hours"]

@@ -8,9 +8,11 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
 from moelaws.cli.common import COUNT, WHOLE, marker_option, option, out_option, results_option
+from moelaws.cli.gpu import device_option, gpus_option, holding
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
+from moelaws.gpus.listing import Chosen
 from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
 from moelaws.records.tensors import read_kept
@@ -24,6 +26,8 @@ from moelaws.spec.run import RunConfig
 @results_option
 @option("--tokens", "Number of held-out tokens to sample.", COUNT, 2048)
 @option("--seed", "Seed of the sample.", WHOLE, 0)
+@device_option
+@gpus_option
 @out_option("Of a single run; RUN_ID.parquet in this folder by default.")
 @marker_option
 def probe(
@@ -31,6 +35,8 @@ def probe(
     results: Results,
     tokens: int,
     seed: int,
+    device: str,
+    gpus: Chosen | None,
     out: Path | None,
     marker: Path | None,
     as_json: bool,
@@ -45,18 +51,20 @@ def probe(
     from moelaws.probing.hidden import write_none
 
     written = []
-    for run_id in _runs(word, results, out):
-        path = out or (results.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
-        status, config = _kept(results, run_id)
-        rows = 0
-        if config:
-            corpus = results.corpus(config.corpus.corpus_id)
-            rows = write_states(results.weights(run_id), corpus, path, tokens, seed)
-        else:
-            write_none(path)
-        written.append({"run_id": run_id, "status": status, "file": str(path), "rows": rows})
-        if not as_json:
-            click.echo(f"{path}: {rows} states" + ("" if rows else f" (run {status})"))
+    with holding(gpus, 1):
+        for run_id in _runs(word, results, out):
+            path = out or (results.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
+            status, config = _kept(results, run_id)
+            rows = 0
+            if config:
+                corpus = results.corpus(config.corpus.corpus_id)
+                weights = results.weights(run_id)
+                rows = write_states(weights, corpus, path, tokens, seed, device)
+            else:
+                write_none(path)
+            written.append({"run_id": run_id, "status": status, "file": str(path), "rows": rows})
+            if not as_json:
+                click.echo(f"{path}: {rows} states" + ("" if rows else f" (run {status})"))
     _finish(word, written, marker, as_json)
 
 
@@ -70,7 +78,8 @@ def probe(
     metavar="SOURCE",
     multiple=True,
 )
-@option("--device", "auto, cpu or cuda.", default="cpu")
+@device_option
+@gpus_option
 @results_option
 @out_option(
     "A Parquet file for the scores of a single run; without it they are only printed.", ".parquet"
@@ -80,6 +89,7 @@ def bench(
     word: str,
     sources: tuple[str, ...],
     device: str,
+    gpus: Chosen | None,
     results: Results,
     out: Path | None,
     marker: Path | None,
@@ -94,20 +104,21 @@ def bench(
     asks what `tasks` in config.yaml says.
     """
     scored = []
-    for run_id in _runs(word, results, out):
-        file = results.scores(run_id) if _is_batch(word) else out
-        status, rows = _scored(run_id, sources, _is_batch(word), device, results, file)
-        path = str(file) if file else None
-        scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
-        if as_json:
-            continue
-        if rows:
-            columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
-            print_table(columns, map(_cells, rows))
-        else:
-            click.echo(f"run {run_id} is {status}: it has no weights")
-        if file:
-            click.echo(str(file))
+    with holding(gpus, 1):
+        for run_id in _runs(word, results, out):
+            file = results.scores(run_id) if _is_batch(word) else out
+            status, rows = _scored(run_id, sources, _is_batch(word), device, results, file)
+            path = str(file) if file else None
+            scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
+            if as_json:
+                continue
+            if rows:
+                columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
+                print_table(columns, map(_cells, rows))
+            else:
+                click.echo(f"run {run_id} is {status}: it has no weights")
+            if file:
+                click.echo(str(file))
     _finish(word, scored, marker, as_json)
 
 

@@ -7,7 +7,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import COUNT, WHOLE, Words, option, out_option, read_named, results_option
-from moelaws.cli.gpu import gpus_option, holding
+from moelaws.cli.gpu import device_option, gpus_option, holding
 from moelaws.cli.project import override_options
 from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
@@ -30,7 +30,7 @@ ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_toke
 @click.argument("runs", nargs=-1, metavar="[RUN_OR_CONFIG]...")
 @option("--study", "Those of this study's grid too, one for each architecture.")
 @override_options
-@option("--device", "auto, cpu or cuda.", default="auto")
+@device_option
 @option("--repeats", "Rounds, in each of which every configuration has a turn.", COUNT, 15)
 @option("--seed", "Seed of the order of the turns.", WHOLE, 0)
 @results_option

@@ -21,7 +21,7 @@ from moelaws.cli.common import (
     read_named,
     results_option,
 )
-from moelaws.cli.gpu import gpus_option, holding, worker_environments
+from moelaws.cli.gpu import device_option, gpus_option, holding, worker_environments
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
@@ -66,7 +66,7 @@ class Setup:
 @results_option
 @option("--out", "A folder for a single run, instead of RESULTS/runs/RUN_ID.", FILE)
 @option("--corpus", "Folder of the prepared corpus; RESULTS/corpora/CORPUS_ID if unset.", FILE)
-@option("--device", "auto, cpu or cuda.", default="auto")
+@device_option
 @option("--backend", "Back end of the experts; auto chooses.", default="auto")
 @option(
     "--micro-batch",
@@ -141,14 +141,16 @@ def command(
         raise UserError("--out is for a single run; without it each has a folder of its own")
     number = devices if devices > 1 else -(-workers // runs_per_gpu)
     if alone:
-        with holding(gpus, number) as held:
-            os.environ.update(worker_environments(held, 1, 1)[0])
+        with holding(gpus, number):
             _show(_train(orders[0], setup, as_json), as_json)
         return
     waiting = [order for order in orders if not _is_done(order, tree)]
     if waiting:
-        with holding(gpus, number) as held:
-            _train_all(waiting, setup, worker_environments(held, workers, runs_per_gpu))
+        with (
+            holding(gpus, number) as held,
+            worker_environments(held, workers, runs_per_gpu) as environments,
+        ):
+            _train_all(waiting, setup, environments)
     forget_trunks(orders, tree)
     if marker:
         write_marker(marker, orders, tree)
@@ -165,7 +167,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
     import moelaws.files.parquet
     import moelaws.training.run  # noqa: F401  # loads torch and pyarrow, once for all
     from moelaws.records.provenance import GPU_FRACTION, collect
-    from moelaws.training.pool import Pool
+    from moelaws.training.pool import Pool, dearest_first
 
     collect()  # forked processes inherit what it finds out about the code and the machine
     tree = setup.results
@@ -177,7 +179,7 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         return tree.run(order.config.run_id) / "log"
 
     pool = Pool(train, workers, log_of)
-    failed = pool.run(orders)
+    failed = pool.run(dearest_first(orders, setup.device) if len(workers) > 1 else orders)
     alone = list({worker.get("CUDA_VISIBLE_DEVICES", ""): worker for worker in workers}.values())
     if len(alone) < len(workers) and not pool.stopped:
         lacked = [order for order in orders if _lacked_memory(order, tree)]

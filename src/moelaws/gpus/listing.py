@@ -56,11 +56,6 @@ def list_gpus(chosen: Chosen = "all") -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in gpus if gpu.index in chosen)
 
 
-def mps_is_running() -> bool:
-    """Returns whether NVIDIA's Multi-Process Service runs on this machine."""
-    return (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists()
-
-
 def _query() -> str:
     """Returns the output of nvidia-smi, a line for each GPU."""
     try:

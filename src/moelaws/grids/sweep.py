@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moelaws.accounting.cost import device_of, placed, spent
+from moelaws.accounting.parameters import count_parameters
 from moelaws.corpus.sources import DatasetSource, Sources, resolve
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
 from moelaws.grids.expand import Run, expand
 from moelaws.grids.rounds import path_of, read_rounds
 from moelaws.grids.text import choose_corpus
+from moelaws.laws.step_law import BEYOND, is_searched
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.grid import Grid
@@ -112,6 +114,20 @@ def too_long_for(sweep: Sweep) -> str:
                 f"text can give (corpus {run.corpus}); {larger}, or raise validation, or lower "
                 "evaluation_sequences"
             )
+    return ""
+
+
+def beyond_step_law(sweeps: Iterable[Sweep], project: Project) -> str:
+    """Returns a warning if Step Law sets rates or batches beyond its searches; empty if not."""
+    following = {"step_law", "chosen" if project.hyperparameters == "step_law" else ""}
+    for sweep in sweeps:
+        for config in (run.config for run in sweep.runs):
+            rules = sweep.study.grids[project.tier].derive
+            named = {getattr(rule, "rule", "-") for rule in (rules.lr, rules.batch)}
+            count = count_parameters(config.model)
+            N = count.total - count.embeddings
+            if following & named and not is_searched(N, config.tokens):
+                return BEYOND
     return ""
 
 

@@ -9,6 +9,16 @@ from moelaws.laws.vocabulary import variable
 # The coefficient, and the exponents of N (parameters) and D (tokens); the batch is in tokens.
 LR = {"coefficient": 1.79, "N": -0.713, "D": 0.307}
 BATCH = {"coefficient": 0.58, "D": 0.571}
+BEYOND = (
+    "Step Law sets learning rates or batches beyond the searches behind it, which had 0.2e9 to "
+    "2.2e9 parameters and 2e9 to 100e9 tokens; a search of your own is safer "
+    "(docs/hyperparameters.md)"
+)
+
+
+def is_searched(N: float, D: float) -> bool:
+    """Returns whether the searches behind the law had such models, as ``BEYOND`` says it."""
+    return 0.2e9 <= N <= 2.2e9 and 2e9 <= D <= 100e9
 
 
 def _values(columns: Columns) -> dict[str, Array]:

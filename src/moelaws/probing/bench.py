@@ -27,10 +27,10 @@ from moelaws.records.tensors import read_kept
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import Item, by_task
 from moelaws.training import columns, weights
-from moelaws.training.device import choose_device, threads
+from moelaws.training.device import on_device, threads
 from moelaws.training.evaluation import clustered_se
 
-TOKENS = 2048  # in a batch, at most
+TOKENS = {"cpu": 2048, "cuda": 16_384}  # in a batch, at most; fewer do not fill a GPU
 
 
 class Answer(NamedTuple):
@@ -128,7 +128,7 @@ def _answers(
     answers: dict[int, Answer] = {}
     model.eval()
     with torch.no_grad(), casting_once():
-        for chosen in _batches(list(map(len, numbers))):
+        for chosen in _batches(list(map(len, numbers)), TOKENS[device.type]):
             read = [tokens[of_input[number][0]][:-1] for number in chosen]
             width = len(read[-1])
             # Attention is causal: padding changes nothing.
@@ -154,11 +154,14 @@ def _logits_of(row_T: Tensor, h_TD: Tensor, head_VD: Tensor) -> Tensor:
     return F.linear(h_TD[row_T], head_VD).float()
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yields the numbers of sequences of similar length, the longest of a batch last."""
+def _batches(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Yields the numbers of sequences of similar length, the longest of a batch last.
+
+    A batch has at most so many tokens, or one sequence.
+    """
     batch: list[int] = []
     for i in np.argsort(lengths, kind="stable").tolist():
-        if batch and (len(batch) + 1) * lengths[i] > TOKENS:
+        if batch and (len(batch) + 1) * lengths[i] > most:
             yield batch
             batch = []
         batch.append(i)
@@ -196,7 +199,6 @@ def bench(
     model's context.
     """
     torch.set_num_threads(threads())
-    device = choose_device(device)
     tokenizer = _tokenizer(corpus / TOKENIZER)
     rows: list[dict[str, Any]] = []
     for step in (*read_kept(folder).steps, None):
@@ -206,9 +208,8 @@ def bench(
         done = config.steps if step is None else step
         context = config.model.context
         about = {"step": done, "tokens": done * config.batch * context}
-        rows += [
-            {**about, **scored} for scored in score(model.to(device), tokenizer, items, context)
-        ]
+        ask = partial(score, tokenizer=tokenizer, items=items, context=context)
+        rows += [{**about, **scored} for scored in on_device(device, model, ask)]
     return rows
 
 

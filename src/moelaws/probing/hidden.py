@@ -4,6 +4,7 @@ Shapes: B sequences, N positions, D model width, T sampled tokens, L layers.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.spec.errors import UserError
 from moelaws.training.columns import write_columns
-from moelaws.training.device import threads
+from moelaws.training.device import on_device, threads
 from moelaws.training.weights import load
 
 BATCH = 8  # sequences at a time
@@ -42,12 +43,15 @@ class Sample:
     position_T: NDArray[np.int64]
 
 
-def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) -> int:
+def probe(
+    weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0, device: str = "cpu"
+) -> int:
     """Writes the states of ``tokens`` held-out tokens, after each layer of a kept run, to ``out``.
 
     The same weights, text, number and seed give the same tokens. Returns the number of rows,
-    (L + 1) T. ``weights`` and ``corpus`` are folders of the run's. Raises UserError where there are
-    no weights, the corpus is another or its held-out text is short.
+    (L + 1) T. ``weights`` and ``corpus`` are folders of the run's; ``device`` is auto, cpu or cuda.
+    Raises UserError where there are no weights or no such device, the corpus is another or its
+    held-out text is short.
     """
     config, model = load(weights)
     data = PreparedCorpus.open(corpus)
@@ -56,7 +60,7 @@ def probe(weights: Path, corpus: Path, out: Path, tokens: int, seed: int = 0) ->
     held_out = validation(data, config.evaluation.sequences, config.model.context)
     chosen = choose(held_out, tokens, seed)
     torch.set_num_threads(threads())
-    states = hidden_states(model.eval(), chosen)
+    states = on_device(device, model.eval(), partial(hidden_states, sample=chosen))
     _write(out, chosen, states, config.run_id)
     return len(states) * tokens
 
@@ -86,16 +90,15 @@ def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
     batches: list[Tensor] = []
     with torch.no_grad():
         for start in range(0, len(sample.tokens_BN), BATCH):
-            x_BND = F.embedding(
-                torch.from_numpy(sample.tokens_BN[start : start + BATCH]), model.embedding
-            )
+            tokens_BN = torch.from_numpy(sample.tokens_BN[start : start + BATCH])
+            x_BND = F.embedding(tokens_BN.to(model.embedding.device), model.embedding)
             inside = (sample.sequence_T >= start) & (sample.sequence_T < start + BATCH)
             at = (sample.sequence_T[inside] - start, sample.position_T[inside])
             stages = [x_BND[at]]
             for block in model.layers:
                 x_BND, _ = block(x_BND, model.rotation, model.dtype, 1, ())
                 stages.append(x_BND[at])
-            batches.append(torch.stack(stages))
+            batches.append(torch.stack(stages).cpu())
     return torch.cat(batches, dim=1).float().numpy()
 
 

@@ -21,8 +21,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import columns
 from moelaws.training.device import choose_device, device_name, lacks_memory, threads
-from moelaws.training.evaluation import evaluate
-from moelaws.training.job import EVALUATION_TOKENS
+from moelaws.training.evaluation import evaluate, sequences_at_once
 from moelaws.training.loop import Trainer
 
 REPEATS = 15  # rounds
@@ -110,7 +109,8 @@ class SteppedTrainer(Trainer):
 
     def evaluate(self) -> None:
         """Measures the held-out loss of as many random tokens as a step has, as a run does."""
-        sequences = max(1, EVALUATION_TOKENS // self.config.model.context)
+        context = self.config.model.context
+        sequences = sequences_at_once(self.device.type, self.micro_batch * context, context)
         evaluate(self.model, self.held_out, sequences)
 
     def generate(self) -> None:

@@ -29,7 +29,7 @@ class Order(Frozen):
 
 
 class Orders(Frozen):
-    """The runs of one batch, in the order in which they train."""
+    """The runs of one batch, in the order of their grid."""
 
     runs: tuple[Order, ...]
 

@@ -101,9 +101,13 @@ class Project(Frozen):
 
     @property
     def batch_seconds(self) -> float:
-        """Returns how many seconds a batch of runs may take by estimate, on one GPU or core."""
+        """Returns the most estimated seconds of a batch, summed over the GPUs of its job.
+
+        They follow from the configuration alone, so that batches are the same on every machine.
+        """
         auto = self.batch_minutes == "auto"
-        return 60.0 * (BATCH_MINUTES[self.tier] if auto else float(self.batch_minutes))
+        minutes = BATCH_MINUTES[self.tier] if auto else float(self.batch_minutes)
+        return 60.0 * minutes * (self.gpus_per_job if self.device == "cuda" else 1)
 
 
 def load_project(

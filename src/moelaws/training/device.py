@@ -2,15 +2,19 @@
 
 import ctypes
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from moelaws.records.memory import peak_memory
 from moelaws.spec.errors import UserError
 
+Model = TypeVar("Model", bound=nn.Module)
+Result = TypeVar("Result")
 # What the errors of failed allocations say: torch's on the CPU, C++'s, oneDNN's (in bf16 products
 # and GELU), cuBLAS' and the CUDA driver's
 NO_MEMORY = (
@@ -44,6 +48,17 @@ def choose_device(name: str) -> str:
             reason = f"torch {torch.__version__} is built without CUDA"
         raise UserError(f"device cuda cannot be used: {reason}; use --device cpu")
     return "cuda" if available and name != "cpu" else "cpu"
+
+
+def on_device(name: str, model: Model, compute: Callable[[Model], Result]) -> Result:
+    """Returns what ``model`` gives on the device, or on the CPU if memory lacks on a GPU."""
+    device = choose_device(name)
+    try:
+        return compute(model.to(device))
+    except (RuntimeError, MemoryError) as error:
+        if device == "cpu" or not lacks_memory(error):
+            raise
+    return compute(model.to("cpu"))
 
 
 def compute_deterministically() -> None:

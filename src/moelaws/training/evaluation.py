@@ -18,6 +18,9 @@ from moelaws.model.transformer import Transformer, assignments
 from moelaws.training.columns import MadeOf, write_columns
 from moelaws.training.ranks import ALONE, Ranks
 
+TOKENS = 4096  # evaluated at a time, at least
+FORWARD = 4  # a GPU takes so many times what it trains on: nothing waits for a backward pass
+
 # column -> (unit, description)
 COLUMNS = {
     "document": ("", "number of the document in the validation text, from 0"),
@@ -58,6 +61,15 @@ class Evaluation:
     documents: DocumentLosses
     counts_LE: NDArray[np.int64] | None  # assignments; None for dense models
     loss_beyond: float | None = None  # nats per token beyond the context, in longer sequences
+
+
+def sequences_at_once(device: str, trained: int, context: int) -> int:
+    """Returns how many sequences of ``context`` tokens a cpu or cuda device evaluates at a time.
+
+    ``trained`` is the number of tokens that it trains on at a time, which fill a GPU.
+    """
+    tokens = max(TOKENS, FORWARD * trained) if device == "cuda" else TOKENS
+    return max(1, tokens // context)
 
 
 def evaluate(

@@ -21,7 +21,7 @@ from moelaws.spec.errors import UserError
 from moelaws.training.attempts import Attempts, NoRoomError
 from moelaws.training.callbacks import Checkpoints, HistorySoFar, Progress, WeightsOnTheWay
 from moelaws.training.device import device_name, give_back, lacks_memory, peak_of
-from moelaws.training.evaluation import Evaluation, evaluate
+from moelaws.training.evaluation import Evaluation, evaluate, sequences_at_once
 from moelaws.training.expert_load import ExpertLoad, balance, drops
 from moelaws.training.history import History
 from moelaws.training.loop import Trainer
@@ -29,7 +29,6 @@ from moelaws.training.plan import TrainingPlan
 from moelaws.training.ranks import Lacked
 from moelaws.training.signals import Stop, Stopped
 
-EVALUATION_TOKENS = 4096  # evaluated at a time
 MEASURED = ("loss", "loss_se", "loss_beyond", "bits_per_byte")  # of a run's summary; None without
 
 
@@ -187,7 +186,7 @@ def _train_and_evaluate(
             if not trainer.run():
                 checkpoints.share_end(trainer)
                 return None
-            evaluation, *longer = (_evaluate(trainer.model, x, attempts, stop) for x in texts)
+            evaluation, *longer = (_evaluate(trainer, x, attempts, stop) for x in texts)
     except Stopped as stopped:
         try:
             checkpoints.save(trainer)
@@ -202,13 +201,12 @@ def _train_and_evaluate(
     return evaluation if math.isfinite(evaluation.loss) else None
 
 
-def _evaluate(
-    model: Transformer, held_out: Validation, attempts: Attempts, stop: Stop
-) -> Evaluation:
+def _evaluate(trainer: Trainer, held_out: Validation, attempts: Attempts, stop: Stop) -> Evaluation:
     """Evaluates on the held-out set, in smaller and smaller batches if memory lacks."""
-    plan, context = attempts.plan, held_out.documents.shape[1]
+    plan, context, model = attempts.plan, held_out.documents.shape[1], trainer.model
     model.set_context(context)
-    whole = max(1, EVALUATION_TOKENS // context)
+    trained = trainer.micro_batch * plan.config.model.context
+    whole = sequences_at_once(plan.options.device, trained, context)
     batch = attempts.largest("evaluation", whole, 1)
     while True:
         plan.check_lock()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from moelaws.accounting.cost import H100, MANY, Cost, device_of, estimate, placed, spent
+from moelaws.accounting.cost import MANY, Cost, device_of, placed, spent
 from moelaws.gpus.listing import Gpu, list_gpus
 from moelaws.grids.expand import Run
 from moelaws.spec.errors import UserError
@@ -17,10 +17,6 @@ START = 2.0  # seconds that a run takes in addition to its training
 BITS = 64  # of a run_id
 SLACK = 10  # minutes that a job requests in addition to its trainings
 LONGEST = 2880  # the most minutes of a job, for a run that is cut off resumes in the next one
-# With `runs_per_gpu: auto`, a run is assumed (not measured) to need more memory than its tensors:
-# bytes for CUDA and its libraries in each process, and a factor for unused blocks.
-PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
-MAX_RUNS = 8  # on one GPU, by `auto`: they also share its time
 
 
 def batches_of(
@@ -69,12 +65,6 @@ class Requests:
         return self.project.device == "cuda"
 
     @cached_property
-    def memory(self) -> float:
-        """Returns the bytes of one GPU."""
-        known = [gpu.memory for gpu in self.gpus if gpu.memory]
-        return min(known, default=self.project.gpu_memory * 1e9)
-
-    @cached_property
     def costs(self) -> dict[str, Cost]:
         """Returns the estimated cost of each run, without the steps that a shorter one trains."""
         # As sold: a card of 80 GB has 80 GiB, less what the driver takes.
@@ -88,9 +78,9 @@ class Requests:
         return dict(zip(self.runs, costs, strict=True))
 
     def seconds(self, run: str) -> float:
-        """Returns the seconds of a run that one device trains, and infinity for other runs."""
+        """Returns a run's part of the seconds of one device, and infinity if several train it."""
         cost = self.costs[run]
-        return cost.seconds if cost.devices == 1 else math.inf
+        return cost.device_seconds if cost.devices == 1 else math.inf
 
     def devices(self, runs: Sequence[str]) -> int:
         """Returns how many devices train each of the ``runs`` of a batch."""
@@ -113,28 +103,13 @@ class Requests:
 
     def runs_per_gpu(self, runs: Sequence[str]) -> int:
         """Returns how many of the batch's runs train on one GPU at a time."""
-        if self.project.runs_per_gpu == "auto":
-            need = max(estimate(self.runs[run].config, H100).device_bytes for run in runs)
-            number = min(MAX_RUNS, int(self.memory / (PROCESS_MEMORY + UNUSED * need)))
-        else:
-            number = self.project.runs_per_gpu
-        return max(1, min(number, len(runs)))
+        return min(len(runs), *(self.costs[run].runs_at_once for run in runs))
 
     def workers(self, runs: Sequence[str]) -> int:
         """Returns how many of the batch's runs train at a time."""
         if not self.cuda or self.devices(runs) > 1:
             return 1
         return min(len(runs), self.job_gpus(runs) * self.runs_per_gpu(runs))
-
-    @property
-    def batch_seconds(self) -> float:
-        """Returns the most seconds of a batch, summed over its runs.
-
-        They follow from the configuration alone, so that batches are the same on every machine.
-        """
-        number = self.project.runs_per_gpu
-        workers = self.project.gpus_per_job * (1 if number == "auto" else number)
-        return self.project.batch_seconds * (workers if self.cuda else 1)
 
     def threads(self, runs: Sequence[str], cores: int) -> int:
         """Returns the cores of a batch's job; with this machine's GPUs, its part of ``cores``."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moelaws.grids.expand import architectures
+from moelaws.grids.sweep import beyond_step_law
 from moelaws.records.batches import Order, Orders, is_done
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
@@ -40,7 +41,7 @@ class Trainings:
             anywhere = Requests(self.jobs.project, runs)
             trunks = {key: run.config.trunk for key, run in runs.items()}
             batches[key] = batches_of(
-                runs, anywhere.seconds, anywhere.batch_seconds, trunks.__getitem__
+                runs, anywhere.seconds, self.jobs.project.batch_seconds, trunks.__getitem__
             )
         return batches
 
@@ -174,7 +175,7 @@ class Trainings:
     def priority(self, digest: str) -> int:
         """Returns the estimated seconds of a batch, so that the longest begins first."""
         costs = self.requests.costs
-        return int(sum(costs[run].seconds for run in self.batches[digest]))
+        return int(sum(costs[run].device_seconds for run in self.batches[digest]))
 
     def timed(self, study: str) -> list[str]:
         """Returns the runs that are timed side by side, one of each architecture."""
@@ -186,19 +187,31 @@ class Trainings:
         return min((self.requests.threads([run], cores) for run in runs), default=1)
 
     @property
-    def gpu_option(self) -> str:
-        """Returns the option for this machine's GPUs; a cluster assigns GPUs to each job itself."""
+    def one_gpu(self) -> dict[str, Any]:
+        """Returns the request for a GPU of a cluster's job that trains nothing; else nothing."""
+        if self.here or not self.requests.cuda:
+            return {}
+        return {"gpu": 1, "gpu_model": self.jobs.project.gpu_model or ""}
+
+    @property
+    def device_options(self) -> str:
+        """Returns the options for the device; a cluster assigns GPUs to each job itself."""
         gpus = self.jobs.project.gpus
-        if not (self.requests.cuda and self.here):
-            return ""
-        return f"--gpus {gpus if gpus == 'all' else ','.join(map(str, gpus))}"
+        if not self.requests.cuda:
+            return "--device cpu"
+        if not self.here:
+            return "--device cuda"
+        return f"--device cuda --gpus {gpus if gpus == 'all' else ','.join(map(str, gpus))}"
 
     def lines(self) -> list[str]:
         """Returns the lines that a user should read before trainings begin."""
         pending = [run for runs in self.pending.values() for run in runs]
-        if pending and self.here and self.requests.cuda:
-            return [self.requests.gpu_words(pending)]
-        return []
+        if not pending:
+            return []
+        lines = [beyond_step_law(self.jobs.sweeps.values(), self.jobs.project)]
+        if self.here and self.requests.cuda:
+            lines.append(self.requests.gpu_words(pending))
+        return [*filter(None, lines)]
 
     def words(self, digests: Iterable[str]) -> str:
         """Returns how many runs a plan trains, in how many batches, and which; empty for none."""
