@@ -12,9 +12,10 @@ from fitting_case import fitted_group, objective_of
 from moelaws import laws
 from moelaws.fitting import problem as search
 from moelaws.fitting.caveats import require_identifiable
-from moelaws.fitting.descent import certify, normalised
+from moelaws.fitting.descent import certify, descend, normalised
 from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import descend_all, multistart, starts_of
+from moelaws.laws.forms import LinearModel
 from moelaws.laws.protocol import overridden
 from moelaws.spec.errors import UserError
 
@@ -198,6 +199,15 @@ def test_a_law_without_a_finite_value_at_any_start_is_refused(dense):
     objective = Objective(Nowhere(), np.zeros(3), 1e-3)
     with pytest.raises(UserError, match="no finite value for these rows at any of its starts"):
         multistart(objective, np.zeros((4, 1)), np.array([[-1.0, 1.0]]))
+
+
+def test_a_step_that_meets_a_bound_goes_on_along_it():
+    """Cut off at the bound, a Newton step along the valley of two columns alike leads uphill."""
+    X = np.array([[1.0, 0.99], [0.99, 1.0]])
+    objective = Objective(LinearModel(X), X @ [-1.0, 2.0], np.inf)
+    end, _ = descend(objective, np.array([[0.5, 0.0]]), np.array([[0.0, 9.0]] * 2), iterations=8)
+    one = X[:, 1] @ X @ [-1.0, 2.0] / (X[:, 1] @ X[:, 1])  # the other is 0
+    assert end[0] == pytest.approx([0.0, one], abs=1e-6)
 
 
 def test_a_step_to_where_the_law_has_no_value_is_refused():

@@ -20,6 +20,7 @@ from moelaws.fitting.objective import Objective
 from moelaws.laws.base import Array, Mask
 
 MAX_STEP = 10.0  # of any parameter in one step
+LEAST_DAMPING = 1e-12  # the curvature along a flat valley may be 1e-13 of that across it
 APART = 1.0  # least difference in some parameter of two ends: a factor e of a coefficient
 
 
@@ -35,6 +36,7 @@ def descend(
     """
     bounds = np.broadcast_to(bounds, (*starts.shape, 2))
     here, metric = objective, objective.model.metric
+    ridge = metric + 1e-9 * np.diag(np.diag(metric))  # the metric may be singular
     point = here.evaluate(np.clip(starts, bounds[..., 0], bounds[..., 1]))
     end, value = np.empty_like(point.theta), np.empty_like(point.value)
     alive = np.arange(len(end))
@@ -45,16 +47,15 @@ def descend(
         if not len(alive):
             break
         f, gradient, curvature, scale = here.derivatives(point, exact)
-        free = ~held(point.theta, gradient, bounds)
-        step = _step(curvature, gradient, free, 2 * damping * scale, metric)
-        trial = here.evaluate(np.clip(point.theta + step, bounds[..., 0], bounds[..., 1]))
+        damped = curvature + (2 * damping * scale)[:, None, None] * ridge
+        trial = here.evaluate(_newton(damped, gradient, point.theta, bounds))
 
         better = trial.value < f
         gain = np.where(better, f - trial.value, 0.0)
         exact = np.where(better, newton & (gain < 1e-3 * f), exact & (damping < 1.0))
         idle = np.where(better, np.where(gain < 1e-9 * f, idle + 1, 0), idle)
         going = np.flatnonzero((idle < 3) & (damping < 1e10) & (f > 0))
-        damping = np.where(better, np.maximum(damping / 5, 1e-10), damping * 4)
+        damping = np.where(better, np.maximum(damping / 5, LEAST_DAMPING), damping * 4)
         point = point.moved(trial, better)
         if len(going) < len(alive):
             end[alive], value[alive] = point.theta, point.value
@@ -85,21 +86,31 @@ def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
     return np.asarray(at_low | at_high)
 
 
-def _step(curvature: Array, gradient: Array, free: Mask, damping: Array, metric: Array) -> Array:
-    """Returns damped Newton steps (B, P) of the free parameters, none longer than ``MAX_STEP``."""
-    P = gradient.shape[1]
-    A = curvature + damping[:, None, None] * metric
-    if not free.all():
-        A *= free[:, :, None] & free[:, None, :]
-    slight = 1e-9 * damping[:, None] * np.diag(metric)  # the metric may be singular
-    A[:, range(P), range(P)] += slight + ~free + np.finfo(float).tiny
-    downhill = -(gradient * free)[..., None]
-    try:
-        step = np.linalg.solve(A, downhill)[..., 0]
-    except np.linalg.LinAlgError:  # two columns are equal, and the rows have hardly any noise
-        step = (np.linalg.pinv(A, hermitian=True) @ downhill)[..., 0]
-    longest = np.abs(step).max(axis=1, keepdims=True)
-    return np.asarray(step * (MAX_STEP / np.maximum(longest, MAX_STEP)))
+def _newton(A: Array, gradient: Array, theta: Array, bounds: Array) -> Array:
+    """Returns where Newton steps with the damped curvature ``A`` (B, P, P) lead from ``theta``.
+
+    No step is longer than ``MAX_STEP``. A parameter that meets a bound stays there, and the others
+    take their steps anew: of a step that is only cut off, the rest may lead uphill.
+    """
+    P, end, fixed = theta.shape[1], theta.copy(), held(theta, gradient, bounds)
+    todo = np.arange(len(theta))
+    while len(todo):
+        own, free = A[todo], ~fixed[todo]
+        cut = np.where(free, 0.0, end[todo] - theta[todo])
+        downhill = -(free * (gradient[todo] + np.einsum("bpq,bq->bp", own, cut)))[..., None]
+        own *= free[:, :, None] & free[:, None, :]
+        own[:, range(P), range(P)] += ~free + np.finfo(float).tiny
+        try:
+            step = np.linalg.solve(own, downhill)[..., 0]
+        except np.linalg.LinAlgError:  # two columns are equal, and the rows have hardly any noise
+            step = (np.linalg.pinv(own, hermitian=True) @ downhill)[..., 0]
+        step *= MAX_STEP / np.maximum(np.abs(step).max(axis=1, keepdims=True), MAX_STEP)
+        goal = np.where(free, theta[todo] + step, end[todo])
+        end[todo] = np.clip(goal, bounds[todo, :, 0], bounds[todo, :, 1])
+        met = free & (end[todo] != goal)
+        fixed[todo] |= met
+        todo = todo[met.any(axis=1)]
+    return end
 
 
 def far_apart(ends: Array, values: Array) -> tuple[Array, Array]:

@@ -97,8 +97,13 @@ def numbers(frame: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
 
 def columns(frame: pd.DataFrame) -> dict[str, NDArray[Any]]:
     """Returns all columns, (rows,) each: those of numbers, and others as texts or NaN."""
-    texts = {str(n): frame[n].astype(str).where(frame[n].notna(), np.nan) for n in frame}
-    return {n: cells.to_numpy(object) for n, cells in texts.items()} | numbers(frame)
+    known = numbers(frame)
+    return {
+        str(n): known[str(n)]
+        if str(n) in known
+        else frame[n].astype(str).where(frame[n].notna(), np.nan).to_numpy(object)
+        for n in frame
+    }
 
 
 def refuse_twice(cells: pd.Series, text: Callable[[Any], str]) -> None:
