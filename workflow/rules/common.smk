@@ -4,11 +4,11 @@ import gc
 import json
 import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from moelaws.files.lock import acquire, holder
 from moelaws.records.code import closure
@@ -24,6 +24,7 @@ from moelaws.workflow.code import (
 )
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.labels import report_labels
+from moelaws.workflow.slurm import Patient, check
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 
@@ -37,6 +38,11 @@ sys.dont_write_bytecode = False
 # Snakemake also reads this file within each job.
 IN_JOB = workflow.nodes is None and workflow.remote_exec
 HERE = workflow.nodes is None and not workflow.remote_exec
+
+# Jobs of Slurm are sent and followed by the plugin's executor with our additions.
+SLURM = ExecutorPluginRegistry().get_plugin("slurm")
+if not issubclass(SLURM.executor, Patient):
+    SLURM.executor = type("Executor", (Patient, SLURM.executor), {})
 
 try:
     JOBS = Jobs.load(config)
@@ -85,16 +91,6 @@ def hold_results():
     held = acquire(FOLDER.root, on_wait=refuse)
     held.__enter__()
     atexit.register(held.__exit__, None, None, None)
-
-
-def check_slurm():
-    """Refuses a call for Slurm where its commands are missing: the first job would wait for ever."""
-    missing = [name for name in ("sbatch", "squeue", "sacct") if not shutil.which(name)]
-    if missing and workflow.executor_plugin.name == "slurm":
-        raise UserError(
-            f"{' and '.join(missing)} of Slurm cannot be found here; call Snakemake on a node that "
-            "submits jobs, or leave out --profile slurm to run on this machine"
-        )
 
 
 def words(*texts):
