@@ -13,6 +13,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from moelaws.files.lock import acquire, holder
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.words import without_tags
 from moelaws.workflow.code import (
     of_explore,
@@ -24,7 +25,7 @@ from moelaws.workflow.code import (
 )
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.labels import report_labels
-from moelaws.workflow.slurm import Patient, check
+from moelaws.workflow.slurm import SITE, SITE_LIMITS, Patient, check
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 
@@ -45,6 +46,9 @@ if not issubclass(SLURM.executor, Patient):
     SLURM.executor = type("Executor", (Patient, SLURM.executor), {})
 
 try:
+    if not HERE and Path(SITE).exists():  # its limits, unless this call has others
+        limits = read_yaml(Path(SITE))
+        config = {key: limits[key] for key in SITE_LIMITS if key in limits} | config
     JOBS = Jobs.load(config)
     TRAININGS = Trainings(JOBS, HERE, IN_JOB)
     # Snakemake's own locks see no call with --nolock, and none from another folder with the same

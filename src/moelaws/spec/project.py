@@ -76,6 +76,10 @@ class Project(Frozen):
     # How many GPUs a job on a cluster has, each for other runs; and their kind, as Slurm calls it
     gpus_per_job: Count = 1
     gpu_model: str | None = None
+    # The most that a job on a cluster asks for, retries included, if less than its partition has;
+    # memory in GB on each node. profiles/slurm/site.yaml may have them, too.
+    max_minutes: Count | None = None
+    max_memory: Positive | None = None
     # The most estimated minutes of runs in one job; 0: a job for each run; auto: by the tier
     batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
     seed: Whole = 0  # added to the seed of every run

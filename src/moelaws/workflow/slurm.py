@@ -1,18 +1,21 @@
 """What Snakemake's executor for Slurm lacks where a cluster is not at its best.
 
-The Snakefile mixes ``Patient`` into the executor of snakemake-executor-plugin-slurm, so this module
-does not import Snakemake. A controller that is away is waited for. No job asks for more than its
-partition has. A job that can never start is told of. A job whose output is there is done, also if
-Slurm has forgotten it. A failed job's message ends with what Slurm itself wrote.
+The Snakefile puts ``Patient`` in front of the executor of snakemake-executor-plugin-slurm, so this
+module does not import Snakemake.
 """
 
+import math
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator
-from functools import cached_property, partial
+from contextlib import suppress
+from functools import cached_property
+from operator import mul, ne
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from moelaws.records.progress import last_lines
 from moelaws.spec.errors import UserError
 
 SITE = "profiles/slurm/site.yaml"
+SITE_LIMITS = ("max_minutes", "max_memory")  # keys of it that are the project's, not Snakemake's
 AGAIN = 30.0  # seconds between a submission that failed and the next
 GONE = 60.0  # seconds after which a job that Slurm does not know has ended
 # Reasons of squeue that no waiting ends
@@ -27,9 +31,8 @@ NEVER = re.compile(
     "TimeLimit$|NodeLimit$|MaxWall|PerJob|PerNode|BadConstraints|Held|Invalid|NotAllowed|NeverSat"
 )
 AWAY = re.compile("Unable to contact|Socket timed out|Zero Bytes|standby mode|Connection refused")
-# Lines of a job's log that are Slurm's own, or say by which signal a command ended
-OWN_LINE = re.compile(r"^(?:slurmstepd|srun|slurmd): (?:error: )?(.*)|died with <Signals\.(SIG\w+)")
-BLUR = re.compile(r" Detailed failure.*|\*\*\* ?| ON \S+| AT \d\S+")
+OWN_LINE = re.compile(r"^(?:slurmstepd|srun)\S*: error: (?!.* exit code \d)(.*)")  # Slurm's own
+DIED = re.compile(r"died with <Signals\.\w+: (\d+)>|ExitCode=\d+:([1-9]\d*)")  # by a signal
 
 
 def check(settings: Any) -> None:
@@ -43,20 +46,19 @@ def check(settings: Any) -> None:
     if _answer("sacct", "--noheader", "--allocations", "--jobs=1") is None:
         if settings.status_command == "sacct":
             raise UserError(
-                "sacct does not answer here, as on a cluster without an accounting database, so no "
-                f"end of a job would be seen; leave slurm-status-command out of {SITE}"
+                "sacct does not answer, as on a cluster without an accounting database, so no end "
+                f"of a job would be seen; leave slurm-status-command out of {SITE}"
             )
-        # The executor takes sacct in place of `squeue` where MinJobAge is short, but of nothing else.
+        # Where MinJobAge is short the executor takes sacct in place of "squeue", but of nothing else.
         settings.status_command = "squeue alone"
 
 
-def _answer(*words: str) -> list[str] | None:
-    """Returns the lines that a command of Slurm prints, or None if it fails."""
-    try:
+def _answer(*words: str) -> str | None:
+    """Returns what a command of Slurm prints, or None if it fails."""
+    with suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    except subprocess.TimeoutExpired:
-        return None
-    return None if done.returncode else done.stdout.splitlines()
+        return None if done.returncode else done.stdout
+    return None
 
 
 _Executor: Any = object
@@ -66,107 +68,116 @@ class Patient(_Executor):  # type: ignore[misc]
     """Methods in front of those of the executor for Slurm."""
 
     def __init__(self, *arguments: Any) -> None:
+        self.stopped = threading.Event()
         self.stamps: dict[Any, list[int]] = {}  # of each job's outputs when it was submitted
-        self.missed: dict[str, float] = {}  # job of Slurm -> when it was first not known
+        self.missed: dict[str, float] = {}  # Slurm's job -> when it was first not known
         self.ended: set[str] = set()
         self.told: set[str] = set()
         super().__init__(*arguments)
 
     def cancel(self) -> None:
-        self.wait = False  # what is still to be submitted is not
+        self.stopped.set()
         super().cancel()
 
     def run_job(self, job: Any) -> None:
-        limits = [self.limits.get(name, ()) for name in self._partitions_of(job)]
-        if not self.wait:
-            return
-        for i, key in enumerate(("runtime", "mem_mb")):
-            most = max((limit[i] for limit in limits if limit), default=0)
-            if most and most < (job.resources.get(key) or 0):
-                setattr(job.resources, key, most)
+        if not self.stopped.is_set():
+            super().run_job(job)
+
+    def run_job_pre(self, job: Any) -> None:
+        """Prepares a job, which asks for no more than its partition has."""
+        names = str(job.resources.get("slurm_partition") or "").split(",")
+        limits = [limit for name in names for limit in self.limits[name]]
+        for key, *most in zip(("runtime", "mem_mb"), *limits, strict=True):
+            if most and max(most) < (job.resources.get(key) or 0):
+                setattr(job.resources, key, max(most))
         self.stamps[job] = _stamps(job)
-        for log in job.log:  # an earlier job's would be shown as this one's
-            Path(log).unlink(missing_ok=True)
-        super().run_job(job)
+        for log in getattr(job, "log", ()):  # an earlier job's would be shown as this one's
+            with suppress(OSError):
+                Path(log).unlink()
+        super().run_job_pre(job)
 
     @cached_property
-    def limits(self) -> dict[str, list[int]]:
-        """Returns the most minutes and MB of a job in each partition, 0 for no limit.
+    def limits(self) -> dict[str, list[tuple[float, float]]]:
+        """Returns the most minutes and MB of a job on each kind of node of a partition.
 
         The default partition also has the empty name.
         """
-        while (lines := _answer("sinfo", "-heo", "%P|%l|%m")) is None and self.wait:
-            self._tell("Slurm's controller does not answer; jobs are submitted when it does")
-            time.sleep(AGAIN)
-        limits: dict[str, list[int]] = {}
-        for name, most, memory in (line.split("|") for line in lines or () if line.count("|") == 2):
-            days, _, clock = most.rpartition("-")
-            parts = [int(x) for x in clock.split(":") if x.isdigit()]
-            hours, minutes = ([0, 0, *parts] if parts else [0, 0, 0])[-3:-1]
-            limit = [1440 * int(days or 0) + 60 * hours + minutes, int(re.sub(r"\D", "", memory))]
-            for key in (name.rstrip("*"), *[""] * name.endswith("*")):
-                known = limits.get(key, limit)
-                limits[key] = [max(x, y) for x, y in zip(known, limit, strict=True)]
+        while (text := _answer("sinfo", "-heo", "%P|%l|%m")) is None:
+            self._tell_away()
+            if self.stopped.wait(AGAIN):
+                break
+        limits = defaultdict(list)
+        for name, star, clock, memory in re.findall(r"(\S+?)(\*?)\|(.*)\|(\d+)", text or ""):
+            numbers = map(int, reversed(re.findall(r"\d+", clock)))  # days-hours:minutes:seconds
+            minutes = sum(map(mul, numbers, (0, 1, 60, 1440))) or math.inf
+            for key in {name, name if not star else ""}:
+                limits[key].append((minutes, int(memory)))
         return limits
 
-    def _partitions_of(self, job: Any) -> list[str]:
-        return str(job.resources.get("slurm_partition") or "").split(",")
-
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
+        """Yields the jobs that have not ended."""
         async for _ in super().check_active_jobs(active_jobs):
-            pass  # it yields none of them while the controller is away
-        left = [info for info in active_jobs if info.external_jobid not in self.ended]
-        form = ("--noheader", "--states=all", "--format=%i|%T|%r")
-        lines = _answer("squeue", *form, "--name", self.run_uuid) if left else ()
-        queue = {job: rest for job, *rest in (line.split("|") for line in lines or ())}
-        for info in left:
-            if lines is None or not self._has_ended(info, *queue.get(info.external_jobid, ())):
+            pass  # while the controller is away it yields none of them
+        form = ("--noheader", "--states=all", "--format=%i|%T|%r", "--name", self.run_uuid)
+        text = _answer("squeue", *form) if active_jobs else ""
+        queue = {job: rest for job, *rest in re.findall(r"(.+?)\|(\w+)\|?(.*)", text or "")}
+        for info in active_jobs:
+            job = info.external_jobid
+            if job not in self.ended and not (
+                text is not None and self._has_ended(info, *queue.get(job, ("", "")))
+            ):
                 yield info
 
-    def _has_ended(self, info: Any, state: str = "", reason: str = "") -> bool:
+    def _has_ended(self, info: Any, state: str, reason: str) -> bool:
         """Reports a job that Slurm has forgotten, and tells of one that cannot start."""
-        job = info.external_jobid
+        job, resources = info.external_jobid, info.job.resources
         if state == "PENDING" and NEVER.search(reason):
             self._tell(
                 f"Slurm job {job} ({info.job.name}) cannot start: {reason}; ask for less by "
                 f"max_minutes, max_memory or another partition in {SITE}, or see what "
                 f"`scontrol show job {job}` says"
             )
-        elsewhere = any(info.job.resources.get(x) for x in ("slurm_cluster", "cluster", "clusters"))
+        elsewhere = any(map(resources.get, ("slurm_cluster", "cluster", "clusters")))
         if state not in ("", "PREEMPTED") or elsewhere:
             self.missed.pop(job, None)
             return False
-        if not _is_done(info.job, self.stamps) and (
-            time.monotonic() - self.missed.setdefault(job, time.monotonic()) < GONE
-        ):
+        since = self.missed.setdefault(job, time.monotonic())
+        if time.monotonic() - since < GONE and not self._is_done(info.job):
             return False
-        self.report_job_error(info, f"Slurm job {job} was {state.lower() or 'forgotten by Slurm'}")
+        self.report_job_error(info, f"Slurm job {job} was {state.lower() or 'forgotten by Slurm'}.")
         return True
+
+    def _is_done(self, job: Any) -> bool:
+        """Returns whether all outputs were written since: each is whole once it has its name."""
+        now = _stamps(job)
+        return 0 not in now and all(map(ne, now, self.stamps[job]))
 
     def report_job_success(self, info: Any) -> None:
         self.ended.add(info.external_jobid)
         super().report_job_success(info)
 
-    def report_job_error(self, info: Any, msg: str | None = None, **more: Any) -> None:
-        job, said = info.job, msg or ""
-        if info.external_jobid and _is_done(job, self.stamps):
-            self.report_job_success(info)
-            return
-        if info.external_jobid:
-            self.ended.add(info.external_jobid)
-            log = (info.aux or {}).get("slurm_logfile")
-            said = " ".join([BLUR.sub("", said), *_last_words(log)])
-        report = partial(super().report_job_error, info, said, **more)
-        if not info.external_jobid:
-            if AWAY.search(said):
-                self._tell("Slurm's controller does not answer; jobs are submitted when it does")
-                report = partial(self.run_job, job)
-            if AWAY.search(said) or job.attempt <= job.restart_times:
-                timer = threading.Timer(AGAIN, report)
-                timer.daemon = True
-                timer.start()
-                return
-        report()
+    def report_job_error(self, info: Any, msg: str = "", **more: Any) -> None:
+        """Reports a job that failed, unless its outputs are there or Slurm was away.
+
+        It waits if sbatch refused the job and there is another attempt.
+        """
+        job, slurm_job = info.job, info.external_jobid
+        if slurm_job is None:
+            if away := AWAY.search(msg):
+                self._tell_away()
+            if away or job.attempt <= job.restart_times:
+                self.stopped.wait(AGAIN)
+            if away and not self.stopped.is_set():
+                return self.run_jobs([job])
+        elif self._is_done(job):
+            return self.report_job_success(info)
+        else:
+            self.ended.add(slurm_job)
+            msg += _last_words(slurm_job, (info.aux or {}).get("slurm_logfile"))
+        return super().report_job_error(info, msg, **more)
+
+    def _tell_away(self) -> None:
+        self._tell("Slurm's controller does not answer; jobs are submitted when it does")
 
     def _tell(self, text: str) -> None:
         """Shows a warning, once."""
@@ -177,21 +188,15 @@ class Patient(_Executor):  # type: ignore[misc]
 
 def _stamps(job: Any) -> list[int]:
     """Returns when each output of a job was last written, 0 for one that is not there."""
-    files = (Path(file) for file in job.output)
+    files = map(Path, job.output)
     return [file.stat().st_mtime_ns if file.exists() else 0 for file in files]
 
 
-def _is_done(job: Any, before: dict[Any, list[int]]) -> bool:
-    """Returns whether all outputs were written since: they are renamed into place when whole."""
-    now = _stamps(job)
-    return 0 not in now and all(map(int.__ne__, now, before.get(job, now)))
-
-
-def _last_words(log: Path | None) -> list[str]:
-    """Returns what Slurm wrote of a job's end, and the signal that ended its command."""
-    found = [OWN_LINE.search(line) for line in (last_lines(log, 100) if log else ())]
-    own = [match[1] for match in found if match and match[1]]
-    signals = [match[2] for match in found if match and match[2]]
-    return [f"It was ended by {signal}." for signal in signals[-1:]] + [
-        f"Slurm wrote: {BLUR.sub('', line)}" for line in own[-1:]
-    ]
+def _last_words(job: str, log: Path | None) -> str:
+    """Returns which signal ended a job, and the last line that Slurm itself wrote of it."""
+    lines = last_lines(log, 100) if log else []
+    own = [match[1] for match in map(OWN_LINE.match, lines) if match]
+    about = _answer("scontrol", "--oneliner", "show", "job", job) or ""
+    died = [x or y for x, y in DIED.findall("\n".join([about, *lines]))]
+    words = [f" It was ended by {signal.Signals(int(number)).name}." for number in died[-1:]]
+    return "".join([*words, *(f" Slurm wrote: {line}." for line in own[-1:]), "\n"])
