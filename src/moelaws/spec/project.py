@@ -11,9 +11,10 @@ from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.grid import Grid
 from moelaws.spec.references import join
 from moelaws.spec.study import Study
-from moelaws.spec.tier import Tier
+from moelaws.spec.tier import Tier, own_tiers
 
 CONFIG = Path("config/config.yaml")
 COMMAND_LINE = "command line"  # what messages call --config, --set and --tier
@@ -22,7 +23,7 @@ StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's Y
 
 # Longer batches leave cores idle at the end of a sweep, on average for half a batch. Shorter ones
 # start more often: torch takes seconds to start, and a cluster's job a minute.
-BATCH_MINUTES: dict[Tier, float] = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
+BATCH_MINUTES: dict[str, float] = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
 
 
 def _list(value: object) -> object:
@@ -107,7 +108,7 @@ class Project(Frozen):
     def batch_seconds(self) -> float:
         """Returns how many seconds a batch of runs may take by estimate, on one GPU or core."""
         auto = self.batch_minutes == "auto"
-        return 60.0 * (BATCH_MINUTES[self.tier] if auto else float(self.batch_minutes))
+        return 60.0 * (BATCH_MINUTES.get(self.tier, 15) if auto else float(self.batch_minutes))
 
 
 def load_project(
@@ -168,7 +169,12 @@ def load_study(name: str, root: Path = Path()) -> Study:
     taken and a package that does not exist are refused.
     """
     known, path = study_names(root), study_path(name, root)
-    study = parse(Study, read_yaml(root / path), path)
+    data = read_yaml(root / path)
+    for tier, file in own_tiers(root).items():
+        if grid := read_yaml(file).get(str(data.get("study"))):
+            parse(Grid, grid, f"{file}: {data['study']}")  # so that no other file is blamed
+            data["grids"] = {**data.get("grids", {}), tier: grid}
+    study = parse(Study, data, path)
     study._file = path
     if name in known:
         if study.study != name:
