@@ -100,7 +100,7 @@ def test_a_tree_that_is_not_installed_fits_too(dense, tmp_path):
         "    return of(name)\n"
         "metadata.Distribution.from_name = hidden\nfrom moelaws.cli import main\nmain()"
     )
-    words = ("fit", "t.csv", "--law", "chinchilla", "--bootstrap", "0", "--out", "f.json")
+    words = ("fit", "t.csv", "--law", "chinchilla", "--bootstrap", "2", "--out", "f.json")
     run = [sys.executable, "-c", code, *words]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
