@@ -32,7 +32,10 @@ def test_every_chosen_study_that_has_a_grid_is_listed(grid):
 def test_a_tier_of_ones_own_is_a_file_and_no_shipped_one_is_edited(grid, project_folder, ended):
     assert "it must be demo, workstation, gpu or paper" in ended("grid", "--tier", "lab")[2]
     study = yaml.safe_load(Path("config/studies/sparsity.yaml").read_text())
-    own = {**study["grids"]["demo"], "sweeps": [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": 16}}]}
+    own = {
+        **study["grids"]["demo"],
+        "sweeps": [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": 16}}],
+    }
     Path("config/tiers").mkdir()
     Path("config/tiers/lab.yaml").write_text(yaml.safe_dump({"sparsity": own}))
     rows = json.loads(grid("sparsity", "--tier", "lab", "--json"))

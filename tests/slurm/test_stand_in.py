@@ -47,7 +47,8 @@ class Cluster:
             error_callback=lambda job: self.ends.append("failed"),
         )
         workflow = SimpleNamespace(
-            dag=None, scheduler=scheduler, executor_settings=self.settings, main_snakefile="Snakefile",
+            dag=None, scheduler=scheduler, executor_settings=self.settings,
+            main_snakefile="Snakefile",
             remote_execution_settings=SimpleNamespace(
                 max_status_checks_per_second=10, jobname="{jobid}", jobscript=None,
                 seconds_between_status_checks=10,

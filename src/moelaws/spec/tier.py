@@ -9,7 +9,7 @@ Shipped = Literal["demo", "workstation", "gpu", "paper"]
 TIERS: tuple[Shipped, ...] = get_args(Shipped)
 
 
-def own_tiers(root: Path = Path()) -> dict[str, Path]:
+def own_tiers(root: Path = Path()) -> dict[Any, Path]:
     """Returns a user's own tiers with their files, which have a grid for each study."""
     return {path.stem: path for path in sorted(root.glob("config/tiers/*.yaml"))}
 

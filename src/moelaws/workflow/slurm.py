@@ -49,7 +49,7 @@ def check(settings: Any) -> None:
                 "sacct does not answer, as on a cluster without an accounting database, so no end "
                 f"of a job would be seen; leave slurm-status-command out of {SITE}"
             )
-        # Where MinJobAge is short the executor takes sacct in place of "squeue", but of nothing else.
+        # If MinJobAge is short, the executor takes sacct in place of "squeue", but of nothing else.
         settings.status_command = "squeue alone"
 
 
@@ -106,7 +106,7 @@ class Patient(_Executor):  # type: ignore[misc]
             self._tell_away()
             if self.stopped.wait(AGAIN):
                 break
-        limits = defaultdict(list)
+        limits: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for name, star, clock, memory in re.findall(r"(\S+?)(\*?)\|(.*)\|(\d+)", text or ""):
             numbers = map(int, reversed(re.findall(r"\d+", clock)))  # days-hours:minutes:seconds
             minutes = sum(map(mul, numbers, (0, 1, 60, 1440))) or math.inf
@@ -156,7 +156,7 @@ class Patient(_Executor):  # type: ignore[misc]
         self.ended.add(info.external_jobid)
         super().report_job_success(info)
 
-    def report_job_error(self, info: Any, msg: str = "", **more: Any) -> None:
+    def report_job_error(self, info: Any, msg: str = "", **more: Any) -> Any:
         """Reports a job that failed, unless its outputs are there or Slurm was away.
 
         It waits if sbatch refused the job and there is another attempt.
