@@ -28,7 +28,7 @@ AGAIN = 30.0  # seconds between a submission that failed and the next
 GONE = 60.0  # seconds after which a job that Slurm does not know has ended
 # Reasons of squeue that no waiting ends
 NEVER = re.compile(
-    "TimeLimit$|NodeLimit$|MaxWall|PerJob|PerNode|BadConstraints|Held|Invalid|NotAllowed|NeverSat"
+    "TimeLimit$|NodeLimit$|MaxWall|PerJob|PerNode|BadConstraints|H[eo]ld|Invalid|NotAllowed|NeverSat"
 )
 AWAY = re.compile("Unable to contact|Socket timed out|Zero Bytes|standby mode|Connection refused")
 OWN_LINE = re.compile(r"^(?:slurmstepd|srun)\S*: error: (?!.* exit code \d)(.*)")  # Slurm's own
@@ -118,8 +118,8 @@ class Patient(_Executor):  # type: ignore[misc]
         """Yields the jobs that have not ended."""
         async for _ in super().check_active_jobs(active_jobs):
             pass  # while the controller is away it yields none of them
-        form = ("--noheader", "--states=all", "--format=%i|%T|%r", "--name", self.run_uuid)
-        text = _answer("squeue", *form) if active_jobs else ""
+        form = ("--noheader", "--array", "--states=all", "--format=%i|%T|%r")
+        text = _answer("squeue", *form, "--name", self.run_uuid) if active_jobs else ""
         queue = {job: rest for job, *rest in re.findall(r"(.+?)\|(\w+)\|?(.*)", text or "")}
         for info in active_jobs:
             job = info.external_jobid
