@@ -20,7 +20,8 @@ onstart:
         # waiting jobs each second, once more for each job that has ended: a whole core in the end.
         workflow.scheduler.job_rate_limiter = None
     try:
-        check_slurm()
+        if workflow.executor_plugin is SLURM:
+            check(workflow.executor_settings)
         hold_results()
         for line in (*JOBS.left_out, *TRAININGS.lines()):
             logger.info(f"moelaws: {line}")

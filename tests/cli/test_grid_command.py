@@ -49,6 +49,24 @@ def test_step_law_beyond_its_searches_is_said_once(project_folder, source, times
     assert done.stderr.count("Step Law sets learning rates or batches beyond the sea") == times
 
 
+def test_a_tier_of_ones_own_is_a_file_and_no_shipped_one_is_edited(grid, project_folder, ended):
+    assert "it must be demo, workstation, gpu or paper" in ended("grid", "--tier", "lab")[2]
+    study = yaml.safe_load(Path("config/studies/sparsity.yaml").read_text())
+    own = {
+        **study["grids"]["demo"],
+        "sweeps": [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": 16}}],
+    }
+    Path("config/tiers").mkdir()
+    Path("config/tiers/lab.yaml").write_text(yaml.safe_dump({"sparsity": own}))
+    rows = json.loads(grid("sparsity", "--tier", "lab", "--json"))
+    assert [row["S"] for row in rows] == [0, 0.5]
+    assert len(json.loads(grid("sparsity", "--json"))) > 2  # at the demo, as before
+    lacking = ended("grid", "--tier", "lab", "generalization")[2]
+    assert "generalization.yaml, grids.lab is missing; there are: demo" in lacking
+    Path("config/tiers/lab.yaml").write_text(yaml.safe_dump({"sparsity": {**own, "colour": "red"}}))
+    assert "config/tiers/lab.yaml: sparsity: unknown key colour" in ended("grid", "sparsity")[2]
+
+
 GRID = SMALL["grids"]["demo"]
 SHARING = GRID["settings"] | {"schedule": "wsd", "warmup_steps": 10, "n_experts": 4}
 WIDTH = {"d_expert": GRID["derive"]["d_expert"]}

@@ -14,7 +14,7 @@ from fitting_case import entry, fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moelaws import laws
+from moelaws import __version__, laws
 from moelaws.cli import cli
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
@@ -88,6 +88,23 @@ def test_reading_a_fit_needs_nothing_that_makes_one():
     loaded = {name for name in done.stdout.split() if name.startswith("moelaws.fitting.")}
     assert loaded == {f"moelaws.fitting.{name}" for name in ("diagnostics", "report")}
     assert not {"numpy", "pandas", "scipy"} & set(done.stdout.split())
+
+
+def test_a_tree_that_is_not_installed_fits_too(dense, tmp_path):
+    """As on PYTHONPATH alone: Python has no metadata of the package then."""
+    dense(sizes=5, tokens=4).to_csv(tmp_path / "t.csv", index=False)
+    code = (
+        "from importlib import metadata\nof = metadata.Distribution.from_name\n"
+        "def hidden(name):\n"
+        "    if name == 'moelaws': raise metadata.PackageNotFoundError(name)\n"
+        "    return of(name)\n"
+        "metadata.Distribution.from_name = hidden\nfrom moelaws.cli import main\nmain()"
+    )
+    words = ("fit", "t.csv", "--law", "chinchilla", "--bootstrap", "2", "--out", "f.json")
+    run = [sys.executable, "-c", code, *words]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert read_fit(tmp_path / "f.json").versions["moelaws"] == __version__
 
 
 def test_groups_of_tiny_values_are_kept_apart(dense, tmp_path):

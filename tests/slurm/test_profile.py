@@ -35,10 +35,12 @@ def test_nothing_in_it_is_a_sites(profile):
 
 
 def test_the_site_file_adds_and_replaces(profile):
-    settings = profile("default-resources: {slurm_partition: long, runtime: 30}\njobs: 7\n")
+    site = "default-resources: {slurm_partition: long, runtime: 30}\njobs: 7\nmax_minutes: 9\n"
+    settings = profile(site)
     assert settings["default-resources"] == ["mem_mb=2000", "runtime=30", "slurm_partition=long"]
     assert settings["jobs"] == "7"
     assert settings["retries"] == profile(None)["retries"]
+    assert "max_minutes" not in settings  # Snakemake has no such option
 
 
 def test_the_example_can_be_copied(profile):

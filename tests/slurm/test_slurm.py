@@ -113,7 +113,7 @@ def sweep(tmp_path_factory):
             )
         try:
             sweep.cancelled = _cut_off_the_longest(sweep, process)
-            assert process.wait(300) == 0, (root / "first.txt").read_text()
+            assert process.wait(600) == 0, (root / "first.txt").read_text()
         finally:
             process.kill()
             process.wait()

@@ -70,6 +70,7 @@ def test_where_there_is_no_gpu_a_start_is_refused_and_a_plan_is_not(sweep, tmp_p
 def test_a_cluster_is_asked_for_gpus_and_no_lock_is_taken(sweep):
     """One for each job, or as many as a job trains on side by side."""
     words = ("-np", "--quiet", "host", "--profile", "slurm", "--config", "device=cuda")
+    (sweep.root / "profiles/slurm/site.yaml").write_text("max_minutes: 9\n")
     alone = sweep.snakemake(*words, "batch_minutes=0", "--", "runs").stdout
     assert alone.count(" gpu=1,") == alone.count("exec moelaws train") == 6
     node = ("gpus_per_job=8", "batch_minutes=1", "gpu_model=h100")
@@ -77,6 +78,7 @@ def test_a_cluster_is_asked_for_gpus_and_no_lock_is_taken(sweep):
     assert together.count("exec moelaws train") == 1
     assert together.count(" gpu=6,") == together.count("gpu_model=h100") == 1
     assert together.count("--workers 6 ") == together.count("nodes=1") == 1
+    assert together.count("runtime=9,") == 1
     for plan in (alone, together):
         assert "--gpus" not in plan
 

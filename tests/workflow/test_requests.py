@@ -63,6 +63,12 @@ def test_memory_is_that_of_a_node_and_time_that_of_all_together(largest):
     assert asked.minutes(run, 1) == min(2880, 11 + int(cost.seconds / 20))
 
 
+def test_no_attempt_asks_beyond_the_limits_of_the_site(largest):
+    run, asked = [largest.run_id], requests(largest, max_minutes=30, max_memory=2)
+    assert {asked.minutes(run, attempt) for attempt in (1, 2, 3)} == {30}
+    assert {asked.memory_mb(run, attempt) for attempt in (1, 2, 3)} == {2000}
+
+
 def test_a_run_on_several_devices_is_alone(largest):
     assert requests(largest).seconds(largest.run_id) == math.inf
     assert requests(largest, device="cpu").seconds(largest.run_id) < math.inf

@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -22,10 +21,12 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, interrupted)
 
 from snakemake.exceptions import WorkflowError
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from moelaws.files.lock import acquire, holder
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.words import without_tags
 from moelaws.workflow.code import (
     of_explore,
@@ -37,6 +38,7 @@ from moelaws.workflow.code import (
 )
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.labels import report_labels
+from moelaws.workflow.slurm import SITE, SITE_LIMITS, Patient, check
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 
@@ -51,7 +53,15 @@ sys.dont_write_bytecode = False
 IN_JOB = workflow.nodes is None and workflow.remote_exec
 HERE = workflow.nodes is None and not workflow.remote_exec
 
+# Jobs of Slurm are sent and followed by the plugin's executor with our additions.
+SLURM = ExecutorPluginRegistry().get_plugin("slurm")
+if not issubclass(SLURM.executor, Patient):
+    SLURM.executor = type("Executor", (Patient, SLURM.executor), {})
+
 try:
+    if not HERE and Path(SITE).exists():  # its limits, unless this call has others
+        limits = read_yaml(Path(SITE))
+        config = {key: limits[key] for key in SITE_LIMITS if key in limits} | config
     JOBS = Jobs.load(config)
     TRAININGS = Trainings(JOBS, HERE, IN_JOB)
     # Snakemake's own locks see no call with --nolock, and none from another folder with the same
@@ -98,16 +108,6 @@ def hold_results():
     held = acquire(FOLDER.root, on_wait=refuse)
     held.__enter__()
     atexit.register(held.__exit__, None, None, None)
-
-
-def check_slurm():
-    """Refuses a call for Slurm where its commands are missing: the first job would wait for ever."""
-    missing = [name for name in ("sbatch", "squeue", "sacct") if not shutil.which(name)]
-    if missing and workflow.executor_plugin.name == "slurm":
-        raise UserError(
-            f"{' and '.join(missing)} of Slurm cannot be found here; call Snakemake on a node that "
-            "submits jobs, or leave out --profile slurm to run on this machine"
-        )
 
 
 def words(*texts):

@@ -16,7 +16,7 @@ from moelaws.records.names import name_of
 from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, chosen_studies
-from moelaws.spec.tier import CPU_TIERS
+from moelaws.spec.tier import CPU_TIERS, TIERS
 from moelaws.spec.words import counted, short
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def command(
             )
         click.echo(next(iter(runs.values())).config.canonical_json())
         return
-    on_cpu = project.tier in CPU_TIERS
+    own = project.tier not in TIERS  # such a tier is for the project's device
+    on_cpu = project.device == "cpu" if own else project.tier in CPU_TIERS
     device = learned(device_of("cpu" if on_cpu else "cuda", project), Results())
     listed = {s.study.study: _rows(s, device, project.devices_per_run) for s in sweeps}
     if as_json:

@@ -15,7 +15,7 @@ from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import Study
-from moelaws.spec.tier import TIERS
+from moelaws.spec.tier import TIERS, own_tiers
 from moelaws.tables.at_hand import at_hand
 
 SHOWN = 8  # lines for each state
@@ -26,7 +26,7 @@ _OF_RUNS = ("runs", "weights", "hidden", "scores")  # folders whose entries have
 @option(
     "--tier",
     "Read the tables, fits and figures of this tier alone; of all tiers by default.",
-    click.Choice(TIERS),
+    click.Choice([*TIERS, *own_tiers()]),
 )
 def command(tier: str | None, as_json: bool) -> None:
     """Read all that was made (runs, texts, weights, tables, fits, figures) and say what is wrong.
@@ -41,7 +41,7 @@ def command(tier: str | None, as_json: bool) -> None:
     results = Results()
     if not results.root.is_dir():
         raise UserError(f"{results.root}: no such folder; run the workflow first")
-    tiers = [t for t in TIERS if tier in (None, t) and (results.root / t).is_dir()]
+    tiers = [t for t in (*TIERS, *own_tiers()) if tier in (None, t) and (results.root / t).is_dir()]
     if tier and not tiers:
         raise UserError(f"{results.root / tier}: no such folder; nothing was made of tier {tier}")
     studies, runs = _of_project(results)
@@ -89,7 +89,7 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
     stems = {path.stem for kind in _OF_RUNS for path in results.root.glob(f"{kind}/*")}
     runs = {stem for stem in stems if re.fullmatch("[0-9a-f]{16}", stem)}  # markers lie there, too
     unknown = set(runs)
-    for tier, study in product(TIERS, studies):
+    for tier, study in product((*TIERS, *own_tiers()), studies):
         if unknown and tier in study.grids:
             here = project.model_copy(update={"tier": tier, "source": "trained"})
             try:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from moelaws import laws
+from moelaws import __version__, laws
 from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.cores import core_count, each, unseen
 from moelaws.fitting.estimate import fit_group
@@ -91,7 +91,7 @@ def fit(
         for fitted, _ in fits:
             fitted.notes.append(f"{name} is the table's column {spec.mapping[name]}")
     columns = used_columns(law, table, spec)
-    packages = {name: version(name) for name in ("moelaws", "numpy", "scipy", "pandas")}
+    packages = {name: version(name) for name in ("numpy", "scipy", "pandas")}
     return FitReport(
         law=law.ref,
         name=spec.name,
@@ -101,7 +101,7 @@ def fit(
         parts=[fitted for fitted, _ in fits],
         spec=spec.model_dump(mode="json"),
         table={"digest": digest(table, columns), "columns": columns, "rows": len(table)},
-        versions={"python": platform.python_version()} | packages,
+        versions={"python": platform.python_version(), "moelaws": __version__} | packages,
         selection=selection,
         draws=pd.concat([draws for _, draws in fits], ignore_index=True),
     )

@@ -57,7 +57,7 @@ def expand_study(
     rounds = read_rounds(path_of(study, root)) if project.runs == "rounds" else None
     grids, choice = _grid(study, project.tier), choice_of(project, root)
     for pool in sorted(rounds.pools(project) if rounds else pools):
-        is_tier = pool in TIERS
+        is_tier = pool in {*TIERS, *study.grids}
         other, tier = (study, pool) if is_tier else (load_study(pool, root), project.tier)
         grids |= _grid(other, tier)
     texts: dict[str, Sources | DatasetSource] = {}

@@ -87,7 +87,8 @@ def ended_by(number: int) -> str:
     """Returns words for the end of a process by a signal."""
     # Where memory is short, the kernel sends it.
     usual = ", usually for lack of memory" if number == signal.SIGKILL else ""
-    return f"was ended by {signal.Signals(number).name} ({number}){usual}"
+    name = signal.Signals(number).name if number in [*signal.Signals] else "a signal"
+    return f"was ended by {name} ({number}){usual}"
 
 
 def last_lines(log: Path, limit: int) -> list[str]:

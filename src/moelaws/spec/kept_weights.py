@@ -7,7 +7,7 @@ from pydantic import field_validator
 from moelaws.spec.base import Frozen, Positive
 from moelaws.spec.fit import Name
 from moelaws.spec.rows import RowExpression
-from moelaws.spec.tier import TIERS, Tier
+from moelaws.spec.tier import Tier
 from moelaws.spec.validation import must_be
 
 
@@ -19,7 +19,7 @@ class KeptWeights(Frozen):
     sweep: Name | Literal[""] = ""  # a sweep of the grid, to whose runs this is limited
     # Steps on the way: whole numbers, or fractions of a run's steps, such as 0.25
     steps: tuple[Positive, ...] = ()
-    tiers: tuple[Tier, ...] = TIERS  # the tiers at which weights are kept; all by default
+    tiers: tuple[Tier, ...] = ()  # the tiers at which weights are kept; none named: all
 
     @field_validator("steps")
     @classmethod
@@ -30,7 +30,7 @@ class KeptWeights(Frozen):
         return steps
 
     def keeps_any(self, tier: str) -> bool:
-        return bool(self.rows.strip() or self.sweep) and tier in self.tiers
+        return bool(self.rows.strip() or self.sweep) and tier in (self.tiers or (tier,))
 
     def steps_of(self, total: int) -> tuple[int, ...]:
         """Returns the steps on the way at which a run of ``total`` steps keeps weights, sorted."""

@@ -11,9 +11,10 @@ from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.grid import Grid
 from moelaws.spec.references import join
 from moelaws.spec.study import Study
-from moelaws.spec.tier import Tier
+from moelaws.spec.tier import Tier, own_tiers
 
 CONFIG = Path("config/config.yaml")
 COMMAND_LINE = "command line"  # what messages call --config, --set and --tier
@@ -22,7 +23,7 @@ StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's Y
 
 # Longer batches leave cores idle at the end of a sweep, on average for half a batch. Shorter ones
 # start more often: torch takes seconds to start, and a cluster's job a minute.
-BATCH_MINUTES: dict[Tier, float] = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
+BATCH_MINUTES: dict[str, float] = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
 
 
 def _list(value: object) -> object:
@@ -76,6 +77,10 @@ class Project(Frozen):
     # How many GPUs a job on a cluster has, each for other runs; and their kind, as Slurm calls it
     gpus_per_job: Count = 1
     gpu_model: str | None = None
+    # The most that a job on a cluster asks for, retries included, if less than its partition has;
+    # memory in GB on each node. profiles/slurm/site.yaml may have them, too.
+    max_minutes: Count | None = None
+    max_memory: Positive | None = None
     # The most estimated minutes of runs in one job; 0: a job for each run; auto: by the tier
     batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
     seed: Whole = 0  # added to the seed of every run
@@ -106,7 +111,7 @@ class Project(Frozen):
         They follow from the configuration alone, so that batches are the same on every machine.
         """
         auto = self.batch_minutes == "auto"
-        minutes = BATCH_MINUTES[self.tier] if auto else float(self.batch_minutes)
+        minutes = BATCH_MINUTES.get(self.tier, 15) if auto else float(self.batch_minutes)
         return 60.0 * minutes * (self.gpus_per_job if self.device == "cuda" else 1)
 
 
@@ -168,7 +173,12 @@ def load_study(name: str, root: Path = Path()) -> Study:
     taken and a package that does not exist are refused.
     """
     known, path = study_names(root), study_path(name, root)
-    study = parse(Study, read_yaml(root / path), path)
+    data = read_yaml(root / path)
+    for tier, file in own_tiers(root).items():
+        if grid := read_yaml(file).get(str(data.get("study"))):
+            parse(Grid, grid, f"{file}: {data['study']}")  # so that no other file is blamed
+            data["grids"] = {**data.get("grids", {}), tier: grid}
+    study = parse(Study, data, path)
     study._file = path
     if name in known:
         if study.study != name:

@@ -1,11 +1,24 @@
 """The tiers of a study: how big its grids are."""
 
-from typing import Annotated, Literal, get_args
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WrapValidator
 
-Tier = Literal["demo", "workstation", "gpu", "paper"]
-TIERS: tuple[Tier, ...] = get_args(Tier)
+Shipped = Literal["demo", "workstation", "gpu", "paper"]
+TIERS: tuple[Shipped, ...] = get_args(Shipped)
+
+
+def own_tiers(root: Path = Path()) -> dict[Any, Path]:
+    """Returns a user's own tiers with their files, which have a grid for each study."""
+    return {path.stem: path for path in sorted(root.glob("config/tiers/*.yaml"))}
+
+
+def _own(value: Any, shipped: Any) -> Any:
+    return value if value in own_tiers() else shipped(value)
+
+
+Tier = Annotated[Shipped, WrapValidator(_own)]
 # Some tiers, or true for all
 Tiers = Annotated[tuple[Tier, ...], BeforeValidator(lambda v: TIERS if v is True else v or ())]
 CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores, the others for GPUs

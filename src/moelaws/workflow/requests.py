@@ -16,7 +16,7 @@ from moelaws.spec.project import Project
 START = 2.0  # seconds that a run takes in addition to its training
 BITS = 64  # of a run_id
 SLACK = 10  # minutes that a job requests in addition to its trainings
-LONGEST = 2880  # the most minutes of a job, for a run that is cut off resumes in the next one
+LONGEST = 2880  # minutes of a job unless max_minutes says; a run cut off resumes in the next one
 
 
 def batches_of(
@@ -125,7 +125,8 @@ class Requests:
         nodes = self.nodes(runs)
         largest = sorted((self.costs[run].host_bytes / nodes for run in runs), reverse=True)
         estimated = sum(largest[: self.workers(runs)])
-        return (400 + int(estimated / 1e6 * 1.5)) * int(2 ** (attempt - 1))
+        most = 1e3 * (self.project.max_memory or math.inf)
+        return int(min(most, (400 + int(estimated / 1e6 * 1.5)) * 2 ** (attempt - 1)))
 
     def minutes(self, runs: Sequence[str], attempt: int) -> int:
         """Returns the minutes to request: many, because nodes differ, and doubled per retry."""
@@ -135,7 +136,8 @@ class Requests:
             trunk = self.runs[run].config.trunk or run
             alone[trunk] = alone.get(trunk, 0.0) + work
         time = max(sum(alone.values()) / self.workers(runs), *alone.values())
-        return min(LONGEST, math.ceil(SLACK + time) * int(2 ** (attempt - 1)))
+        most = self.project.max_minutes or LONGEST
+        return min(most, math.ceil(SLACK + time) * int(2 ** (attempt - 1)))
 
     def gpu_words(self, runs: Iterable[str]) -> str:
         """Returns a line for the user on which GPUs of this machine train ``runs``."""
