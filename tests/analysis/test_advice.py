@@ -188,6 +188,9 @@ def test_draws_count_among_the_worst_cases():
     own = answer.recommendations[0]
     assert own.regret["ours"].nats == 0 < own.regret["ours"].high
     assert answer.robust.worst <= own.worst
+    wide = replace(ours, stretch=2.0).losses_of_draws(own.plan)  # in ln L
+    loss = ours.loss(own.plan)
+    assert np.log(wide / loss) == pytest.approx(2 * np.log(ours.losses_of_draws(own.plan) / loss))
     losses = ours.losses_of_draws(answer.minimax.space.plans)
     least = np.nanmin(losses, axis=1)
     high = np.quantile(np.maximum(ours.losses_of_draws(own.plan) - least, 0), 0.95)

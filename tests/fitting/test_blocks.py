@@ -4,12 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from fitting_case import fitted, fitted_group
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from moelaws import laws
 from moelaws.fitting.prediction import predict
-from moelaws.fitting.quantiles import widening
+from moelaws.fitting.quantiles import stretched, widening
+from moelaws.studies.sparsity.laws.loss import optimal_size
 
 LAW = laws.fittable("chinchilla")
 QUICK = {"protocol": {"sample": 24}, "bootstrap": 100}
@@ -63,6 +66,32 @@ def test_bootstrap_of_a_mean_of_few_blocks_is_widened_to_students_t():
     z, t = norm.ppf(0.95), student_t.ppf(0.95, 4)
     widened = widening(5, 0.9) * z * draws.std()
     assert widened == pytest.approx(t * x.std(ddof=1) / np.sqrt(5), rel=0.02)
+
+
+def test_draws_over_blocks_predict_hardly_wider_than_the_noise():
+    """Ten parameters and four budgets: stretched parameters predicted losses up to 7.2."""
+    law, C, S = laws.fittable("sparsity.loss"), np.geomspace(1e19, 1e21, 4), (0, 0.5, 0.75, 0.9)
+    grid = np.array(np.meshgrid(C, [*S, 0.97], np.geomspace(1 / 4, 4, 6), indexing="ij"))
+    table = pd.DataFrame(grid.reshape(3, -1).T, columns=["C", "S", "size"])
+    table["N"] = optimal_size(law.published, table["S"], table["C"]).N * table["size"]
+    table["D"] = table["C"] / (6 * (1 - table["S"]) * table["N"])
+    noise = 0.003 * np.random.default_rng(3).standard_normal(len(table))
+    table["L"] = law.predict(law.published, table) * np.exp(noise)
+    fields = {"protocol": {"sample": 60}, "bootstrap": 60}
+    report = fitted(law, table.drop(columns="size"), **fields)
+    draws = report.draws[list(law.names)].to_numpy()
+    at = predict(law, report.parts[0], draws, {"N": 1e9, "D": 2e10, "S": 14 / 17}, 0.9)
+    width = np.log(at.new_high / at.new_low)[0] / (2 * norm.ppf(0.95) * 0.003)
+    assert 0.9 < width < 1.5  # of that of the noise
+
+
+@given(st.floats(0.1, 10), st.floats(0.1, 10), st.floats(1, 3))
+def test_a_stretched_number_lies_farther_off_in_proportion_in_its_logarithm(value, draw, factor):
+    far = stretched(np.array([draw]), value, factor)
+    assert np.log(far / value) == pytest.approx(factor * np.log(draw / value))
+    assert stretched(np.array([-draw]), value, factor) == pytest.approx(
+        value - factor * (value + draw)
+    )
 
 
 def coverage(table_of, seeds, **fields):

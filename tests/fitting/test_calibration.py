@@ -46,13 +46,9 @@ def held(report, above, level=0.9):
     columns = {name: above[name].to_numpy() for name in ("N", "D")}
     fractions = []
     for own in (None, group.calibration):
-        at = predict(LAW, _with(group, own), draws, columns, level)
+        at = predict(LAW, replace(group, calibration=own), draws, columns, level)
         fractions.append(((at.new_low <= above["L"]) & (above["L"] <= at.new_high)).mean())
     return fractions
-
-
-def _with(group, calibration):
-    return group.__class__(**{**vars(group), "calibration": calibration})
 
 
 @pytest.mark.slow
@@ -115,8 +111,32 @@ def test_later_rounds_count_more_and_weights_sum_to_one(rates):
     assert 1 <= own.freedom <= len(rates) + 1e-9
 
 
-def test_few_budgets_and_laws_without_compute_have_none(dense, parabola):
-    assert fitted_group(LAW, isoflops(0, budgets=BUDGET[:BUDGETS]), **QUICK).calibration is None
+def test_of_few_budgets_fits_to_public_runs_speak_and_the_fit_says_so_first():
+    table = isoflops(0, budgets=BUDGET[:BUDGETS])
+    report = fitted(LAW, table, **QUICK)
+    (group,) = report.parts
+    assert not group.calibration
+    assert group.notes[0].startswith("these rows have too few budgets to calibrate intervals")
+    assert "erred by 2.6 % a decade" in group.notes[0]
+    at = {"N": np.array([4e8, 7e9]), "D": np.array([3e9, 3e10])}
+    draws = report.draws[list(LAW.names)].to_numpy()
+    own = predict(LAW, group, draws, at, 0.9)
+    alone = predict(LAW, replace(group, calibration=None), draws, at, 0.9)
+    assert own.low[0] == alone.low[0]  # within the rows
+    decades = np.log10(at["N"][1] * at["D"][1]) - group.calibration.largest
+    assert np.log(own.high / own.value)[1] == pytest.approx(1.74 * 0.026 * decades, rel=2e-3)
+    assert own.new_high[1] > alone.new_high[1]
+
+
+def test_what_is_held_out_beyond_the_rows_is_warned_of_by_the_calibration():
+    group = fitted_group(LAW, isoflops(0), **QUICK, holdout="C > 2e20")
+    (warning,) = (text for text in group.warnings if "held-out rows lie outside" in text)
+    assert "calibrated on 2 fits to the cheaper rows" in warning
+    assert "of the fitted law alone" not in warning
+    assert "`moelaws compare TABLE --laws average`" in warning
+
+
+def test_laws_without_compute_have_no_calibration(parabola):
     x = pd.DataFrame({"x": np.linspace(0, 1, 20), "y": np.linspace(1, 2, 20) ** 2})
     assert fitted_group(parabola, x, mapping={"y": "y"}).calibration is None
 

@@ -12,7 +12,7 @@ from scipy.spatial import Delaunay
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting.diagnostics import Calibration, Residuals, Support
+from moelaws.fitting.diagnostics import Calibration, Diagnostics, Residuals, Support
 from moelaws.fitting.errors import describe
 from moelaws.fitting.intervals import student
 from moelaws.fitting.prediction import (
@@ -29,7 +29,8 @@ from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
 def group_of(params, residuals):
     """A fit with these estimates, of which nothing else is read."""
     estimates = {name: Estimate(value, None, None) for name, value in params.items()}
-    return GroupFit({}, 15, 0.0, True, estimates, {}, None, None, residuals=residuals)
+    known = Diagnostics(0, "huber", 1e-3, 0.0, None)
+    return GroupFit({}, 15, 0.0, True, estimates, {}, None, known, residuals=residuals)
 
 
 def test_a_linear_laws_intervals_are_the_textbooks(parabola, solved):

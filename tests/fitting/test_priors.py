@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from moelaws import laws
+from moelaws.fitting.prediction import predict
 from moelaws.fitting.priors import Priors, WithPriors
 from moelaws.laws.protocol import assumed
 from moelaws.spec.errors import UserError
@@ -56,7 +57,11 @@ def test_four_rows_determine_four_parameters(dense):
     with pytest.raises(UserError, match="4 rows"):
         fitted(LAW, table, **QUICK)
     exact = LAW.published["E"]
-    group = fitted_group(LAW, table, fixed={"E": exact}, bootstrap=1)
+    report = fitted(LAW, table, fixed={"E": exact}, bootstrap=1)
+    (group,) = report.parts
+    draws = report.draws[[*group.params]].to_numpy()  # for what is derived from curves
+    assert len(draws) == 1
+    assert np.isnan(predict(LAW, group, draws, {"N": 1e9, "D": 1e10}, 0.9).low).all()
     assert group.objective == pytest.approx(0, abs=1e-12)
     assert group.intervals == "none, for as many parameters as rows leave no errors to see"
     assert {p.low for p in group.params.values()} == {None}

@@ -15,7 +15,12 @@ from moelaws.spec.errors import located
 
 @click.command("compare", cls=JsonCommand)
 @click.argument("table", type=INPUT)
-@option("--laws refs", "The laws, each as LAW or LAW:VARIANT.", required=True, metavar="A,B,...")
+@option(
+    "--laws refs",
+    "The laws, each as LAW or LAW:VARIANT; average: those of size and tokens to average.",
+    required=True,
+    metavar="A,B,...|average",
+)
 @fit_options
 @option(
     "--at point",
@@ -49,6 +54,7 @@ def command(
     from moelaws.cli.laws import join_own_laws
     from moelaws.fitting.compare import compare
 
+    refs = "chinchilla,farseer" if refs == "average" else refs
     at = given_numbers(point.replace(",", " ").split())
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")

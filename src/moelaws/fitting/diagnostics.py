@@ -75,6 +75,7 @@ class DrawCount(Checked):
 
     requested: int
     used: int
+    stretch: Number = 1.0  # of what they predict, away from the estimate (``quantiles.stretched``)
 
 
 @dataclass(frozen=True)
@@ -142,14 +143,25 @@ class Rollout(Checked):
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
+# Of fits to three or four budgets of public tables, 17 roll-outs up to 6 times the compute: the
+# error per decade in the median table (benchmarks/calibration.py)
+PUBLIC_RATE, PUBLIC_ROUNDS = 0.026, 17.0
+
+
 @dataclass(frozen=True)
 class Calibration(Checked):
-    """How fits to the cheaper rows erred on the dearer ones, on the law's scale."""
+    """How fits to the cheaper rows erred on the dearer ones, on the law's scale.
+
+    It is false without rounds: then fits to public runs say how far such a fit errs.
+    """
 
     powers: dict[str, Number]  # of variables, whose product is the compute up to a factor
     largest: Number  # log10 of that product, over the fitted rows
     rates: list[Number]  # error per decade of distance of each round, by rising compute
     scatter: Number  # standard deviation of the runs of one budget about their mean
+
+    def __bool__(self) -> bool:
+        return bool(self.rates)
 
     @property
     def weights(self) -> list[float]:
@@ -163,13 +175,15 @@ class Calibration(Checked):
     @property
     def per_decade(self) -> float:
         """Returns the root mean square error of the rounds per decade."""
+        if not self:
+            return PUBLIC_RATE
         pairs = zip(self.weights, self.rates, strict=True)
         return math.sqrt(sum(weight * rate**2 for weight, rate in pairs))
 
     @property
     def freedom(self) -> float:
         """Returns the effective number of rounds."""
-        return 1 / sum(weight**2 for weight in self.weights)
+        return 1 / sum(weight**2 for weight in self.weights) if self else PUBLIC_ROUNDS
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from moelaws.files.atomic import finite
 from moelaws.fitting import model_selection
-from moelaws.fitting.caveats import caveats, near_optima, unidentified
+from moelaws.fitting.caveats import near_optima, unidentified
 from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Subsamples
 from moelaws.fitting.errors import criteria, describe, errors
 from moelaws.fitting.intervals import bootstrap, delta_method, open_ends, profile, student
@@ -24,7 +24,6 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 
 STUDENT_DRAWS = 1000
-EXACT = "none, for as many parameters as rows leave no errors to see"
 MAX_LOG = 700.0  # largest absolute logarithm of a coefficient, so that a float holds it
 
 
@@ -35,18 +34,24 @@ def fit_group(
     task = problem(law, rows, protocol, seed)
     solution = solve(task, seed, lambda done, total: progress("starts", done, total))
     theta = task.working(solution.phi)
-    draws, method = _draws(task, solution, rows, spec, seed, progress)
+    drawn, method, stretch = _draws(task, solution, rows, spec, seed, progress)
+    # Of parameters the stretched draws themselves are shown, within their bounds.
+    wide = np.clip(solution.phi + stretch * (drawn - solution.phi), *task.bounds.T)
+    if isinstance(law, LinearLaw):  # whose predictions move in proportion
+        drawn, stretch = wide, 1.0
     with np.errstate(over="ignore"):  # draws of an unidentified coefficient may be infinite
-        natural = law.natural(_within_floats(law, theta, draws))
+        natural, reach = (
+            law.natural(_within_floats(law, theta, task.working(phi))) for phi in (drawn, wide)
+        )
     estimates = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
     exact = {} if spec.intervals == "none" else _delta_method(task, solution, spec.level)
     predicted = law.predict(estimates, rows.columns)
     residual = law.on_scale(rows.response) - law.on_scale(predicted)
-    ends = np.array(percentiles(natural, spec.level))
+    if len(rows.response) <= law.n_free:  # draws are kept for what is derived from them
+        method, reach = "none, for as many parameters as rows leave no errors to see", reach[:0]
+    ends = np.array(percentiles(reach, spec.level))
     if method.startswith("Student") and exact:
         ends = np.array([(own["low"], own["high"]) for own in exact.values()], float).T
-    if len(rows.response) <= law.n_free:
-        ends, method = np.full_like(ends, np.nan), EXACT
     ends = open_ends(law, theta, ends, rows.columns, float(np.sqrt((residual**2).mean())))
     params = {
         name: Estimate(estimates[name], finite(low), finite(high))
@@ -59,7 +64,7 @@ def fit_group(
     if len(rows.held_response):
         held = law.predict(estimates, rows.held_columns)
         holdout = errors(rows.held_response, held, protocol.delta)
-    fitted = GroupFit(
+    return GroupFit(
         where=dict(rows.where),
         n=len(rows.response),
         objective=solution.value,
@@ -73,7 +78,7 @@ def fit_group(
             delta=protocol.delta,
             newton_decrease=solution.certificate.decrease,
             sigma=solution.sigma,
-            draws=DrawCount(spec.bootstrap, len(draws)),
+            draws=DrawCount(spec.bootstrap, len(drawn), stretch),
             unidentified=unidentified(law, params, exact),
             **_of_the_kind(rows, task, solution, seed),
         ),
@@ -85,9 +90,7 @@ def fit_group(
         sparsity=rows.sparsity,
         left_out=rows.left_out,
         notes=[*rows.notes, *_assumptions(law)],
-    )
-    fitted.warnings.extend(caveats(law, rows, spec, fitted))
-    return fitted, natural
+    ), natural
 
 
 def _assumptions(law: FittableLaw) -> Iterator[str]:
@@ -100,14 +103,14 @@ def _assumptions(law: FittableLaw) -> Iterator[str]:
 
 def _draws(
     task: Problem, solution: Solution, rows: Rows, spec: Fit, seed: int, progress: Progress
-) -> tuple[Array, str]:
-    """Returns working-scale draws (B, P) and how they were made."""
+) -> tuple[Array, str, float]:
+    """Returns draws (B, P), how they were made, and the stretch of what is predicted by them."""
     if spec.intervals == "none":
-        return np.empty((0, len(solution.phi))), "none, for the rows come from other fits"
+        return np.empty((0, len(solution.phi))), "none, for the rows come from other fits", 1.0
     is_squared = task.protocol.objective == "squared"
     if spec.intervals == "auto" and is_squared and rows.blocks is None:
         drawn = student(task, solution, STUDENT_DRAWS, seed)
-        return task.working(drawn), "Student-t distribution of the least-squares estimates"
+        return drawn, "Student-t distribution of the least-squares estimates", 1.0
     blocks = "rows" if rows.blocks is None else f"blocks of rows by {rows.blocks_by}"
     total = spec.bootstrap
     phi = bootstrap(
@@ -116,10 +119,8 @@ def _draws(
     method = f"percentile bootstrap over {blocks}"
     if rows.blocks is not None and spec.intervals == "auto":
         count = int(rows.blocks.max()) + 1
-        phi = solution.phi + widening(count, spec.level) * (phi - solution.phi)
-        phi = np.clip(phi, *task.bounds.T)
-        method += f", widened for {count} blocks"
-    return task.working(phi), method
+        return phi, f"{method}, widened for {count} blocks", widening(count, spec.level)
+    return phi, method, 1.0
 
 
 def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:

@@ -11,10 +11,11 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from moelaws import __version__, laws
-from moelaws.fitting.caveats import require_identifiable
+from moelaws.fitting.caveats import caveats, require_identifiable
 from moelaws.fitting.cores import core_count, each, unseen
 from moelaws.fitting.estimate import fit_group
 from moelaws.fitting.model_selection import select
+from moelaws.fitting.prediction import beyond_the_rows
 from moelaws.fitting.report import FitReport, GroupFit, place
 from moelaws.fitting.rollout import Progress, calibrate, roll_out
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
@@ -74,8 +75,12 @@ def fit(
         with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
             fitted, draws = _fit_rows(law, rows, spec, protocol, seed + i, stage)
             if calibrated:
-                known = calibrate(law, rows, protocol, seed + i, fitted.estimates())
+                known = calibrate(law, rows, protocol, seed + i, fitted)
                 fitted = replace(fitted, calibration=known)
+                if known is not None and not known:
+                    fitted.notes.insert(0, beyond_the_rows(fitted))
+            # Some of them speak of the calibration.
+            fitted.warnings.extend(caveats(law, rows, spec, fitted))
         return fitted, draws
 
     n = len(prepared)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from moelaws.fitting.diagnostics import Calibration, Support
-from moelaws.fitting.quantiles import percentiles, t_interval
+from moelaws.fitting.quantiles import percentiles, stretched, t_interval
 from moelaws.fitting.report import GroupFit
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw, Law, Mask, Variable
 
@@ -45,7 +45,7 @@ def predict(
     flat = {k: np.atleast_1d(np.asarray(v, float)) for k, v in law.columns(columns).items()}
     value = law.predict(fitted.estimates(), flat)
     nothing = np.full(value.shape, np.nan)
-    if not len(draws):
+    if not len(draws) or fitted.intervals.startswith("none"):
         return Prediction(value, nothing, nothing, nothing, nothing)
     mean_Bn = law.on_scale(of_draws(law, fitted, draws, flat))
     new: Any = (nothing, nothing)
@@ -91,7 +91,9 @@ def of_draws(law: FittableLaw, fitted: GroupFit, draws: Array, columns: Columns)
     """
     theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in draws])
     if not fitted.intervals.startswith("Student"):
-        return law.predict_batch(theta, columns)
+        value = law.predict(fitted.estimates(), columns)
+        stretch = fitted.diagnostics.draws.stretch
+        return stretched(law.predict_batch(theta, columns), value, stretch)
     centre, model = law.vector(fitted.estimates()), law.model(law.columns(columns))
     value, state = model.evaluate(centre[None])
     return _natural(law, value + (theta - centre) @ model.jacobian(state)[0])
@@ -112,10 +114,19 @@ def beyond_the_rows(fitted: GroupFit) -> str:
     """Returns how far to trust the fit's intervals beyond its rows."""
     if (own := fitted.calibration) is None:
         return OF_THE_LAW_ALONE
-    return (
+    if not own:
+        return (
+            "these rows have too few budgets to calibrate intervals beyond the fitted compute, "
+            "which rest on fits to few budgets of public runs: these erred by "
+            f"{100 * own.per_decade:.2g} % a decade"
+        )
+    text = (
         f"beyond the fitted compute intervals are calibrated on {len(own.rates)} fits to the "
         f"cheaper rows, which erred by {100 * own.per_decade:.2g} % a decade"
     )
+    if fitted.support is None or {*fitted.support.ranges} != {"N", "D"}:
+        return text
+    return f"{text}; `moelaws compare TABLE --laws average` averages chinchilla and farseer there"
 
 
 SLACK = 1e-6  # of each variable's range, so that the hull's own corners are inside

@@ -39,6 +39,20 @@ def widening(blocks: int, level: float) -> float:
     return float(reach / ndtri((1 + level) / 2))
 
 
+def stretched(draws: Array, value: Any, factor: float) -> Array:
+    """Returns ``draws`` (B, ...) moved away from ``value`` (...), in the logarithm where positive.
+
+    Draws of parameters are not moved themselves: where rows hardly determine these, parameters that
+    move together, a little farther, predict something else altogether.
+    """
+    if factor == 1:
+        return draws
+    with np.errstate(all="ignore"):  # where a draw has another sign, or is infinite
+        ratio = draws / value
+        far = np.where(ratio > 0, value * ratio**factor, value + factor * (draws - value))
+    return np.asarray(far)
+
+
 def jackknife(estimates: Array, left_out: Array, level: float) -> tuple[Array, Array]:
     """Returns bounds (P,) from estimates (G, P), each of which leaves out one of G groups of rows.
 

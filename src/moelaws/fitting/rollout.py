@@ -93,18 +93,18 @@ def calibrate(
     rows: Rows,
     protocol: FitProtocol,
     seed: int,
-    estimates: Mapping[str, float],
+    whole: GroupFit,
 ) -> Calibration | None:
-    """Returns how far fits to the cheaper ``rows`` erred on the dearer ones; None if unknown.
+    """Returns how far fits to the cheaper ``rows`` erred on the dearer ones.
 
-    It is unknown where the law's variables do not give the compute, where fewer than two rounds
-    have enough rows, and of a law whose errors are not relative. ``estimates`` are those of all
-    rows.
+    It is None where the law's variables do not give the compute, and of a law whose errors are not
+    relative. Where fewer than two rounds have enough rows it has no rates, and is None unless the
+    law is of losses. ``whole`` is the fit of all rows.
     """
     powers = _compute_powers(law)
     if not (powers and law.log_response):
         return None
-    theta = np.array([p.working(estimates[p.name]) for p in law.parameters])
+    theta = law.vector(whole.estimates())
     compute = log_compute(powers, rows.columns)
     budget = budgets(compute)
     cuts = thresholds(budget)
@@ -137,7 +137,9 @@ def calibrate(
         freedom = len(error) - len(count)
         scatters.append(float(((error - mean[block]) ** 2).sum() / freedom) if freedom else 0.0)
     if len(rates) < FEWEST:
-        return None
+        if law.response.name != "L":  # of which no public runs speak
+            return None
+        rates, scatters = [], [(whole.residuals.sd or 0.0) ** 2]
     scatter = float(np.sqrt(np.mean(scatters[-2:])))
     return Calibration(powers, float(compute.max()), rates, scatter)
 

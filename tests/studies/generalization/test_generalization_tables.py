@@ -50,19 +50,21 @@ def test_a_line_through_missing_or_single_values_is_missing():
 
 
 def test_an_interval_whose_draws_are_partly_missing_is_missing():
-    draws = np.linspace(0, 1, 100)
+    draws = np.append(0.5, np.linspace(0, 1, 101))
     assert interval(draws, 0.9) == pytest.approx((0.05, 0.95))
+    assert interval(draws, 0.9, stretch=2.0) == pytest.approx((0.05**2 / 0.5, 0.95**2 / 0.5))
     assert np.isfinite(interval(np.where(draws > 0.96, np.nan, draws), 0.9)).all()
     assert np.isnan(interval(np.where(draws > 0.9, np.nan, draws), 0.9)).all()
-    assert np.isnan(interval(draws[:0], 0.9)).all()
+    assert np.isnan(interval(draws[:1], 0.9)).all()
 
 
 def test_pairs_of_independent_draws_are_not_in_one_order():
-    draws = np.arange(500.0)
-    a, b = paired(draws, draws[:300])
-    assert len(a) == len(b) == 300
-    assert set(b) == set(draws[:300])
-    assert abs(np.corrcoef(a, b)[0, 1]) < 0.2
+    values = np.arange(501.0)  # the estimates first
+    a, b = paired(values, values[:301])
+    assert a[0] == b[0] == 0
+    assert len(a) == len(b) == 301
+    assert set(b) == set(values[:301])
+    assert abs(np.corrcoef(a[1:], b[1:])[0, 1]) < 0.2
 
 
 def slopes_of(tmp_path, rows):

@@ -62,6 +62,14 @@ def test_points_are_algorithm_1_and_intervals_its_quantiles():
     ]
     low, high = np.sort(one_by_one)[[20, 380]]
     assert (points["EL_low"][1], points["EL_high"][1]) == pytest.approx((low, high), rel=1e-12)
+    wide = leverage_points(replace(dense, stretch=2.0), moe, C)  # in ln EL
+    assert np.log(wide["EL_low"] / wide["EL"])[1] == pytest.approx(
+        2 * np.log(low / points["EL"][1]), rel=1e-9
+    )
+    band, wide_band = dense.loss_band(C), replace(dense, stretch=2.0).loss_band(C)
+    assert np.log(wide_band["high"] / dense.loss(C)) == pytest.approx(
+        2 * np.log(band["high"] / dense.loss(C)), rel=0.02
+    )
     assert (points["unreached"] == 0).all()
     assert ((points["EL_low"] < points["EL"]) & (points["EL"] < points["EL_high"])).all()
 

@@ -16,7 +16,7 @@ from moelaws.analysis.advice.plans import COLUMNS, Plans
 from moelaws.analysis.advice.shapes import Space
 from moelaws.fitting.diagnostics import Calibration
 from moelaws.fitting.prediction import reaches
-from moelaws.fitting.quantiles import percentiles
+from moelaws.fitting.quantiles import percentiles, stretched
 from moelaws.laws.base import Array, FittableLaw, Mask, Variable
 from moelaws.spec.errors import UserError
 
@@ -49,6 +49,7 @@ class CandidateLaw:
     renamed: Mapping[str, str] = field(default_factory=dict)  # user's own column -> a plan's
     S: float | None = None  # of its own recommendation, if the law says nothing of sparsity
     draws: Array = field(default_factory=lambda: np.empty((0, 0)))  # (B, P), natural scale
+    stretch: float = 1.0  # of the losses of draws (``quantiles.stretched``)
     # Column of a plan -> least and largest value of the runs behind the coefficients; 0 if unknown
     fitted_on: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = "published"  # of these runs: published, trained or imported
@@ -117,7 +118,7 @@ class CandidateLaw:
 
     def losses_of_draws(self, plans: Plans) -> Array:
         """Returns the losses of the plans by each draw, (B, *shape of the plans), nats/token."""
-        return self._losses(self._draws, plans)
+        return stretched(self._losses(self._draws, plans), self.loss(plans), self.stretch)
 
     def _losses(self, theta_BP: Array, plans: Plans) -> Array:
         values = self.columns(plans)

@@ -120,6 +120,7 @@ def _of_fit(
         renamed={named[name]: own for name, own in mapping.items() if named[name] not in KNOWN},
         S=entry.S if fitted.sparsity is None else fitted.sparsity,
         draws=draws,
+        stretch=fitted.diagnostics.draws.stretch,
         fitted_on=fitted_on,
         source=report.source,
         warnings=tuple(fitted.warnings),

@@ -126,7 +126,7 @@ def _model(entry: SweepEntry, n_layers: int, d: int, S: float) -> Model:
 
 def _regret(truth: Truth, runs: Plans, noise: float) -> float:
     """Returns the regret under the truth that 95 of 100 refits' plans do not exceed."""
-    refitted = replace(truth.law, draws=_refits(truth.law, runs, noise))
+    refitted = replace(truth.law, draws=_refits(truth.law, runs, noise), stretch=1.0)
     try:
         plans, _ = drawn_optima(refitted, truth.space)
     except UserError:  # a refit ended where its law gives no loss, so the sweep tells nothing

@@ -74,10 +74,9 @@ def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
 
 def _band(law: FittableLaw, fit: exponents.Estimates, x: Array) -> Array:
     """Returns both ends (2, n) of the fitted loss over ``x`` (n,)."""
-    drawn = [(p, fit.draws[p.name]) for p in law.parameters]
+    drawn = [(p, fit.values[p.name]) for p in law.parameters]
     theta_BP = np.column_stack([np.log(B) if p.scale == "log" else B for p, B in drawn])
-    ends = [(1 - fit.level) / 2, (1 + fit.level) / 2]
-    return np.asarray(np.nanquantile(law.predict_batch(theta_BP, {"x": x}), ends, axis=0))
+    return _ends(law.predict_batch(theta_BP, {"x": x}), fit)
 
 
 def _points(
@@ -159,9 +158,11 @@ def _lines(panel: Panel, inputs: FittedInputs, own: pd.DataFrame, dashed: dict[s
     panel.line("joint", grid, one, color=colours[2], label="own, one law")
 
 
-def _ends(value_BC: Array, level: float) -> Array:
+def _ends(value_BC: Array, fit: exponents.Estimates) -> Array:
     """Returns both ends (2, C) of the intervals by draws, which follow the estimates (1, C)."""
-    return np.transpose([exponents.interval(drawn, level) for drawn in value_BC[1:].T])
+    return np.transpose(
+        [exponents.interval(values, fit.level, fit.stretch) for values in value_BC.T]
+    )
 
 
 def losses(inputs: FittedInputs) -> Sheet:
@@ -177,12 +178,12 @@ def losses(inputs: FittedInputs) -> Sheet:
                 f"published E{M:g}", grid, compute_optimal(values, grid).L, **DASHED, label=label
             )
             label = None  # one name for all
-    E, level = exponents.experts(inputs), inputs.fit("joint").level
+    E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
     for number, colour in zip(E, style.ordered_colours(len(E)), strict=True):
         L_BC = compute_optimal(exponents.over_experts(inputs, np.array([number])), grid).L
         if np.isfinite(L_BC[0]).all():
             panel.line(
-                f"E={number:g}", grid, L_BC[0], *_ends(L_BC, level),
+                f"E={number:g}", grid, L_BC[0], *_ends(L_BC, fit),
                 color=colour, label=f"{number:g}"
             )  # fmt: skip
     if not panel.ax.lines:
@@ -208,13 +209,13 @@ def ratios(inputs: FittedInputs) -> Sheet:
         panel.ax.annotate(exponent, (32, y[-1]), xytext=(3, 0), textcoords="offset points",
                           fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
     panel.ax.plot([], [], **DASHED, label="published\n($C$ beside it)")
-    E, level = exponents.experts(inputs), inputs.fit("joint").level
+    E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
     budgets = np.geomspace(*exponents.budgets(inputs), 3)
     for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
         ratio_BE = compute_optimal(exponents.over_experts(inputs, E), C).ratio
         panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
         panel.points(
-            f"C={C:g}", E, ratio_BE[0], *_ends(ratio_BE, level),
+            f"C={C:g}", E, ratio_BE[0], *_ends(ratio_BE, fit),
             color=colour, label=style.power(C)
         )  # fmt: skip
     known = [*exponents.PUBLISHED_LAWS, *E]

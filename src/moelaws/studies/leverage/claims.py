@@ -15,7 +15,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.analysis.regression import LEVEL, of_draws, slope_weights
 from moelaws.claims.base import Evidence
-from moelaws.fitting.quantiles import t_interval
+from moelaws.fitting.quantiles import stretched, t_interval
 from moelaws.studies.leverage.derived.curves import (
     COMPUTE,
     DENSE,
@@ -235,8 +235,9 @@ def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidenc
     value, noise = float(leverage(baseline.params, 0.0)), math.sqrt(2) * baseline.noise()
     freedom = len(baseline.rows) - len(LAW.names)
     scatter = np.random.default_rng(0).standard_t(freedom, (len(baseline.draws), 1))
-    draws = leverage(baseline.drawn_params(), noise * scatter)
-    low, high = (float(end[0]) for end in open_interval(draws, LEVEL))
+    draws = leverage(baseline.drawn_params(), noise * scatter / baseline.stretch)
+    ends = open_interval(stretched(draws, value, baseline.stretch), LEVEL)
+    low, high = (float(end[0]) for end in ends)
     if C_moe < PAPERS_PAIR:
         high = math.inf
     measured = (

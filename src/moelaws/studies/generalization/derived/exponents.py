@@ -12,6 +12,7 @@ from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import having
 from moelaws.analysis.minimum import Array, percentile_interval
+from moelaws.fitting.quantiles import stretched
 from moelaws.fitting.report import GroupFit, group_draws
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.joint import loss as joint
@@ -35,12 +36,17 @@ WIDE = 0.95
 
 @dataclass(frozen=True)
 class Estimates:
-    """What a fit to one set of rows estimates: its parameters, with draws (B,) of each."""
+    """What a fit to one set of rows estimates, with draws."""
 
     result: GroupFit
     params: Mapping[str, float]
-    draws: Mapping[str, Array]
+    values: Mapping[str, Array]  # parameter -> (1 + B,), the estimate and the draws
     level: float
+
+    @property
+    def stretch(self) -> float:
+        """Returns the stretch of what the draws give (``quantiles.stretched``)."""
+        return self.result.diagnostics.draws.stretch
 
     @property
     def corpus(self) -> str:
@@ -49,41 +55,44 @@ class Estimates:
 
     def with_interval(self, parameter: str) -> dict[str, float]:
         """Returns the parameter's estimate and interval as value, value_low and value_high."""
-        return with_interval("value", self.params[parameter], self.draws[parameter], self.level)
+        return with_interval("value", self.values[parameter], self)
 
 
 def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
     """Returns what ``fit`` estimates for each value that splits it, in rising order."""
     report, path = inputs.fit(fit), inputs.fits[fit]
-    drawn = [group_draws(path, report, result).T for result in report.parts]
-    return [
-        Estimates(own, own.estimates(), dict(zip(own.params, draws, strict=True)), report.level)
-        for own, draws in zip(report.parts, drawn, strict=True)
-    ]
+    fits = []
+    for own in report.parts:
+        params, drawn = own.estimates(), group_draws(path, report, own)
+        values = np.vstack([[*params.values()], drawn]).T
+        fits.append(Estimates(own, params, dict(zip(params, values, strict=True)), report.level))
+    return fits
 
 
-def paired(*draws: Array) -> list[Array]:
-    """Pairs draws of independent fits: returns them shuffled and cut to the shortest."""
+def paired(*values: Array) -> list[Array]:
+    """Pairs values (1 + B,) of independent fits: their draws are shuffled, cut to the shortest."""
     rng = np.random.default_rng(0)
-    n = min(len(draw) for draw in draws)
-    return [draw[rng.permutation(len(draw))[:n]] for draw in draws]
+    n = min(map(len, values)) - 1
+    return [np.append(x[0], x[1:][rng.permutation(len(x) - 1)[:n]]) for x in values]
 
 
-def interval(draws: Array, level: float) -> tuple[float, float]:
-    """Returns the equal-tailed interval of ``draws`` (B,), some of which may be NaN.
+def interval(values: Array, level: float, stretch: float = 1.0) -> tuple[float, float]:
+    """Returns the equal-tailed interval of ``values`` (1 + B,) by draws, some of which may be NaN.
 
-    Both ends are NaN where more draws are missing than may lie beyond one end: the interval of the
-    others would look more certain than it is.
+    The first is the estimate, from which the draws are stretched. Both ends are NaN where more
+    draws are missing than may lie beyond one end: the interval of the others would look more
+    certain than it is.
     """
+    draws = stretched(values[1:], values[0], stretch)
     if np.count_nonzero(~np.isfinite(draws)) > ((1 - level) / 2 + 1e-9) * len(draws):
         return float("nan"), float("nan")
     return percentile_interval(draws, level)
 
 
-def with_interval(name: str, value: float, draws: Array, level: float) -> dict[str, float]:
-    """Returns ``name``, ``name_low`` and ``name_high`` of a number with its draws (B,)."""
-    low, high = interval(draws, level)
-    return {name: float(value), f"{name}_low": low, f"{name}_high": high}
+def with_interval(name: str, values: Array, fit: Estimates, level: float = 0) -> dict[str, float]:
+    """Returns ``name``, ``name_low`` and ``name_high`` of a number, as ``interval`` does."""
+    low, high = interval(values, level or fit.level, fit.stretch)
+    return {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
 
 
 def consistency(alpha_N: Any, alpha_D: Any) -> Row:
@@ -134,10 +143,10 @@ def slopes(inputs: FittedInputs) -> Iterator[Row]:
                 for name in fit.params:
                     row = {"series": series, **about, "name": name, "n": fit.result.n, **metrics}
                     yield row | fit.with_interval(name)
-            drawn = consistency(*paired(model.draws["alpha"], data.draws["alpha"]))["kappa"]
-            kappa = consistency(model.params["alpha"], data.params["alpha"])["kappa"]
+            kappa = consistency(*paired(model.values["alpha"], data.values["alpha"]))["kappa"]
             row = {"series": "both", **about, "name": "kappa", "n": model.result.n + data.result.n}
-            yield row | with_interval("value", kappa, drawn, model.level)
+            wider = max(model, data, key=lambda fit: fit.stretch)
+            yield row | with_interval("value", kappa, wider)
 
 
 def experts(inputs: FittedInputs) -> Array:
@@ -158,15 +167,15 @@ def over_experts(inputs: FittedInputs, E: Array) -> dict[str, Array]:
     The first row is the estimate, and the others are the draws. One law has one floor for all E.
     """
     (fit,) = estimates(inputs, "joint")
-    both = {name: np.append(value, fit.draws[name]) for name, value in fit.params.items()}
-    return joint.at_experts({name: value[:, None] for name, value in both.items()}, E[None])
+    return joint.at_experts({name: value[:, None] for name, value in fit.values.items()}, E[None])
 
 
 def growth(inputs: FittedInputs, quantity: Callable[[dict[str, Array]], Array]) -> dict[str, float]:
     """Returns the exponent in E, with its interval, of a ``quantity`` of the fit ``joint``."""
     E = experts(inputs)
     rho = line(kappa.LAW, E, quantity(over_experts(inputs, E)))[:, 1]
-    return with_interval("value", rho[0], rho[1:], WIDE)
+    (fit,) = estimates(inputs, "joint")
+    return with_interval("value", rho, fit, WIDE)
 
 
 def kappa_of(reduced: Mapping[str, Array]) -> Array:
@@ -193,11 +202,10 @@ def identities(inputs: FittedInputs) -> Iterator[Row]:
     """Yields a row for each number of experts of the fit by_experts, then the published ones."""
     fits = estimates(inputs, "by_experts")
     for fit in fits:
-        point = consistency(fit.params["alpha"], fit.params["beta"])
-        drawn = consistency(fit.draws["alpha"], fit.draws["beta"])
+        own = consistency(fit.values["alpha"], fit.values["beta"])
         row = {"origin": OWN, "E": fit.result.where["M"], "level": fit.level, "n": fit.result.n}
         for name in QUANTITIES:
-            row |= with_interval(name, point[name], drawn[name], fit.level)
+            row |= with_interval(name, own[name], fit)
         yield row
     for E, law in PUBLISHED_LAWS.items():
         exact = consistency(-law["mu"], -law["nu"])  # alpha_N and alpha_D

@@ -11,7 +11,7 @@ from moelaws.analysis.contrasts import Minimum, contrast_errors, influence
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
-from moelaws.fitting.quantiles import percentiles, t_interval
+from moelaws.fitting.quantiles import percentiles, stretched, t_interval
 from moelaws.spec.errors import UserError
 from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
@@ -29,6 +29,7 @@ class Curve:
     level: float  # of its intervals
     delta: float = LAW.protocol.delta  # threshold of the fit's Huber losses, as of ``Minimum``
     at_bounds: Sequence[str] = ()  # the parameters that lie at a bound
+    stretch: float = 1.0  # of what the draws predict (``quantiles.stretched``)
 
     def loss(self, C: Array) -> Array:
         """Returns the loss (n,) in nats/token at compute ``C`` (n,), FLOP."""
@@ -43,7 +44,8 @@ class Curve:
         if math.isnan(self.noise()) or not len(self.draws):
             return {}
         alpha, beta, b = self.drawn_params().values()
-        low, high = percentiles(alpha * C**beta + b, self.level)
+        drawn = stretched(alpha * C**beta + b, self.loss(C), self.stretch)
+        low, high = percentiles(drawn, self.level)
         by_squares = replace(self, delta=math.inf)  # all runs tell how far runs scatter
         moves = by_squares.influence(C) * self.rows["L"].to_numpy(float)
         error = self.noise() * np.sqrt(np.sum(moves**2, axis=1))
@@ -101,7 +103,8 @@ def curves(inputs: FittedInputs, fit: str) -> Iterator[Curve]:
         delta = {"huber": known.delta, "squared": math.inf}.get(known.objective, math.nan)
         drawn, own = drawn[list(LAW.names)], own.reset_index(drop=True)
         bounds = tuple(known.at_bounds)
-        yield Curve(result.estimates(), drawn, own, report.level, delta, bounds)
+        stretch = known.draws.stretch
+        yield Curve(result.estimates(), drawn, own, report.level, delta, bounds, stretch)
 
 
 def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:
@@ -165,7 +168,9 @@ def leverage_draws(dense: Curve, moe: Curve, C: Array) -> Array:
     where the dense curve never comes down to the mixture's loss.
     """
     n = min(len(dense.draws), len(moe.draws))
-    return efficiency_leverage(dense.drawn_params(n), moe.drawn_params(n), C).EL
+    best = efficiency_leverage(dense.params, moe.params, C).EL
+    drawn = efficiency_leverage(dense.drawn_params(n), moe.drawn_params(n), C).EL
+    return stretched(drawn, best, max(dense.stretch, moe.stretch))
 
 
 def open_interval(EL: Array, level: float) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import of_draws
+from moelaws.fitting.quantiles import stretched
 from moelaws.laws.base import FittableLaw, Law
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
@@ -212,11 +213,12 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
     L, C = runs["L"].to_numpy(float), runs[COMPUTE].to_numpy(float)
     level, noise = baseline.level, baseline.noise()
     low, high = np.full((2, len(L)), np.nan)
+    EL = baseline.compute_for(L) / C
     if np.isfinite(noise) and len(baseline.draws):
         z = np.random.default_rng(seed).standard_normal((len(baseline.draws), len(L)))
-        drawn = compute_for(baseline.drawn_params(), L * np.exp(noise * z), unit=C)
-        low, high = open_interval(drawn, level)
-    EL = baseline.compute_for(L) / C
+        scatter = np.exp(noise * z / baseline.stretch)  # which is not to be stretched
+        drawn = compute_for(baseline.drawn_params(), L * scatter, unit=C)
+        low, high = open_interval(stretched(drawn, EL, baseline.stretch), level)
     own = runs[["run_id", "C", COMPUTE, "x", "L"]]
     return own.assign(EL=EL, EL_low=low, EL_high=high, level=level)
 
