@@ -19,11 +19,10 @@ from moelaws.analysis.advice.outlook import COLUMNS
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
-from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
-from moelaws.spec.project import load_project, load_study
+from moelaws.spec.project import load_project
 from moelaws.tables.foreign import read_any
 from moelaws.tables.parquet import read_table
 from moelaws.workflow.verify import Verification
@@ -260,25 +259,6 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
     verdict, *_ = verification.tier(TierFolder(project_folder / "o"))
     assert verdict.state == "stale"
     assert "advice.yaml is changed" in verdict.reason
-
-
-@pytest.mark.slow
-def test_the_sweep_that_is_written_can_be_planned_and_is_not_written_twice(project_folder):
-    output = advise("--compute", 1e23, "--write-study", "settle")
-    assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in output
-    assert "`snakemake --cores all --config studies=settle.yaml tier=gpu device=cuda`" in output
-    study = load_study("settle.yaml")
-    project = load_project(overrides={"tier": "gpu", "corpus": "stdlib"})
-    runs = expand_study(study, project).runs
-    shown = answer("--compute", 1e23)["sweeps"][0]
-    assert len(runs) == shown["runs"]
-    assert {entry.law for entry in study.fits} >= {"sparsity.loss", "chinchilla"}
-    assert study.simulation.law in {entry.law for entry in study.fits}
-    # As the advice says, but in less time.
-    words = ["settle.yaml", "--tier", "gpu", "--rows", "S > 0.6", "--sample", "2"]
-    assert f"{study.simulation.law} at " in printed("plan", *words)
-    with pytest.raises(UserError, match=r"settle\.yaml is there already"):
-        advise("--compute", 1e23, "--write-study", "settle")
 
 
 def test_no_torch_and_no_scipy_are_imported(project_folder):

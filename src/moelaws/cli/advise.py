@@ -15,7 +15,7 @@ from moelaws.analysis.advice import Constraints, Plans, advise, ideal, page, ser
 from moelaws.analysis.advice.plans import USUAL_CEILING
 from moelaws.analysis.advice.short import cost, in_short, of_compared
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
-from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
+from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
 from moelaws.cli.answers import JsonCommand, print_json, print_sentences, print_table
 from moelaws.cli.budget import constraint_options
 from moelaws.cli.common import (
@@ -233,6 +233,8 @@ def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) 
             "--write-study: at the budgets of sweep in config/advice.yaml no three models of its "
             "settings can be trained; set smaller models or larger parts of the budget there"
         )
+    from moelaws.analysis.advice.study import study_text  # which fits; most answers do not
+
     write_text(path, study_text(sweeps[0], name, config))
     return str(path)
 

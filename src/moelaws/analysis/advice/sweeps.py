@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import yaml
 
-from moelaws import laws
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Plans
@@ -20,12 +18,9 @@ from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, 
 from moelaws.analysis.advice.shapes import as_plans, mlp_width, model_of
 from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.laws.base import Array
-from moelaws.spec.advice import AdviceConfig, Shape, SweepEntry
-from moelaws.spec.base import parse
+from moelaws.spec.advice import Shape, SweepEntry
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model
-from moelaws.spec.study import Study
-from moelaws.tables.schema import COLUMNS
 
 _SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes at a budget, over the mean of the laws' best sizes
 _DRAWS = 50  # refits
@@ -145,39 +140,3 @@ def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
     observed = true + noise * np.random.default_rng(0).standard_normal(n)
     known = Known(law, columns, observed, np.zeros(n), open=columns)
     return law.natural(posterior(known, noise, _DRAWS, seed=0).draws)
-
-
-def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
-    """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table allows."""
-    entry = config.sweep
-    fits, simulation = [], None
-    for candidate in config.candidate_laws:
-        law = laws.fittable(candidate.law)
-        mapping = {v.name: candidate.mapping.get(v.name, v.name) for v in law.variables}
-        mapping["L"] = "L"
-        if set(mapping.values()) <= {column.name for column in COLUMNS}:
-            fits.append({"name": law.ref.replace(".", "_"), "law": law.ref, "mapping": mapping})
-            if law.published:  # what `moelaws plan` simulates by default
-                simulation = {"law": law.ref, "mapping": mapping}
-    grid = {
-        "settings": entry.settings.model_dump(mode="json", exclude_none=True),
-        "derive": entry.derive.model_dump(mode="json", exclude_none=True),
-        "sweeps": [
-            {
-                "axes": {"C": float(f"{C:.6g}"), "S": list(entry.sparsities)},
-                "zip": [{"n_layers": [n for n, _ in sizes], "d_model": [d for _, d in sizes]}],
-            }
-            for C, sizes in sweep.shapes.items()
-        ],
-    }
-    title = f"A sweep for advice: {sweep.runs} runs at {len(sweep.budgets)} budgets"
-    data = {"study": name, "title": title, "grids": {entry.tier: grid}, "fits": fits}
-    study = parse(Study, data | {"simulation": simulation}, "--write-study")
-    regret = ", ".join(f"{nats:.3f} by {law}" for law, nats in sweep.regret.items())
-    head = (
-        f"# Written by `moelaws advise`: {sweep.runs} runs, {sweep.flops:.3g} FLOPs.\n"
-        "# In 95 of 100 refits to losses that were simulated at these runs, the plan of the refit "
-        f"cost at\n# most so many nats more than the best: {regret}.\n"
-    )
-    plain = study.model_dump(mode="json", exclude_defaults=True)
-    return head + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=100)
