@@ -8,6 +8,7 @@ truth. This takes seconds; `moelaws plan` makes a study's fits, whose intervals 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from moelaws.spec.model import Model
 _SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes at a budget, over the mean of the laws' best sizes
 _DRAWS = 50  # refits
 _WIDEST = 8192
+_TELLING = 0.01  # nats: somewhat more than losses of two seeds differ by
 
 Sizes = tuple[tuple[int, int], ...]  # (layers, width) of each
 
@@ -41,6 +43,41 @@ class SmallSweep:
     # Candidate law -> regret in nats that 95 of 100 refits do not exceed if that law is the truth
     regret: Mapping[str, float]
     worst: float  # the largest of these over the laws that count
+
+
+def three_runs(minimax: Minimax) -> tuple[float, list[dict[str, float]], float] | None:
+    """Returns the compute of each of three runs, their plans, and how far they tell laws apart.
+
+    The runs are among the models that the laws think best at a hundredth of the budget or, where
+    that tells too little, at a tenth, and among their best dense ones. Losses of different laws do
+    not compare, so what tells two apart is how the three losses differ from each other: the
+    standard deviation of the laws' difference, in nats, of the two laws that are most alike. None
+    if there are fewer than three such models.
+    """
+    space, found = minimax.space, None
+    truths = [truth for truth in minimax.truths if truth.law.name in minimax.counting]
+    for share in (0.01, 0.1):
+        C = share * space.limits.compute
+        plans = space.shapes.plans(C / space.cost)  # these runs serve nobody
+        losses = np.array([truth.law.loss(plans) for truth in truths])
+        judged = np.isfinite(losses).all(axis=0)
+        if not judged.any():
+            continue
+        dense = np.where(space.shapes.E == 0, 0.0, np.nan)
+        wanted: set[int] = set()
+        for truth, own in zip(truths, np.where(judged, losses, np.nan), strict=True):
+            of_law = np.where(space.of_sparsity(truth.law.S), own, np.nan)
+            wanted |= {int(np.nanargmin(x)) for x in (of_law, own + dense) if not np.isnan(x).all()}
+        told = {
+            three: min(float(np.std(a - b)) for a, b in combinations(losses[:, three], 2))
+            for three in combinations(sorted(wanted), 3)
+        }
+        if told:
+            best = max(told, key=lambda three: told[three])
+            found = C, [plans.at(i).values() for i in best], told[best]
+            if told[best] >= _TELLING:
+                break
+    return found
 
 
 def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
