@@ -241,6 +241,8 @@ def test_where_no_law_of_mixtures_judges_the_sparsity_is_that_of_the_nearest_bud
     assert "chinchilla alone judges this budget" in text
     with pytest.raises(UserError, match=r"no law judges a budget of 1e\+27 FLOPs; of chinchilla"):
         advise(LAWS, Constraints(1e27), ADVICE.shape)
+    few = advise(LAWS, Constraints(1e22, max_tokens=3e7), ADVICE.shape)  # too few for such laws
+    assert [law.name for law in few.laws] == ["chinchilla"]
 
 
 def test_a_served_plan_serves_as_many_tokens_as_it_trains_and_is_smaller():

@@ -74,6 +74,8 @@ def test_a_users_own_plan_is_judged_beside_the_others(project_folder):
     assert 0.5 * 1e20 / 6 / 8e8 < own["D"] < 1e20 / 6 / 8e8  # a token costs more than its products
     *_, alike = answer("--compute", 1e20, "--compare", "N_active=8e8,N=8e9")["plans"]
     assert alike["worst"] == pytest.approx(own["worst"])
+    *_, dense = answer("--compute", 1e22, "--compare", "N=1e9 S=0")["plans"]
+    assert dense["C"] > 1e22 > 0.999 * dense["spent"]  # its embeddings cost nothing
 
 
 @pytest.mark.slow
@@ -153,6 +155,7 @@ def test_a_known_model_is_compared_at_its_own_budget(project_folder):
         (["--compute", 1e20, "--serve-memory", "48"], "'48' is that many bytes; did you mean"),
         (["--compute", 1e20, "--compare", "OLMo"], "no known model; did you mean OLMoE?"),
         (["--compute", 1e20, "--compare", "N=8e9 S=0.9 D=1e13"], "more than the budget of 1e"),
+        (["--compute", 1e22, "--inference-tokens", 1e29], "no model of whole layers and experts"),
         (["--compute", 1e20, "--max-tokens", 1e9, "--compare", "N=1e9 S=0 D=2e9"], "tokens allows"),
     ],
 )

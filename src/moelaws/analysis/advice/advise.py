@@ -128,6 +128,8 @@ def advise(
     held = None
     if limits.max_sparsity and not any(law.knows_sparsity for law in near):
         held = _nearest_judged(candidates, limits.compute)
+    if held and math.isclose(held, limits.compute):
+        held = None  # other limits are why no such law judges
     if held:
         at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
         space = space.held_to(float(at_held.robust.plan.S))
@@ -327,10 +329,10 @@ def _compared(minimax: Minimax, plan: Plans) -> Recommendation:
     if plan.D <= 0:
         raise UserError("--compare: serving it takes the whole budget, so it trains no token")
     spent = cost * float(plan.D) + 2 * float(plan.N_active) * limits.served_tokens
-    if (least := float(plan.columns()["C"])) > limits.compute * (1 + 1e-3):
+    if min(spent, C := plan.values()["C"]) > limits.compute * (1 + 1e-3):
         raise UserError(
-            f"--compare: this plan costs {least:.3g} FLOPs by 6 N_active D alone, more than the "
-            f"budget of {limits.compute:.3g}; lower its N or D, or raise the budget"
+            f"--compare: this plan costs {spent:.3g} FLOPs, or {C:.3g} by 6 N_active D, more than "
+            f"the budget of {limits.compute:.3g}; lower its N or D, or raise the budget"
         )
     held = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
     held.append(("{} training tokens", plan.D, limits.max_tokens, "the limit of tokens"))

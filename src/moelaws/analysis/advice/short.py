@@ -31,10 +31,9 @@ def expected(answer: Advice, name: str = "") -> str:
         pairs = [(dense, robust.regret[law]) for law, dense in answer.dense.items()]
         below = _above([dense.nats - own.nats for dense, own in pairs], 0.005)
         times = _above([dense.compute_factor / own.compute_factor for dense, own in pairs], 1.05)
-        text += (
-            f"; that is {below} below the best dense model of this budget, which needs {times} "
-            "times the compute for its loss"
-        )
+        text += f"; that is {below} below the best dense model of this budget"
+        if "nan" not in times:  # where even a ten-thousandth of the budget has a lower loss
+            text += f", which needs {times} times the compute for its loss"
     return f"{text}."
 
 
