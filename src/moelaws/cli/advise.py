@@ -155,11 +155,11 @@ def command(
         said = [*page.heading(answer, device), *short, *page.agreement(answer)]
         write_page(one_page(both, ask, said, limits), out)
     if as_json:
-        more = {"served_for": serves, "speedups": speedups, "written": written}
-        more["known"] = page.nearby(config.known, limits.compute)
+        known = page.nearby(config.known, limits.compute)
+        more = {"served_for": serves, "speedups": speedups, "written": written, "known": known}
         print_json(page.as_json(answer, sweeps, device, both) | more)
         return
-    _print([page.Table(("", *both), [*beside(both, device)]), "", *short, ""])
+    _print([page.Table(("", *both), beside(both, device)), "", *short, ""])
     if answer.compared:
         _print([of_compared(answer, answer.compared, serves), ""])
     _print([*page.summary(answer), page.of_known(config.known, limits.compute)])
@@ -180,9 +180,8 @@ def command(
 
 def _short(answer: Advice, both: Mapping[str, Advice]) -> Iterator[str]:
     """Yields what to build, for training alone and for serving, and what loss to expect of it."""
-    (own,) = (name for name, other in both.items() if other is answer)
     yield from (build(other, name) for name, other in both.items())
-    yield expected(answer, own)
+    yield from (expected(other, name) for name, other in both.items() if other is answer)
 
 
 def _of_study(fits: Path) -> Path:
@@ -270,16 +269,16 @@ def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
         for name, value in given.items():
             if name not in ("N", "N_active", "S", "D") or not 0 <= value < 1e40:
                 raise UserError(f"{name} = {value:g} is no value of N, N_active, S or D")
-        size = {name: value for name, value in given.items() if name != "D"}
-        if len(size) != 2 or not 0 <= size.get("S", 0) < 1 or 0 in map(size.get, ("N", "N_active")):
+        N, N_active, S = map(given.get, ("N", "N_active", "S"))
+        if [N, N_active, S].count(None) != 1 or not 0 <= (S or 0) < 1 or 0 in (N, N_active):
             raise UserError(
                 f"{text!r}: give two of N (total parameters), N_active and S (sparsity, at least 0 "
                 "and below 1), such as 'N=8e9 S=0.9 D=2e11'"
             )
-        S = size["S"] if "S" in size else 1 - size["N_active"] / size["N"]
+        S = 1 - N_active / N if S is None else S  # type: ignore[operator]
         if S < 0:
             raise UserError("N_active is above N")
-        N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
+        N_active = (1 - S) * N if N_active is None else N_active  # type: ignore[operator]
         if given.get("D") == 0:
             raise UserError("D is 0, so this plan trains no token")
     return ideal(N_active, S, given.get("D", math.nan), limits)

@@ -37,10 +37,16 @@ def draw(answers: Mapping[float, Advice]) -> Sheet:
     for panel, (factor, answer) in zip(sheet.panels, answers.items(), strict=True):
         C = style.power(answer.limits.compute)
         panel.title(f"$C$ = {C} FLOPs, {factor:g} times the largest")
-    pairs = [zip(*p.ax.get_legend_handles_labels(), strict=True) for p in sheet.panels]
-    handles = {text: mark for pair in pairs for mark, text in pair}
-    sheet.figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
+    _legend(sheet, sheet.panels)
     return sheet
+
+
+def _legend(sheet: Sheet, panels: Sequence[Panel], title: str = "") -> None:
+    pairs = [zip(*panel.ax.get_legend_handles_labels(), strict=True) for panel in panels]
+    marks = {text: mark for pair in pairs for mark, text in pair}
+    sheet.figure.legend(
+        list(marks.values()), list(marks), loc="outside lower center", ncols=5, title=title
+    )
 
 
 def draw_regret(panels: Sequence[Panel], answers: Sequence[Advice]) -> None:
@@ -145,8 +151,7 @@ def one_page(
     memories.title("over a limit of total parameters")
     style.size_axis(memories.ax.xaxis, "parameters that memory holds")
     memories.ax.legend(loc="upper left")
-    marks = regrets[0].ax.get_legend_handles_labels()
-    sheet.figure.legend(*marks, loc="outside lower center", ncols=5, title="(a) and (b)")
+    _legend(sheet, regrets, "(a) and (b)")
     return sheet
 
 

@@ -359,7 +359,7 @@ def side_by_side(ask: Callable[[Constraints], Advice], answer: Advice) -> dict[s
             c = served.configuration
             each = c.flops["all"] / (1 - c.waiting) / c.tokens + 2 * c.parameters.active
             T = min(limits.compute / each, limits.max_tokens)
-            if math.isclose(T, served.limits.served_tokens, rel_tol=0.02):
+            if math.isclose(T, served.limits.served_tokens, rel_tol=0.03):
                 break
             served = ask(replace(limits, served_tokens=T))
         return {**own, SERVED: served}
@@ -376,18 +376,16 @@ def served_for(ask: Callable[[Constraints], Advice], answer: Advice) -> float | 
     plan = answer.compared.plan if answer.compared else None
     if plan is None or answer.robust.plan.N_active <= plan.N_active:
         return None
-    limits, spent = answer.limits, float(6 * plan.N_active * plan.D)
+    own, spent = float(plan.N_active), plan.values()["C"]
 
     @cache
     def active(T: float) -> float:
-        """Returns the active parameters of the model that also serves T tokens; -inf if none."""
-        compute = spent + 2 * float(plan.N_active) * T
-        try:
-            served = ask(replace(limits, compute=compute, served_tokens=T))
-        except UserError:  # beyond the reach of all laws
-            return -math.inf
-        return float(served.robust.plan.N_active)
+        """Returns the active parameters of the model that also serves T tokens; 0 if none."""
+        with suppress(UserError):  # beyond the reach of all laws
+            limits = replace(answer.limits, compute=spent + 2 * own * T, served_tokens=T)
+            return float(ask(limits).robust.plan.N_active)
+        return 0.0
 
     powers = [float(T) for T in 10 ** np.arange(9, 18.1, 0.5)]
-    at = bisect_left(powers, True, key=lambda T: active(T) <= float(plan.N_active))
-    return powers[at] if at < len(powers) and active(powers[at]) > 0 else None
+    at = bisect_left(powers, True, key=lambda T: active(T) <= own)
+    return powers[at] if at < len(powers) and active(powers[at]) else None

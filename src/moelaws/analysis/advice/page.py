@@ -391,12 +391,12 @@ def as_json(
 
 def _built(answer: Advice, device: Device) -> dict[str, Any]:
     c = answer.configuration
-    names = ("tokens", "flops", "waiting", "gpu_bytes", "cache_bytes", "served_bytes")
     return {
+        **vars(c),
         "model": c.model.model_dump(mode="json"),
         "parameters": {"total": c.parameters.total, "active": c.parameters.active},
         "r": c.ratio,
-        **{name: getattr(c, name) for name in names},
+        "flops": c.flops,
         "mfu": mfu(answer, device),
         "served_tokens": answer.limits.served_tokens,
     }

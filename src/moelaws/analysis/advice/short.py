@@ -1,7 +1,7 @@
 """The answer in short: what to build, what loss to expect of it, and what it costs."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
@@ -43,21 +43,19 @@ def losses(answer: Advice) -> str:
     return _span([float(law.loss(answer.robust.plan)) for law in counting], "{:.3g}")
 
 
-def beside(both: Mapping[str, Advice], device: Device) -> Iterator[Sequence[str]]:
-    """Yields, a row each, what differs between the answers for training alone and for serving."""
+def beside(both: Mapping[str, Advice], device: Device) -> list[Sequence[str]]:
+    """Returns, a row each, what differs between the answers for training alone and for serving."""
 
-    def row(title: str, values: Iterator[str]) -> Sequence[str]:
-        return (title, *values)
-
-    answers = both.values()
-    plans = [answer.robust.plan.values() for answer in answers]
-    yield row("parameters", (in_units(plan["N"]) for plan in plans))
-    yield row("of them active", (in_units(plan["N_active"]) for plan in plans))
-    yield row("training tokens", (in_units(plan["D"]) for plan in plans))
-    yield row("served tokens", (in_units(answer.limits.served_tokens) for answer in answers))
-    yield row("loss by the laws", map(losses, answers))
-    yield row("GPUs wait", (f"{_percent(a.configuration.waiting)} of the time" for a in answers))
-    yield row("MFU", (_percent(mfu(answer, device)) for answer in answers))
+    of: dict[str, Callable[[Advice], str]] = {
+        "parameters": lambda answer: in_units(answer.configuration.parameters.total),
+        "of them active": lambda answer: in_units(answer.configuration.parameters.active),
+        "training tokens": lambda answer: in_units(answer.configuration.tokens),
+        "served tokens": lambda answer: in_units(answer.limits.served_tokens),
+        "loss by the laws": losses,
+        "GPUs wait": lambda answer: f"{_percent(answer.configuration.waiting)} of the time",
+        "MFU": lambda answer: _percent(mfu(answer, device)),
+    }
+    return [(title, *map(text, both.values())) for title, text in of.items()]
 
 
 def mfu(answer: Advice, device: Device) -> float:

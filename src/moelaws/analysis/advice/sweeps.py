@@ -55,19 +55,16 @@ def three_runs(minimax: Minimax) -> tuple[float, list[dict[str, float]], float] 
     if there are fewer than three such models.
     """
     space, found = minimax.space, None
-    truths = [truth for truth in minimax.truths if truth.law.name in minimax.counting]
+    truths = [truth.law for truth in minimax.truths if truth.law.name in minimax.counting]
+    dense = space.shapes.E == 0
     for share in (0.01, 0.1):
         C = share * space.limits.compute
         plans = space.shapes.plans(C / space.cost)  # these runs serve nobody
-        losses = np.array([truth.law.loss(plans) for truth in truths])
+        losses = np.array([law.loss(plans) for law in truths])
         judged = np.isfinite(losses).all(axis=0)
-        if not judged.any():
-            continue
-        dense = np.where(space.shapes.E == 0, 0.0, np.nan)
-        wanted: set[int] = set()
-        for truth, own in zip(truths, np.where(judged, losses, np.nan), strict=True):
-            of_law = np.where(space.of_sparsity(truth.law.S), own, np.nan)
-            wanted |= {int(np.nanargmin(x)) for x in (of_law, own + dense) if not np.isnan(x).all()}
+        kinds = [(own, judged & kind) for law, own in zip(truths, losses, strict=True)
+                 for kind in (space.of_sparsity(law.S), dense)]  # fmt: skip
+        wanted = {int(np.where(kind, own, np.inf).argmin()) for own, kind in kinds if kind.any()}
         told = {
             three: min(float(np.std(a - b)) for a, b in combinations(losses[:, three], 2))
             for three in combinations(sorted(wanted), 3)
