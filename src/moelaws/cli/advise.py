@@ -155,8 +155,8 @@ def command(
         said = [*page.heading(answer, device), *short, *page.agreement(answer)]
         write_page(one_page(both, ask, said, limits), out)
     if as_json:
-        known = page.nearby(config.known, limits.compute)
-        more = {"served_for": serves, "speedups": speedups, "written": written, "known": known}
+        more: dict[str, Any] = {"served_for": serves, "speedups": speedups, "written": written}
+        more["known"] = page.nearby(config.known, limits.compute)
         print_json(page.as_json(answer, sweeps, device, both) | more)
         return
     _print([page.Table(("", *both), beside(both, device)), "", *short, ""])
@@ -278,7 +278,7 @@ def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
         S = 1 - N_active / N if S is None else S  # type: ignore[operator]
         if S < 0:
             raise UserError("N_active is above N")
-        N_active = (1 - S) * N if N_active is None else N_active  # type: ignore[operator]
+        N_active = (1 - S) * N if N_active is None else N_active
         if given.get("D") == 0:
             raise UserError("D is 0, so this plan trains no token")
     return ideal(N_active, S, given.get("D", math.nan), limits)

@@ -313,14 +313,15 @@ def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> I
 
 def markdown(page: Iterable[Block]) -> str:
     """Returns blocks as Markdown, in which items that follow each other are one list."""
-    text = ""
+    text, listed = "", False
     for block in page:
         item = isinstance(block, str) and block.startswith("- ")
         if isinstance(block, Table):
             lines = [block.columns, ["-", *["-:"] * (len(block.columns) - 1)], *block.rows]
             block = "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
         if block:
-            text += f"{block}\n" if item else f"\n{block}\n"
+            text += f"{block}\n" if item and listed else f"\n{block}\n"
+            listed = item
     return without_tags(text.lstrip("\n"))
 
 
