@@ -1,6 +1,7 @@
 """Advice against counts of models, a brute search, the papers' numbers and its own promises."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,13 +12,14 @@ from moelaws import laws
 from moelaws.accounting.cost import GPUS, H100, activation_bytes
 from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
 from moelaws.accounting.parameters import count_parameters
-from moelaws.analysis.advice import Constraints, advise, ideal
+from moelaws.analysis.advice import Constraints, advise, ideal, side_by_side
 from moelaws.analysis.advice.advise import advised, value_set
-from moelaws.analysis.advice.page import Items, Table, details, notes
+from moelaws.analysis.advice.page import Table, details, of_ceilings, summary
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
 from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, as_plans, buildable
 from moelaws.analysis.advice.sources import published_laws
+from moelaws.analysis.advice.sweeps import three_runs
 from moelaws.laws.clark import routing as clark
 from moelaws.spec.advice import load_advice
 from moelaws.spec.errors import UserError
@@ -54,6 +56,8 @@ def test_counts_are_those_of_the_model(shape, limits, at):
     assert (shapes.total[i], shapes.active[i]) == (parameters.total, parameters.active)
     assert shapes.embeddings[i] == parameters.embeddings
     assert shapes.flops[i] == pytest.approx(TRAINING * sum(forward_terms(model).values()))
+    heads = model.n_layers * model.n_kv * model.width_of_head
+    assert shapes.cache_bytes[i] == 2 * 2 * heads * model.context  # keys and values in bf16
     assert shapes.activation_bytes[i] == pytest.approx(activation_bytes(model, "bf16"))
     if shapes.E[i]:
         assert shapes.ratio[i] == pytest.approx(ffn / attention)
@@ -203,12 +207,12 @@ def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     without = advise(LAWS, Constraints(1e20), ADVICE.shape)
     assert with_it.robust.worst == pytest.approx(without.robust.worst)
     assert len(with_it.robust.regret) == len(LAWS) + 1
-    blocks = [*details(with_it)]
+    blocks = [*summary(with_it), *details(with_it)]
     tables = [block for block in blocks if isinstance(block, Table)]
     assert len(tables) == 2
     assert not any("odd" in cell for t in tables for row in (t.columns, *t.rows) for cell in row)
-    said = [text for block in blocks if isinstance(block, Items) for text in block.sentences]
-    assert any(text.startswith("1 law is left out") and text.endswith(": odd.") for text in said)
+    said = [block for block in blocks if isinstance(block, str)]
+    assert any(text.startswith("- 1 law is left out") and text.endswith(": odd.") for text in said)
     assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > without.robust.worst
 
 
@@ -235,11 +239,61 @@ def test_where_no_law_of_mixtures_judges_the_sparsity_is_that_of_the_nearest_bud
     expansion = (1 - at_edge.robust.plan.S) / (1 - beyond.robust.plan.S)
     assert 1 / 1.5 - 1e-9 <= expansion <= 1.5 + 1e-9
     assert not beyond.dense
-    text = "\n".join(notes(beyond))
+    text = "\n".join(block for block in summary(beyond) if isinstance(block, str))
     assert "the sparsity is the one that they advise at 1e+23 FLOPs" in text
     assert "chinchilla alone judges this budget" in text
     with pytest.raises(UserError, match=r"no law judges a budget of 1e\+27 FLOPs; of chinchilla"):
         advise(LAWS, Constraints(1e27), ADVICE.shape)
+    few = advise(LAWS, Constraints(1e22, max_tokens=3e7), ADVICE.shape)  # too few for such laws
+    assert [law.name for law in few.laws] == ["chinchilla"]
+
+
+def test_a_served_plan_serves_as_many_tokens_as_it_trains_and_is_smaller():
+    """Unless it is said how many, and then training alone stands beside it."""
+    ask = partial(advise, LAWS, shape=ADVICE.shape)
+    both = side_by_side(ask, ask(Constraints(4e22, device=H100)))
+    served, trained = both["served"], both["training only"]
+    assert served.limits.served_tokens == pytest.approx(served.configuration.tokens, rel=0.05)
+    assert served.robust.plan.N_active <= trained.robust.plan.N_active
+    many = side_by_side(ask, ask(replace(trained.limits, served_tokens=1e13)))
+    assert many["training only"].robust.plan.N == trained.robust.plan.N
+    assert many["served"].robust.plan.N_active < 0.2 * trained.robust.plan.N_active
+
+
+def test_the_cache_of_served_sequences_needs_memory():
+    limits = Constraints(1e22, device=H100, max_parameters={"s": 2.4e10}, serve_memory=4.8e10)
+    models, without = (space(replace(limits, serve_sequences=n)).shapes for n in (64, 0))
+    held = 2 * models.total + 64 * models.cache_bytes
+    assert 0.9 * 4.8e10 < held.max() <= 4.8e10 < 2.05 * without.total.max()
+    assert models.total.max() < without.total.max()
+
+
+def test_a_ceiling_is_measured_against_the_best_model_without_one():
+    ask = partial(advise, LAWS, shape=ADVICE.shape)
+    answers = {S: ask(Constraints(1e22, device=H100, max_sparsity=S)) for S in (0.5, 0.9, 0.9999)}
+    (table,) = (block for block in of_ceilings(answers) if isinstance(block, Table))
+    least = [law.loss(answers[0.9999].minimax.space.plans) for law in LAWS]
+    for row, answer in zip(table.rows, answers.values(), strict=True):
+        excess = [float(law.loss(answer.robust.plan)) for law in LAWS]
+        dense = [np.nanmin(x[answers[0.9999].minimax.space.of_sparsity(law.S)])
+                 for law, x in zip(LAWS, least, strict=True)]  # fmt: skip
+        assert float(row[-1]) == pytest.approx(max(np.subtract(excess, dense)), abs=1e-3)
+    assert float(table.rows[0][-1]) > 2 * answers[0.5].robust.worst  # which it once said
+
+
+def test_three_runs_tell_all_laws_apart():
+    minimax = Minimax(LAWS, space(Constraints(1e22, device=H100)))
+    C, plans, nats = three_runs(minimax)
+    assert C == pytest.approx(1e20)
+    assert len({plan["N"] for plan in plans}) == 3
+    plan = {name: np.array([p[name] for p in plans]) for name in ("N_active", "S", "D", "N")}
+    whole = replace(
+        ideal(plan["N_active"], plan["S"], plan["D"], minimax.space.limits), N=plan["N"]
+    )
+    losses = [law.loss(whole) for law in LAWS]
+    apart = min(np.std(a - b) for i, a in enumerate(losses) for b in losses[:i])
+    assert apart == pytest.approx(nats, rel=0.02)
+    assert nats > 0.01
 
 
 def test_more_parameters_cost_time():
@@ -352,7 +406,7 @@ def test_a_mixture_of_the_leverage_paper_and_its_dense_model_come_out_level_by_o
 
 
 def test_comprehensive_keeps_its_defaults_for_what_no_plan_has():
-    text = "\n".join(notes(advise([COMPREHENSIVE], Constraints(1e21), ADVICE.shape)))
+    text = "\n".join(map(str, summary(advise([COMPREHENSIVE], Constraints(1e21), ADVICE.shape))))
     assert "k = 5 for comprehensive, E_s = 2 for comprehensive" in text
 
 

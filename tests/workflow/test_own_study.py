@@ -1,5 +1,6 @@
 """A user's own study, a simulated sweep, and a machine without Slurm, by real Snakemake."""
 
+import json
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from own_study import STEPS, write_study
 from sweep_copy import Copy
@@ -57,6 +59,29 @@ def test_a_study_may_lie_anywhere_and_its_path_be_spelled_in_any_way(copy, tmp_p
     )
     assert "étude" in line
     assert "train" not in unpacked.planned(*shlex.split(line))
+
+
+def test_the_sweep_that_advice_writes_is_planned_simulated_and_fitted(copy):
+    """Its fits are those that its runs determine, so that none fails after the trainings."""
+    words = ["advise", "--compute", "1e22", "--write-study", "settle"]
+    done = copy.moelaws(*words)
+    assert done.returncode == 0, done.stderr
+    assert "settle.yaml: `moelaws plan settle.yaml --tier gpu` tells more" in done.stdout
+    study = yaml.safe_load((copy.root / "settle.yaml").read_text())
+    fits = {entry["name"] for entry in study["fits"]}
+    assert {"chinchilla", "wang_loss"} <= fits
+    assert "comprehensive" not in fits  # all runs have 2 active and no shared experts
+    assert "# Not fitted is comprehensive: the " in (copy.root / "settle.yaml").read_text()
+    planned = copy.moelaws("plan", "settle.yaml", "--tier", "gpu", "--all")
+    assert planned.returncode == 0, planned.stderr
+    assert "cannot be fitted" not in planned.stdout
+    runs = json.loads(copy.moelaws(*words[:3], "--json").stdout)["sweeps"][0]["runs"]
+    assert f"at {runs} runs, noise" in planned.stdout
+    copy.snakemake("--config", "studies=settle.yaml", "tier=gpu", "source=simulated")
+    reports = copy.root / "results/gpu/simulated/fits/settle"
+    assert {path.stem for path in reports.glob("*.json")} == fits
+    again = copy.moelaws(*words)
+    assert (again.returncode, "settle.yaml is there already" in again.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("missing", [("sbatch", "squeue", "sacct"), ("sacct",)])

@@ -11,7 +11,6 @@ rule outlook:
         spec=lambda w: JOBS.page_spec("outlook", JOBS.advising_fits()),
     output:
         page=report(FOLDER.outlook, category="advice"),
-        table=FOLDER.outlook.with_suffix(".parquet"),
         pdf=FOLDER.outlook.with_suffix(".pdf"),
         png=report(
             FOLDER.outlook.with_suffix(".png"),

@@ -11,11 +11,20 @@ import click
 import numpy as np
 
 from moelaws.accounting.cost import Device
-from moelaws.analysis.advice import Constraints, Plans, advise, ideal, page, served_for
+from moelaws.analysis.advice import (
+    Advice,
+    Constraints,
+    Plans,
+    advise,
+    ideal,
+    page,
+    served_for,
+    side_by_side,
+)
 from moelaws.analysis.advice.plans import USUAL_CEILING
-from moelaws.analysis.advice.short import cost, in_short, of_compared
+from moelaws.analysis.advice.short import beside, build, cost, expected, of_compared
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
-from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps, study_text
+from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
 from moelaws.cli.answers import JsonCommand, print_json, print_sentences, print_table
 from moelaws.cli.budget import constraint_options
 from moelaws.cli.common import (
@@ -38,7 +47,7 @@ from moelaws.spec.numbers import number
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
 
-CEILINGS = (0.9, 0.95, 0.99, 0.995)  # that are asked beside the usual one
+CEILINGS = (0.9, 0.95, 0.99, 0.995, 0.9999)  # asked beside the usual one; the last is none
 DAYS = between(0.1, 3650.0)
 # 2.5, or as bills have it: $2.5/h
 DOLLARS = Value("DOLLARS", lambda text: number(text.removeprefix("$").removesuffix("/h")),
@@ -134,32 +143,31 @@ def command(
     answer = ask(limits, compare=None if compare is None else _plan(compare, limits, config))
     answer = replace(answer, left_out={**left_out, **answer.left_out})
     serves = served_for(ask, answer) if answer.compared else None
+    both = side_by_side(ask, answer)
     far = answer.all_extrapolate and (details or as_json)
     shown = far or write_study is not None
     sweeps = small_sweeps(answer.minimax, config.sweep) if shown else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
-    short = [*in_short(answer), cost(answer, device, price, days)]
-    short += map(_in_words, speedups)
+    short = [*_short(answer, both), cost(answer, device, price, days), *map(_in_words, speedups)]
     if out:
         from moelaws.figures.advice import one_page, write_page  # most answers draw nothing
 
         said = [*page.heading(answer, device), *short, *page.agreement(answer)]
-        write_page(one_page(answer, ask, said, price), out)
+        write_page(one_page(both, ask, said, limits), out)
     if as_json:
-        more = {"served_for": serves, "speedups": speedups, "written": written}
-        print_json(page.as_json(answer, sweeps, device) | more)
+        more: dict[str, Any] = {"served_for": serves, "speedups": speedups, "written": written}
+        more["known"] = page.nearby(config.known, limits.compute)
+        print_json(page.as_json(answer, sweeps, device, both) | more)
         return
-    _print([*short, ""])
+    _print([page.Table(("", *both), beside(both, device)), "", *short, ""])
     if answer.compared:
         _print([of_compared(answer, answer.compared, serves), ""])
-    if not details:
-        _print(page.summary(answer))
-    else:
-        _print([*page.heading(answer, device), "", *page.details(answer)])
+    _print([*page.summary(answer), page.of_known(config.known, limits.compute)])
+    if details:
+        _print(["", *page.heading(answer, device), *page.details(answer)])
         if limits.max_sparsity == USUAL_CEILING:
             others = {S: ask(replace(limits, max_sparsity=S)) for S in CEILINGS}
-            moved = dict(sorted({**others, USUAL_CEILING: answer}.items()))
-            _print(["", "The answer by other ceilings on sparsity:", page.of_ceilings(moved)])
+            _print(page.of_ceilings(dict(sorted({**others, USUAL_CEILING: answer}.items()))))
     if sweeps:
         _print(["", *page.of_sweeps(answer, sweeps, device)])
     if written:
@@ -168,6 +176,12 @@ def command(
             f"set corpus in config/config.yaml to enough text and run it with `snakemake "
             f"--cores all --config studies={written} tier={config.sweep.tier} device=cuda`"
         )
+
+
+def _short(answer: Advice, both: Mapping[str, Advice]) -> Iterator[str]:
+    """Yields what to build, for training alone and for serving, and what loss to expect of it."""
+    yield from (build(other, name) for name, other in both.items())
+    yield from (expected(other, name) for name, other in both.items() if other is answer)
 
 
 def _of_study(fits: Path) -> Path:
@@ -215,8 +229,6 @@ def _print(blocks: Iterable[page.Block]) -> None:
     for block in blocks:
         if isinstance(block, page.Table):
             print_table(block.columns, block.rows)
-        elif isinstance(block, page.Items):
-            print_sentences("\n".join(f"{block.mark}{each}" for each in block.sentences))
         else:
             print_sentences(block)
 
@@ -233,13 +245,19 @@ def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) 
             "--write-study: at the budgets of sweep in config/advice.yaml no three models of its "
             "settings can be trained; set smaller models or larger parts of the budget there"
         )
+    from moelaws.analysis.advice.study import study_text  # which fits; most answers do not
+
     write_text(path, study_text(sweeps[0], name, config))
     return str(path)
 
 
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
+
+
 def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
     """Returns the plan of ``N=8e9 S=0.9 D=2e11``, or of a known model; without D it is NaN."""
-    if own := config.known.get(text):
+    if own := next((m for name, m in config.known.items() if _plain(name) == _plain(text)), None):
         plan = ideal(own.N_active, 1 - own.k / own.E, own.D or math.nan, limits)
         return replace(plan, N=np.asarray(own.N))
     with located("--compare"):
@@ -251,14 +269,14 @@ def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
         for name, value in given.items():
             if name not in ("N", "N_active", "S", "D") or not (name != "S") <= value < 1e40:
                 raise UserError(f"{name} = {value:g} is no value of N, N_active, S or D")
-        size = {name: value for name, value in given.items() if name != "D"}
-        if len(size) != 2 or size.get("S", 0) >= 1:
+        N, N_active, S = map(given.get, ("N", "N_active", "S"))
+        if [N, N_active, S].count(None) != 1 or (S or 0) >= 1:
             raise UserError(
                 f"{text!r}: give two of N (total parameters), N_active and S (sparsity, at least 0 "
                 "and below 1), such as 'N=8e9 S=0.9 D=2e11'"
             )
-        S = size["S"] if "S" in size else 1 - size["N_active"] / size["N"]
+        S = 1 - N_active / N if S is None else S  # type: ignore[operator]
         if S < 0:
             raise UserError("N_active is above N")
-        N_active = size["N_active"] if "N_active" in size else (1 - S) * size["N"]
+        N_active = (1 - S) * N if N_active is None else N_active
     return ideal(N_active, S, given.get("D", math.nan), limits)

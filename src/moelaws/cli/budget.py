@@ -15,7 +15,8 @@ from moelaws.spec.numbers import amount
 
 _BYTES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
-_EPOCHS, _SERVED_BYTES = 1.0, 2.0  # defaults: passes over the text, bytes of a served parameter
+# Defaults: passes over the text, bytes of a served parameter, and sequences served at once
+_EPOCHS, _SERVED_BYTES, _SEQUENCES = 1.0, 2.0, 32
 
 
 def _bytes(text: str) -> float:
@@ -36,10 +37,12 @@ def _constraints(
     gpu_hours: float | None,
     gpu: str | None,
     mfu: float,
+    network: float | None,
     gpus: int | None,
     memory: float | None,
     serve_memory: float | None,
     bytes_per_parameter: float,
+    serve_sequences: int,
     inference_tokens: float | None,
     max_tokens: float | None,
     epochs: float,
@@ -53,13 +56,14 @@ def _constraints(
         raise UserError("give the budget either as --compute FLOPS or as --gpu-hours HOURS")
     if epochs != _EPOCHS and max_tokens is None:
         raise UserError(f"--epochs {epochs:g} limits nothing without --max-tokens; give both")
-    if bytes_per_parameter != _SERVED_BYTES and serve_memory is None:
-        raise UserError(
-            f"--bytes-per-parameter {bytes_per_parameter:g} limits nothing without --serve-memory; "
-            "give both"
-        )
+    served = {"bytes-per-parameter": bytes_per_parameter, "serve-sequences": serve_sequences}
+    for (name, value), usual in zip(served.items(), (_SERVED_BYTES, _SEQUENCES), strict=True):
+        if value != usual and serve_memory is None:
+            raise UserError(f"--{name} {value:g} limits nothing without --serve-memory; give both")
     own = GPUS[gpu or "h100"]
     device = replace(own, flops_per_second=own.flops_per_second * mfu / MFU)
+    if network:
+        device = replace(device, network_bandwidth=1e9 * network)
     limits = {}
     if serve_memory:
         limits["the memory to serve from"] = serve_memory / bytes_per_parameter
@@ -71,6 +75,9 @@ def _constraints(
         compute=compute or gpu_hours * 3600 * device.flops_per_second,  # type: ignore[operator]
         served_tokens=inference_tokens or 0.0,
         max_parameters=limits,
+        serve_memory=serve_memory or math.inf,
+        serve_bytes=bytes_per_parameter,
+        serve_sequences=serve_sequences,
         max_tokens=max_tokens * epochs if max_tokens else math.inf,
         max_sparsity=max_sparsity,
         experts=experts,
@@ -100,9 +107,14 @@ constraint_options = gathered(
         between(0.01, 1.0),
         MFU,
     ),
+    option(
+        "--network",
+        "GB/s that each GPU sends to other nodes.  [default: 50, and 25 for a100]",
+        between(0.01, 1e5),
+    ),
     option("--gpus", "GPUs that share one training.", click.IntRange(1, 10**6)),
     option("--memory", "Memory of each of them, such as 80GB.", _MEMORY),
-    option("--serve-memory", "Memory that holds the served weights.", _MEMORY),
+    option("--serve-memory", "Memory for served weights and their KV cache.", _MEMORY),
     option(
         "--bytes-per-parameter",
         "Bytes of a served weight: 2 for bf16, 1 for fp8, 0.5 for int4.",
@@ -110,8 +122,15 @@ constraint_options = gathered(
         _SERVED_BYTES,
     ),
     option(
+        "--serve-sequences",
+        "Sequences of full context whose KV cache it holds.",
+        click.IntRange(0, 10**6),
+        _SEQUENCES,
+    ),
+    option(
         "--inference-tokens",
-        "Tokens to serve over the model's life; the budget then pays 2 N_active FLOPs each.",
+        "Tokens to serve over the model's life, which the budget pays too: 2 N_active FLOPs each. "
+        "If left out, the served plan serves as many as it trains on.",
         _AMOUNT,
     ),
     option("--max-tokens", "Training tokens at hand.", _AMOUNT),

@@ -9,7 +9,7 @@ import click
 from moelaws.cli.answers import JsonCommand, print_answer
 from moelaws.cli.common import INPUT, Paths, option, out_option
 from moelaws.cli.project import project_options
-from moelaws.files.atomic import write_json, write_text
+from moelaws.files.atomic import finite, write_json, write_text
 from moelaws.files.seal import digests, made_of
 from moelaws.records.code import digest
 from moelaws.spec.advice import ADVICE, load_advice
@@ -35,7 +35,7 @@ TIMES = (10.0, 100.0)
     required=True,
 )
 @out_option(
-    "The Markdown file to write, with a table (.parquet) and a figure beside it; without it the "
+    "The Markdown file to write, with its figure and the answers as JSON beside it; without it the "
     "page is printed."
 )
 def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_json: bool) -> None:
@@ -49,13 +49,14 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     """
     import pandas as pd
 
+    from moelaws.accounting.cost import CPU
     from moelaws.analysis.advice import Constraints, advise
-    from moelaws.analysis.advice.outlook import COLUMNS, EPOCHS, page, rows
+    from moelaws.analysis.advice.outlook import EPOCHS, page
+    from moelaws.analysis.advice.page import as_json as in_json
     from moelaws.analysis.advice.sources import fitted_laws, published_laws
     from moelaws.analysis.inputs import completed, read_runs
     from moelaws.figures.advice import draw
     from moelaws.figures.draw import FIGURE, save
-    from moelaws.tables.parquet import write_table
     from moelaws.workflow.code import of_outlook
 
     config = load_advice()
@@ -89,13 +90,13 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     if out is None:
         print_answer(as_json, {"text": advice}, advice)
         return
-    frame = pd.DataFrame(rows(list(answers.values())))
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
-    write_table(frame, COLUMNS, out.with_suffix(".parquet"), made_of=origin)
     save(draw(answers), out.with_suffix(".pdf"))
     write_text(out, advice)
     files = [out, *(out.with_suffix(suffix) for suffix in FIGURE)]
-    write_json(out.with_suffix(".json"), {"files": digests(files)})
+    data = finite({f"{factor:g}": in_json(own, [], CPU) for factor, own in answers.items()})
+    record = {"made_of": origin, "files": digests(files), "answers": data}
+    write_json(out.with_suffix(".json"), record)
     print_answer(as_json, {"page": str(out)}, out)
 
 

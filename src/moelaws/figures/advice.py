@@ -37,10 +37,16 @@ def draw(answers: Mapping[float, Advice]) -> Sheet:
     for panel, (factor, answer) in zip(sheet.panels, answers.items(), strict=True):
         C = style.power(answer.limits.compute)
         panel.title(f"$C$ = {C} FLOPs, {factor:g} times the largest")
-    pairs = [zip(*p.ax.get_legend_handles_labels(), strict=True) for p in sheet.panels]
-    handles = {text: mark for pair in pairs for mark, text in pair}
-    sheet.figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
+    _legend(sheet, sheet.panels)
     return sheet
+
+
+def _legend(sheet: Sheet, panels: Sequence[Panel], title: str = "") -> None:
+    pairs = [zip(*panel.ax.get_legend_handles_labels(), strict=True) for panel in panels]
+    marks = {text: mark for pair in pairs for mark, text in pair}
+    sheet.figure.legend(
+        list(marks.values()), list(marks), loc="outside lower center", ncols=5, title=title
+    )
 
 
 def draw_regret(panels: Sequence[Panel], answers: Sequence[Advice]) -> None:
@@ -121,43 +127,42 @@ Ask = Callable[[Constraints], Advice]
 
 
 @mpl.rc_context(style.RC)
-def one_page(answer: Advice, ask: Ask, lines: Sequence[str], price: float) -> Sheet:
-    """Draws the page; ``ask`` answers by other limits, ``price`` is that of a GPU's hour."""
+def one_page(
+    both: Mapping[str, Advice], ask: Ask, lines: Sequence[str], limits: Constraints
+) -> Sheet:
+    """Draws the page of answers ``side_by_side``; ``ask`` answers by other limits than these."""
     wrapped = [part for line in lines for part in textwrap.wrap(line, _COLUMNS)]
     above = 0.2 + 0.16 * len(wrapped)  # inches
-    sheet = Sheet(style.DOUBLE, 6.2 + above, 4, columns=2)
+    sheet = Sheet(style.DOUBLE, 6.2 + above, len(both) + 2, columns=2)
     top = 1 - above / (6.2 + above)
     sheet.figure.set_layout_engine("constrained", rect=(0, 0, 1, top))
     sheet.figure.text(0.01, 0.995, "\n".join(wrapped), va="top", fontsize=7.5, linespacing=1.4)
-    regret, budgets, memories, served = sheet.panels
-    draw_regret([regret], [answer])
-    regret.title("worst regret over size and sparsity")
-    _sensitivity(budgets, ask, [
-        (x * answer.limits.compute, replace(answer.limits, compute=x * answer.limits.compute))
-        for x in _BUDGETS
-    ])  # fmt: skip
+    *regrets, budgets, memories = sheet.panels
+    draw_regret(regrets, [*both.values()])
+    for panel, name in zip(regrets, both, strict=True):
+        panel.title(f"worst regret, {name}")
+    computes = {x * limits.compute: {"compute": x * limits.compute} for x in _BUDGETS}
+    _sensitivity(budgets, ask, limits, computes)
     budgets.title("over the budget")
     budgets.ax.set_xlabel("budget (FLOP)")
-    total = float(answer.robust.plan.N)
-    _sensitivity(memories, ask, [
-        (x * total, replace(answer.limits, max_parameters={"a limit": x * total}))
-        for x in _MEMORIES
-    ])  # fmt: skip
+    total = max(float(answer.robust.plan.N) for answer in both.values())
+    held = {x * total: {"max_parameters": {"a limit": x * total}} for x in _MEMORIES}
+    _sensitivity(memories, ask, limits, held)
     memories.title("over a limit of total parameters")
     style.size_axis(memories.ax.xaxis, "parameters that memory holds")
     memories.ax.legend(loc="upper left")
-    _serving(served, answer, price)
-    marks = regret.ax.get_legend_handles_labels()
-    sheet.figure.legend(*marks, loc="outside lower center", ncols=5, title="(a)")
+    _legend(sheet, regrets, "(a) and (b)")
     return sheet
 
 
-def _sensitivity(panel: Panel, ask: Ask, cases: Sequence[tuple[float, Constraints]]) -> None:
+def _sensitivity(
+    panel: Panel, ask: Ask, limits: Constraints, changes: Mapping[float, dict[str, Any]]
+) -> None:
     """Draws total and active parameters of the answer by other limits, where there is one."""
     points = []
-    for x, limits in cases:
+    for x, change in changes.items():
         with suppress(UserError):  # no law judges it, or no model keeps to it
-            plan = ask(limits).robust.plan
+            plan = ask(replace(limits, **change)).robust.plan
             points.append((x, float(plan.N), float(plan.N_active)))
     at, *sizes = np.array(points, float).reshape(-1, 3).T
     looks = (("total", style.INK, "o"), ("active", style.WARN, "s"))
@@ -165,25 +170,6 @@ def _sensitivity(panel: Panel, ask: Ask, cases: Sequence[tuple[float, Constraint
         panel.line(f"{name} parameters", at, y, color=colour, marker=mark, ms=3, lw=0.9, label=name)
     panel.ax.set(xscale="log", yscale="log", ylabel="parameters of the answer")
     style.size_axis(panel.ax.yaxis, "parameters of the answer")
-
-
-def _serving(panel: Panel, answer: Advice, price: float) -> None:
-    """Draws the least worst regret of models that cost no more to serve than so much."""
-    plans, worst = answer.minimax.space.plans, answer.minimax.worst(answer.minimax.space.plans)
-    order = np.argsort(plans.N_active)
-    order = order[np.isfinite(worst[order])]
-    least: Array = np.minimum.accumulate(worst[order])
-    device = answer.limits.device
-    speed = device.flops_per_second if device else np.nan
-    dollars = 2e6 * plans.N_active[order] / speed / 3600 * price
-    falls = np.append(True, np.diff(least) < 0)
-    panel.line("least worst regret", dollars[falls], least[falls], color=style.INK, lw=1.0,
-               drawstyle="steps-post")  # fmt: skip
-    own = 2e6 * float(answer.robust.plan.N_active) / speed / 3600 * price
-    panel.points("robust", own, answer.robust.worst, marker="*", ms=10, color=style.WARN)
-    panel.ax.set(xscale="log", yscale="log", xlabel="dollars for 1M served tokens (products alone)")
-    panel.ax.set_ylabel("least worst regret (nats/token)")
-    panel.title("over the cost of serving")
 
 
 def write_page(sheet: Sheet, out: Path) -> None:

@@ -54,6 +54,8 @@ class KnownModel(Frozen):
     N_active: Positive
     E: Count
     k: Count
+    n_layers: Count | None = None
+    d_model: Count | None = None
     D: Positive | None = None  # tokens, if they are published
     source: str
 

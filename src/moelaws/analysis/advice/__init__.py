@@ -5,16 +5,17 @@ shapes.py      the models that can be built, their counts, and what a budget tra
 regret.py      candidate laws, and the regret of a plan if a law that did not choose it is the truth
 sources.py     the laws and fits of config/advice.yaml and of --fits
 advise.py      the whole answer
+study.py       the best of these as a study, with the fits that its runs determine
 sweeps.py      the small sweep that would narrow the regret most
 short.py       what to build, what loss to expect, and what it costs, in three lines
 page.py        the answer as tables, sentences and JSON; outlook.py the page of a tier
 """
 
-from moelaws.analysis.advice.advise import Advice, Recommendation, advise, served_for
+from moelaws.analysis.advice.advise import Advice, Recommendation, advise, served_for, side_by_side
 from moelaws.analysis.advice.plans import Constraints, Plans, ideal
 from moelaws.analysis.advice.regret import CandidateLaw, Regret
 
 __all__ = [
     "Advice", "CandidateLaw", "Constraints", "Plans", "Recommendation", "Regret", "advise", "ideal",
-    "served_for",
+    "served_for", "side_by_side",
 ]  # fmt: skip

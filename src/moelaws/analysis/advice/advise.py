@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -21,6 +22,7 @@ from moelaws.spec.model import Model
 
 USUAL_R = 1.0  # where no law sets r
 ROBUST, YOURS = "robust", "your plan"
+TRAINED, SERVED = "training only", "served"
 _USUAL_S, _USUAL_RATIO = 0.95, 20.0  # of the plan at which laws set G and r before there is one
 _TOO_FAR = 0.5  # of an adviser's size and sparsity, in ln, from the nearest model
 
@@ -31,6 +33,7 @@ class Recommendation:
 
     name: str  # of the law that recommends the plan, or what the plan is
     plan: Plans
+    spent: float  # FLOPs in GPU time; more than the budget only for a plan of the user's own
     regret: dict[str, Regret]  # candidate law -> regret under it
     # Regret over the laws that count, nats/token, with draws the upper end of its interval
     worst: float  # NaN where one of them judges nothing
@@ -49,6 +52,8 @@ class Configuration:
     ratio: float  # FLOPs of feed-forward layers over attention's (allocation, App C corrected)
     waiting: float  # fraction of the time in which GPUs move data and compute nothing
     gpu_bytes: float  # of each GPU: its part of the optimizer states, and of a sequence
+    cache_bytes: float  # of keys and values of the sequences that are served at once
+    served_bytes: float  # to serve from: these and the weights
 
     @property
     def flops(self) -> dict[str, float]:
@@ -123,6 +128,8 @@ def advise(
     held = None
     if limits.max_sparsity and not any(law.knows_sparsity for law in near):
         held = _nearest_judged(candidates, limits.compute)
+    if held and math.isclose(held, limits.compute):
+        held = None  # other limits are why no such law judges
     if held:
         at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
         space = space.held_to(float(at_held.robust.plan.S))
@@ -166,6 +173,7 @@ def configured(space: Space, at: int) -> Configuration:
         float(own.ratio[0]),
         1 - float(own.flops[0] / space.cost[at]),
         float(space.limits.gpu_bytes(own.total, activations)[0]),
+        *(float(space.limits.served_bytes(N, own.cache_bytes)[0]) for N in (0.0, own.total)),
     )
 
 
@@ -288,6 +296,7 @@ def _judged(minimax: Minimax, name: str, plan: Plans, spent: float) -> Recommend
     return Recommendation(
         name,
         plan,
+        spent,
         regret,
         float(np.max([regret[law].worst for law in minimax.counting])),
         {law: distances for law, distances in beyond.items() if distances},
@@ -320,10 +329,10 @@ def _compared(minimax: Minimax, plan: Plans) -> Recommendation:
     if plan.D <= 0:
         raise UserError("--compare: serving it takes the whole budget, so it trains no token")
     spent = cost * float(plan.D) + 2 * float(plan.N_active) * limits.served_tokens
-    if spent > limits.compute * (1 + 1e-3):
+    if min(spent, C := plan.values()["C"]) > limits.compute * (1 + 1e-3):
         raise UserError(
-            f"--compare: this plan costs {spent:.3g} FLOPs, more than the budget of "
-            f"{limits.compute:.3g}; lower its N or D, or raise the budget"
+            f"--compare: this plan costs {spent:.3g} FLOPs, or {C:.3g} by 6 N_active D, more than "
+            f"the budget of {limits.compute:.3g}; lower its N or D, or raise the budget"
         )
     held = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
     held.append(("{} training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
@@ -333,6 +342,28 @@ def _compared(minimax: Minimax, plan: Plans) -> Recommendation:
             own = what.format(f"{float(value):.10g}")
             raise UserError(f"--compare: this plan has {own}, and {name} allows {limit:.10g}")
     return _judged(minimax, YOURS, plan, spent)
+
+
+def side_by_side(ask: Callable[[Constraints], Advice], answer: Advice) -> dict[str, Advice]:
+    """Returns the answers for a model that is trained only, and for one that is served, too.
+
+    Where the limits of ``answer`` name no number of served tokens, as many are served as trained.
+    The other answer is left out if no law judges it.
+    """
+    limits, own = answer.limits, {SERVED if answer.limits.served_tokens else TRAINED: answer}
+    with suppress(UserError):
+        if limits.served_tokens:
+            return {TRAINED: ask(replace(limits, served_tokens=0.0)), **own}
+        served = answer
+        for _ in range(4):  # the number of tokens changes with the model that they ask for
+            c = served.configuration
+            each = c.flops["all"] / (1 - c.waiting) / c.tokens + 2 * c.parameters.active
+            T = min(limits.compute / each, limits.max_tokens)
+            if math.isclose(T, served.limits.served_tokens, rel_tol=0.03):
+                break
+            served = ask(replace(limits, served_tokens=T))
+        return {**own, SERVED: served}
+    return own
 
 
 def served_for(ask: Callable[[Constraints], Advice], answer: Advice) -> float | None:
@@ -345,18 +376,16 @@ def served_for(ask: Callable[[Constraints], Advice], answer: Advice) -> float | 
     plan = answer.compared.plan if answer.compared else None
     if plan is None or answer.robust.plan.N_active <= plan.N_active:
         return None
-    limits, spent = answer.limits, float(6 * plan.N_active * plan.D)
+    own, spent = float(plan.N_active), plan.values()["C"]
 
     @cache
     def active(T: float) -> float:
-        """Returns the active parameters of the model that also serves T tokens; -inf if none."""
-        compute = spent + 2 * float(plan.N_active) * T
-        try:
-            served = ask(replace(limits, compute=compute, served_tokens=T))
-        except UserError:  # beyond the reach of all laws
-            return -math.inf
-        return float(served.robust.plan.N_active)
+        """Returns the active parameters of the model that also serves T tokens; 0 if none."""
+        with suppress(UserError):  # beyond the reach of all laws
+            limits = replace(answer.limits, compute=spent + 2 * own * T, served_tokens=T)
+            return float(ask(limits).robust.plan.N_active)
+        return 0.0
 
     powers = [float(T) for T in 10 ** np.arange(9, 18.1, 0.5)]
-    at = bisect_left(powers, True, key=lambda T: active(T) <= float(plan.N_active))
-    return powers[at] if at < len(powers) and active(powers[at]) > 0 else None
+    at = bisect_left(powers, True, key=lambda T: active(T) <= own)
+    return powers[at] if at < len(powers) and active(powers[at]) else None

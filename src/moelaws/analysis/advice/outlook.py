@@ -1,48 +1,13 @@
-"""Where a sweep leads: advice at budgets beyond its largest, as a table and as a page."""
+"""Where a sweep leads: advice at budgets beyond its largest, as a page."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from moelaws.analysis.advice.advise import Advice
-from moelaws.analysis.advice.page import Block, details, markdown
-from moelaws.analysis.advice.regret import LEVEL
-from moelaws.analysis.advice.short import in_short
-from moelaws.tables.column import Column
+from moelaws.analysis.advice.page import Block, details, markdown, summary
+from moelaws.analysis.advice.short import build, expected
 
 EPOCHS = 4  # the largest number of passes over the text of the runs
-
-COLUMNS = (
-    Column("budget", "float", "FLOP", "budget of the plans"),
-    Column("plan", "string", "1", "the law that recommends it, or robust"),
-    Column("judge", "string", "1", "the law that is taken as the truth"),
-    Column("N", "float", "parameters", "total parameters of the plan"),
-    Column("N_active", "float", "parameters", "parameters of the plan that a token passes"),
-    Column("S", "float", "1", "sparsity of the plan"),
-    Column("D", "float", "tokens", "training tokens of the plan"),
-    Column("regret", "float", "nats/token", "loss above that of the best plan by this law", True),
-    Column("regret_low", "float", "nats/token", f"{LEVEL:.0%} interval over draws", nullable=True),
-    Column("regret_high", "float", "nats/token", "its upper end", nullable=True),
-    Column("compute_factor", "float", "1", "compute that the best plan would save", nullable=True),
-)
-
-
-def rows(answers: Sequence[Advice]) -> Iterator[dict[str, Any]]:
-    """Yields a row, with the ``COLUMNS``, for each budget, plan and law taken as the truth."""
-    for answer in answers:
-        for row in answer.rows:
-            plan = row.plan.values()
-            for law, regret in row.regret.items():
-                yield {
-                    "budget": answer.limits.compute,
-                    "plan": row.name,
-                    "judge": law,
-                    **{name: plan[name] for name in ("N", "N_active", "S", "D")},
-                    "regret": regret.nats,
-                    "regret_low": regret.low,
-                    "regret_high": regret.high,
-                    "compute_factor": regret.compute_factor,
-                }
 
 
 def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]) -> str:
@@ -63,6 +28,6 @@ def page(answers: Mapping[float, Advice], tier: str, left_out: Mapping[str, str]
     text += [f"`{name}` takes no part: {reason}." for name, reason in left_out.items()]
     for factor, answer in answers.items():
         budget = f"{answer.limits.compute:.3g} FLOPs"
-        text += [f"## {factor:g} times the largest budget: {budget}", *in_short(answer)]
-        text += details(answer)
+        text += [f"## {factor:g} times the largest budget: {budget}", build(answer)]
+        text += [expected(answer), *summary(answer), *details(answer)]
     return markdown(text)

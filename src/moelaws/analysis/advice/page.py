@@ -9,14 +9,16 @@ from moelaws.accounting.cost import Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
 from moelaws.analysis.advice.plans import USUAL_CEILING, USUAL_G
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
-from moelaws.analysis.advice.short import in_figures, in_units
-from moelaws.analysis.advice.sweeps import SmallSweep
+from moelaws.analysis.advice.short import in_figures, in_units, mfu
+from moelaws.analysis.advice.sweeps import SmallSweep, three_runs
 from moelaws.files.atomic import finite
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
+from moelaws.spec.advice import KnownModel
 from moelaws.spec.model import MoE
 from moelaws.spec.words import counted, joined, without_tags
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
+_ALIKE = 1.25  # ratio of sizes up to which laws want the same
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,7 @@ class Table:
     rows: Sequence[Sequence[object]]
 
 
-@dataclass(frozen=True)
-class Items:
-    """Sentences in a list: after a ``mark`` in a terminal, after a dash on a page."""
-
-    mark: str
-    sentences: Sequence[str]
-
-
-Block = str | Table | Items
+Block = str | Table  # a text that begins with a dash is an item of a list
 
 
 def heading(answer: Advice, device: Device) -> Iterator[str]:
@@ -55,9 +49,16 @@ def heading(answer: Advice, device: Device) -> Iterator[str]:
         yield f"Limit: at most {in_units(limits.max_tokens)} training tokens."
 
 
+def summary(answer: Advice) -> Iterator[Block]:
+    """Yields the plans, and what the laws agree on."""
+    yield _plans(answer)
+    yield ""
+    yield from agreement(answer)
+    yield f"- Defaults, which no law here sets: {', '.join(_defaults(answer))}."
+
+
 def details(answer: Advice) -> Iterator[Block]:
-    """Yields plans and regrets, what the model takes, and what limits the trust in all that."""
-    yield _plans(answer, with_draws=True)
+    """Yields all regrets, what the model takes, and what limits the trust in laws and plans."""
     yield ""
     yield (
         "What each plan costs if the law above a column is right: nats above the best model by\n"
@@ -66,24 +67,18 @@ def details(answer: Advice) -> Iterator[Block]:
     if any(len(law.draws) for law in answer.laws):
         yield "In brackets: the 90 % interval over a fit's draws, whose upper end counts."
     names, plans = answer.minimax.counting, _counting_rows(answer)
-    rows = [(row.name, *(str(row.regret[name]) for name in names), _nats(row)) for row in plans]
+    rows = [
+        (row.name, *(str(row.regret[name]) for name in names), _nats(row.worst)) for row in plans
+    ]
     yield Table(("plan", *names, "worst"), rows)
     yield ""
-    yield "The model takes:"
-    yield Items("  ", [*_configuration(answer)])
+    yield from _configuration(answer)
     if settings := _settings(answer):
-        yield f"Laws of one variable say: {settings}."
-    yield Items("note: ", [*notes(answer)])
+        yield f"- Laws of one variable say: {settings}."
+    yield from notes(answer)
 
 
-def summary(answer: Advice) -> Iterator[Block]:
-    """Yields the plans in 80 columns, and the notes that matter most."""
-    yield _plans(answer)
-    yield ""
-    yield Items("note: ", [*agreement(answer), f"Defaults: {', '.join(_defaults(answer))}."])
-
-
-def _plans(answer: Advice, with_draws: bool = False) -> Table:
+def _plans(answer: Advice) -> Table:
     columns = ("plan", "N", "N_active", "E / k", "D", "D / N_active", "worst", "waste")
     rows: list[Sequence[str]] = []
     for row in _counting_rows(answer):
@@ -92,8 +87,8 @@ def _plans(answer: Advice, with_draws: bool = False) -> Table:
         sizes = (N, N_active, f"{plan['expansion']:.3g}", D, in_units(plan["D"] / plan["N_active"]))
         factors = [row.regret[name].compute_factor for name in answer.minimax.counting]
         waste = "> 1e4x" if any(map(math.isnan, factors)) else f"{max(factors):.3g}x"
-        rows.append((row.name, *sizes, _nats(row), "-" if math.isnan(row.worst) else waste))
-        if with_draws and row.intervals:
+        rows.append((row.name, *sizes, _nats(row.worst), "-" if math.isnan(row.worst) else waste))
+        if row.intervals:
             ends = {name: " to ".join(map(in_units, pair)) for name, pair in row.intervals.items()}
             expansion = " to ".join(f"{1 / (1 - S):.3g}" for S in row.intervals["S"])
             within = (ends["N"], ends["N_active"], expansion, ends["D"])
@@ -110,66 +105,100 @@ def _counting_rows(answer: Advice) -> list[Recommendation]:
     return [row for row in answer.rows if row.name not in _not_counting(answer)]
 
 
-def _nats(row: Recommendation) -> str:
-    return "-" if math.isnan(row.worst) else f"{row.worst:.3f}"
+def _nats(worst: float) -> str:
+    return "-" if math.isnan(worst) else f"{worst:.3f}"
 
 
-def of_ceilings(answers: Mapping[float, Advice]) -> Table:
-    """Returns how the answer moves with the ceiling on sparsity."""
+def of_ceilings(answers: Mapping[float, Advice]) -> Iterator[Block]:
+    """Yields how the answer moves with the ceiling on sparsity, the last of which is none."""
+    free = [*answers.values()][-1]
+    yield ""
+    yield (
+        "The answer by other ceilings on sparsity. Worst is what a plan loses against the best\n"
+        "model of any sparsity, by the law that is worst for it."
+    )
     rows = []
     for ceiling, answer in answers.items():
         plan = answer.robust.plan.values()
         sizes = [in_units(plan[name]) for name in ("N", "N_active", "D")]
-        regret = f"{answer.robust.worst:.3f}"
-        rows.append((f"{ceiling:g}", *sizes, f"{plan['expansion']:.3g}", regret))
-    return Table(("S at most", "N", "N_active", "D", "E / k", "worst"), rows)
+        worst = float(free.minimax.worst(answer.robust.plan))
+        name = "none" if answer is free else f"{ceiling:g}"
+        rows.append((name, *sizes, f"{plan['expansion']:.3g}", _nats(worst)))
+    yield Table(("S at most", "N", "N_active", "D", "E / k", "worst"), rows)
 
 
 def agreement(answer: Advice) -> Iterator[str]:
-    """Yields what the worst regret says, and which laws did not judge."""
+    """Yields what the worst regret says, what laws disagree on, and which did not judge."""
     robust, names = answer.robust, answer.minimax.counting
     if answer.held:
         yield (
-            "No law that knows of sparsity judges this budget, so the sparsity is the one that "
+            "- No law that knows of sparsity judges this budget, so the sparsity is the one that "
             f"they advise at {answer.held:.2g} FLOPs."
         )
     if len(names) == 1:
-        yield f"{names[0]} alone judges this budget: nothing says what it costs if it is wrong."
+        yield f"- {names[0]} alone judges this budget: nothing says what it costs if it is wrong."
     else:
         yield (
-            f"By none of {joined(names)} does this model lose more than {robust.worst:.3f} nats "
-            "against the best one. So far they agree; that does not make one of them right."
+            f"- By none of {joined(names)} does this model lose more than {robust.worst:.3f} nats "
+            "against the best one, which does not make one of them right."
         )
+        yield from _disagreement(answer)
     if far := [name for name in names if robust.beyond.get(name)]:
         most = max(max(robust.beyond[name].values()) for name in far)
-        yield f"The model lies beyond the runs of {joined(far)}, by up to {_decades(most)}."
+        yield f"- The model lies beyond the runs of {joined(far)}, by up to {_decades(most)}."
     if robust.at_limits:
-        yield f"The model is near these limits: {joined(robust.at_limits)}."
+        yield f"- The model is near these limits: {joined(robust.at_limits)}."
     if names := _not_counting(answer):
         yield (
-            f"{counted(len(names), 'law is', 'laws are')} left out of the tables, for a fit that "
+            f"- {counted(len(names), 'law is', 'laws are')} left out of the tables, for a fit that "
             f"did not converge or has a coefficient at its bound: {joined(names)}."
         )
     if out := answer.left_out:
         named = [name for name in out if not name.endswith(".json")]
         fits = [counted(len(out) - len(named), "fit")] if len(out) > len(named) else []
-        yield f"These take no part: {joined([*named, *fits])} (--details says why)."
+        yield f"- These take no part: {joined([*named, *fits])} (--details says why)."
+
+
+def _disagreement(answer: Advice) -> Iterator[str]:
+    """Yields how far apart the models are that laws want, and which runs would tell."""
+    rows = [row for row in answer.recommendations if row.name in answer.minimax.counting]
+    apart = []
+    for words, name in (("active parameters", "N_active"), ("E / k", "expansion"), ("tokens", "D")):
+        values = {row.name: row.plan.values()[name] for row in rows}
+        low, high = (end(values, key=lambda law: values[law]) for end in (min, max))
+        if values[high] > _ALIKE * values[low]:
+            ends = " to ".join(f"{in_units(values[law])} by {law}" for law in (low, high))
+            apart.append(f"{words} ({ends})")
+    if not apart:
+        yield "- They agree on the model, too."
+        return
+    yield f"- They disagree on which model is best: on its {joined(apart)}."
+    if runs := three_runs(answer.minimax):
+        C, plans, nats = runs
+        each = [
+            f"{in_units(p['N'])} ({in_units(p['N_active'])} active) on {in_units(p['D'])} tokens"
+            for p in plans
+        ]
+        yield (
+            f"- Three runs of {C:.2g} FLOPs would settle most of that: {joined(each)}. Any two of "
+            f"these laws disagree on how their losses differ, by {nats:.2g} nats or more."
+        )
 
 
 def _configuration(answer: Advice) -> Iterator[str]:
     c, gpus = answer.configuration, answer.limits.gpus
     flops = ", ".join(f"{name} {value:.3g}" for name, value in c.flops.items())
-    yield f"training FLOPs by convention: {flops}"
+    yield f"- The model takes these training FLOPs by convention: {flops}."
     routed = (c.parameters.routed_experts - c.parameters.inactive_experts) / c.parameters.active
     yield (
-        f"{100 * routed:.0f} % of the active parameters are routed experts; a token costs "
-        f"{c.flops['all'] / (6 * c.parameters.active * c.tokens):.2f} times 6 N_active FLOPs"
+        f"- {100 * routed:.0f} % of the active parameters are routed experts; a token costs "
+        f"{c.flops['all'] / (6 * c.parameters.active * c.tokens):.2f} times 6 N_active FLOPs."
     )
     where = f"on each of {gpus} GPUs" if gpus > 1 else "in all"
-    waiting = f"GPUs wait for memory and network {100 * c.waiting:.0f} % of the time; "
     yield (
-        f"{waiting * bool(answer.limits.device)}{in_figures(c.gpu_bytes / 1e9)} GB {where} to "
-        f"train in, {2 * c.parameters.total / 1e9:,.4g} GB to serve from in bf16"
+        f"- It takes {in_figures(c.gpu_bytes / 1e9)} GB {where} to train in, and "
+        f"{in_figures(c.served_bytes / 1e9)} GB to serve from, of which the KV cache of "
+        f"{answer.limits.serve_sequences} sequences is {in_figures(c.cache_bytes / 1e9)} GB."
     )
 
 
@@ -189,51 +218,49 @@ def _settings(answer: Advice) -> str:
 def notes(answer: Advice) -> Iterator[str]:
     """Yields what limits the trust in configuration, laws and plans, and what was left out."""
     robust, plan = answer.robust, answer.robust.plan
-    yield from agreement(answer)
     embedded = float(plan.embeddings / plan.N_active)
     if embedded > _EMBEDDED:
         yield (
-            f"Embeddings are {100 * embedded:.0f} % of the model's active parameters, more than "
+            f"- Embeddings are {100 * embedded:.0f} % of the model's active parameters, more than "
             "the laws' models have; set vocab_size and tied_embeddings of shape in "
             "config/advice.yaml as your tokenizer and models have them."
         )
     for law in answer.laws:
         yield from _of_law(law)
         if distances := robust.beyond.get(law.name):
-            yield f"{law.name} extrapolates to the robust plan: {_far(distances)}."
+            yield f"- {law.name} extrapolates to the robust plan: {_far(distances)}."
         if law.calibration and not math.isnan((run := law.expected(robust.plan))["low"]):
             yield (
-                f"By {law.name} a run of the robust plan ends at {run['loss']:.3f} "
+                f"- By {law.name} a run of the robust plan ends at {run['loss']:.3f} "
                 f"[{run['low']:.3f}, {run['high']:.3f}] nats: the interval is calibrated on its "
                 f"fits to the cheaper runs, which erred by {100 * law.calibration.per_decade:.2g} "
                 "% a decade."
             )
     if any(law.name in robust.beyond and not law.calibration for law in answer.laws):
-        yield f"{OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
+        yield f"- {OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
     if answer.far:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
-        yield f"Of the laws that are no candidates, these extrapolate: {each}."
-    yield f"Defaults, which no law here sets: {', '.join(_defaults(answer))}."
+        yield f"- Of the laws that are no candidates, these extrapolate: {each}."
     if any(law.coefficients == "published" for law in answer.laws):
-        yield "Published coefficients have no intervals, so neither have their regrets."
+        yield "- Published coefficients have no intervals, so neither have their regrets."
     for name, reason in answer.left_out.items():
-        yield f"{name} takes no part: {reason}."
+        yield f"- {name} takes no part: {reason}."
 
 
 def _of_law(law: CandidateLaw) -> Iterator[str]:
     if law.renamed:
         columns = ", ".join(f"{own} as {column}" for own, column in law.renamed.items())
-        yield f"{law.name} takes columns of its fitted table by their variables: {columns}."
+        yield f"- {law.name} takes columns of its fitted table by their variables: {columns}."
     if not law.fitted_on:
         yield (
-            f"The range of the runs behind {law.name} is not known, so neither is how far it "
+            f"- The range of the runs behind {law.name} is not known, so neither is how far it "
             "extrapolates."
         )
     if law.warnings:
         undetermined = [text for text in law.warnings if "do not identify" in text]
         first, more = (undetermined or law.warnings)[0], len(law.warnings) - 1
         others = f" (its report has {more} more warning{'s' * (more > 1)})" if more else ""
-        yield f"{law.name}: {first}{others}."
+        yield f"- {law.name}: {first}{others}."
 
 
 def _defaults(answer: Advice) -> Iterator[str]:
@@ -285,22 +312,47 @@ def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> I
 
 
 def markdown(page: Iterable[Block]) -> str:
-    texts = []
+    """Returns blocks as Markdown, in which items that follow each other are one list."""
+    text, listed = "", False
     for block in page:
+        item = isinstance(block, str) and block.startswith("- ")
         if isinstance(block, Table):
             lines = [block.columns, ["-", *["-:"] * (len(block.columns) - 1)], *block.rows]
-            texts.append("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines))
-        elif isinstance(block, Items):
-            texts.append("\n".join(f"- {sentence}" for sentence in block.sentences))
-        elif block:
-            texts.append(block)
-    return without_tags("\n\n".join(texts) + "\n")
+            block = "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+        if block:
+            text += f"{block}\n" if item and listed else f"\n{block}\n"
+            listed = item
+    return without_tags(text.lstrip("\n"))
 
 
-def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dict[str, Any]:
-    limits, c, per_hour = answer.limits, answer.configuration, device.flops_per_second * 3600
+def nearby(known: Mapping[str, KnownModel], compute: float) -> dict[str, float]:
+    """Returns the three known models whose training cost nearest to ``compute``, and what it cost.
+
+    It is counted as 6 N_active D, so models whose tokens are not published are left out.
+    """
+    costs = {name: 6 * own.N_active * own.D for name, own in known.items() if own.D}
+    nearest = sorted(costs, key=lambda name: abs(math.log(costs[name] / compute)))[:3]
+    return {name: costs[name] for name in nearest}
+
+
+def of_known(known: Mapping[str, KnownModel], compute: float) -> str:
+    """Returns the known models of about this budget, in words."""
+    each = []
+    for name, cost in nearby(known, compute).items():
+        own = known[name]
+        size = f"{in_units(own.N)}, {in_units(own.N_active)} active, {own.k} of {own.E} experts"
+        shape = f", {own.n_layers} layers of width {own.d_model}" if own.n_layers else ""
+        each.append(f"{name} ({size}{shape}; {in_units(own.D or 0)} tokens, {cost:.2g} FLOPs)")
+    return f"- People trained, nearest to this budget by 6 N_active D: {joined(each)}."
+
+
+def as_json(
+    answer: Advice, sweeps: Sequence[SmallSweep], device: Device, both: Mapping[str, Advice] = {}
+) -> dict[str, Any]:
+    limits, per_hour = answer.limits, device.flops_per_second * 3600
+    telling = three_runs(answer.minimax) if len(answer.minimax.counting) > 1 else None
     of_law = ("coefficients", "source", "fitted_on", "warnings")
-    of_row = ("intervals", "worst", "beyond", "at_limits")
+    of_row = ("intervals", "worst", "beyond", "at_limits", "spent")
     return {
         "compute": limits.compute,
         "gpu_hours": {device.name: limits.compute / per_hour},
@@ -329,15 +381,25 @@ def as_json(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> dic
             }
             for row in answer.rows
         ],
-        "configuration": {
-            "model": c.model.model_dump(mode="json"),
-            "parameters": {"total": c.parameters.total, "active": c.parameters.active},
-            "r": c.ratio,
-            **{name: getattr(c, name) for name in ("tokens", "flops", "waiting", "gpu_bytes")},
-        },
+        "configuration": _built(answer, device),
+        "side_by_side": {name: _built(own, device) for name, own in both.items()},
+        "three_runs": telling and dict(zip(("compute", "plans", "nats"), telling, strict=True)),
         "dense": {name: asdict(regret) for name, regret in answer.dense.items()},
         **{name: getattr(answer, name) for name in ("held", "set", "left_out", "all_extrapolate")},
         "sweeps": [asdict(sweep) for sweep in sweeps],
+    }
+
+
+def _built(answer: Advice, device: Device) -> dict[str, Any]:
+    c = answer.configuration
+    return {
+        **vars(c),
+        "model": c.model.model_dump(mode="json"),
+        "parameters": {"total": c.parameters.total, "active": c.parameters.active},
+        "r": c.ratio,
+        "flops": c.flops,
+        "mfu": mfu(answer, device),
+        "served_tokens": answer.limits.served_tokens,
     }
 
 

@@ -92,6 +92,9 @@ class Constraints:
     compute: float  # FLOPs of training, in GPU time, and if T tokens are served of 2 N_active T
     served_tokens: float = 0.0  # T, over the model's life
     max_parameters: Mapping[str, float] = field(default_factory=dict)  # by the limit's name
+    serve_memory: float = math.inf  # bytes for served weights and the caches of their sequences
+    serve_bytes: float = 2.0  # of a served parameter
+    serve_sequences: int = 32  # that are served at once, at full context
     max_tokens: float = math.inf  # available training tokens times the epochs that are allowed
     max_sparsity: float = USUAL_CEILING  # of mixtures; 0 for dense models only
     experts: tuple[int, ...] = ()  # numbers of routed experts that the stack supports; () for all
@@ -147,6 +150,11 @@ class Constraints:
         """
         states = TRAINING_BYTES * np.asarray(parameters) / self.gpus
         return np.asarray(states + np.asarray(activations) / min(self.gpus, NODE))
+
+    def served_bytes(self, parameters: ArrayLike, cache: ArrayLike) -> Array:
+        """Returns the bytes to serve from, with the ``cache`` of one sequence's keys and values."""
+        weights = self.serve_bytes * np.asarray(parameters)
+        return np.asarray(weights + self.serve_sequences * np.asarray(cache))
 
     def tokens(self, N_active: ArrayLike, cost: ArrayLike, compute: float | None = None) -> Array:
         """Returns the tokens that the budget trains; 0 or less if it trains none.

@@ -123,6 +123,12 @@ class Shapes:
         return 2.8 * values + 16 * d
 
     @cached_property
+    def cache_bytes(self) -> Array:
+        """Returns the bytes of a sequence's keys and values, in bf16 and at full context."""
+        values = 2 * self.n_layers * self.d_model * self._key_values
+        return np.asarray(2 * values * self.shape.context)
+
+    @cached_property
     def exchanged(self) -> Array:
         """Returns the values that a token sends to experts and receives, both passes together."""
         return 4 * self.k * self.d_model * self._of_mlps[2]
@@ -205,6 +211,7 @@ class Space:
             limits.gpu_bytes(shapes.total, shapes.activation_bytes * shape.context)
             <= limits.gpu_memory
         )
+        held &= limits.served_bytes(shapes.total, shapes.cache_bytes) <= limits.serve_memory
         if not held.any():
             raise UserError(_NONE)
         shapes = shapes.at(held)

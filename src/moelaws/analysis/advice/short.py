@@ -1,37 +1,67 @@
 """The answer in short: what to build, what loss to expect of it, and what it costs."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from moelaws.accounting.cost import Device
+from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import counted, short
 
 
-def in_short(answer: Advice) -> Iterator[str]:
-    """Yields what to build, and what loss to expect of it."""
-    c, robust = answer.configuration, answer.robust
+def build(answer: Advice, name: str = "") -> str:
+    """Returns what to build, with all that its counts of parameters follow from."""
+    c = answer.configuration
     total, active = in_units(c.parameters.total), in_units(c.parameters.active)
-    yield (
-        f"Build: {shape_in_words(c.model)}. It has {total} parameters, {active} of them active, "
-        f"and trains on {in_units(c.tokens)} tokens."
+    return (
+        f"Build{f' ({name})' * bool(name)}: {shape_in_words(c.model)}. It has {total} parameters, "
+        f"{active} of them active, and trains on {in_units(c.tokens)} tokens."
     )
-    counting = [law for law in answer.laws if law.name in answer.minimax.counting]
-    losses = [float(law.loss(robust.plan)) for law in counting]
-    among = "the one law that judges it" if len(losses) == 1 else f"{len(losses)} laws"
-    text = f"Loss: {_span(losses, '{:.3g}')} nats a token by {among}"
-    text += " (their texts and tokenizers differ)" * (len(losses) > 1)
+
+
+def expected(answer: Advice, name: str = "") -> str:
+    """Returns what loss to expect, and how far it is below that of the best dense model."""
+    robust, laws = answer.robust, len(answer.minimax.counting)
+    text = f"Loss{f' ({name})' * bool(name)}: {losses(answer)} nats a token by "
+    text += (
+        f"{laws} laws (their texts and tokenizers differ)" if laws > 1 else "the law that judges it"
+    )
     if answer.dense and robust.plan.S > 0:
-        pairs = [(dense, robust.regret[name]) for name, dense in answer.dense.items()]
+        pairs = [(dense, robust.regret[law]) for law, dense in answer.dense.items()]
         below = _above([dense.nats - own.nats for dense, own in pairs], 0.005)
         times = _above([dense.compute_factor / own.compute_factor for dense, own in pairs], 1.05)
-        text += (
-            f"; that is {below} below the best dense model of this budget, whose loss a mixture "
-            f"reaches with {times} times less compute"
-        )
-    yield f"{text}."
+        text += f"; that is {below} below the best dense model of this budget"
+        if "nan" not in times:  # where even a ten-thousandth of the budget has a lower loss
+            text += f", whose loss a mixture reaches with {times} times less compute"
+    return f"{text}."
+
+
+def losses(answer: Advice) -> str:
+    """Returns the least and the largest loss of the robust plan by the laws that count."""
+    counting = [law for law in answer.laws if law.name in answer.minimax.counting]
+    return _span([float(law.loss(answer.robust.plan)) for law in counting], "{:.3g}")
+
+
+def beside(both: Mapping[str, Advice], device: Device) -> list[Sequence[str]]:
+    """Returns, a row each, what differs between the answers for training alone and for serving."""
+
+    of: dict[str, Callable[[Advice], str]] = {
+        "parameters": lambda answer: in_units(answer.configuration.parameters.total),
+        "of them active": lambda answer: in_units(answer.configuration.parameters.active),
+        "training tokens": lambda answer: in_units(answer.configuration.tokens),
+        "served tokens": lambda answer: in_units(answer.limits.served_tokens),
+        "loss by the laws": losses,
+        "GPUs wait": lambda answer: f"{_percent(answer.configuration.waiting)} of the time",
+        "MFU": lambda answer: _percent(mfu(answer, device)),
+    }
+    return [(title, *map(text, both.values())) for title, text in of.items()]
+
+
+def mfu(answer: Advice, device: Device) -> float:
+    """Returns the model FLOPs utilisation that is left of the assumed one where GPUs wait."""
+    usual = GPUS.get(device.name.lower(), device).flops_per_second / MFU
+    return device.flops_per_second / usual * (1 - answer.configuration.waiting)
 
 
 def cost(answer: Advice, device: Device, price: float, days: float) -> str:
@@ -44,8 +74,14 @@ def cost(answer: Advice, device: Device, price: float, days: float) -> str:
     gpus = limits.gpus if limits.gpu_memory < math.inf else _gpus(answer, device, hours, days)
     return (
         f"Cost: {in_figures(hours)} {device.name} hours, ${in_figures(hours * price)} at {price:g} "
-        f"an hour: {in_figures(hours / 24 / gpus)} days on {counted(gpus, 'GPU')}."
+        f"an hour: {in_figures(hours / 24 / gpus)} days on {counted(gpus, 'GPU')}, waiting for "
+        f"memory and network {_percent(answer.configuration.waiting)} of the time, which leaves an "
+        f"MFU of {_percent(mfu(answer, device))}."
     )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"
 
 
 def _gpus(answer: Advice, device: Device, hours: float, days: float) -> int:
@@ -68,9 +104,15 @@ def _span(values: Sequence[float], form: str) -> str:
 
 def of_compared(answer: Advice, own: Recommendation, serves: float | None) -> str:
     """Returns how the user's own plan differs; ``serves`` is ``advise.served_for``."""
-    plan, robust = own.plan, answer.robust.plan
+    plan, robust, compute = own.plan, answer.robust.plan, answer.limits.compute
     ratio, usual = (in_units(float(x.D / x.N_active)) for x in (plan, robust))
     text = f"Your plan trains {ratio} tokens an active parameter, and the model above {usual}."
+    if own.spent > compute * (1 + 1e-3):
+        text += (
+            f" It costs {own.plan.values()['C']:.3g} FLOPs by 6 N_active D, but {own.spent:.3g} "
+            "with all products and the time in which GPUs wait, which is what this budget of "
+            f"{compute:.3g} counts. It is compared anyway."
+        )
     if serves:
         text += (
             " So small a model is the best one where the budget also serves about "
@@ -80,17 +122,19 @@ def of_compared(answer: Advice, own: Recommendation, serves: float | None) -> st
 
 
 def shape_in_words(model: Model) -> str:
+    """Returns all that the parameters of a model follow from, in words."""
     ffn = model.ffn
     if isinstance(ffn, MoE):
         experts = f"{ffn.n_experts} experts of width {ffn.d_expert}, {ffn.top_k} active"
         experts += f" and {ffn.n_shared} shared" if ffn.n_shared else ""
         if ffn.n_dense_layers:
-            experts += f" ({counted(ffn.n_dense_layers, 'dense layer')} first)"
+            experts += f" ({counted(ffn.n_dense_layers, 'dense layer')} of width {ffn.d_ffn} first)"
     else:
         experts = f"dense feed-forward layers of width {ffn.d_ffn}"
+    tied = "tied" if model.tied_embeddings else "untied"
     return (
         f"{model.n_layers} layers of width {model.d_model}, {model.n_heads} heads "
-        f"({model.n_kv} key-value), {experts}; vocabulary {model.vocab_size}"
+        f"({model.n_kv} key-value), {experts}; vocabulary {model.vocab_size}, {tied}"
     )
 
 

@@ -8,11 +8,10 @@ truth. This takes seconds; `moelaws plan` makes a study's fits, whose intervals 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
-import yaml
 
-from moelaws import laws
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Plans
@@ -20,16 +19,14 @@ from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, 
 from moelaws.analysis.advice.shapes import as_plans, mlp_width, model_of
 from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.laws.base import Array
-from moelaws.spec.advice import AdviceConfig, Shape, SweepEntry
-from moelaws.spec.base import parse
+from moelaws.spec.advice import Shape, SweepEntry
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model
-from moelaws.spec.study import Study
-from moelaws.tables.schema import COLUMNS
 
 _SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes at a budget, over the mean of the laws' best sizes
 _DRAWS = 50  # refits
 _WIDEST = 8192
+_TELLING = 0.01  # nats: somewhat more than losses of two seeds differ by
 
 Sizes = tuple[tuple[int, int], ...]  # (layers, width) of each
 
@@ -46,6 +43,38 @@ class SmallSweep:
     # Candidate law -> regret in nats that 95 of 100 refits do not exceed if that law is the truth
     regret: Mapping[str, float]
     worst: float  # the largest of these over the laws that count
+
+
+def three_runs(minimax: Minimax) -> tuple[float, list[dict[str, float]], float] | None:
+    """Returns the compute of each of three runs, their plans, and how far they tell laws apart.
+
+    The runs are among the models that the laws think best at a hundredth of the budget or, where
+    that tells too little, at a tenth, and among their best dense ones. Losses of different laws do
+    not compare, so what tells two apart is how the three losses differ from each other: the
+    standard deviation of the laws' difference, in nats, of the two laws that are most alike. None
+    if there are fewer than three such models.
+    """
+    space, found = minimax.space, None
+    truths = [truth.law for truth in minimax.truths if truth.law.name in minimax.counting]
+    dense = space.shapes.E == 0
+    for share in (0.01, 0.1):
+        C = share * space.limits.compute
+        plans = space.shapes.plans(C / space.cost)  # these runs serve nobody
+        losses = np.array([law.loss(plans) for law in truths])
+        judged = np.isfinite(losses).all(axis=0)
+        kinds = [(own, judged & kind) for law, own in zip(truths, losses, strict=True)
+                 for kind in (space.of_sparsity(law.S), dense)]  # fmt: skip
+        wanted = {int(np.where(kind, own, np.inf).argmin()) for own, kind in kinds if kind.any()}
+        told = {
+            three: min(float(np.std(a - b)) for a, b in combinations(losses[:, three], 2))
+            for three in combinations(sorted(wanted), 3)
+        }
+        if told:
+            best = max(told, key=lambda three: told[three])
+            found = C, [plans.at(i).values() for i in best], told[best]
+            if told[best] >= _TELLING:
+                break
+    return found
 
 
 def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
@@ -145,39 +174,3 @@ def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
     observed = true + noise * np.random.default_rng(0).standard_normal(n)
     known = Known(law, columns, observed, np.zeros(n), open=columns)
     return law.natural(posterior(known, noise, _DRAWS, seed=0).draws)
-
-
-def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
-    """Returns the YAML of a study: the sweep's grid, and fits of the laws that its table allows."""
-    entry = config.sweep
-    fits, simulation = [], None
-    for candidate in config.candidate_laws:
-        law = laws.fittable(candidate.law)
-        mapping = {v.name: candidate.mapping.get(v.name, v.name) for v in law.variables}
-        mapping["L"] = "L"
-        if set(mapping.values()) <= {column.name for column in COLUMNS}:
-            fits.append({"name": law.ref.replace(".", "_"), "law": law.ref, "mapping": mapping})
-            if law.published:  # what `moelaws plan` simulates by default
-                simulation = {"law": law.ref, "mapping": mapping}
-    grid = {
-        "settings": entry.settings.model_dump(mode="json", exclude_none=True),
-        "derive": entry.derive.model_dump(mode="json", exclude_none=True),
-        "sweeps": [
-            {
-                "axes": {"C": float(f"{C:.6g}"), "S": list(entry.sparsities)},
-                "zip": [{"n_layers": [n for n, _ in sizes], "d_model": [d for _, d in sizes]}],
-            }
-            for C, sizes in sweep.shapes.items()
-        ],
-    }
-    title = f"A sweep for advice: {sweep.runs} runs at {len(sweep.budgets)} budgets"
-    data = {"study": name, "title": title, "grids": {entry.tier: grid}, "fits": fits}
-    study = parse(Study, data | {"simulation": simulation}, "--write-study")
-    regret = ", ".join(f"{nats:.3f} by {law}" for law, nats in sweep.regret.items())
-    head = (
-        f"# Written by `moelaws advise`: {sweep.runs} runs, {sweep.flops:.3g} FLOPs.\n"
-        "# In 95 of 100 refits to losses that were simulated at these runs, the plan of the refit "
-        f"cost at\n# most so many nats more than the best: {regret}.\n"
-    )
-    plain = study.model_dump(mode="json", exclude_defaults=True)
-    return head + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=100)
