@@ -36,6 +36,13 @@ def quoted(value: object, longest: int = 60) -> str:
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
+def without_password(url: str) -> str:
+    """Returns an address as messages and records show it, without a name and a password."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
 def listed(names: Iterable[object], limit: int = 40) -> str:
     """Returns names as a message lists them, such as ``N, D, L``; odd ones are quoted."""
     texts = [str(name) for name in names]
