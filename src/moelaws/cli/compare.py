@@ -48,6 +48,8 @@ def command(
     from moelaws.cli.eval import given_numbers
     from moelaws.cli.laws import join_own_laws
     from moelaws.fitting.compare import compare
+    from moelaws.fitting.variables import sized_by_compute
+    from moelaws.tables.parquet import is_study
 
     at = given_numbers(point.replace(",", " ").split())
     given = {key: value for key, value in options.items() if value not in (None, ())}
@@ -55,6 +57,8 @@ def command(
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
+    if not is_study(table):
+        candidates = [*map(sized_by_compute, candidates)]
     frame, declared, entry, _ = read_all(table, spec)
     with reporting() as progress, located(table):
         entries, refused, average = compare(

@@ -68,8 +68,8 @@ def _database(uri: str) -> Path | None:
     if uri.startswith("sqlite:///") and uri != "sqlite:///":
         return Path(uri.removeprefix("sqlite:///")).absolute()
     raise UserError(
-        f"--to is {quoted(without_password(uri))}; give sqlite:///FILE.db, or the http address of an MLflow server. "
-        "MLflow gave up its plain folders"
+        f"--to is {quoted(without_password(uri))}; give sqlite:///FILE.db, or the http address of "
+        "an MLflow server. MLflow gave up its plain folders"
     )
 
 

@@ -36,7 +36,9 @@ def _check(url: str) -> None:
         shown = quoted(without_password(url), 200)
         raise ValueError(f"{shown} does not begin with http:// or https://")
     if "@" in urlsplit(url).netloc:
-        raise ValueError("the address holds a password; get the file by other means, and give its path")
+        raise ValueError(
+            "the address holds a password; get the file by other means, and give its path"
+        )
 
 
 def download(url: str, path: Path, sha256: str, progress: Progress) -> None:

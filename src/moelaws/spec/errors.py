@@ -14,6 +14,14 @@ class UserError(Exception):
     """
 
 
+class ColumnsError(UserError):
+    """Variables of a law have no column that fits; ``columns`` and ``units`` are likely ones."""
+
+    def __init__(self, text: str, columns: dict[str, str], units: dict[str, str]) -> None:
+        super().__init__(text)
+        self.columns, self.units = columns, units
+
+
 @contextmanager
 def located(file: object, *keys: object) -> Iterator[None]:
     """Puts ``FILE: a.b.c: `` before the text of a ``UserError`` that is raised within.
@@ -24,7 +32,8 @@ def located(file: object, *keys: object) -> Iterator[None]:
         yield
     except UserError as error:
         path = ".".join(map(str, keys))
-        raise UserError(": ".join(text for text in (str(file), path, str(error)) if text)) from None
+        error.args = (": ".join(text for text in (str(file), path, str(error)) if text),)
+        raise error from None
 
 
 def quoted(value: object, longest: int = 60) -> str:
