@@ -22,10 +22,10 @@ from moelaws.cli.common import (
     results_option,
 )
 from moelaws.cli.gpu import gpus_option, holding, worker_environments
-from moelaws.files.atomic import read_json
+from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
-from moelaws.records.batches import Order, Orders, by_trunk, forget_trunks, write_marker
+from moelaws.records.batches import Order, Orders, by_trunk, failures, forget_trunks, write_marker
 from moelaws.records.progress import last_lines
 from moelaws.records.summary import RunSummary, finished, read_summary
 from moelaws.records.tensors import are_kept
@@ -193,6 +193,8 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         click.echo("stopped; call again to continue from the checkpoints", err=True)
         sys.exit(128 + pool.stopped)
     for run, code in failed.items():
+        if code > 0:
+            write_json(tree.failures(run), {"count": failures(tree, run) + 1})
         log = tree.run(run) / "log"
         end = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
         click.echo(f"run {run} failed ({end}); its log, {log}, ends so:", err=True)

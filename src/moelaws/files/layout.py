@@ -105,6 +105,8 @@ class Results:
     # Written last: a run is done when it exists.
     summary = _Path("runs/%s/summary.json")
     annotations = _Path(f"runs/%s/{ANNOTATIONS}")
+    # How often its training failed by itself, and not by a signal
+    failures = _Path("runs/%s/failures.json")
     # Removed once the run is done
     history_so_far = _Path(f"runs/%s/{HISTORY_SO_FAR}")
     # Written after the summary
