@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswith("%")),
                 lambda pair: 0 < pair[0] < 1e100 and not (pair[1] and pair[0] > 1),
                 "no budget, such as 1e19, or 10% of the cost of all runs")  # fmt: skip
+_MOST = 10_000  # runs of a pool: some seconds
 _SHOWN = 12  # runs that are printed
 _CALLS = 4  # of Snakemake for one round: two for runs that fail, one without them, one for a kill
 
@@ -243,6 +244,8 @@ def question_of(
     from moelaws.spec.rows import select
     from moelaws.tables.foreign import columns, numbers
 
+    if len(pool) > _MOST:
+        raise UserError(f"{len(pool):,} runs are too many to choose among; give at most {_MOST:,}")
     costs = evaluate(options["cost"], numbers(pool), len(pool))
     if not (np.isfinite(costs) & (costs > 0)).all():
         raise UserError(f"the cost of runs, {options['cost']!r}, is not above 0 in every row")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.tier import TIERS
 
 CONFIG = "config.json"  # of a run; its digest is the run's id
 META = "meta.json"  # of a corpus
@@ -17,6 +18,21 @@ WEIGHTS = "model.safetensors"  # of a run at its end
 KEPT = "status.json"
 LOCK = "lock"  # of a run that is being trained
 ANNOTATIONS = "notes.json"  # what people wrote of a run
+
+
+# What stands in the place of another study's, tier's, entry's or run's file would be taken for that.
+_PLACE = re.compile(
+    rf"(?:^|/)((?:{'|'.join(TIERS)})/(?:simulated/)?(?:tables|speed|derived|fits|contests|figures|"
+    r"drawn|claims|power)/[\w./-]+|(?:runs|weights)/[0-9a-f]{16}/[\w.-]+|"
+    r"(?:hidden|scores|batches)/[\w.-]+)$",
+    re.ASCII,
+)
+
+
+def place_of(path: Path) -> str:
+    """Returns a result's own place below ``results/``; empty for a file of another kind."""
+    match = _PLACE.search(path.absolute().as_posix())
+    return match[1].replace("/drawn/", "/figures/") if match else ""
 
 
 def check_run(path: Path, run_id: str | None) -> None:

@@ -22,6 +22,7 @@ from moelaws.workflow import code
 State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damaged"]
 STATES: tuple[State, ...] = get_args(State)
 Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would make a file now
+_NOT_IT = "it is not what was written here"
 _digest = cache(digest)
 # Folder of a tier -> what the study calls its entries
 _KEYS = {"tables": "runs", "figures": "pictures"}
@@ -131,7 +132,7 @@ class Verification:
         except UserError as error:
             return Verdict(kind, path, "damaged", str(error))
         if top.state == "damaged" or damaged:
-            return Verdict(kind, path, "damaged", ", ".join(damaged) or "its content changed")
+            return Verdict(kind, path, "damaged", ", ".join(damaged) or _NOT_IT)
         if behind is None:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
         if reason := self._stale(top, behind):
@@ -158,7 +159,7 @@ class Verification:
 def _wrong(path: Path) -> str:
     """Returns why a file is damaged: its content changed, or it is of another run's folder."""
     if chain.inspect(path)[0] == "damaged":
-        return "its content changed"
+        return _NOT_IT
     try:
         if path.suffix == ".safetensors":
             config_of(path)
