@@ -156,7 +156,11 @@ RUN = "0123456789abcdef"
         (write_summary, f"demo/fits/a/{'long_' * 12}.json", "demo/simulated/fits/a/loss.json"),
         (write_summary, "demo/drawn/a/F1.json", "demo/figures/a/F2.json"),
         (write_summary, f"runs/{RUN}/provenance.json", f"runs/{'f' * 16}/provenance.json"),
-        (write_weights, f"weights/{RUN}/model.safetensors", f"weights/{'f' * 16}/model.safetensors"),
+        (
+            write_weights,
+            f"weights/{RUN}/model.safetensors",
+            f"weights/{'f' * 16}/model.safetensors",
+        ),
     ],
 )
 def test_a_file_in_the_place_of_another_is_refused(tmp_path, write, place, other):

@@ -225,11 +225,12 @@ def _matches(pattern: str, base: Path) -> list[Path]:
         )
     if not glob.has_magic(pattern):
         raise UserError(f"corpus: {pattern} does not exist in {base.absolute()}; check the path")
-    if "**" in full:  # a glob of a few files may still look through a whole disk, or a loop of links
+    if "**" in full:  # it may look through a whole disk, or a loop of links, for a few files
         folders = glob.iglob(f"{full.partition('**')[0]}**{os.sep}", recursive=True)
         if sum(1 for _ in islice(folders, MOST_FOLDERS + 1)) > MOST_FOLDERS:
             raise UserError(
-                f"corpus: {pattern} goes into more than {MOST_FOLDERS:,} folders; name fewer of them"
+                f"corpus: {pattern} goes into more than {MOST_FOLDERS:,} folders; "
+                "name fewer of them"
             )
     paths = [Path(p) for p in glob.glob(full, recursive=True) if os.path.isfile(p)]
     if not paths:

@@ -20,7 +20,7 @@ LOCK = "lock"  # of a run that is being trained
 ANNOTATIONS = "notes.json"  # what people wrote of a run
 
 
-# What stands in the place of another study's, tier's, entry's or run's file would be taken for that.
+# A file in the place of another study's, tier's, entry's or run's would be taken for that one.
 _PLACE = re.compile(
     rf"(?:^|/)((?:{'|'.join(TIERS)})/(?:simulated/)?(?:tables|speed|derived|fits|contests|figures|"
     r"drawn|claims|power)/[\w./-]+|(?:runs|weights)/[0-9a-f]{16}/[\w.-]+|"

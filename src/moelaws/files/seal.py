@@ -1,12 +1,13 @@
 """Seals: each file that this package writes and reads again carries a digest of its own content.
 
 A seal is the text ``sha256-of-this-file:`` and 64 hexadecimal digits: the SHA-256 of the file's
-bytes with these digits counted as zeros. Behind them stands where the file belongs, such as
-``of demo/fits/sparsity/loss.json``, if it is one of the results. It has one place in each format, so that the same words in
-a file's data mean nothing: the first key of a JSON file, the metadata of a Parquet or safetensors
-file, the last line of a page. Other files are known by their surroundings: a figure's files and a
-corpus' shards by the digests in a sealed file beside them, a run's configuration by the run's id.
-A file of neither kind comes from elsewhere, or is of an earlier version. It is read as it is.
+bytes with these digits counted as zeros. Behind them stands where the file belongs, such as ``of
+demo/fits/sparsity/loss.json``, if it is one of the results. The seal has one place in each format,
+so that the same words in a file's data mean nothing: the first key of a JSON file, the metadata of
+a Parquet or safetensors file, the last line of a page. Other files are known by their surroundings:
+a figure's files and a corpus' shards by the digests in a sealed file beside them, a run's
+configuration by the run's id. A file of neither kind comes from elsewhere, or is of an earlier
+version. It is read as it is.
 """
 
 import hashlib
@@ -32,14 +33,14 @@ _OF_TENSORS = f'"{KEY}":"'.encode() + _MARK  # in the header, where a quote in a
 _OF_PARQUET = re.compile(b"\x18\x04" + KEY.encode() + b"\x18.{1,2}?" + _MARK, re.DOTALL)
 _OF = rb" of ([\w./-]+)"
 # Suffix of a page -> what stands around the seal in its last line, which no reader is shown
-_LINES = {
+LINES = {
     **dict.fromkeys((".md", ".html"), ("<!-- ", " -->")),
     ".rst": ("\n.. ", ""),  # a comment only after an empty line
     ".jsonl": (f'{{"{KEY}": "', '"}'),
 }
-_SEALED = (".json", ".parquet", ".safetensors", *_LINES)
+_SEALED = (".json", ".parquet", ".safetensors", *LINES)
 _LAST_LINE = re.compile(
-    rb'(?:\A|\n)(?:<!-- |\.\. |\{"seal": ")' + _MARK + rb'([0-9a-f]{64})(?:' + _OF + rb')?(?: -->|"\})?\n\Z'
+    rb'(?:\A|\n)(?:<!-- |\.\. |\{"seal": ")%b([0-9a-f]{64})(?:%b)?(?: -->|"\})?\n\Z' % (_MARK, _OF)
 )
 
 _LONGEST_LINE = 400  # bytes
@@ -72,9 +73,9 @@ def blank(path: Path) -> str:
 
 def with_line(text: str, path: Path) -> str:
     """Returns a text with a blank seal as its last line if files of that suffix have one."""
-    if path.suffix not in _LINES:
+    if path.suffix not in LINES:
         return text
-    before, after = _LINES[path.suffix]
+    before, after = LINES[path.suffix]
     return f"{text.rstrip()}\n{before}{blank(path)}{after}\n"
 
 
@@ -132,7 +133,7 @@ def _start(data: Bytes) -> int:
         # The pairs of the footer come last; the values of cells may stand before them.
         pairs = [*_OF_PARQUET.finditer(data, max(footer, 0))]
         return pairs[-1].end() if pairs else -1
-    elif data[_FIRST_KEY : _FIRST_KEY + len(_MARK)] == _MARK:
+    if data[_FIRST_KEY : _FIRST_KEY + len(_MARK)] == _MARK:
         place, mark = _FIRST_KEY, _MARK
     elif data[8:9] == b"{" and (length := int.from_bytes(data[:8], "little")) < len(data):
         place, mark = data.find(_OF_TENSORS, 8, 8 + length), _OF_TENSORS
