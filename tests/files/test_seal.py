@@ -154,6 +154,7 @@ RUN = "0123456789abcdef"
         (write_study, "demo/tables/a.parquet", "gpu/tables/a.parquet"),
         (write_study, "demo/derived/a/optima.parquet", "demo/derived/a/trends.parquet"),
         (write_summary, f"demo/fits/a/{'long_' * 12}.json", "demo/simulated/fits/a/loss.json"),
+        (lambda path: write_page(path, "a"), "demo/claims.md", "demo/laws.md"),
         (write_summary, "demo/drawn/a/F1.json", "demo/figures/a/F2.json"),
         (write_summary, f"runs/{RUN}/provenance.json", f"runs/{'f' * 16}/provenance.json"),
         (

@@ -22,8 +22,9 @@ ANNOTATIONS = "notes.json"  # what people wrote of a run
 
 # A file in the place of another study's, tier's, entry's or run's would be taken for that one.
 _PLACE = re.compile(
-    rf"(?:^|/)((?:{'|'.join(TIERS)})/(?:simulated/)?(?:tables|speed|derived|fits|contests|figures|"
-    r"drawn|claims|power)/[\w./-]+|(?:runs|weights)/[0-9a-f]{16}/[\w.-]+|"
+    rf"(?:^|/)((?:{'|'.join(TIERS)})/(?:simulated/)?(?:(?:tables|speed|derived|fits|contests|"
+    r"figures|drawn|claims|power)/[\w./-]+|(?:claims|laws)\.md|(?:report|explore|outlook)\.\w+)|"
+    r"(?:runs|weights)/[0-9a-f]{16}/[\w.-]+|"
     r"(?:hidden|scores|batches)/[\w.-]+)$",
     re.ASCII,
 )
