@@ -104,7 +104,6 @@ def test_files_of_another_time_are_read_as_any(swept, years):
             os.utime(path, ns=(shifted, shifted))
         for words in (["verify"], ["query", "SELECT count(*) FROM runs"], ["runs"]):
             judged(f"{words} {years} years away", ended(swept, words))
-        assert swept.planned() == {}
     finally:
         for path, stat in times.items():
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -116,7 +115,6 @@ def test_a_folder_may_have_any_name(swept, tmp_path, name):
     here = type(swept)(root)
     for words in (["verify"], ["explore"], ["derive", "optima", "--study", "sparsity"]):
         judged(f"{words} in {name}", ended(here, words))
-    assert here.planned() == {}
     old = os.umask(0o777)
     try:
         judged(f"umask 777 in {name}", ended(here, ["explore", "--out", "umask.html"]))
