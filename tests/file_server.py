@@ -12,7 +12,8 @@ def serving(files: dict[str, bytes]) -> Iterator[SimpleNamespace]:
     """A server with its ``address`` and the paths that were ``asked`` for.
 
     Below /cut/ it sends half of a file, below /silent/ it never answers, and below /huge/ it
-    announces 2 TB. Below /endless/ it does not say how long the file is.
+    announces 2 TB. Below /endless/ it does not say how long the file is, and from /ftp/ it sends on
+    to another kind of server.
     """
     state = SimpleNamespace(asked=[], stopped=threading.Event())
 
@@ -26,6 +27,11 @@ def serving(files: dict[str, bytes]) -> Iterator[SimpleNamespace]:
             data = files.get(name)
             if "silent" in kinds:
                 state.stopped.wait()
+                return
+            if "ftp" in kinds:
+                self.send_response(302)
+                self.send_header("Location", f"ftp://{name}")
+                self.end_headers()
                 return
             if data is None:
                 self.send_error(404)

@@ -91,6 +91,12 @@ def test_slips_are_refused(table, words, message):
         printed("next", str(table), *words)
 
 
+def test_more_runs_than_can_be_weighed_in_seconds_are_refused(tmp_path):
+    pd.DataFrame({"N": 1e8, "D": 1e9, "C": 6e17}, range(10_001)).to_csv(tmp_path / "many.csv")
+    with pytest.raises(UserError, match="10,001 runs are too many to choose among; give at most"):
+        printed("next", tmp_path / "many.csv", "--target", "C=1e20", "--budget", "1%")
+
+
 def test_a_round_that_is_damaged_is_refused(tmp_path):
     path = tmp_path / "a.rounds.yaml"
     path.write_text("rounds: [{round: 1, tier: demo, target: C=1e12, runs: [{run: a, cost: -1}]}]")

@@ -162,6 +162,13 @@ def test_what_is_not_text_is_named(texts, setting, says):
         resolve(setting, texts)
 
 
+def test_a_glob_that_never_ends_is_refused(texts):
+    for name in ("a", "b"):
+        (texts / name).symlink_to(texts)  # 2^40 folders
+    with pytest.raises(UserError, match=r"\*\*/x goes into more than 10,000 folders; name fewer"):
+        resolve("**/x", texts)
+
+
 @pytest.mark.parametrize("data", [b"\xff\xfe", "é".encode("latin-1"), "é".encode()[:1]])
 def test_text_that_is_not_utf8_is_named(texts, data):
     (texts / "17.txt").write_bytes(b"x" * module.BLOCK + data)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -140,6 +141,43 @@ def test_a_page_keeps_its_text_and_a_changed_one_is_refused(tmp_path, suffix):
             read_page(path)
 
 
+def write_weights(path):
+    write_tensors(path, {"w": torch.ones(1)}, {seal.KEY: seal.blank(path)})
+
+
+RUN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("write", "place", "other"),
+    [
+        (write_study, "demo/tables/a.parquet", "gpu/tables/a.parquet"),
+        (write_study, "demo/derived/a/optima.parquet", "demo/derived/a/trends.parquet"),
+        (write_summary, f"demo/fits/a/{'long_' * 12}.json", "demo/simulated/fits/a/loss.json"),
+        (lambda path: write_page(path, "a"), "demo/claims.md", "demo/laws.md"),
+        (write_summary, "demo/drawn/a/F1.json", "demo/figures/a/F2.json"),
+        (write_summary, f"runs/{RUN}/provenance.json", f"runs/{'f' * 16}/provenance.json"),
+        (
+            write_weights,
+            f"weights/{RUN}/model.safetensors",
+            f"weights/{'f' * 16}/model.safetensors",
+        ),
+    ],
+)
+def test_a_file_in_the_place_of_another_is_refused(tmp_path, write, place, other):
+    path, swapped, own = (tmp_path / name for name in (place, other, "my" + Path(place).suffix))
+    for file in (path, swapped, own):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    write(path)
+    digest = seal.digest(path)
+    for copy in (swapped, own):
+        copy.write_bytes(path.read_bytes())
+    assert seal.inspect(own) == ("whole", digest)
+    assert seal.inspect(swapped) == ("damaged", digest)
+    with pytest.raises(seal.DamagedError, match=f"is {place.replace('drawn', 'figures')}. To make"):
+        seal.check(swapped)
+
+
 def test_a_record_beside_a_file_knows_its_digest(tmp_path):
     figure, table = tmp_path / "F1.png", tmp_path / "F1.csv"
     figure.write_bytes(b"picture")
@@ -185,6 +223,7 @@ OPENERS = {
     "cli/runs.py": "specifications, which it reads as a list of runs",
     "cli/cover.py": "the repository's text for the report",
     "workflow/jobs.py": "specifications, which it writes and compares",
+    "tables/query.py": "the memory that this process takes",
     "workflow/archive.py": "a ZIP file with a digest of each entry, and the package's template",
 }
 OPENING = (

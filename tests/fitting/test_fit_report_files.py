@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import suppress
@@ -344,6 +345,51 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     again = tmp_path / "again.json"
     _run("fit", table, "--spec", tmp_path / "entry.json", "--out", again)
     assert again.read_bytes() == out.read_bytes()
+
+
+def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(dense, tmp_path):
+    table = dense().assign(C=lambda rows: 6 * rows["N"] * rows["D"] / 8.64e19).drop(columns="N")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.assign(S=0.75).to_csv(tmp_path / "sparse.csv", index=False)
+    words = ("--law", "chinchilla", "--sample", 5, "--bootstrap", 1, "--unit", "C=PF-days")
+    sizes = {"t.csv": "C / (6 D) (dense: no S, nor E and k)", "sparse.csv": "C / (6 D (1 - S))"}
+    for name, size in sizes.items():
+        text = _run("fit", tmp_path / name, *words, "--out", tmp_path / f"{name}.json").stdout
+        assert f"  N = {size}\n" in text
+    dense_fit, sparse_fit = (read_json(tmp_path / f"{name}.json")["params"] for name in sizes)
+    factor = 4 ** dense_fit["alpha"]["estimate"]
+    own = sparse_fit["A"]["estimate"]
+    assert own == pytest.approx(factor * dense_fit["A"]["estimate"], rel=0.01)
+    entry = {"name": "f", "law": "chinchilla", "mapping": {"L": "L"}, "units": {"C": "PF-days"}}
+    with pytest.raises(UserError, match="no column 'N' for N of chinchilla"):
+        _run("fit", tmp_path / "t.csv", "--spec", json.dumps(entry))
+    both = ("compare", tmp_path / "t.csv", "--laws", "chinchilla,wang.loss", *words[4:])
+    refused = json.loads(_run(*both, "--json").stdout)["refused"]
+    assert list(refused) == ["wang.loss"]
+
+
+def test_one_refusal_names_all_columns_and_units_and_the_call_that_has_them(ended, tmp_path):
+    rows = ["params,tokens,val_loss", *(f"{n},{d},3.{n}" for n in range(1, 9) for d in (2, 5))]
+    (tmp_path / "page.md").write_text(
+        "# Few\n\n| a |\n|---|\n| 1 |\n\n## All\n\n| "
+        + " |\n| ".join([rows[0].replace(",", " | "), "---|---|---"])
+        + " |\n| "
+        + " |\n| ".join(row.replace(",", " | ") for row in rows[1:])
+        + " |\n"
+    )
+    words = ("fit", tmp_path / "page.md#All", "--law", "chinchilla", "--intervals", "none")
+    code, _, error = ended(*words, "--map", "N=size", "--sample", 2)
+    assert code == 2
+    assert "no column 'size' for N, none 'D' for D, none 'L' for L of chinchilla; there" in error
+    call = shlex.split(error.partition("if it is so: moelaws ")[2])
+    assert call[-10:] == [
+        *("--map", "N=params", "--map", "D=tokens", "--map", "L=val_loss"),
+        *("--unit", "N=M", "--unit", "D=B"),
+    ]
+    code, _, error = ended(*call[:-4])
+    assert "for N is at most 8 parameters" in error
+    assert "for D is at most 5 tokens" in error
+    assert ended(*call, "--out", tmp_path / "f.json")[0] == 0
 
 
 EVIDENCE = REPOSITORY / "docs/evidence/sparsity.parquet"

@@ -301,6 +301,8 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
     table.loc[3, "L"] = np.nan
     (rows,) = _groups(table, rows="L > 0")
     assert rows.left_out == {"not in rows: L > 0": 1}
+    (rows,) = _groups(table, drop_missing=True)
+    assert rows.left_out == {"an empty cell": 1}
     table.loc[3, "status"] = "diverged"
     (rows,) = _groups(table)
     assert rows.left_out == {"status is diverged": 1}

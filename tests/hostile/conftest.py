@@ -9,7 +9,7 @@ from sweep_copy import Copy
 
 KINDS = (
     *("cases", "same", "answered", "refused", "traceback", "hang", "another answer"),
-    *("kills", "ended before the kill", "full disks", "lost"),
+    *("kills", "ended before the kill", "faults", "full disks", "lost"),
 )
 
 

@@ -227,6 +227,25 @@ def test_damaged_files(readers, kind):
             path.write_bytes(data)
 
 
+def test_a_file_of_its_kind_in_its_place(readers):
+    """That of another study, entry or run: the answer is the same, or a refusal."""
+    chance = random.Random(1)
+    for kind in sorted(readers):
+        files, reader = readers[kind]
+        for _ in range(max(1, CASES // 100)):
+            path = chance.choice(files)
+            others = [p for p in files if p.suffix == path.suffix and p != path]
+            if not others:
+                continue
+            other, data = chance.choice(others), path.read_bytes()
+            whole = outcome(reader(path))
+            path.write_bytes(other.read_bytes())
+            try:
+                judged(f"{other} as {path}", outcome(reader(path)), whole.stdout)
+            finally:
+                path.write_bytes(data)
+
+
 def test_a_file_of_another_kind_in_its_place(readers):
     chance = random.Random(0)
     kinds = sorted(readers)

@@ -278,7 +278,10 @@ def test_a_page_holds_a_table_below_a_heading(tmp_path):
     assert read["steps"].tolist() == [2040, 690]
     more = read_any(tmp_path / "README.md", "More results")[0]
     assert more.to_dict("records") == [{"a|b": "1", "c": "9.4e16"}]
-    assert read_any(tmp_path / "README.md")[0]["file"].tolist() == ["a.py"]
+    second = read_any(tmp_path / "README.md#Results (2)")[0]
+    assert second.to_dict("records") == [{"size": "d512", "a second table": "1"}]
+    with pytest.raises(UserError, match=r"has 4 tables, below .*'Results', 'Results \(2\)', 'More"):
+        read_any(tmp_path / "README.md")
     with pytest.raises(UserError, match="no table below a heading 'Result'; did you mean Results"):
         read_any(tmp_path / "README.md", "Result")
 

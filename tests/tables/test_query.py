@@ -153,6 +153,7 @@ def tree(project_folder):
         (["FROM sparsty"], "over these tables of tier demo: sparsity, runs"),
         ([ENDLESS, "--time-limit", "2"], "there was no answer within 2 s"),
         (["SELECT list(range) FROM range(1000000000)", "--memory-limit", "1"], "more than 1 GB"),
+        (["SELECT length(repeat('x', 4000000000))"], "more than 2 GB"),
         (["FROM range(1000001)"], "more than 1,000,000 rows"),
         (["SELECT '\udcff'"], "can't encode"),
     ],

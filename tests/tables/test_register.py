@@ -9,6 +9,7 @@ import yaml
 
 from command_line import call, printed
 from file_server import serving
+from moelaws.files.parquet import read_origin
 from moelaws.spec.errors import UserError
 from moelaws.tables.parquet import read_study
 from moelaws.tables.register import FOLDER, register
@@ -87,14 +88,32 @@ def test_one_file_may_come_from_any_address(ours):
     mapping = ours.mapping | {"origin": origin, "columns": columns}
     (FOLDER / "one.yaml").write_text(yaml.safe_dump(mapping))
     with serving({"raw?id=1": RUNS.encode()}) as mirror:
-        printed("import", "one", "--from", f"{mirror.address}/raw?id=1")
+        address = mirror.address.replace("http", "HTTP")
+        printed("import", "one", "--from", f"{address}/raw?id=1")
     printed("import", "one", "--from", "results/imported/files/one/runs.csv")
     assert not ours.asked
+
+
+def test_a_file_without_a_known_digest_is_kept_once_it_was_read(ours, ended):
+    for file in (ours.mapping["origin"], *ours.mapping["origin"]["others"]):
+        del file["sha256"]
+    ours.mapping["origin"]["url"] = ours.mapping["origin"]["url"].replace("//", "//me:secret@")
+    (FOLDER / "ours.yaml").write_text(yaml.safe_dump(ours.mapping))
+    page = {"runs.csv": b"<html>login</html>", "tokens.csv": TOKENS.encode()}
+    with serving(page) as login:
+        code, _, error = ended("import", "ours", "--from", f"{login.address}/")
+    assert code == 2
+    assert "has one column alone" in error
+    assert not list(Path("results").rglob("*.csv"))
+    said = printed("import", "ours", "--json")
+    assert ours.asked == ["/pinned/runs.csv", "/pinned/tokens.csv"]
+    assert "secret" not in said + str(read_origin(Path("results/imported/ours.parquet")))
 
 
 @pytest.mark.parametrize(
     ("mirror", "reason"),
     [
+        ("ftp", "'ftp://runs.csv/' does not begin with http:// or https://"),
         ("gone", "the server answers 404"),
         ("cut", "the transfer was cut"),
         ("wrong", "the SHA-256 of what is there is"),
@@ -111,6 +130,13 @@ def test_what_fails_says_where_the_file_is_and_where_to_put_it(ours, mirror, rea
     assert error.count("\n") == 1
     assert "Traceback" not in error
     assert not [path for path in Path("results").rglob("*") if path.is_file()]
+
+
+def test_a_password_is_never_printed(ours, ended):
+    code, out, error = ended("import", "ours", "--from", "https://me:secret@localhost/x/")
+    assert code == 2
+    assert "'https://localhost/x/runs.csv' cannot be fetched: the address holds a pass" in error
+    assert "secret" not in out + error
 
 
 @pytest.mark.parametrize("name", REGISTER)

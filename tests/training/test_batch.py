@@ -11,7 +11,7 @@ import pytest
 
 from moelaws.files.atomic import read_json
 from moelaws.gpus.listing import held, list_gpus
-from moelaws.records.batches import Order, Orders
+from moelaws.records.batches import Order, Orders, failures
 from moelaws.training.pool import dearest_first
 from nvidia_smi import nvidia_smi
 from waiting import wait_for
@@ -126,9 +126,19 @@ def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_pa
     )
     assert statuses(results, runs) == [None, *["completed"] * 3]
     assert not (tmp_path / "done").exists()
+    assert [failures(results, run) for run in runs] == [0] * 4  # by themselves
     process, _ = batch(steps=150)
     process.communicate(timeout=300)
     assert statuses(results, runs) == ["completed"] * 4
+
+
+@pytest.mark.slow
+def test_how_often_a_run_failed_by_itself_is_on_record(batch, results):
+    for number in range(1, 3):
+        process, runs = batch(steps=10**7, runs=1)
+        _, errors = process.communicate(timeout=300)
+        assert f"run {runs[0]} failed (exit code 2)" in errors
+        assert failures(results, runs[0]) == number
 
 
 def test_a_stop_saves_what_trains_and_begins_nothing_more(batch, results):

@@ -139,7 +139,7 @@ def test_weights_of_another_run_are_refused_and_damaged(two, results, step):
     swap(*(results.weights(run) / name for run in two))
     for run, other in (two, two[::-1]):
         folder = results.weights(run)
-        with pytest.raises(UserError, match=f"is of run {other}, and lies where that of run"):
+        with pytest.raises(UserError, match=f"it is weights/{other}/{name}"):
             weights.load(folder, step)
         with pytest.raises(UserError, match=f"is of run {other}"):
             Inputs(frame=None, results=results).weights(run, step)
@@ -154,10 +154,10 @@ def test_a_record_of_another_run_is_refused_and_damaged(two, results, name):
     paths = [results.run(run) / file for run in two]
     assert len(paired_losses(results, two).nats) == 2
     swap(*paths)
-    with pytest.raises(UserError, match=f"{file} is of run {two[1]}, and lies where"):
+    with pytest.raises(UserError, match=f"it is runs/{two[1]}/{file}"):
         read_table(paths[0])
     if name == "documents":
-        with pytest.raises(UserError, match="is of run"):
+        with pytest.raises(UserError, match="it is runs/"):
             paired_losses(results, two)
     verdicts = [v for v in Verification(results, {}).shared() if v.kind == "runs"]
     assert [(v.state, v.reason) for v in verdicts] == [("damaged", file)] * 2

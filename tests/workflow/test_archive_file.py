@@ -1,8 +1,8 @@
 """The verification of an archive: whole, or an error that says what is wrong with it."""
 
 import hashlib
-import json
 import stat
+import subprocess
 import zipfile
 
 import pytest
@@ -12,9 +12,6 @@ from moelaws.workflow import archive
 
 FILES = {"in/a.json": b'{"a": 1}', "in/b.csv": b"x,y\n" * 100, "README.txt": b"Read"}
 
-ABOUT = {"format": "moelaws archive 1", "studies": ["sparsity"], "tier": "demo", "runs": 1}
-ABOUT |= {"source": "trained", "stale_runs": 0, "commit": "", "uncommitted_changes": False}
-
 
 def silent(*words):
     return None
@@ -22,17 +19,8 @@ def silent(*words):
 
 @pytest.fixture
 def path(tmp_path):
-    sums = {
-        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        for name, content in FILES.items()
-    }
-    manifest = json.dumps({**ABOUT, "files": sums}).encode()
-    return written(tmp_path / "x.zip", [*FILES.items(), ("manifest.json", manifest)])
-
-
-def manifest_with(entries, **changes):
-    about = json.loads(dict(entries)["manifest.json"]) | changes
-    return [*entries[:-1], ("manifest.json", json.dumps(about))]
+    lines = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in FILES.items()]
+    return written(tmp_path / "x.zip", [*FILES.items(), ("SHA256SUMS", "".join(lines).encode())])
 
 
 def link(name):
@@ -55,10 +43,10 @@ def written(path, entries):
         (lambda e: [(n, c) for n, c in e if n != "in/b.csv"], "in/b.csv is missing"),
         (lambda e: [*e, ("in/c.csv", b"")], "in/c.csv was added"),
         (lambda e: [*e, ("../c.csv", b"")], "'../c.csv' would be unpacked elsewhere"),
-        (lambda e: [(n, c) for n, c in e if n != "manifest.json"], "is no archive of moelaws"),
-        (lambda e: [*e[:-1], ("manifest.json", b"{}")], "manifest.json: studies is missing"),
-        (lambda e: [*e[:-1], ("manifest.json", b" " * 10**8 + b"{}")], "at most 100 MB are read"),
-        (lambda e: manifest_with(e, files={"in/a.json": 5}), "files.in/a.json is 5; it must be"),
+        (lambda e: e[:-1], "is no archive of moelaws"),
+        (lambda e: [*e[:-1], ("SHA256SUMS", b"{}")], "SHA256SUMS: '{}' is no digest and name"),
+        (lambda e: [*e[:-1], ("SHA256SUMS", b"\xff")], "or it was cut short or damaged"),
+        (lambda e: [*e[:-1], ("SHA256SUMS", b" " * 10**8 + b"{}")], "at most 100 MB are read"),
         (lambda e: [*e, (link("in/d"), b"/etc/passwd")], "'in/d' is a link"),
     ],
 )
@@ -70,16 +58,22 @@ def test_what_is_not_what_was_written_is_named(path, change, message):
         archive.check(path, silent)
 
 
+def test_the_sums_are_those_that_sha256sum_checks(path, tmp_path):
+    with zipfile.ZipFile(path) as packed:
+        packed.extractall(tmp_path / "in")
+    subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=tmp_path / "in", check=True)
+
+
 def test_a_changed_byte_is_seen_or_changes_nothing_that_is_unpacked(path):
-    whole, manifest = path.read_bytes(), archive.check(path, silent)
-    assert set(manifest.files) == set(FILES)
+    whole, sums = path.read_bytes(), archive.check(path, silent)
+    assert set(sums) == set(FILES)
     for place in range(0, len(whole), 2):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         try:
             kept = archive.check(path, silent)
         except UserError:
             continue
-        assert kept == manifest
+        assert kept == sums
 
 
 def test_a_cut_or_foreign_file_is_no_archive(path):

@@ -10,9 +10,11 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
 from sweep_copy import Copy
 from waiting import wait_for
@@ -101,6 +103,28 @@ def test_jobs_that_end_after_snakemake_was_killed_are_done(slow):
     assert (slow.root / "results/demo/report.html").exists()
     assert {path: path.stat().st_mtime_ns for path in slow.summaries()} == records
     assert slow.planned() == {}
+
+
+def test_a_kill_excludes_no_run_of_a_round_and_a_run_that_fails_twice_is_charged_nothing(slow):
+    words = ("next", "sparsity", "--target", "C=1e12", "--budget", "100%", "--rounds", "1")
+    words += ("--cores", "1", "--workers", "4", "--law", "chinchilla", "--json")
+    grid = json.loads(slow.moelaws("grid", "sparsity", "--json").stdout)
+    broken, *others = (run["run_id"] for run in grid)
+    (slow.root / f"results/runs/{broken}/history.parquet/in").mkdir(parents=True)
+    program = Path(sys.executable).parent / "moelaws"
+    loop = subprocess.Popen(
+        [program, *words], cwd=slow.root, env=slow.environment, stdout=subprocess.PIPE
+    )
+    wait_for(lambda: trainers(slow))
+    for process in psutil.Process(loop.pid).children(recursive=True):
+        if any("results/batches/" in word for word in process.cmdline()):
+            process.kill()
+    state = json.loads(loop.communicate(timeout=300)[0])["state"]
+    rounds = yaml.safe_load((slow.root / "config/studies/sparsity.rounds.yaml").read_text())
+    assert rounds["failed"] == [broken]
+    assert {path.parent.name for path in slow.summaries()} == set(others)
+    costs = {one["run"]: one["cost"] for one in rounds["rounds"][0]["runs"]}
+    assert f"{sum(costs[run] for run in others):.3g} FLOPs were spent" in state
 
 
 def test_a_second_call_on_the_same_results_is_refused_and_the_first_ends_well(

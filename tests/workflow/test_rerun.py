@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -226,6 +227,23 @@ def test_what_was_damaged_is_named_with_what_makes_it_again(moved):
     )
 
 
+def test_a_result_in_the_place_of_another_is_refused_by_both_names(moved):
+    for words, one, other in (
+        ("derive optima --study sparsity", "fits/sparsity/isoflop_active", "isoflop_total"),
+        ("judge sparsity", "derived/sparsity/optima", "trends"),
+    ):
+        folder = (moved.root / "results/demo" / one).parent
+        (there,) = folder.glob(f"{other}.[jp]*")
+        data = there.read_bytes()
+        there.write_bytes(there.with_stem(Path(one).name).read_bytes())
+        for command in (words, "verify"):
+            done = moved.moelaws(*command.split())
+            assert done.returncode == (1 if command == "verify" else 2)
+            assert there.name in done.stderr + done.stdout
+        assert f"is demo/{one}{there.suffix}. To make" in moved.moelaws(*words.split()).stderr
+        there.write_bytes(data)
+
+
 def test_a_hand_edited_loss_reaches_no_table(moved):
     summary = moved.summaries()[0]
     summary.write_text(summary.read_text().replace('"loss": ', '"loss": 1'))
@@ -242,7 +260,7 @@ def test_other_inputs_and_other_code_make_a_file_stale(finished):
     """A run trained again with another result; and an edited law, for what evaluates it."""
     summary = finished.summaries()[0]
     before = summary.read_bytes()
-    shutil.copy(finished.summaries()[1], summary)
+    write_json(summary, read_json(summary) | {"loss": 3.0})
     try:
         state, reason = verdicts(finished)[TABLE]
     finally:
@@ -259,7 +277,7 @@ def test_other_inputs_and_other_code_make_a_file_stale(finished):
 
 def test_what_no_entry_makes_is_orphaned(finished):
     stray = finished.root / "results/demo/figures/sparsity/F99.json"
-    shutil.copy(finished.root / "results/demo/figures/sparsity/F7.json", stray)
+    write_json(stray, read_json(stray.with_name("F7.json")))
     try:
         assert verdicts(finished)[str(stray.relative_to(finished.root))][0] == "orphaned"
     finally:

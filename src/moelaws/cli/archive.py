@@ -53,7 +53,7 @@ def command(
         if studies or force or overrides:
             raise UserError("--check verifies one file and takes no study and no other option")
         with reporting() as report:
-            manifest = archive.check(checked, report)
+            sums = archive.check(checked, report)
         words = "every file is what was written; none is missing, none was added"
     else:
         assert out is not None
@@ -72,14 +72,8 @@ def command(
             jobs = replace(Jobs.load({**overrides, "studies": chosen}), others={})
         is_whole = set(jobs.studies) == set(project.studies)
         with reporting() as report:
-            manifest = archive.write(out, jobs, overrides, is_whole, report)
+            sums = archive.write(out, jobs, overrides, is_whole, report)
         words = "written; `moelaws archive --check` verifies it"
-    size = sum(file.bytes for file in manifest.files.values())
-    stale = manifest.stale_runs
-    by_other_code = f" ({stale} of them by other training code)" if stale else ""
-    text = (
-        f"{checked or out}: {', '.join(manifest.studies)}, tier {manifest.tier}: "
-        f"{counted(manifest.runs, 'run')}{by_other_code}, "
-        f"{counted(len(manifest.files), 'file')}, {size / 1e6:.1f} MB unpacked; {words}"
-    )
-    print_answer(as_json, manifest.model_dump(mode="json"), text)
+    path = checked or out
+    data = {"archive": str(path), "files": sums}
+    print_answer(as_json, data, f"{path}: {counted(len(sums), 'file')}; {words}")

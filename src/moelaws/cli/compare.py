@@ -53,6 +53,8 @@ def command(
     from moelaws.cli.eval import given_numbers
     from moelaws.cli.laws import join_own_laws
     from moelaws.fitting.compare import compare
+    from moelaws.fitting.variables import sized_by_compute
+    from moelaws.tables.parquet import is_study
 
     refs = "chinchilla,farseer" if refs == "average" else refs
     at = given_numbers(point.replace(",", " ").split())
@@ -61,6 +63,8 @@ def command(
     names = [ref.strip() for ref in refs.split(",") if ref.strip()]
     join_own_laws(names)
     candidates = [laws.fittable(name) for name in names]
+    if not is_study(table):
+        candidates = [*map(sized_by_compute, candidates)]
     frame, declared, entry, _ = read_all(table, spec)
     with reporting() as progress, located(table):
         entries, refused, average = compare(

@@ -14,7 +14,7 @@ from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
 from moelaws.records.names import find_record
 from moelaws.records.progress import reporting
-from moelaws.spec.errors import UserError, listed
+from moelaws.spec.errors import UserError, listed, without_password
 from moelaws.spec.project import CONFIG, load_project
 from moelaws.spec.references import resolve
 from moelaws.spec.words import counted
@@ -102,11 +102,12 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
             runs, left_out = export(records, results, places, write, report, named)
         written = [{"study": study, "run_id": run} for study, run in runs]
         omitted = [{"run_id": run, "reason": reason} for run, reason in left_out.items()]
-        data = {"tracker": name, "to": str(to), "runs": written, "left_out": omitted}
+        shown = without_password(str(to))
+        data = {"tracker": name, "to": shown, "runs": written, "left_out": omitted}
         counts = Counter(study for study, _ in runs)
         of = ", ".join(f"{study} {count}" for study, count in counts.items())
         total = counted(len(runs), "run")
-        lines = [f"{to}: {total}{f' ({of})' if of else ''}, {len(left_out)} left out"]
+        lines = [f"{shown}: {total}{f' ({of})' if of else ''}, {len(left_out)} left out"]
         for reason in dict.fromkeys(left_out.values()):
             ids = [run for run, why in left_out.items() if why == reason]
             lines.append(f"left out, {reason}: {listed(ids, 5)}")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +25,7 @@ from moelaws.cli.common import (
     with_options,
 )
 from moelaws.records.progress import reporting
-from moelaws.spec.errors import UserError, located
+from moelaws.spec.errors import ColumnsError, UserError, located
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +49,7 @@ fit_options = with_options(
         metavar="VAR=UNIT",
     ),
     option("--rows", "Rows to use, as 'C >= 1e19 and S > 0'.", metavar="EXPR"),
+    option("--drop-missing", "Leave out rows with an empty cell.", is_flag=True, default=None),
     option(
         "--best-per",
         "Of rows alike in these columns, use the one of least loss; may be repeated.",
@@ -146,16 +151,21 @@ def command(
     from moelaws.files.seal import made_of
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
+    from moelaws.fitting.variables import sized_by_compute
     from moelaws.records.code import digest
+    from moelaws.tables.foreign import file_and_part
+    from moelaws.tables.parquet import is_study
     from moelaws.workflow.code import of_fit
 
     join_own_laws([entry.law])
     law = laws.fittable(entry.law)
     frame, declared, entry, files = read_all(table, entry)
-    with reporting() as progress, located(table):
+    law = law if spec is not None or is_study(table) else sized_by_compute(law)
+    with repaired(), reporting() as progress, located(table):
         report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
     if out is not None:
-        write_fit(report, out, made_of(files, digest(of_fit(entry.law))))
+        sources = [file_and_part(file)[0] for file in files]
+        write_fit(report, out, made_of(sources, digest(of_fit(entry.law))))
     if as_json:
         print_json(report.to_json())
     else:
@@ -170,6 +180,23 @@ def command(
             _print(report, fitted)
     for warning in report.warnings:
         click.echo(f"warning: {warning}", err=True)
+
+
+@contextmanager
+def repaired() -> Iterator[None]:
+    """Adds the call with likely columns and units to a message on those that do not fit."""
+    try:
+        yield
+    except ColumnsError as error:
+        call = shlex.join(["moelaws", *sys.argv[1:]])
+        for name in error.columns:
+            call = re.sub(rf" --map[ =]('?){name}=.*?\1(?= |$)", "", call)
+        added = [("--map", *pair) for pair in error.columns.items()]
+        added += [("--unit", *pair) for pair in error.units.items()]
+        words = [word for flag, name, value in added for word in (flag, f"{name}={value}")]
+        if not words:
+            raise
+        raise UserError(f"{error}; if it is so: {call} {shlex.join(words)}") from None
 
 
 def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:

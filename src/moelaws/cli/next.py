@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswith("%")),
                 lambda pair: 0 < pair[0] < 1e100 and not (pair[1] and pair[0] > 1),
                 "no budget, such as 1e19, or 10% of the cost of all runs")  # fmt: skip
+_MOST = 10_000  # runs of a pool: some seconds
 _SHOWN = 12  # runs that are printed
+_CALLS = 4  # of Snakemake for one round: two for runs that fail, one without them, one for a kill
 
 
 @click.command(name="next", cls=JsonCommand)
@@ -106,10 +108,11 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
             known = _train(call, known, project, path)
         losses = _losses(study, project)
         question = _of_study(study, project, known, losses, options)
-        spent = sum(one.cost for own in done for one in own.runs)
+        trained = [one for own in done for one in own.runs if one.run not in known.failed]
+        spent = sum(one.cost for one in trained)
         left = _budget(options, question) - spent
         answer = answer_to(question, options, left, len(done))
-        if {one.run for own in done for one in own.runs} - losses.keys() - {*known.failed}:
+        if {one.run for one in trained} - losses.keys():
             waiting = f"round {len(done)} is not trained: {call} -- tables"
             _show(question, replace(answer, chosen=[]), options, as_json, waiting)
             return
@@ -139,26 +142,35 @@ def _of_rounds(study: Study, project: Project, as_json: bool, options: dict[str,
 
 
 def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
-    """Calls Snakemake for the rounds' table; marks runs that failed, and goes on without them.
+    """Calls Snakemake for the rounds' table, and again where runs were lost; returns the rounds.
 
-    What stops it otherwise, such as a signal, ends this command with the same exit code.
+    Runs that failed by themselves more than once are marked, and it goes on without them. What
+    stops it otherwise, such as a signal, ends this command with the same exit code.
     """
     from moelaws.files.layout import Results
     from moelaws.grids.rounds import write_rounds
+    from moelaws.records.batches import failures
 
     # The rules hold the results themselves: the lock of a Snakemake that was killed means nothing.
     more = ("--keep-going", "--nolock", "--rerun-incomplete")
     words = [*shlex.split(call), *more, "--", "tables"]
     words[0] = str(Path(sys.executable).parent / words[0])
-    while code := _call(words):
+    for _ in range(_CALLS):
+        if not (code := _call(words)):
+            return rounds
         runs = rounds.run_ids(project)
         lost = {run for run in runs if not Results().summary(run).exists()}
-        if code != 1 or not lost or lost == runs or project.source == "simulated":
-            sys.exit(code if code > 0 else 128 - code)
-        failed = tuple(sorted({*rounds.failed, *lost}))
-        write_rounds(path, rounds := rounds.model_copy(update={"failed": failed}))
-        click.echo(f"not asked for again, for they failed: {', '.join(sorted(lost))}", err=True)
-    return rounds
+        if code != 1 or not lost or project.source == "simulated":
+            break
+        failed = {run for run in lost if failures(Results(), run) > 1}
+        if failed == runs:
+            break
+        if failed:
+            known = tuple(sorted({*rounds.failed, *failed}))
+            write_rounds(path, rounds := rounds.model_copy(update={"failed": known}))
+            shown = ", ".join(sorted(failed))
+            click.echo(f"not asked for again, for they failed twice: {shown}", err=True)
+    sys.exit(code if code > 0 else 128 - code)
 
 
 def _call(words: list[str]) -> int:
@@ -241,6 +253,8 @@ def question_of(
     from moelaws.spec.rows import select
     from moelaws.tables.foreign import columns, numbers
 
+    if len(pool) > _MOST:
+        raise UserError(f"{len(pool):,} runs are too many to choose among; give at most {_MOST:,}")
     costs = evaluate(options["cost"], numbers(pool), len(pool))
     if not (np.isfinite(costs) & (costs > 0)).all():
         raise UserError(f"the cost of runs, {options['cost']!r}, is not above 0 in every row")

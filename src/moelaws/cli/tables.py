@@ -1,6 +1,7 @@
 """``moelaws aggregate`` and ``import``: a study's table from its own runs, or somebody else's."""
 
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,14 +104,14 @@ def import_(
         raise UserError("name a file and its --mapping, or public runs: `moelaws import --list`")
     if mapping_file is None and Path(table).is_file():
         raise UserError(f"--mapping is missing, which says what the columns of {table} are")
+    place: AbstractContextManager[Path] = nullcontext(Path(table))
     if mapping_file is None:
         mapping_file, out = mapping_of(table), out or Results().imported(table)
-        source = source_of(table, read_mapping(mapping_file), given)
+        place = source_of(table, read_mapping(mapping_file), given)
     elif given:
         raise UserError("--from goes with a name of the register, not with --mapping")
-    else:
-        source = Path(table)
-    imported = import_table(source, mapping_file)
+    with place as source:
+        imported = import_table(source, mapping_file)
     path = out or Path(f"{imported.study}.parquet")
     if path.exists() and path.samefile(source):
         raise UserError(f"{path} is the source itself; name another file with --out")

@@ -22,10 +22,10 @@ from moelaws.cli.common import (
     results_option,
 )
 from moelaws.cli.gpu import device_option, gpus_option, holding, worker_environments
-from moelaws.files.atomic import read_json
+from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.gpus.listing import Chosen
-from moelaws.records.batches import Order, Orders, by_trunk, forget_trunks, write_marker
+from moelaws.records.batches import Order, Orders, by_trunk, failures, forget_trunks, write_marker
 from moelaws.records.progress import ended_by, last_lines
 from moelaws.records.summary import RunSummary, finished, read_summary
 from moelaws.records.tensors import are_kept
@@ -195,6 +195,8 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         click.echo("stopped; call again to continue from the checkpoints", err=True)
         sys.exit(128 + pool.stopped)
     for run, code in failed.items():
+        if code > 0:
+            write_json(tree.failures(run), {"count": failures(tree, run) + 1})
         log = tree.run(run) / "log"
         end = f"ended with exit code {code}" if code > 0 else ended_by(-code)
         click.echo(f"run {run} failed: it {end}; its log, {log}, ends so:", err=True)

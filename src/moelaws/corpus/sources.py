@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import islice
 from pathlib import Path
 
 from moelaws.files.atomic import read_json, write_json
@@ -19,6 +20,7 @@ from moelaws.spec.corpus import Dataset, FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
 
 BLOCK = 1 << 20  # bytes read at once
+MOST_FOLDERS = 10_000  # that ** goes into: some seconds
 SETTLED = 2_000_000_000  # ns; a younger file may still change without a new time stamp
 
 # Parts of the standard library that are left out, though sys.stdlib_module_names lists them
@@ -223,6 +225,13 @@ def _matches(pattern: str, base: Path) -> list[Path]:
         )
     if not glob.has_magic(pattern):
         raise UserError(f"corpus: {pattern} does not exist in {base.absolute()}; check the path")
+    if "**" in full:  # it may look through a whole disk, or a loop of links, for a few files
+        folders = glob.iglob(f"{full.partition('**')[0]}**{os.sep}", recursive=True)
+        if sum(1 for _ in islice(folders, MOST_FOLDERS + 1)) > MOST_FOLDERS:
+            raise UserError(
+                f"corpus: {pattern} goes into more than {MOST_FOLDERS:,} folders; "
+                "name fewer of them"
+            )
     paths = [Path(p) for p in glob.glob(full, recursive=True) if os.path.isfile(p)]
     if not paths:
         raise UserError(

@@ -25,7 +25,7 @@ from mlflow.exceptions import MlflowException
 
 from moelaws.exports.material import TrackedRun
 from moelaws.files.lock import one_at_a_time
-from moelaws.spec.errors import UserError, quoted
+from moelaws.spec.errors import UserError, quoted, without_password
 
 RUN, SENT = "moelaws.run_id", "moelaws.sent"  # tags: our identity of a run, and its digest
 # How many entries MLflow takes in one call, and how many characters in one value.
@@ -56,18 +56,20 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
             client = MlflowClient(tracking_uri=uri)
             yield partial(_put, client, cache(partial(_experiment, client, database)))
         except (MlflowException, sqlite3.Error) as error:
-            raise UserError(f"--to {uri}: {' '.join(str(error).split())[:500]}") from None
+            shown = without_password(uri)
+            reason = " ".join(str(error).replace(uri, shown).split())[:500]
+            raise UserError(f"--to {shown}: {reason}") from None
 
 
 def _database(uri: str) -> Path | None:
     """Returns the file of a SQLite database; None for a server."""
-    if uri.startswith(("http://", "https://")):
+    if uri.lower().startswith(("http://", "https://")):
         return None
     if uri.startswith("sqlite:///") and uri != "sqlite:///":
         return Path(uri.removeprefix("sqlite:///")).absolute()
     raise UserError(
-        f"--to is {quoted(uri)}; give sqlite:///FILE.db, or the http address of an MLflow server. "
-        "MLflow gave up its plain folders"
+        f"--to is {quoted(without_password(uri))}; give sqlite:///FILE.db, or the http address of "
+        "an MLflow server. MLflow gave up its plain folders"
     )
 
 

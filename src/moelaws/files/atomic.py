@@ -86,7 +86,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_page(path: Path, text: str) -> None:
     """Writes a page atomically, with a seal if its suffix has a place for one."""
-    sealed = seal.with_line(text, path.suffix)
+    sealed = seal.with_line(text, path)
     with replacing(path) as temporary:
         temporary.write_text(sealed, encoding="utf-8")
         if sealed != text:
@@ -103,7 +103,7 @@ def read_page(path: Path) -> str:
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Writes ``data`` as indented JSON, sealed, atomically; NaN and inf are refused."""
-    text = json.dumps({seal.KEY: seal.BLANK, **data}, indent=1, allow_nan=False) + "\n"
+    text = json.dumps({seal.KEY: seal.blank(path), **data}, indent=1, allow_nan=False) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
         seal.apply(temporary)

@@ -6,15 +6,39 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from moelaws.files.atomic import replacing
-from moelaws.spec.errors import UserError, quoted
+from moelaws.spec.errors import UserError, quoted, without_password
 from moelaws.spec.from_disk import LARGEST, refuse_large
 
 TIMEOUT = 30  # seconds without an answer or a further byte
 _PIECE = 2**16  # bytes read at once
 Progress = Callable[[int, int | None], None]  # takes the bytes so far and, if known, all bytes
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows a server to other addresses of the web alone; urllib would go to ftp:// too."""
+
+    def redirect_request(self, *request: Any) -> Request | None:
+        _check(request[-1])
+        return super().redirect_request(*request)
+
+
+def is_address(text: str) -> bool:
+    """Tells an address of the web from a path."""
+    return text.lower().startswith(("http://", "https://"))
+
+
+def _check(url: str) -> None:
+    if not is_address(url):
+        shown = quoted(without_password(url), 200)
+        raise ValueError(f"{shown} does not begin with http:// or https://")
+    if "@" in urlsplit(url).netloc:
+        raise ValueError(
+            "the address holds a password; get the file by other means, and give its path"
+        )
 
 
 def download(url: str, path: Path, sha256: str, progress: Progress) -> None:
@@ -35,21 +59,22 @@ def download(url: str, path: Path, sha256: str, progress: Progress) -> None:
 
 
 def _pieces(url: str, progress: Progress) -> Iterator[bytes]:
+    shown = without_password(url)
     try:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError("an address begins with http:// or https://")
-        with urlopen(Request(url, headers={"User-Agent": "moelaws"}), timeout=TIMEOUT) as answer:
+        _check(url)
+        request = Request(url, headers={"User-Agent": "moelaws"})
+        with build_opener(_Redirects).open(request, timeout=TIMEOUT) as answer:
             size, done = answer.length, 0  # without a length it ends where the server closes
-            refuse_large(size or 0, url)
+            refuse_large(size or 0, shown)
             while piece := answer.read(min(_PIECE, LARGEST + 1)):
                 done += len(piece)
-                refuse_large(done, url)
+                refuse_large(done, shown)
                 progress(done, size)
                 yield piece
             if size is not None and done < size:
                 raise OSError(f"the transfer was cut after {done:,} of {size:,} bytes")
     except (OSError, HTTPException, ValueError) as error:
-        raise UserError(f"{quoted(url, 200)} cannot be fetched: {_reason(error)}") from None
+        raise UserError(f"{quoted(shown, 200)} cannot be fetched: {_reason(error)}") from None
 
 
 def _reason(error: Any) -> str:

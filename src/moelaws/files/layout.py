@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.tier import TIERS
 
 CONFIG = "config.json"  # of a run; its digest is the run's id
 META = "meta.json"  # of a corpus
@@ -17,6 +18,22 @@ WEIGHTS = "model.safetensors"  # of a run at its end
 KEPT = "status.json"
 LOCK = "lock"  # of a run that is being trained
 ANNOTATIONS = "notes.json"  # what people wrote of a run
+
+
+# A file in the place of another study's, tier's, entry's or run's would be taken for that one.
+_PLACE = re.compile(
+    rf"(?:^|/)((?:{'|'.join(TIERS)})/(?:simulated/)?(?:(?:tables|speed|derived|fits|contests|"
+    r"figures|drawn|claims|power)/[\w./-]+|(?:claims|laws)\.md|(?:report|explore|outlook)\.\w+)|"
+    r"(?:runs|weights)/[0-9a-f]{16}/[\w.-]+|"
+    r"(?:hidden|scores|batches)/[\w.-]+)$",
+    re.ASCII,
+)
+
+
+def place_of(path: Path) -> str:
+    """Returns a result's own place below ``results/``; empty for a file of another kind."""
+    match = _PLACE.search(path.absolute().as_posix())
+    return match[1].replace("/drawn/", "/figures/") if match else ""
 
 
 def check_run(path: Path, run_id: str | None) -> None:
@@ -105,6 +122,8 @@ class Results:
     # Written last: a run is done when it exists.
     summary = _Path("runs/%s/summary.json")
     annotations = _Path(f"runs/%s/{ANNOTATIONS}")
+    # How often its training failed by itself, and not by a signal
+    failures = _Path("runs/%s/failures.json")
     # Removed once the run is done
     history_so_far = _Path(f"runs/%s/{HISTORY_SO_FAR}")
     # Written after the summary

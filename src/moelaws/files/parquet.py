@@ -32,7 +32,7 @@ def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None
 
     Equal content gives equal bytes.
     """
-    words = {seal.KEY: seal.BLANK, _ORIGIN: json.dumps(made_of or {})}
+    words = {seal.KEY: seal.blank(path), _ORIGIN: json.dumps(made_of or {})}
     with replacing(path) as temporary:
         with pq.ParquetWriter(temporary, table.schema, compression="zstd") as writer:
             writer.write_table(table)

@@ -1,11 +1,13 @@
 """Seals: each file that this package writes and reads again carries a digest of its own content.
 
 A seal is the text ``sha256-of-this-file:`` and 64 hexadecimal digits: the SHA-256 of the file's
-bytes with these digits counted as zeros. It has one place in each format, so that the same words in
-a file's data mean nothing: the first key of a JSON file, the metadata of a Parquet or safetensors
-file, the last line of a page. Other files are known by their surroundings: a figure's files and a
-corpus' shards by the digests in a sealed file beside them, a run's configuration by the run's id.
-A file of neither kind comes from elsewhere, or is of an earlier version. It is read as it is.
+bytes with these digits counted as zeros. Behind them stands where the file belongs, such as ``of
+demo/fits/sparsity/loss.json``, if it is one of the results. The seal has one place in each format,
+so that the same words in a file's data mean nothing: the first key of a JSON file, the metadata of
+a Parquet or safetensors file, the last line of a page. Other files are known by their surroundings:
+a figure's files and a corpus' shards by the digests in a sealed file beside them, a run's
+configuration by the run's id. A file of neither kind comes from elsewhere, or is of an earlier
+version. It is read as it is.
 """
 
 import hashlib
@@ -15,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from moelaws.files.layout import CONFIG, META, TOKENIZER, recovery
+from moelaws.files.layout import CONFIG, META, TOKENIZER, place_of, recovery
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_disk import LARGEST, read_bytes
 from moelaws.spec.from_json import parse_json
@@ -28,18 +30,20 @@ BLANK = (_MARK + _ZEROS).decode()
 _FIRST_KEY = len(f'{{\n "{KEY}": "')  # where it begins in JSON as ``atomic.write_json`` sets it
 _OF_TENSORS = f'"{KEY}":"'.encode() + _MARK  # in the header, where a quote in a text is escaped
 # A pair of the footer: the key and the value, each with its type and its length
-_OF_PARQUET = b"\x18\x04" + KEY.encode() + b"\x18T" + _MARK
+_OF_PARQUET = re.compile(b"\x18\x04" + KEY.encode() + b"\x18.{1,2}?" + _MARK, re.DOTALL)
+_OF = rb" of ([\w./-]+)"
 # Suffix of a page -> what stands around the seal in its last line, which no reader is shown
-_LINES = {
+LINES = {
     **dict.fromkeys((".md", ".html"), ("<!-- ", " -->")),
     ".rst": ("\n.. ", ""),  # a comment only after an empty line
     ".jsonl": (f'{{"{KEY}": "', '"}'),
 }
-_SEALED = (".json", ".parquet", ".safetensors", *_LINES)
+_SEALED = (".json", ".parquet", ".safetensors", *LINES)
 _LAST_LINE = re.compile(
-    rb'(?:\A|\n)(?:<!-- |\.\. |\{"seal": ")' + _MARK + rb'([0-9a-f]{64})(?: -->|"\})?\n\Z'
+    rb'(?:\A|\n)(?:<!-- |\.\. |\{"seal": ")%b([0-9a-f]{64})(?:%b)?(?: -->|"\})?\n\Z' % (_MARK, _OF)
 )
 
+_LONGEST_LINE = 400  # bytes
 _RECORD = 10**7  # bytes of a record beside a file; a larger file there is somebody else's
 
 State = Literal["whole", "damaged", "unverified"]
@@ -61,12 +65,18 @@ def apply(path: Path) -> str:
     return sha
 
 
-def with_line(text: str, suffix: str) -> str:
-    """Returns a text with a blank seal as its last line if files of that ``suffix`` have one."""
-    if suffix not in _LINES:
+def blank(path: Path) -> str:
+    """Returns the text of a new seal, whose digits are zeros, of the file at ``path``."""
+    place = place_of(path)
+    return f"{BLANK} of {place}" if place else BLANK
+
+
+def with_line(text: str, path: Path) -> str:
+    """Returns a text with a blank seal as its last line if files of that suffix have one."""
+    if path.suffix not in LINES:
         return text
-    before, after = _LINES[suffix]
-    return f"{text.rstrip()}\n{before}{BLANK}{after}\n"
+    before, after = LINES[path.suffix]
+    return f"{text.rstrip()}\n{before}{blank(path)}{after}\n"
 
 
 def without_line(data: bytes) -> bytes:
@@ -121,14 +131,15 @@ def _start(data: Bytes) -> int:
     if data[:4] == b"PAR1":
         footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
         # The pairs of the footer come last; the values of cells may stand before them.
-        place, mark = data.rfind(_OF_PARQUET, max(footer, 0)), _OF_PARQUET
-    elif data[_FIRST_KEY : _FIRST_KEY + len(_MARK)] == _MARK:
+        pairs = [*_OF_PARQUET.finditer(data, max(footer, 0))]
+        return pairs[-1].end() if pairs else -1
+    if data[_FIRST_KEY : _FIRST_KEY + len(_MARK)] == _MARK:
         place, mark = _FIRST_KEY, _MARK
     elif data[8:9] == b"{" and (length := int.from_bytes(data[:8], "little")) < len(data):
         place, mark = data.find(_OF_TENSORS, 8, 8 + length), _OF_TENSORS
     else:
-        line = _LAST_LINE.search(data[-200:])
-        return max(0, len(data) - 200) + line.start(1) if line else -1
+        line = _LAST_LINE.search(data[-_LONGEST_LINE:])
+        return max(0, len(data) - _LONGEST_LINE) + line.start(1) if line else -1
     return place + len(mark) if place >= 0 else -1
 
 
@@ -137,9 +148,17 @@ def _inspect(data: Bytes, path: Path | str) -> tuple[State, str]:
     sha = _digest(data, start)
     if start >= 0 and place.suffix in _SEALED and place.name not in (CONFIG, TOKENIZER):
         kept: bool | None = data[start : start + len(_ZEROS)] == sha.encode()
+        kept = kept and not _elsewhere(data, start, place)
     else:  # a sealed file in its place would be another file
         kept = _is_as_known(place, data, sha)
     return ("unverified" if kept is None else "whole" if kept else "damaged"), sha
+
+
+def _elsewhere(data: Bytes, start: int, path: Path) -> str:
+    """Returns where a seal says that its file belongs, if that is another place than ``path``'s."""
+    said = re.compile(_OF).match(data, start + len(_ZEROS))
+    own = place_of(path)
+    return said[1].decode() if start >= 0 and said and own and said[1] != own.encode() else ""
 
 
 def _digest(data: Bytes, start: int) -> str:
@@ -173,6 +192,8 @@ def _is_as_known(path: Path, data: Bytes, sha: str) -> bool | None:
 def damaged(path: Path) -> DamagedError:
     """Returns the error to raise for a file that is not what was written."""
     kind, command = recovery(path)
-    return DamagedError(
-        f"{path}: {kind} is damaged: it is not what moelaws wrote. To make it again: {command}"
-    )
+    with path.open("rb") as file:
+        data = file.read()
+    other = _elsewhere(data, _start(data), path)
+    why = f"it is {other}" if other else "it is not what moelaws wrote"
+    return DamagedError(f"{path}: {kind} is damaged: {why}. To make it again: {command}")

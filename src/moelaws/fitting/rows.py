@@ -155,7 +155,12 @@ class _Reader:
             used = used & swept
         selected = self.select(self.spec.rows)
         _count(left_out, f"not in rows: {self.spec.rows}", used & ~selected)
-        used, loss = used & selected, self.given.sources.columns[self.law.response.name]
+        used = used & selected
+        if self.spec.drop_missing:
+            empty = np.isnan(np.stack([*self.given.values.values()])).any(axis=0)
+            _count(left_out, "an empty cell", used & empty)
+            used = used & ~empty
+        loss = self.given.sources.columns[self.law.response.name]
         best = best_trials(self.table, self.spec.best_per, used, loss)
         _count(left_out, f"not the best trial per {', '.join(self.spec.best_per)}", used & ~best)
         return best

@@ -1,15 +1,15 @@
 """A table's columns as a law's variables: numbers, units, derivations and allowed values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from moelaws.laws.base import FRACTION, SPARSITY, Array, FittableLaw, Mask, Variable
+from moelaws.laws.base import FRACTION, SPARSITY, Array, Derivation, FittableLaw, Mask, Variable
 from moelaws.laws.mapping import Sources, sources, unit_factors
 from moelaws.laws.vocabulary import BITS_A_BYTE, MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, derive
-from moelaws.spec.errors import UserError, listed, quoted
+from moelaws.spec.errors import ColumnsError, UserError, listed, quoted
 from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import as_numbers, no_number
 
@@ -61,7 +61,14 @@ def column_sources(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Sources:
     mapped = set(spec.mapping.values())
     filled = {n: n in mapped or bool(table[n].notna().any()) for n in map(str, table.columns)}
     empty = [name for name, is_filled in filled.items() if not is_filled]
-    return sources(law, spec.mapping, [name for name in filled if filled[name]], empty)
+    try:
+        return sources(law, spec.mapping, [name for name in filled if filled[name]], empty)
+    except ColumnsError as error:
+        known = {v.name: v for v in (*law.variables, law.response)}
+        for name, column in {**spec.mapping, **error.columns}.items():
+            if name in known and column in table and name not in spec.units:
+                error.units |= unit_doubt(known[name], column, as_numbers(table[column]))[1]
+        raise
 
 
 def with_size(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Fit:
@@ -83,6 +90,20 @@ def with_size(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> Fit:
     if not names:
         return spec
     return spec.model_copy(update={"mapping": {**spec.mapping, "N": names[0]}})
+
+
+def sized_by_compute(law: FittableLaw) -> FittableLaw:
+    """Returns the law with N derived of compute and tokens, as tables of others need it.
+
+    A study's entry says which N it means, so there a missing N is a slip.
+    """
+    sparse = Derivation(
+        "N", ("C", "D", "S"), "N = C / (6 D (1 - S))", lambda C, D, S: C / (6 * D * (1 - S))
+    )
+    dense = Derivation(
+        "N", ("C", "D"), "N = C / (6 D) (dense: no S, nor E and k)", lambda C, D: C / (6 * D)
+    )
+    return replace(law, derivations=(*law.derivations, sparse, dense))
 
 
 def numbers(table: pd.DataFrame, column: str, role: str) -> Array:
@@ -113,10 +134,15 @@ def check_values(
     ``units`` are those that the table itself declares, by column; the size of such values is not
     doubted. The UserError names row, run, column or derivation, value and what is allowed.
     """
+    doubts, likely = list[str](), dict[str, str]()
     for name, variable in given.sources.variables.items():
         column = given.sources.columns.get(name)
         if column is not None and column not in units and name not in spec.units:
-            _check_unit(variable, column, given.values[name][kept])
+            text, unit = unit_doubt(variable, column, given.values[name][kept])
+            doubts += [text] if text else []
+            likely |= unit
+    if doubts:
+        raise ColumnsError("; ".join(doubts), {}, likely)
     texts = {step.result: step.text for step in given.sources.derivations}
     for name, variable in given.sources.variables.items():
         wrong = kept & ~variable.domain.holds(given.values[name])
@@ -131,9 +157,10 @@ def check_values(
         raw = given.values[name][row] / given.factors.get(name, 1.0)
         what = texts[name] if name in texts else f"column {given.sources.columns[name]}"
         also = f", as in {wrong.sum() - 1} more rows" if wrong.sum() > 1 else ""
+        by = "--drop-missing (drop_missing: true)" if np.isnan(raw) else "a rows expression"
         raise UserError(
             f"{row_name(table, row)}: {what} is {raw:.6g}{also}; {name} must be "
-            f"{variable.domain.text}; such rows can be left out by a rows expression"
+            f"{variable.domain.text}; such rows can be left out by {by}"
         )
 
 
@@ -143,28 +170,29 @@ def row_name(table: pd.DataFrame, row: int) -> str:
     return f"row {row + 1}{run}"
 
 
-def _check_unit(variable: Variable, column: str, values: Array) -> None:
-    """Refuses values of a size that only another unit explains, where the user gave no unit."""
+def unit_doubt(variable: Variable, column: str, values: Array) -> tuple[str, dict[str, str]]:
+    """Returns a doubt about values of a size that only another unit explains, and a likely unit."""
     name, values = variable.name, values[np.isfinite(values)]
     positive = values[values > 0]
     if not len(positive):
-        return
-    text = ""
+        return "", {}
+    text, unit = "", ""
     if variable.unit in SOME_ROW_ABOVE and positive.max() < SOME_ROW_ABOVE[variable.unit]:
+        unit = USUAL_UNITS[variable.unit]
         text = f"at most {positive.max():.6g} {variable.unit}; say its unit with "
-        text += f"--unit {name}={USUAL_UNITS[variable.unit]} or the like"
+        text += f"--unit {name}={unit} or the like"
     elif variable.domain in (SPARSITY, FRACTION) and np.median(positive) > 1:
+        unit = "percent"
         text = f"{positive.max():.6g} at most and should not be above 1; if in per cent, say so "
-        text += f"with --unit {name}=percent"
+        text += f"with --unit {name}={unit}"
     elif variable.unit == "nats/token" and np.median(positive) > MAX_LOSS:
         text = f"{np.median(positive):.6g} {variable.unit} in the median row; map a column with "
         text += "its logarithm if it is a perplexity"
     elif variable.unit == "nats/token" and len(values) > 4 and len(set(values.tolist())) <= 2:
         text = f"{' or '.join(f'{x:g}' for x in np.unique(values))} in every row, as no losses are"
     if text:
-        raise UserError(
-            f"column {column} for {name} is {text}; if the column is right, say --unit {name}=1"
-        )
+        text = f"column {column} for {name} is {text}; if the column is right, say --unit {name}=1"
+    return text, {name: unit} if unit else {}
 
 
 @dataclass(frozen=True, kw_only=True)

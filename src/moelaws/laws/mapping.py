@@ -1,10 +1,11 @@
 """Which column of a table holds which variable of a law, and which variables are derived."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from moelaws.laws.base import Derivation, FittableLaw, Variable
 from moelaws.laws.vocabulary import (
+    LOSS,
     VOCABULARY,
     factor,
     in_unit,
@@ -13,7 +14,7 @@ from moelaws.laws.vocabulary import (
     same_quantity,
     ways,
 )
-from moelaws.spec.errors import UserError, listed
+from moelaws.spec.errors import ColumnsError, UserError, listed
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,9 @@ def sources(
                 f"column {column!r} is mapped to {twin} and {name} of {law.ref}; each needs a "
                 "column of its own"
             )
-        if column not in available:
-            raise UserError(
-                f"no column {column!r} for {name} of {law.ref}; there are {listed(available)}"
-            )
     hollow = [name for name in empty if name in declared or name in VOCABULARY]
+    lacking = {name: column for name, column in columns.items() if column not in available}
+    more = ""
     for v in (*missing, law.response):
         if v.name in columns or v.name in derived:
             continue
@@ -103,12 +102,27 @@ def sources(
                 f"the table's column {v.name}, for the variable {v.name} ({v.description}), is "
                 "empty in all rows"
             )
-        raise UserError(
-            f"no column {v.name!r} for {v.name} of {law.ref}; there are {listed(available)}{more}"
-            + (f"; empty in all rows: {', '.join(hollow)}" if hollow else "")
-        )
+        lacking[v.name] = v.name
+    if lacking:
+        each = ", none ".join(f"{column!r} for {name}" for name, column in lacking.items())
+        more = more if len(lacking) == 1 else ""
+        more += f"; empty in all rows: {', '.join(hollow)}" if hollow else ""
+        text = f"no column {each} of {law.ref}; there are {listed(available)}{more}"
+        raise ColumnsError(text, likely(lacking, set(available) - {*columns.values()}), {})
     variables = {n: declared.get(n) or VOCABULARY[n] for n in (*columns, *sorted(derived))}
     return Sources(columns, derivations, variables)
+
+
+def likely(lacking: Iterable[str], free: Collection[str]) -> dict[str, str]:
+    """Returns the one ``free`` column for each of the variables whose name speaks of it, if any."""
+    guesses = dict[str, str]()
+    for name in lacking:
+        about = VOCABULARY.get(name, LOSS)
+        words = {about.unit, about.description.split()[-1]} - {"1"}
+        stems = [word.lower()[:5] for word in words]
+        near = [column for column in free if any(stem in column.lower() for stem in stems)]
+        guesses |= {name: near[0]} if len(near) == 1 else {}
+    return guesses
 
 
 def unit_factors(

@@ -83,6 +83,13 @@ def forget_trunks(orders: Iterable[Order], results: Results) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def failures(results: Results, run_id: str) -> int:
+    """Returns how often the training of a run failed by itself."""
+    with suppress(UserError):
+        return int(read_json(results.failures(run_id))["count"])
+    return 0
+
+
 class Marker(Frozen):
     runs: dict[str, str]  # run -> the SHA-256 of its summary
     again: tuple[str, ...] = ()  # the runs that lacked memory, which the next call tries again

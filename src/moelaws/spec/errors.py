@@ -14,6 +14,14 @@ class UserError(Exception):
     """
 
 
+class ColumnsError(UserError):
+    """Variables of a law have no column that fits; ``columns`` and ``units`` are likely ones."""
+
+    def __init__(self, text: str, columns: dict[str, str], units: dict[str, str]) -> None:
+        super().__init__(text)
+        self.columns, self.units = columns, units
+
+
 @contextmanager
 def located(file: object, *keys: object) -> Iterator[None]:
     """Puts ``FILE: a.b.c: `` before the text of a ``UserError`` that is raised within.
@@ -24,7 +32,8 @@ def located(file: object, *keys: object) -> Iterator[None]:
         yield
     except UserError as error:
         path = ".".join(map(str, keys))
-        raise UserError(": ".join(text for text in (str(file), path, str(error)) if text)) from None
+        error.args = (": ".join(text for text in (str(file), path, str(error)) if text),)
+        raise error from None
 
 
 def quoted(value: object, longest: int = 60) -> str:
@@ -34,6 +43,13 @@ def quoted(value: object, longest: int = 60) -> str:
     except (ValueError, RecursionError):  # a whole number of thousands of digits, a deep nesting
         return "a value too long to show"
     return text if len(text) <= longest else f"{text[:longest]}..."
+
+
+def without_password(url: str) -> str:
+    """Returns an address as messages and records show it, without a name and a password."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def listed(names: Iterable[object], limit: int = 40) -> str:

@@ -3,9 +3,10 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import FiniteFloat, model_validator
+from pydantic import AfterValidator, FiniteFloat, model_validator
 
 from moelaws.spec.base import Count, Frozen, Positive, text_like
+from moelaws.spec.errors import without_password
 from moelaws.spec.fit import Name, UnitWord
 
 Sha256 = Annotated[str, text_like("[0-9a-f]{64}", "a SHA-256: 64 hexadecimal digits")]
@@ -17,7 +18,7 @@ class SourceFile(Frozen):
 
     file: Annotated[str, text_like(r"[^/\0]*[^/\0.][^/\0]*", "the name of a file")]
     sha256: Sha256 | Literal[""] = ""  # the digest that the file must have; empty: any
-    url: str = ""
+    url: Annotated[str, AfterValidator(without_password)] = ""
     part: str = ""  # the key of a JSON object, or the heading of a page, below which the rows are
 
 

@@ -34,11 +34,12 @@ _LONGEST = 2**28  # bytes of a text, whose table takes several times as many
 def read_any(path: Path, part: str = "") -> tuple[pd.DataFrame, dict[str, str]]:
     """Reads the table at ``path`` by its suffix, and the unit of each column that declares one.
 
-    ``part`` is the key of a JSON object, or the heading of a Markdown page, below which the rows
-    are. Only Parquet tables declare units. A study's own table is checked against its declared
-    columns. An empty, cut or foreign file is refused, and so is a table without rows or with two
-    columns of one name.
+    ``part`` is the key of a JSON object, or the heading of a Markdown page, below which the
+    rows are; it may stand behind the file's name, ``page.md#Heading``. Only Parquet tables
+    declare units. A study's own table is checked against its declared columns. An empty, cut or
+    foreign file is refused, and so is a table without rows or with two columns of one name.
     """
+    path, part = file_and_part(path, part)
     suffix = _suffix(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give the file of a table")
@@ -75,6 +76,14 @@ def read_any(path: Path, part: str = "") -> tuple[pd.DataFrame, dict[str, str]]:
     if not len(frame):
         raise UserError(f"{path} has column names and no rows")
     return frame, units
+
+
+def file_and_part(path: Path, part: str = "") -> tuple[Path, str]:
+    """Returns a table's file and the part of it that is asked for, as of ``page.md#Heading``."""
+    if path.exists() or "#" not in path.name:
+        return path, part
+    name, _, part = path.name.partition("#")
+    return path.with_name(name), part
 
 
 def as_numbers(cells: pd.Series) -> NDArray[np.float64]:
@@ -230,18 +239,27 @@ def _by_columns(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _markdown(path: Path, part: str) -> pd.DataFrame:
-    """Returns the first table below the heading ``part`` of a page, or without it the first."""
-    tables: dict[str, list[list[str]]] = {}  # heading -> the rows of its first table
-    heading, is_code, is_over = "", False, False
+    """Returns the table below the heading ``part`` of a page, or without it the only one."""
+    tables: dict[str, list[list[str]]] = {}  # heading, with the number of a second table -> rows
+    seen, heading, name, is_code, is_open = Counter[str](), "", "", False, False
     for line in _text(path):
         text = line.strip()
         is_code ^= text.startswith("```")
         if not is_code and (title := re.match(r"#+\s+(.*?)[\s#]*$", text)):
-            heading, is_over = title[1], title[1] in tables
-        elif not is_code and text.startswith("|") and not is_over:
-            tables.setdefault(heading, []).append(_cells(text))
+            heading, is_open = title[1], False
+        elif not is_code and text.startswith("|"):
+            if not is_open:
+                seen[heading] += 1
+                name = f"{heading} ({seen[heading]})" if seen[heading] > 1 else heading
+            is_open = True
+            tables.setdefault(name, []).append(_cells(text))
         else:
-            is_over = is_over or heading in tables
+            is_open = False
+    if not part and len(tables) > 1:
+        raise UserError(
+            f"{path} has {len(tables)} tables, below {listed(map(repr, tables))}; say which with "
+            f"{path.name}#HEADING (in a mapping: part)"
+        )
     if not (lines := tables.get(part) if part else next(iter(tables.values()), None)):
         where = f"below a heading {part!r}" if part else "in it"
         near = or_nearest(part, filter(None, tables), "tables are below") if tables else ""

@@ -1,9 +1,14 @@
 """Answers SQL over the tables of a tier and the record of the runs; it reads nothing else."""
 
 import json
+import os
+import resource
+import signal
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
@@ -11,6 +16,7 @@ import pyarrow as pa
 
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
+from moelaws.records.memory import die_with
 from moelaws.records.runs import all_records, flatten
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
@@ -86,16 +92,43 @@ def answer(sql: str, tables: dict[str, pa.Table], seconds: int, gigabytes: int) 
     any other statement, and for an answer that is too long, duckdb.Error for a mistake in the SQL
     and for SQL that reaches outside of the tables, and TimeoutError after that many ``seconds``.
     """
-    config = {**LOCKED, "memory_limit": f"{gigabytes}GB"}
-    with duckdb.connect(":memory:", config=config) as connection, ThreadPoolExecutor(1) as thread:
-        for name, table in tables.items():
-            connection.register(name, table)
-        answering = thread.submit(_answer, connection, sql)
-        try:
-            return answering.result(timeout=seconds)
-        except (TimeoutError, KeyboardInterrupt):
-            connection.interrupt()
-            raise
+    # DuckDB's own limits do not hold while it plans, nor for a single text of gigabytes.
+    ended, sender = Pipe(duplex=False)
+    words = sql, tables, gigabytes, sender, os.getpid()
+    process = get_context("fork").Process(target=_answer_within, args=words)
+    process.start()
+    sender.close()
+    try:
+        if not ended.poll(seconds):
+            raise TimeoutError
+        outcome = ended.recv()
+    except EOFError:
+        raise MemoryError from None
+    finally:
+        process.kill()
+        process.join()
+    if isinstance(outcome, Answer):
+        return outcome
+    raise outcome
+
+
+def _answer_within(
+    sql: str, tables: dict[str, pa.Table], gigabytes: int, sender: Connection, parent: int
+) -> None:
+    """Sends the answer, or the error, from a process of its own that gets no more memory."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with(parent)
+    pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data, now
+    most = pages * resource.getpagesize() + gigabytes * 10**9
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    config = {**LOCKED, "memory_limit": f"{gigabytes}GB", "threads": min(8, os.cpu_count() or 1)}
+    try:
+        with duckdb.connect(":memory:", config=config) as connection:
+            for name, table in tables.items():
+                connection.register(name, table)
+            sender.send(_answer(connection, sql))
+    except Exception as error:
+        sender.send(error)
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:

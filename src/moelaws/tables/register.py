@@ -3,11 +3,13 @@
 The register ships mappings alone. Whoever imports a table fetches its files, under their licences.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
-from moelaws.files.download import download
+from moelaws.files.download import download, is_address
 from moelaws.files.layout import Results
 from moelaws.records.progress import Report, reporting
 from moelaws.spec.errors import UserError, or_nearest
@@ -32,19 +34,22 @@ def mapping_of(name: str) -> Path:
     return FOLDER / f"{name}.yaml"
 
 
-def source_of(name: str, mapping: Mapping, given: str) -> Path:
-    """Returns the file or the folder of a table's source, which is fetched if it is not here.
+@contextmanager
+def source_of(name: str, mapping: Mapping, given: str) -> Iterator[Path]:
+    """Yields the file or the folder of a table's source, which is fetched if it is not here.
 
     ``given`` is a file, a folder, or the address of a mirror, in place of the addresses in the
     mapping. Files that were fetched are kept and, while their digests are right, not fetched again.
+    One whose digest nobody knows is kept only if the block, which reads it, ends well.
     """
     if given.startswith("file://"):
         given = unquote(given.removeprefix("file://"))
-    if given and not given.startswith(("http://", "https://")):
+    if given and not is_address(given):
         if not Path(given).exists():
             raise UserError(f"--from is {given!r}; there is no such file or folder")
-        return Path(given)
-    folder = Results().fetched(name)
+        yield Path(given)
+        return
+    folder, unknown = Results().fetched(name), list[Path]()
     is_folder = bool(given) and (len(mapping.origin.files) > 1 or given.endswith("/"))
     with reporting() as report:
         for file in mapping.origin.files:
@@ -59,7 +64,14 @@ def source_of(name: str, mapping: Mapping, given: str) -> Path:
                     f"{error}. Get {file.file} from {file.url} and put it at {path}, or say where "
                     f"it is: moelaws import {name} --from PATH"
                 ) from None
-    return folder
+            if not file.sha256:
+                unknown.append(path)
+    try:
+        yield folder
+    except UserError:
+        for path in unknown:
+            path.unlink()
+        raise
 
 
 def _show(report: Report, name: str, done: int, size: int | None) -> None:

@@ -48,9 +48,11 @@ def save(
 
     Raises UserError if they cannot be written, such as on a full disk.
     """
-    about = {seal.KEY: seal.BLANK, "run_id": config.run_id, "config": config.canonical_json()}
+    path = folder / file_of(step)
+    about = {seal.KEY: seal.blank(path), "run_id": config.run_id}
+    about |= {"config": config.canonical_json()}
     tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
-    write_tensors(folder / file_of(step), tensors, about)
+    write_tensors(path, tensors, about)
 
 
 def finish(folder: Path, status: str, steps: Collection[int] = ()) -> None:

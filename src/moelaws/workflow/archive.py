@@ -1,35 +1,34 @@
 """A finished sweep as one ZIP file: what was made, the code that made it, and a SHA-256 of each."""
 
 import hashlib
+import re
 import shlex
 import stat
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
 from moelaws.files import seal
-from moelaws.files.atomic import json_object, replacing
+from moelaws.files.atomic import replacing
 from moelaws.files.layout import LOCK
 from moelaws.records import provenance
 from moelaws.records.code import PACKAGE, training_code
 from moelaws.records.progress import Report
 from moelaws.records.runs import read_record
-from moelaws.spec.base import Frozen, Whole, parse
-from moelaws.spec.errors import UserError, listed
+from moelaws.spec.errors import UserError, listed, quoted
 from moelaws.spec.from_disk import refuse_large
-from moelaws.spec.importing import Sha256
 from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
+from moelaws.workflow.verify import NOT_IT, wrong
 
-MANIFEST = "manifest.json"
-LONGEST = 10**8  # bytes of a manifest
+SUMS = "SHA256SUMS"  # as of `sha256sum`
+LONGEST = 10**8  # bytes of it
 _PROJECT = (
     *("Snakefile", "config", "envs", "profiles", "workflow"),
     *("pyproject.toml", "README.md", "LICENSE", "NOTICE"),
@@ -37,33 +36,20 @@ _PROJECT = (
 _LEFT_OUT = (LOCK, "site.yaml")  # the latter names a user's account on a cluster
 _PACKED = (".parquet", ".png", ".pdf", ".safetensors")  # compression would hardly make them smaller
 # What Python raises for a ZIP file whose bytes have changed
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
+    UnicodeDecodeError,
+)
 
-
-class Packed(Frozen):
-    bytes: Whole
-    sha256: Sha256
-
-
-class Manifest(Frozen):
-    format: Literal["moelaws archive 1"] = "moelaws archive 1"
-    studies: tuple[str, ...]
-    tier: str
-    source: str
-    runs: Whole
-    stale_runs: Whole  # by other training code than the archive's
-    commit: str | None  # None outside of git
-    uncommitted_changes: bool
-    files: dict[str, Packed] = {}
-
+Sums = dict[str, str]  # name in the archive -> SHA-256
 
 _TEXT = Path(__file__).with_suffix(".txt")  # README.txt of an archive
 
 
 def write(
     out: Path, jobs: Jobs, overrides: Mapping[str, Any], is_whole: bool, report: Report
-) -> Manifest:
-    """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns the manifest.
+) -> Sums:
+    """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns what is in it.
 
     ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. ``is_whole``
     says that these are all studies of the project; the tier's pages are then included. A sweep that
@@ -74,55 +60,47 @@ def write(
     files |= {f"src/moelaws/{path.relative_to(PACKAGE)}": path for path in _files(PACKAGE)}
     own, studies = _own(jobs)
     files |= own
-    records = [read_record(jobs.results, run) for run in jobs.runs]
+    stale = sum(read_record(jobs.results, run).is_stale(training_code()) for run in jobs.runs)
+    by_other_code = f" ({stale} of them by other training code)" if stale else ""
     code = provenance.collect()
     words = {**overrides, "studies": studies}.items()
     text = _TEXT.read_text(encoding="utf-8").format(
         studies=" and ".join(jobs.studies),
         tier=jobs.project.tier,
         source=jobs.project.source,
-        runs=counted(len(records), "run"),
-        commit=code["commit"] or "unknown",
+        runs=counted(len(jobs.runs), "run") + by_other_code,
+        commit=f"{code['commit'] or 'unknown'}{' and changes' * bool(code['dirty'])}",
         root=jobs.folder.root,
         explore=jobs.folder.explore,
         config=shlex.join(["--config", *(f"{key}={_flow(value)}" for key, value in words)]),
     )
+    sums = {"README.txt": hashlib.sha256(text.encode()).hexdigest()}
     with (
         replacing(out) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
     ):
         archive.writestr("README.txt", text)
-        content = text.encode()
-        sums = {"README.txt": Packed(bytes=len(content), sha256=_sha(BytesIO(content)))}
         for number, (name, file) in enumerate(sorted(files.items()), 1):
             archive.write(file, name, zipfile.ZIP_STORED if file.suffix in _PACKED else None)
-            with file.open("rb") as opened:
-                sums[name] = Packed(bytes=file.stat().st_size, sha256=_sha(opened))
+            with archive.open(name) as packed:
+                sums[name] = _sha(packed)
             report("archive", number, len(files), f"{number}/{len(files)} files")
-        manifest = Manifest(
-            studies=tuple(jobs.studies),
-            tier=jobs.project.tier,
-            source=jobs.project.source,
-            runs=len(records),
-            stale_runs=sum(record.is_stale(training_code()) for record in records),
-            commit=code["commit"],
-            uncommitted_changes=bool(code["dirty"]),
-            files=sums,
-        )
-        archive.writestr(MANIFEST, manifest.model_dump_json(indent=1) + "\n")
-    return manifest
+        archive.writestr(SUMS, "".join(f"{sha}  {name}\n" for name, sha in sums.items()))
+    return sums
 
 
-def check(path: Path, report: Report) -> Manifest:
-    """Returns the manifest of the archive ``path``; refuses damaged, missing or added files."""
+def check(path: Path, report: Report) -> Sums:
+    """Returns what the archive ``path`` holds; refuses damaged, missing or added files."""
     try:
         with zipfile.ZipFile(path) as archive:
-            where = f"{path}: {MANIFEST}"
-            if MANIFEST not in archive.namelist():
-                raise UserError(f"{path} is no archive of moelaws: no {MANIFEST} names its files")
-            refuse_large(archive.getinfo(MANIFEST).file_size, where, LONGEST)
-            manifest = parse(Manifest, json_object(archive.read(MANIFEST), where), where)
-            problems = list(_problems(archive, manifest.files, report))
+            if SUMS not in archive.namelist():
+                raise UserError(f"{path} is no archive of moelaws: no {SUMS} names its files")
+            refuse_large(archive.getinfo(SUMS).file_size, f"{path}: {SUMS}", LONGEST)
+            lines = archive.read(SUMS).decode().splitlines()
+            if wrong := [line for line in lines if not re.fullmatch("[0-9a-f]{64}  .+", line)]:
+                raise UserError(f"{path}: {SUMS}: {quoted(wrong[0])} is no digest and name")
+            sums = {line[66:]: line[:64] for line in lines}
+            problems = list(_problems(archive, sums, report))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
@@ -131,36 +109,33 @@ def check(path: Path, report: Report) -> Manifest:
         raise UserError(f"{path} is no ZIP file, or it was cut short or damaged: {error}") from None
     if problems:
         raise UserError(f"{path} is not what was written: {listed(problems, 12)}")
-    return manifest
+    return sums
 
 
-def _problems(
-    archive: zipfile.ZipFile, files: Mapping[str, Packed], report: Report
-) -> Iterator[str]:
-    """Yields a phrase for each difference between an archive and its manifest's ``files``."""
+def _problems(archive: zipfile.ZipFile, sums: Sums, report: Report) -> Iterator[str]:
+    """Yields a phrase for each difference between an archive and its ``sums``."""
     entries = archive.infolist()
     counts = Counter(entry.filename for entry in entries)
-    yield from (f"{name} is missing" for name in sorted(files.keys() - counts.keys()))
+    yield from (f"{name} is missing" for name in sorted(sums.keys() - counts.keys()))
     yield from (f"{name} is in it twice" for name, count in counts.items() if count > 1)
     for number, entry in enumerate(entries, 1):
-        name, known = entry.filename, files.get(entry.filename)
+        name, known = entry.filename, sums.get(entry.filename)
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or set("\\:") & set(name):
             yield f"{name!r} would be unpacked elsewhere"
         elif stat.S_ISLNK(entry.external_attr >> 16):
             yield f"{name!r} is a link"
-        elif known is None and name != MANIFEST:
+        elif known is None and name != SUMS:
             yield f"{name} was added"
         elif known is not None and not _is_kept(archive, entry, known):
             yield f"{name} is damaged"
         report("check", number, len(entries), f"{number}/{len(entries)} files")
 
 
-def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, known: Packed) -> bool:
+def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, known: str) -> bool:
     try:
         with archive.open(entry) as file:
-            # The size comes first, to refuse a file that would unpack to more than was written.
-            return entry.file_size == known.bytes and _sha(file) == known.sha256
+            return _sha(file) == known
     except _UNREADABLE:
         return False
 
@@ -194,7 +169,10 @@ def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
             files |= {*_files(root, f"*/{key}.*")}
     files = {path for path in files if path.is_file()}
     for path in files:
-        seal.check(path)
+        if reason := wrong(path):
+            raise seal.damaged(path) if reason == NOT_IT else UserError(reason)
+        if path.suffix in seal.LINES and seal.inspect(path)[0] == "unverified":
+            raise UserError(f"{path} has no seal, as if it were cut; make it again")
     return list(files)
 
 

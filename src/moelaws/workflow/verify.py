@@ -22,6 +22,7 @@ from moelaws.workflow import code
 State = Literal["whole", "unverified", "unfinished", "stale", "orphaned", "damaged"]
 STATES: tuple[State, ...] = get_args(State)
 Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would make a file now
+NOT_IT = "it is not what was written here"
 _digest = cache(digest)
 # Folder of a tier -> what the study calls its entries
 _KEYS = {"tables": "runs", "figures": "pictures"}
@@ -91,7 +92,7 @@ class Verification:
     def _run(self, folder: Path) -> Verdict:
         record = read_record(self.results, folder.name)
         files = [folder / f"{name}.parquet" for name in ("history", "load", "documents")]
-        damaged = [*record.damaged, *(p.name for p in files if p.is_file() and _wrong(p))]
+        damaged = [*record.damaged, *(p.name for p in files if p.is_file() and wrong(p))]
         if damaged:
             return Verdict("runs", folder, "damaged", ", ".join(damaged))
         if not record.summary:
@@ -104,7 +105,7 @@ class Verification:
 
     def _sealed(self, kind: str, path: Path, orphaned: bool) -> Verdict:
         """Verifies a file that does not record its origin."""
-        if reason := _wrong(path):
+        if reason := wrong(path):
             return Verdict(kind, path, "damaged", reason)
         if orphaned:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
@@ -131,7 +132,7 @@ class Verification:
         except UserError as error:
             return Verdict(kind, path, "damaged", str(error))
         if top.state == "damaged" or damaged:
-            return Verdict(kind, path, "damaged", ", ".join(damaged) or "its content changed")
+            return Verdict(kind, path, "damaged", ", ".join(damaged) or NOT_IT)
         if behind is None:
             return Verdict(kind, path, "orphaned", "no entry of this project asks for it")
         if reason := self._stale(top, behind):
@@ -155,13 +156,15 @@ class Verification:
         return self.expected_runs is not None and run_id not in self.expected_runs
 
 
-def _wrong(path: Path) -> str:
+def wrong(path: Path) -> str:
     """Returns why a file is damaged: its content changed, or it is of another run's folder."""
     if chain.inspect(path)[0] == "damaged":
-        return "its content changed"
+        return NOT_IT
     try:
         if path.suffix == ".safetensors":
             config_of(path)
+        elif path.suffix == ".json":
+            read_json(path)
         elif path.suffix == ".parquet":
             check_run(path, read_origin(path).get("run"))
         return ""
