@@ -21,6 +21,7 @@ from moelaws.analysis.advice import (
     served_for,
     side_by_side,
 )
+from moelaws.analysis.advice.known import nearby, of_known
 from moelaws.analysis.advice.plans import USUAL_CEILING
 from moelaws.analysis.advice.short import beside, build, cost, expected, of_compared
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
@@ -156,13 +157,13 @@ def command(
         write_page(one_page(both, ask, said, limits), out)
     if as_json:
         more: dict[str, Any] = {"served_for": serves, "speedups": speedups, "written": written}
-        more["known"] = page.nearby(config.known, limits.compute)
+        more["known"] = nearby(config.known, limits.compute)
         print_json(page.as_json(answer, sweeps, device, both) | more)
         return
     _print([page.Table(("", *both), beside(both, device)), "", *short, ""])
     if answer.compared:
         _print([of_compared(answer, answer.compared, serves), ""])
-    _print([*page.summary(answer), page.of_known(config.known, limits.compute)])
+    _print([*page.summary(answer), of_known(config.known, limits.compute)])
     if details:
         _print(["", *page.heading(answer, device), *page.details(answer)])
         if limits.max_sparsity == USUAL_CEILING:
@@ -245,9 +246,14 @@ def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) 
             "--write-study: at the budgets of sweep in config/advice.yaml no three models of its "
             "settings can be trained; set smaller models or larger parts of the budget there"
         )
-    from moelaws.analysis.advice.study import study_text  # which fits; most answers do not
+    # Most answers fit nothing.
+    from moelaws.analysis.advice.study import study_text
+    from moelaws.grids.sweep import expand_study
+    from moelaws.tables.simulate import design
 
-    write_text(path, study_text(sweeps[0], name, config))
+    project = load_project(overrides={"tier": config.sweep.tier})
+    text = study_text(sweeps[0], name, config, lambda study: design(expand_study(study, project)))
+    write_text(path, text)
     return str(path)
 
 

@@ -1,6 +1,6 @@
 """A small sweep as a study that can be run: its grid, and the fits that its runs determine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pandas as pd
 import yaml
@@ -9,23 +9,24 @@ from moelaws import laws
 from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.analysis.remake import with_starts
 from moelaws.fitting.fit import fit
-from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
-from moelaws.spec.project import load_project
 from moelaws.spec.study import Simulation, Study
 from moelaws.tables.schema import COLUMNS
-from moelaws.tables.simulate import design, simulate
+from moelaws.tables.simulate import simulate
 
 _TRIALS, _STARTS = 3, 20  # simulated tables that a fit is tried on, and starts of each trial
 
 
-def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
+def study_text(
+    sweep: SmallSweep, name: str, config: AdviceConfig, runs_of: Callable[[Study], pd.DataFrame]
+) -> str:
     """Returns the YAML of a study: the sweep's grid, and fits of the laws that it determines.
 
-    A UserError says that it determines none.
+    ``runs_of`` returns a study's runs as a table has them before any training. A UserError says
+    that the sweep determines no law.
     """
     entry = config.sweep
     grid = {
@@ -42,7 +43,7 @@ def study_text(sweep: SmallSweep, name: str, config: AdviceConfig) -> str:
     title = f"A sweep for advice: {sweep.runs} runs at {len(sweep.budgets)} budgets"
     data = {"study": name, "title": title, "grids": {entry.tier: grid}}
     study = parse(Study, data | {"fits": [*_possible(config)]}, "--write-study")
-    runs = design(expand_study(study, load_project(overrides={"tier": entry.tier})))
+    runs = runs_of(study)
     left_out = {own.name: _undetermined(own, study.fits, runs, entry.noise) for own in study.fits}
     fits = tuple(own for own in study.fits if not left_out[own.name])
     known = [own for own in fits if laws.fittable(own.law).published]
