@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
 # Sweep -> name in figures and tables.
@@ -31,6 +32,11 @@ WIDTHS = {"slice_all": "widths_all", "slice_chunks": "widths_chunks"}
 SIZE = ["d_model", "context", "D"]  # arms that are compared agree in these
 ARM = Column("arm", "string", "1", "sweep of the grid that names the architecture")
 SHAPE = ["E", "n_dense_layers"]  # runs of an arm that agree in these, too, differ in seed alone
+
+
+def of_arms(inputs: Inputs) -> pd.DataFrame:
+    """Returns the completed runs of all arms in their order, with the arm of each."""
+    return pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS], ignore_index=True)
 
 
 def widest(table: pd.DataFrame) -> pd.DataFrame:
