@@ -41,10 +41,9 @@ def of_arms(inputs: Inputs) -> pd.DataFrame:
 
 def widest(table: pd.DataFrame) -> pd.DataFrame:
     """Returns the rows of the widest model, at its longest sequence."""
-    if not len(table):
-        return table
-    largest = table.sort_values(SIZE[:2])[SIZE[:2]].iloc[-1]
-    return table[(table[SIZE[:2]] == largest).all(axis=1)]
+    for column in SIZE[:2]:
+        table = table[table[column] == table[column].max()]
+    return table
 
 
 def middle(table: pd.DataFrame, column: str = "n_dense_layers") -> pd.DataFrame:

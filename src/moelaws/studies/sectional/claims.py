@@ -21,23 +21,22 @@ GRID = (
 )
 SAME = 1e-6  # relative error of an optimum, which bisection stays below
 
-L, D0, ALPHA = np.meshgrid(LENGTHS, WIDTHS, OVERHEADS, indexing="ij")
-SHAPES = {"L": L, "d0": D0, "alpha": ALPHA}
+GRIDS = np.meshgrid(LENGTHS, WIDTHS, OVERHEADS, indexing="ij")
+SHAPES = dict(zip(("L", "d0", "alpha"), GRIDS, strict=True))
 
 
 def more_experts(inputs: Inputs) -> Evidence:
     """Returns the largest best whole number of experts; its rises with L and with d0 decide."""
     results = [evaluate(form, **SHAPES) for form in (PRINTED, CORRECTED)]
     whole, real = (np.array([form[name] for form in results]) for name in ("E_whole", "E_opt"))
-    rises = [float(np.diff(whole[form], axis=axis).max()) for form in (0, 1) for axis in (0, 1)]
+    rises = np.array([np.diff(whole, axis=axis).max(axis=(1, 2, 3)) for axis in (1, 2)])
     longer = float(np.mean(np.diff(real[1], axis=0) < -SAME))
     measured = (
         f"the best whole number is {_span(whole)} at {GRID}, in both forms. The real "
         f"E_opt stays below {real.max():.4g}; corrected, it falls in "
         f"{longer:.0%} of the doublings of L"
     )
-    decides = [(min(rises), max(rises))]
-    return Evidence(measured, float(whole.max()), unit="experts", decides=decides)
+    return Evidence(measured, float(whole.max()), unit="experts", decides=[_ends(rises)])
 
 
 def sections_pay(inputs: Inputs) -> Evidence:
@@ -65,8 +64,8 @@ def gain_over_traditional(inputs: Inputs) -> Evidence:
         f"{EXPERTS[at[0]]:g}, L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): "
         "sections are dearer even without overhead"
     )
-    unit, decides = "traditional / sectional cost", [_ends(factor[1:])]
-    return Evidence(measured, largest, unit=unit, decides=decides)
+    unit = "traditional / sectional cost"
+    return Evidence(measured, largest, unit=unit, decides=[_ends(factor[1:])])
 
 
 def super_linear(inputs: Inputs) -> Evidence:
@@ -83,24 +82,22 @@ def super_linear(inputs: Inputs) -> Evidence:
         f"and ends at 1; as printed (Eq 15, misprinted) it would rise as "
         f"E^{printed.min():.3g} or faster"
     )
-    unit, decides = "slope of ln factor over ln E", [_ends(corrected)]
-    return Evidence(measured, steepest, unit=unit, decides=decides)
+    unit = "slope of ln factor over ln E"
+    return Evidence(measured, steepest, unit=unit, decides=[_ends(corrected)])
 
 
 def one_minimum(inputs: Inputs) -> Evidence:
     """Returns the fraction of the grid where the cost over real E falls and then rises, once."""
-    E = np.geomspace(0.001, 100, 501).reshape(-1, *[1] * L.ndim)
-    turns_once = []
-    for printed in (True, False):
-        rises = np.diff(cost(E, L, D0, ALPHA, printed), axis=0) > 0
-        turns_once.append((np.diff(rises.astype(int), axis=0) != 0).sum(axis=0) == 1)
+    E = np.geomspace(0.001, 100, 501).reshape(-1, 1, 1, 1)
+    rises = [np.diff(cost(E, **SHAPES, printed=printed), axis=0) > 0 for printed in (True, False)]
+    turns_once = np.diff(np.array(rises, int), axis=1).astype(bool).sum(axis=1) == 1
     fraction = float(np.mean(turns_once))
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
     measured = (
         f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {fraction:.0%} of "
         f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected"
     )
-    decides = [_ends(np.array(turns_once, float))]
+    decides = [_ends(turns_once)]
     return Evidence(measured, fraction, unit="share of the grid", decides=decides)
 
 

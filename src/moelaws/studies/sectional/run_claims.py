@@ -71,8 +71,12 @@ def better_loss(inputs: Inputs) -> Evidence:
             best, other = _best(own), _best(others)
             name = f"{ARMS[arm]}, E = {best['E']}, against {ARMS[other['arm']]}{_at(*size)}"
             differences[arm, name] = contrast(pd.DataFrame([best, other]), LESS)
-    nothing = "the dense model, both mixtures or the slices did not complete"
-    return _shown(_joint(differences), SLICES, "nats/token", nothing)
+    return _shown(
+        _joint(differences),
+        SLICES,
+        "nats/token",
+        "the dense model, both mixtures or the slices did not complete",
+    )
 
 
 def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
@@ -82,8 +86,12 @@ def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
         pair = pd.concat([own, rows[rows["arm"] == BALANCED]])
         if len(pair) == len(LESS):
             differences[arm, f"{ARMS[arm]}{_at(*size)}"] = contrast(pair, LESS)
-    nothing = "neither way to route chunks completed beside the top-2 mixture"
-    return _shown(_joint(differences), CHUNKS, "nats/token", nothing)
+    return _shown(
+        _joint(differences),
+        CHUNKS,
+        "nats/token",
+        "neither way to route chunks completed beside the top-2 mixture",
+    )
 
 
 def balanced(inputs: Inputs) -> Evidence:
@@ -108,7 +116,7 @@ def balanced(inputs: Inputs) -> Evidence:
 def cost_has_an_optimum(inputs: Inputs) -> Evidence:
     """Returns the time of a step with the best number of slices over that with one."""
     table = inputs.derived("speeds")
-    shown: dict[Key, Shown] = {}
+    shown = {}
     words, flat = [], []
     for arm in SLICES:
         rows = table[(table["sweep"] == WIDTHS[arm]) & (table["E"] > 1)].sort_values("E")
@@ -149,8 +157,12 @@ def generates_faster(inputs: Inputs) -> Evidence:
         (arm, f"{ARMS[arm]}{_at(*size)}"): (ratio, low, high)
         for (arm, *size), ratio, low, high in ratios
     }
-    nothing = "the time to generate a token was not measured beside the top-2 mixture"
-    return _shown(shown, SECTIONS, "of the top-2 mixture's time for a token", nothing)
+    return _shown(
+        shown,
+        SECTIONS,
+        "of the top-2 mixture's time for a token",
+        "the time to generate a token was not measured beside the top-2 mixture",
+    )
 
 
 def specialise(inputs: Inputs) -> Evidence:
@@ -160,8 +172,12 @@ def specialise(inputs: Inputs) -> Evidence:
     means = table[table["arm"].isin(needed)].groupby([*PLACE, "run_id", "step"])["matched"].mean()
     runs = means.groupby([*PLACE, "run_id"])
     change = _pooled((runs.last() - runs.first())[runs.size() > 1])
-    nothing = "no run keeps weights at steps on the way"
-    return _shown(_joint(change), needed, "of the cosine of matched units", nothing)
+    return _shown(
+        _joint(change),
+        needed,
+        "of the cosine of matched units",
+        "no run keeps weights at steps on the way",
+    )
 
 
 def longer_sequences(inputs: Inputs) -> Evidence:
@@ -175,8 +191,12 @@ def longer_sequences(inputs: Inputs) -> Evidence:
         return Evidence("no dense model was evaluated in longer sequences")
     more = pd.Series(rises.sub(rises[DENSE], axis=0).stack())
     means = _pooled(more[more.index.isin(SECTIONS, level="arm")])
-    nothing = "no sections were evaluated in longer sequences beside a dense model"
-    return _shown(_joint(means), SECTIONS, "nats/token more than in the dense model", nothing)
+    return _shown(
+        _joint(means),
+        SECTIONS,
+        "nats/token more than in the dense model",
+        "no sections were evaluated in longer sequences beside a dense model",
+    )
 
 
 def larger_carry_more(inputs: Inputs) -> Evidence:
@@ -189,14 +209,17 @@ def larger_carry_more(inputs: Inputs) -> Evidence:
                 two.value - one.value, math.hypot(one.se, two.se), min(one.freedom, two.freedom)
             )
     expected = [f"{arm}, {axis}" for arm in SLICES for axis in SIZE[:2]]
-    nothing = "all runs with several numbers of slices have one width and one length"
-    return _shown(_joint(changes), expected, "nats/token for each doubling of E", nothing)
+    return _shown(
+        _joint(changes),
+        expected,
+        "nats/token for each doubling of E",
+        "all runs with several numbers of slices have one width and one length",
+    )
 
 
 def faster(inputs: Inputs) -> Evidence:
     """Returns the steps of the best slices to a target loss over the faster dense model's."""
-    ratios: dict[Key, Contrast] = {}
-    never: dict[Key, Shown] = {}
+    ratios, never = {}, {}
     for arm, size, own, rows in _cells(inputs, SLICES):
         dense = rows[rows["arm"] == DENSE].assign(steps_ratio=1.0)
         own = own.dropna(subset=["steps_ratio"])
@@ -215,8 +238,12 @@ def faster(inputs: Inputs) -> Evidence:
             ends = (1 / TARGET / base["steps_ratio"], math.inf) if known else UNKNOWN
             never[arm, words] = math.inf, *ends
     unit = "of the steps of the faster dense model"
-    nothing = "no slices completed beside a dense model"
-    return _shown(never | _joint(ratios, logarithms=True), SLICES, unit, nothing)
+    return _shown(
+        never | _joint(ratios, logarithms=True),
+        SLICES,
+        unit,
+        "no slices completed beside a dense model",
+    )
 
 
 def contrast(rows: pd.DataFrame, weights: Array) -> Contrast:
@@ -277,11 +304,10 @@ def _one_larger(small: Size, large: Size) -> tuple[str, str]:
     Tokens may differ a little, as they are whole steps, which are larger with longer sequences.
     """
     (d, n, D), (wider, longer, more) = small, large
-    if not math.isclose(D, more, rel_tol=0.01):
-        return "", ""
-    if d < wider and n == longer:
+    same = math.isclose(D, more, rel_tol=0.01)
+    if same and d < wider and n == longer:
         return SIZE[0], f"d from {d} to {wider} ({n} positions)"
-    if d == wider and n < longer:
+    if same and d == wider and n < longer:
         return SIZE[1], f"positions from {n} to {longer} (d = {d})"
     return "", ""
 
@@ -298,7 +324,7 @@ def _ends(low: float, high: float) -> str:
 def _joint(contrasts: Mapping[Key, Contrast], logarithms: bool = False) -> dict[Key, Shown]:
     """Returns the numbers, or those of which they are ``logarithms``, with joint intervals."""
     level = 1 - (1 - LEVEL) / max(1, len(contrasts))
-    shown: dict[Key, Shown] = {}
+    shown = {}
     for key, (value, se, freedom) in contrasts.items():
         ends = value, *t_interval(value, se, freedom, level)
         shown[key] = tuple(np.exp(ends).tolist()) if logarithms else ends

@@ -108,14 +108,21 @@ def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
     loss = Spread.of(losses)
     pace = Spread.of([{s: v for s, v in of.items() if math.isfinite(v)} for of in steps])
     for place, cell in enumerate(cells):
-        row = {**cell.iloc[0], "n_seeds": len(cell), "L": cell["L"].mean()}
-        row |= {name: cell[name].median() for name in ("tokens_per_second", "peak_memory")}
-        row |= {"seed_sd": loss.sd, "freedom": loss.freedom}
-        row |= {"steps_sd": pace.sd, "steps_freedom": pace.freedom}
-        row["seeds"] = " ".join(map(str, sorted(cell["seed"])))
-        row["perplexity"] = math.exp(row["L"])
-        row["flops_per_token"] = row["C_leverage"] / row["D"]
-        row["spikes"] = np.mean([spikes(curve) for curve in curves[place].values()])
+        L, first = cell["L"].mean(), cell.iloc[0]
+        row = {
+            **first,
+            "n_seeds": len(cell),
+            "seeds": " ".join(map(str, sorted(cell["seed"]))),
+            "L": L,
+            "perplexity": math.exp(L),
+            "seed_sd": loss.sd,
+            "freedom": loss.freedom,
+            "flops_per_token": first["C_leverage"] / first["D"],
+            **cell[["tokens_per_second", "peak_memory"]].median(),
+            "steps_sd": pace.sd,
+            "steps_freedom": pace.freedom,
+            "spikes": np.mean([spikes(curve) for curve in curves[place].values()]),
+        }
         if has_dense:
             row["reached"] = sum(map(math.isfinite, steps[place].values()))
         if has_dense and place:

@@ -50,7 +50,7 @@ def load(inputs: Inputs) -> Iterator[Row]:
     for run in records(_mixtures(inputs)):
         load = inputs.expert_load(run["run_id"])
         counts_RE = np.stack(load["assignments"].tolist())
-        measures = {}
+        measures: dict[str, Any] = {}
         for factor in CAPACITY_FACTORS:
             own = metrics(counts_RE, factor)
             measures |= own | {f"{name}_{factor:g}": own[name] for name in ("overflow", "unused")}
@@ -71,9 +71,8 @@ def fractions(inputs: Inputs) -> Iterator[Row]:
     for arm in mixtures["arm"].unique():
         own = mixtures[mixtures["arm"] == arm]
         for _, alike in own.groupby(["n_dense_layers", "d_model", "context", "E"]):
-            loads = [inputs.expert_load(run_id) for run_id in alike["run_id"]]
-            held_out = [load.loc[load["validation"] == 1, "assignments"] for load in loads]
-            counts_RE = np.stack(pd.concat(held_out).tolist())
+            loads = pd.concat(map(inputs.expert_load, alike["run_id"]))
+            counts_RE = np.stack(loads.loc[loads["validation"] == 1, "assignments"].tolist())
             sorted_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
             for rank, column in enumerate(sorted_RE.T, 1):
                 yield {**alike.iloc[0], "rank": rank, "share": column.mean()}

@@ -27,8 +27,6 @@ from moelaws.studies.sectional.arms import (
 )
 from moelaws.studies.sectional.derived.arms import smoothed
 from moelaws.studies.sectional.derived.speeds import of_widths
-from moelaws.studies.sectional.figures.model import FORMS
-from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED
 
 _COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 9, 8)]
 MARKS = ("o", "s", "^", "D", "v", "P")  # of sizes
@@ -42,9 +40,11 @@ _COUNTED = [(f"{ARMS[a]} (counted)", {"color": LOOKS[a], "marker": "o"}) for a i
 COSTS: dict[str, tuple[str, dict[str, Any]]] = {
     "all_ratio": _COUNTED[0],
     "chunks_ratio": _COUNTED[1],
-    "printed_ratio": ("$S(E)$, published", {"color": style.GREY, **FORMS[PRINTED]}),
-    "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK, **FORMS[CORRECTED]}),
+    "printed_ratio": ("$S(E)$, published", style.PUBLISHED),
+    "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK}),
 }
+LESS = ("difference", "low", "high")  # columns of the loss less the dense model's
+RATIO = ("ratio", "low", "high")
 MEMORY = {
     "state_bytes": ("model, optimizer", style.INK),
     "activation_bytes": ("activations", style.GREY),
@@ -60,7 +60,7 @@ def arms(inputs: Inputs) -> Sheet:
     for panel, rows in zip(sheet.panels, sizes, strict=False):
         panel.ax.axvline(0, color=style.INK, linewidth=0.8)
         for row in records(rows):
-            _bar(panel, row["name"], row, ("difference", "low", "high"), hollow=row["n_seeds"] < 2)
+            _bar(panel, row["name"], row, LESS, hollow=row["n_seeds"] < 2)
         panel.title(size_name(rows, "\n" if len(sizes) > 2 else " "))
     for panel in sheet.panels[1:]:
         panel.ax.sharex(sheet.panels[0].ax)
@@ -131,7 +131,7 @@ def experts(inputs: Inputs) -> Sheet:
     style.experts_axis(costs.ax, counted["E"], "slices $E$")
     for arm, sweep in WIDTHS.items():
         rows = speeds[speeds["sweep"] == sweep].sort_values("E")
-        columns = (rows[name] for name in ("E", "ratio", "low", "high"))
+        columns = (rows[name] for name in ("E", *RATIO))
         look = {"color": LOOKS[arm], "marker": "x", "linestyle": ":", "linewidth": 0.8}
         costs.points(sweep, *columns, **look, label=f"{ARMS[arm]} (time)")
     costs.title(f"{size_name(counted)}, at equal widths")
@@ -149,10 +149,10 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
         for place, arm in enumerate(SLICES, len(SLICES) * first):
             own = rows[rows["arm"] == arm].sort_values("E")
             numbers |= set(own["E"])
-            x, ends = own["E"] * SHIFT**place, {"low": own["low"], "high": own["high"]}
+            x = own["E"] * SHIFT**place
             series = f"{arm}, d={size[0]}, n={size[1]}"
-            panel.points(series, x, own["difference"], **ends, color=LOOKS[arm], marker=mark)
-            panel.ax.plot(x, own["difference"], color=LOOKS[arm], linewidth=0.7)
+            look: dict[str, Any] = {"color": LOOKS[arm], "marker": mark, "linestyle": "-"}
+            panel.points(series, x, *(own[name] for name in LESS), **look, linewidth=0.7)
         if len(sizes) > 1:
             panel.ax.plot([], [], mark, color=style.INK, label=size_name(rows))
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
@@ -167,10 +167,10 @@ def rates(inputs: Inputs) -> Sheet:
     if not len(table):
         return panel.message("this grid tries no other rates")
     for arm, rows in table.groupby("arm", sort=False):
-        colour, label = LOOKS[str(arm)], ARMS[str(arm)]
-        panel.points(str(arm), rows["lr"], rows["L"], color=colour, markerfacecolor="white")
-        panel.ax.plot(rows["lr"], rows["L"], color=colour, linewidth=0.8, label=label, zorder=1)
-        chosen = rows[rows["chosen"]]
+        colour, chosen = LOOKS[str(arm)], rows[rows["chosen"]]
+        look: dict[str, Any] = {"linestyle": "-", "linewidth": 0.8, "markerfacecolor": "white"}
+        look |= {"color": colour, "label": ARMS[str(arm)]}
+        panel.points(str(arm), rows["lr"], rows["L"], **look)
         panel.ax.plot(chosen["lr"], chosen["L"], "o", color=colour)
     panel.ax.set_xscale("log")
     style.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])), lambda lr: f"{lr:g}")
@@ -187,12 +187,12 @@ def learning(inputs: Inputs) -> Sheet:
     shown = _shown(inputs)
     curves = {row["arm"]: _curve(inputs, row["run_id"]) for _, row in shown.iterrows()}
     for _, row in shown.iterrows():
-        arm, label = row["arm"], name_of(row)
+        arm = row["arm"]
+        look: dict[str, Any] = {"color": LOOKS[arm], "label": name_of(row), "linewidth": 0.9}
         tokens, loss = curves[arm]
-        losses.line(arm, tokens, loss, color=LOOKS[arm], label=label, linewidth=0.9)
+        losses.line(arm, tokens, loss, **look)
         if arm != DENSE and DENSE in curves:
-            less = loss - curves[DENSE][1]
-            differences.line(arm, tokens, less, color=LOOKS[arm], label=label, linewidth=0.9)
+            differences.line(arm, tokens, loss - curves[DENSE][1], **look)
     losses.ax.set_ylabel("training loss (nats/token)")
     differences.ax.set_ylabel("less the dense model's")
     for panel in sheet.panels:
@@ -241,7 +241,7 @@ def speed(inputs: Inputs) -> Sheet:
     table, names = _named(table[table["arm"].isin(ARMS)])
     sheet = Sheet(style.DOUBLE, 3.6, 3)
     times, latencies, memory = sheet.panels
-    _times(times, table, ("ratio", "low", "high"))
+    _times(times, table, RATIO)
     times.ax.set_xlabel("time a token trained\nover the dense model's")
     _times(latencies, table, ("latency_ratio", "latency_low", "latency_high"))
     latencies.ax.set_xlabel("time a token generated\nover the top-2 mixture's")

@@ -78,8 +78,8 @@ def capacity(inputs: Inputs) -> Sheet:
     for panel in sheet.panels:
         panel.ax.set_ylim(bottom=0)
     above[0].title(size_name(table))
-    handles, labels = above[0].ax.get_legend_handles_labels()
-    sheet.figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    named = above[0].ax.get_legend_handles_labels()
+    sheet.figure.legend(*named, loc="outside lower center", ncols=3)
     for factor, dashes in FACTORS.items():
         label = f"capacity factor {factor}"
         below[1].ax.plot([], [], color=style.GREY, linestyle=dashes, label=label)

@@ -52,12 +52,12 @@ def _root(slope: Callable[[Array], Array], like: Array) -> Array:
 
 def _results(c: Columns, printed: bool, slope: Callable[[Array], Array]) -> dict[str, Number]:
     """Returns what both forms have: S, its terms, and the E of least S, where ``slope`` is zero."""
-    E, L, d0, alpha = c["E"], c["L"], c["d0"], c["alpha"]
-    step = cost(2, L, d0, alpha, printed) - cost(1, L, d0, alpha, printed)
+    one, two = (cost(**{**c, "E": E}, printed=printed) for E in (1, 2))
+    step = two - one
     return {
-        "S": cost(E, L, d0, alpha, printed),
-        **terms(E, L, d0, alpha, printed),
-        "E_opt": _root(slope, L),
+        "S": cost(**c, printed=printed),
+        **terms(**c, printed=printed),
+        "E_opt": _root(slope, c["L"]),
         "E_whole": np.where(step > 0, 1.0, 2.0),  # S is convex and E_opt below 2
         "S_step": step,
     }
