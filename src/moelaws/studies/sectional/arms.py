@@ -48,7 +48,5 @@ def widest(table: pd.DataFrame) -> pd.DataFrame:
 
 def middle(table: pd.DataFrame, column: str = "n_dense_layers") -> pd.DataFrame:
     """Returns each arm's rows with the middle one of its numbers of dense layers, or of slices."""
-    if not len(table):
-        return table
     numbers = table.groupby("arm")[column]
     return table[table[column] == numbers.transform(lambda n: np.unique(n)[n.nunique() // 2])]

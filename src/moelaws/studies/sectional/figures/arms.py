@@ -43,7 +43,7 @@ COSTS: dict[str, tuple[str, dict[str, Any]]] = {
     "printed_ratio": ("$S(E)$, published", style.PUBLISHED),
     "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK}),
 }
-LESS = ("difference", "low", "high")  # columns of the loss less the dense model's
+DIFFERENCE = ("difference", "low", "high")  # columns of the loss less the dense model's
 RATIO = ("ratio", "low", "high")
 MEMORY = {
     "state_bytes": ("model, optimizer", style.INK),
@@ -60,7 +60,7 @@ def arms(inputs: Inputs) -> Sheet:
     for panel, rows in zip(sheet.panels, sizes, strict=False):
         panel.ax.axvline(0, color=style.INK, linewidth=0.8)
         for row in records(rows):
-            _bar(panel, row["name"], row, LESS, hollow=row["n_seeds"] < 2)
+            _bar(panel, row["name"], row, DIFFERENCE, hollow=row["n_seeds"] < 2)
         panel.title(size_name(rows, "\n" if len(sizes) > 2 else " "))
     for panel in sheet.panels[1:]:
         panel.ax.sharex(sheet.panels[0].ax)
@@ -131,9 +131,15 @@ def experts(inputs: Inputs) -> Sheet:
     style.experts_axis(costs.ax, counted["E"], "slices $E$")
     for arm, sweep in WIDTHS.items():
         rows = speeds[speeds["sweep"] == sweep].sort_values("E")
-        columns = (rows[name] for name in ("E", *RATIO))
-        look = {"color": LOOKS[arm], "marker": "x", "linestyle": ":", "linewidth": 0.8}
-        costs.points(sweep, *columns, **look, label=f"{ARMS[arm]} (time)")
+        costs.points(
+            sweep,
+            *(rows[name] for name in ("E", *RATIO)),
+            color=LOOKS[arm],
+            marker="x",
+            linestyle=":",
+            linewidth=0.8,
+            label=f"{ARMS[arm]} (time)",
+        )
     costs.title(f"{size_name(counted)}, at equal widths")
     losses.ax.set_ylabel("loss less the dense\nmodel's (nats/token)")
     losses.title("at equal FLOPs a token")
@@ -151,8 +157,15 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
             numbers |= set(own["E"])
             x = own["E"] * SHIFT**place
             series = f"{arm}, d={size[0]}, n={size[1]}"
-            look: dict[str, Any] = {"color": LOOKS[arm], "marker": mark, "linestyle": "-"}
-            panel.points(series, x, *(own[name] for name in LESS), **look, linewidth=0.7)
+            panel.points(
+                series,
+                x,
+                *(own[name] for name in DIFFERENCE),
+                color=LOOKS[arm],
+                marker=mark,
+                linestyle="-",
+                linewidth=0.7,
+            )
         if len(sizes) > 1:
             panel.ax.plot([], [], mark, color=style.INK, label=size_name(rows))
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
@@ -168,12 +181,19 @@ def rates(inputs: Inputs) -> Sheet:
         return panel.message("this grid tries no other rates")
     for arm, rows in table.groupby("arm", sort=False):
         colour, chosen = LOOKS[str(arm)], rows[rows["chosen"]]
-        look: dict[str, Any] = {"linestyle": "-", "linewidth": 0.8, "markerfacecolor": "white"}
-        look |= {"color": colour, "label": ARMS[str(arm)]}
-        panel.points(str(arm), rows["lr"], rows["L"], **look)
+        panel.points(
+            str(arm),
+            rows["lr"],
+            rows["L"],
+            color=colour,
+            linestyle="-",
+            linewidth=0.8,
+            markerfacecolor="white",
+            label=ARMS[str(arm)],
+        )
         panel.ax.plot(chosen["lr"], chosen["L"], "o", color=colour)
     panel.ax.set_xscale("log")
-    style.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])), lambda lr: f"{lr:g}")
+    style.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])))
     panel.ax.set(xlabel="peak learning rate", ylabel="validation loss (nats/token)")
     panel.legend()
     return sheet
@@ -209,8 +229,7 @@ def _shown(inputs: Inputs) -> pd.DataFrame:
     runs = of_arms(inputs)
     runs = runs[(runs["arm"].map(SHOWN) == runs["E"]) | ~runs["arm"].isin(SHOWN)]
     runs = middle(widest(runs))
-    counts = runs.groupby("seed").size()
-    return runs[runs["seed"] == counts.idxmax()] if len(runs) else runs
+    return runs[runs["seed"].isin(runs["seed"].mode()[:1])]
 
 
 def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:

@@ -39,7 +39,7 @@ def _draw_fractions(panel: Panel, table: pd.DataFrame) -> None:
     for place, own in enumerate(arms):
         own = own.sort_values("rank")
         arm = own["arm"].iloc[0]
-        x = own["rank"].to_numpy(float) + (place - (len(arms) - 1) / 2) * width
+        x = own["rank"] + (place - (len(arms) - 1) / 2) * width
         panel.sheet.record(panel.name, arm, x=own["rank"], y=own["share"])
         panel.ax.bar(x, own["share"], width, color=LOOKS[arm])
     ranks = sorted(set(table["rank"]))
@@ -72,8 +72,8 @@ def capacity(inputs: Inputs) -> Sheet:
     for panel, (column, label) in zip(below, OVER_TRAINING.items(), strict=True):
         for own in _arms(training):
             for factor, dashes in FACTORS.items():
-                look = {"linestyle": dashes, "linewidth": 0.9}
-                _mean(panel, own, "step", f"{column}_{factor}", f"capacity factor {factor}", **look)
+                name, of = f"{column}_{factor}", f"capacity factor {factor}"
+                _mean(panel, own, "step", name, of, linestyle=dashes, linewidth=0.9)
         panel.ax.set(xlabel="training steps", ylabel=label)
     for panel in sheet.panels:
         panel.ax.set_ylim(bottom=0)

@@ -97,13 +97,19 @@ def optimum(inputs: Inputs) -> Sheet:
     for panel, (form, result, title) in zip(sheet.panels, VARIANTS, strict=True):
         for (L, d0), colour in COLOURS.items():
             y = evaluate(form, L=L, d0=d0, alpha=alpha)[result]
-            look = {"color": colour, "linestyle": style.DASHES if form == PRINTED else "-"}
-            series = f"{title}, L={L}, d0={d0}"
-            panel.line(series, alpha, y, label=shape_name(L, d0), **look)
+            panel.line(
+                f"{title}, L={L}, d0={d0}",
+                alpha,
+                y,
+                color=colour,
+                linestyle=style.DASHES if form == PRINTED else "-",
+                label=shape_name(L, d0),
+            )
         for height, name in ((BOUND, "$2^{1/3}$"), (1.0, "$E$ = 1")):
             panel.ax.axhline(height, linewidth=0.8, **DOTTED)
-            look = {"color": style.WARN, "va": "bottom", "ha": "right"}
-            panel.ax.text(1e15, height + 0.012, name, fontsize=6, **look)
+            panel.ax.text(
+                1e15, height + 0.012, name, fontsize=6, color=style.WARN, va="bottom", ha="right"
+            )
         panel.ax.set_xscale("log")
         panel.ax.xaxis.set_major_formatter(FuncFormatter(style.power))
         panel.ax.set(ylim=(0.0, 1.42), xlabel=r"overhead $\alpha$ (multiply-adds)")

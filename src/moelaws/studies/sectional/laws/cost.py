@@ -74,9 +74,9 @@ def _corrected(c: Columns) -> dict[str, Number]:
     return {
         **_results(c, False, lambda E: (4 * L + 2 * a) * E**4 + 3 * d0 * E**3 - (6 * d0 + 4 * L)),
         "projection_factor": cube / (cube + 1),  # E4.5
-        "attention_factor": E**3 / (E**4 + 1),  # E4.6
+        "attention_factor": cube / (E**4 + 1),  # E4.6
         # Below 1 at every E >= 1 (E4.8).
-        "total_factor": E**3 * (2 * L + 3 * d0) / (2 * L * E**4 + 3 * d0 * E**3 + 2 * L + 3 * d0),
+        "total_factor": cube * (2 * L + 3 * d0) / (2 * L * E**4 + 3 * d0 * cube + 2 * L + 3 * d0),
     }
 
 
@@ -93,8 +93,8 @@ def _printed(c: Columns) -> dict[str, Number]:
         "E_opt_eq21": _root(
             lambda E: 2 * a * E**5 + (3 * d0 + 2 * L) * E**4 - 4 * L * E - 6 * d0, L
         ),
-        "projection_factor": E**5 / (3 * (E**3 + 1)),  # Eq 15
-        "attention_factor": E**3 / (2 + 3 * E**3 * L),  # Eq 16
+        "projection_factor": E**5 / (3 * (cube + 1)),  # Eq 15
+        "attention_factor": cube / (2 + 3 * cube * L),  # Eq 16
         "attention_factor_eq14": cube / (cube + 1) / 2,  # by Eq 2 and 14 as printed
     }
 
