@@ -31,12 +31,14 @@ def more_experts(inputs: Inputs) -> Evidence:
     whole, real = (np.array([form[name] for form in results]) for name in ("E_whole", "E_opt"))
     rises = np.array([np.diff(whole, axis=axis).max(axis=(1, 2, 3)) for axis in (1, 2)])
     longer = float(np.mean(np.diff(real[1], axis=0) < -SAME))
-    measured = (
+    return Evidence(
         f"the best whole number is {_span(whole)} at {GRID}, in both forms. The real "
         f"E_opt stays below {real.max():.4g}; corrected, it falls in "
-        f"{longer:.0%} of the doublings of L"
+        f"{longer:.0%} of the doublings of L",
+        float(whole.max()),
+        unit="experts",
+        decides=[_ends(rises)],
     )
-    return Evidence(measured, float(whole.max()), unit="experts", decides=[_ends(rises)])
 
 
 def sections_pay(inputs: Inputs) -> Evidence:
@@ -46,12 +48,14 @@ def sections_pay(inputs: Inputs) -> Evidence:
         for form in (PRINTED, CORRECTED)
     )
     least = float(corrected.min())
-    measured = (
+    return Evidence(
         f"two experts cost {least:.4g} times as much as one or more (as printed "
         f"{printed.min():.4g}) at {GRID}: the model has its optimum at E = 1 and gives no "
-        "compute benefit"
+        "compute benefit",
+        least,
+        unit="S(2)/S(1)",
+        decides=[_ends(corrected)],
     )
-    return Evidence(measured, least, unit="S(2)/S(1)", decides=[_ends(corrected)])
 
 
 def gain_over_traditional(inputs: Inputs) -> Evidence:
@@ -59,13 +63,14 @@ def gain_over_traditional(inputs: Inputs) -> Evidence:
     E = EXPERTS[:, None, None]
     factor = evaluate(CORRECTED, E=E, L=LENGTHS[:, None], d0=WIDTHS, alpha=0.0)["total_factor"]
     largest, at = float(factor.max()), np.unravel_index(int(factor.argmax()), factor.shape)
-    measured = (
+    return Evidence(
         f"E traditional experts cost at most {largest:.4g} of E sections (at E = "
         f"{EXPERTS[at[0]]:g}, L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): "
-        "sections are dearer even without overhead"
+        "sections are dearer even without overhead",
+        largest,
+        unit="traditional / sectional cost",
+        decides=[_ends(factor[1:])],
     )
-    unit = "traditional / sectional cost"
-    return Evidence(measured, largest, unit=unit, decides=[_ends(factor[1:])])
 
 
 def super_linear(inputs: Inputs) -> Evidence:
@@ -77,13 +82,14 @@ def super_linear(inputs: Inputs) -> Evidence:
         for form in (PRINTED, CORRECTED)
     )
     steepest = float(corrected.max())
-    measured = (
+    return Evidence(
         f"from E = 2 to 1024 the corrected factor E^3/(E^3+1) rises at most as E^{steepest:.2g} "
         f"and ends at 1; as printed (Eq 15, misprinted) it would rise as "
-        f"E^{printed.min():.3g} or faster"
+        f"E^{printed.min():.3g} or faster",
+        steepest,
+        unit="slope of ln factor over ln E",
+        decides=[_ends(corrected)],
     )
-    unit = "slope of ln factor over ln E"
-    return Evidence(measured, steepest, unit=unit, decides=[_ends(corrected)])
 
 
 def one_minimum(inputs: Inputs) -> Evidence:
@@ -93,12 +99,13 @@ def one_minimum(inputs: Inputs) -> Evidence:
     turns_once = np.diff(np.array(rises, int), axis=1).astype(bool).sum(axis=1) == 1
     fraction = float(np.mean(turns_once))
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
-    measured = (
+    return Evidence(
         f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {fraction:.0%} of "
-        f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected"
+        f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected",
+        fraction,
+        unit="share of the grid",
+        decides=[_ends(turns_once)],
     )
-    decides = [_ends(turns_once)]
-    return Evidence(measured, fraction, unit="share of the grid", decides=decides)
 
 
 def overhead_lowers(inputs: Inputs) -> Evidence:
@@ -106,12 +113,14 @@ def overhead_lowers(inputs: Inputs) -> Evidence:
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
     steps = np.diff(optimum, axis=2)
     largest = float(steps.max())
-    measured = (
-        f"the real E_opt is {_span(optimum[..., 0])} at alpha = 0 and {_span(optimum[..., -1])} at "
-        f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})"
-    )
     decides = [_ends(steps)] if (np.abs(steps) > SAME).any() else []
-    return Evidence(measured, largest, unit="largest change of E_opt", decides=decides)
+    return Evidence(
+        f"the real E_opt is {_span(optimum[..., 0])} at alpha = 0 and {_span(optimum[..., -1])} at "
+        f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})",
+        largest,
+        unit="largest change of E_opt",
+        decides=decides,
+    )
 
 
 def _ends(values: Array) -> tuple[float, float]:

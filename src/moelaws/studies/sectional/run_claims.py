@@ -58,8 +58,12 @@ class Contrast(NamedTuple):
 def fewer_flops(inputs: Inputs) -> Evidence:
     """Returns the slope of the loss over log2 E at equal FLOPs, of each reading and size."""
     slopes = {(arm, f"{ARMS[arm]}{_at(*size)}"): slope for arm, size, slope in _slopes(inputs)}
-    unit = "nats/token for each doubling of E at equal FLOPs a token"
-    return _shown(_joint(slopes), SLICES, unit, "no two numbers of slices completed at one size")
+    return _shown(
+        _joint(slopes),
+        SLICES,
+        "nats/token for each doubling of E at equal FLOPs a token",
+        "no two numbers of slices completed at one size",
+    )
 
 
 def better_loss(inputs: Inputs) -> Evidence:
@@ -235,7 +239,7 @@ def faster(inputs: Inputs) -> Evidence:
         else:  # some seeds would need more steps than they trained
             known = best["reached"] == 0 and best["n_seeds"] > 1
             words = f"{name} ({best['reached']} of {best['n_seeds']} seeds came to it)"
-            ends = (1 / TARGET / base["steps_ratio"], math.inf) if known else UNKNOWN
+            ends = (1 / TARGET / float(base["steps_ratio"]), math.inf) if known else UNKNOWN
             never[arm, words] = math.inf, *ends
     unit = "of the steps of the faster dense model"
     return _shown(
