@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
 # Sweep -> name in figures and tables.
@@ -33,17 +34,19 @@ ARM = Column("arm", "string", "1", "sweep of the grid that names the architectur
 SHAPE = ["E", "n_dense_layers"]  # runs of an arm that agree in these, too, differ in seed alone
 
 
+def of_arms(inputs: Inputs) -> pd.DataFrame:
+    """Returns the completed runs of all arms in their order, with the arm of each."""
+    return pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS], ignore_index=True)
+
+
 def widest(table: pd.DataFrame) -> pd.DataFrame:
     """Returns the rows of the widest model, at its longest sequence."""
-    if not len(table):
-        return table
-    largest = table.sort_values(SIZE[:2])[SIZE[:2]].iloc[-1]
-    return table[(table[SIZE[:2]] == largest).all(axis=1)]
+    for column in SIZE[:2]:
+        table = table[table[column] == table[column].max()]
+    return table
 
 
 def middle(table: pd.DataFrame, column: str = "n_dense_layers") -> pd.DataFrame:
     """Returns each arm's rows with the middle one of its numbers of dense layers, or of slices."""
-    if not len(table):
-        return table
     numbers = table.groupby("arm")[column]
     return table[table[column] == numbers.transform(lambda n: np.unique(n)[n.nunique() // 2])]

@@ -21,23 +21,24 @@ GRID = (
 )
 SAME = 1e-6  # relative error of an optimum, which bisection stays below
 
-L, D0, ALPHA = np.meshgrid(LENGTHS, WIDTHS, OVERHEADS, indexing="ij")
-SHAPES = {"L": L, "d0": D0, "alpha": ALPHA}
+GRIDS = np.meshgrid(LENGTHS, WIDTHS, OVERHEADS, indexing="ij")
+SHAPES = dict(zip(("L", "d0", "alpha"), GRIDS, strict=True))
 
 
 def more_experts(inputs: Inputs) -> Evidence:
     """Returns the largest best whole number of experts; its rises with L and with d0 decide."""
     results = [evaluate(form, **SHAPES) for form in (PRINTED, CORRECTED)]
     whole, real = (np.array([form[name] for form in results]) for name in ("E_whole", "E_opt"))
-    rises = [float(np.diff(whole[form], axis=axis).max()) for form in (0, 1) for axis in (0, 1)]
+    rises = np.array([np.diff(whole, axis=axis).max(axis=(1, 2, 3)) for axis in (1, 2)])
     longer = float(np.mean(np.diff(real[1], axis=0) < -SAME))
-    measured = (
+    return Evidence(
         f"the best whole number is {_span(whole)} at {GRID}, in both forms. The real "
         f"E_opt stays below {real.max():.4g}; corrected, it falls in "
-        f"{longer:.0%} of the doublings of L"
+        f"{longer:.0%} of the doublings of L",
+        float(whole.max()),
+        unit="experts",
+        decides=[_ends(rises)],
     )
-    decides = [(min(rises), max(rises))]
-    return Evidence(measured, float(whole.max()), unit="experts", decides=decides)
 
 
 def sections_pay(inputs: Inputs) -> Evidence:
@@ -47,12 +48,14 @@ def sections_pay(inputs: Inputs) -> Evidence:
         for form in (PRINTED, CORRECTED)
     )
     least = float(corrected.min())
-    measured = (
+    return Evidence(
         f"two experts cost {least:.4g} times as much as one or more (as printed "
         f"{printed.min():.4g}) at {GRID}: the model has its optimum at E = 1 and gives no "
-        "compute benefit"
+        "compute benefit",
+        least,
+        unit="S(2)/S(1)",
+        decides=[_ends(corrected)],
     )
-    return Evidence(measured, least, unit="S(2)/S(1)", decides=[_ends(corrected)])
 
 
 def gain_over_traditional(inputs: Inputs) -> Evidence:
@@ -60,13 +63,14 @@ def gain_over_traditional(inputs: Inputs) -> Evidence:
     E = EXPERTS[:, None, None]
     factor = evaluate(CORRECTED, E=E, L=LENGTHS[:, None], d0=WIDTHS, alpha=0.0)["total_factor"]
     largest, at = float(factor.max()), np.unravel_index(int(factor.argmax()), factor.shape)
-    measured = (
+    return Evidence(
         f"E traditional experts cost at most {largest:.4g} of E sections (at E = "
         f"{EXPERTS[at[0]]:g}, L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): "
-        "sections are dearer even without overhead"
+        "sections are dearer even without overhead",
+        largest,
+        unit="traditional / sectional cost",
+        decides=[_ends(factor[1:])],
     )
-    unit, decides = "traditional / sectional cost", [_ends(factor[1:])]
-    return Evidence(measured, largest, unit=unit, decides=decides)
 
 
 def super_linear(inputs: Inputs) -> Evidence:
@@ -78,30 +82,30 @@ def super_linear(inputs: Inputs) -> Evidence:
         for form in (PRINTED, CORRECTED)
     )
     steepest = float(corrected.max())
-    measured = (
+    return Evidence(
         f"from E = 2 to 1024 the corrected factor E^3/(E^3+1) rises at most as E^{steepest:.2g} "
         f"and ends at 1; as printed (Eq 15, misprinted) it would rise as "
-        f"E^{printed.min():.3g} or faster"
+        f"E^{printed.min():.3g} or faster",
+        steepest,
+        unit="slope of ln factor over ln E",
+        decides=[_ends(corrected)],
     )
-    unit, decides = "slope of ln factor over ln E", [_ends(corrected)]
-    return Evidence(measured, steepest, unit=unit, decides=decides)
 
 
 def one_minimum(inputs: Inputs) -> Evidence:
     """Returns the fraction of the grid where the cost over real E falls and then rises, once."""
-    E = np.geomspace(0.001, 100, 501).reshape(-1, *[1] * L.ndim)
-    turns_once = []
-    for printed in (True, False):
-        rises = np.diff(cost(E, L, D0, ALPHA, printed), axis=0) > 0
-        turns_once.append((np.diff(rises.astype(int), axis=0) != 0).sum(axis=0) == 1)
+    E = np.geomspace(0.001, 100, 501).reshape(-1, 1, 1, 1)
+    rises = [np.diff(cost(E, **SHAPES, printed=printed), axis=0) > 0 for printed in (True, False)]
+    turns_once = np.diff(np.array(rises, int), axis=1).astype(bool).sum(axis=1) == 1
     fraction = float(np.mean(turns_once))
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
-    measured = (
+    return Evidence(
         f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {fraction:.0%} of "
-        f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected"
+        f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected",
+        fraction,
+        unit="share of the grid",
+        decides=[_ends(turns_once)],
     )
-    decides = [_ends(np.array(turns_once, float))]
-    return Evidence(measured, fraction, unit="share of the grid", decides=decides)
 
 
 def overhead_lowers(inputs: Inputs) -> Evidence:
@@ -109,12 +113,14 @@ def overhead_lowers(inputs: Inputs) -> Evidence:
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
     steps = np.diff(optimum, axis=2)
     largest = float(steps.max())
-    measured = (
-        f"the real E_opt is {_span(optimum[..., 0])} at alpha = 0 and {_span(optimum[..., -1])} at "
-        f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})"
-    )
     decides = [_ends(steps)] if (np.abs(steps) > SAME).any() else []
-    return Evidence(measured, largest, unit="largest change of E_opt", decides=decides)
+    return Evidence(
+        f"the real E_opt is {_span(optimum[..., 0])} at alpha = 0 and {_span(optimum[..., -1])} at "
+        f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})",
+        largest,
+        unit="largest change of E_opt",
+        decides=decides,
+    )
 
 
 def _ends(values: Array) -> tuple[float, float]:

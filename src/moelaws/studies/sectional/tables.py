@@ -26,8 +26,47 @@ VERDICT = (
     "The whole number of experts of least cost is 1 in both forms, for every shape and overhead: a "
     "second expert always adds cost, and E sections cost more than E traditional experts."
 )
-# Column -> heading of the table of balance
-_CELL = {"arm": "arm", "d_model": "d", "context": "positions", "E": "experts"}
+# Column -> heading, of each table
+_SIZE = {"d_model": "d", "context": "positions"}
+_ENDS = {"low": "low", "high": "high"}
+_ARMS = {
+    "arm": "arm",
+    **_SIZE,
+    "n_seeds": "seeds",
+    "lr": "lr",
+    "flops_per_token": "FLOPs a token",
+    "N_total": "parameters",
+    "N_active": "active",
+    "L": "loss",
+    "perplexity": "perplexity",
+    "difference": "less dense",
+    **_ENDS,
+    "steps_ratio": "steps over dense",
+    "steps_low": "from",
+    "steps_high": "to",
+    "reached": "reached",
+    "spikes": "spikes",
+    "tokens_per_second": "tokens/s",
+    "peak_memory": "memory (MB)",
+}
+_SPEED = {
+    "sweep": "architecture",
+    "E": "E",
+    "n_dense_layers": "dense layers",
+    **_SIZE,
+    "flops_per_token": "FLOPs a token",
+    "tokens_per_second": "tokens/s",
+    "evaluation_tokens_per_second": "tokens/s, forward",
+    "ratio": "time over dense",
+    **_ENDS,
+    "generation_seconds": "generated (ms)",
+    "latency_ratio": "generated over top-2",
+    "latency_low": "from",
+    "latency_high": "to",
+    "state_bytes": "state (MB)",
+    "activation_bytes": "activations (MB)",
+}
+_CELL = {"arm": "arm", **_SIZE, "E": "experts", "n_dense_layers": "dense layers"}
 _BALANCE = {
     "cv": "variation",
     "entropy": "entropy",
@@ -39,26 +78,21 @@ _BALANCE = {
 
 def optima(inputs: Inputs) -> Tabular:
     """Sets E_opt by Eq 21, by the printed and the corrected cost, and what a second expert adds."""
-    rows = []
-    for L, d0 in ((4096, 4096), *(shape for shape in SHAPES if shape != (4096, 4096))):
-        for alpha in OVERHEADS:
-            at = {"L": float(L), "d0": float(d0), "alpha": alpha}
-            printed, corrected = evaluate(PRINTED, **at), evaluate(CORRECTED, **at)
-            single = evaluate(CORRECTED, E=1.0, **at)["S"]
-            row = {
-                "L": L,
-                "d0": d0,
-                "alpha": alpha,
-                "Eq 21 as printed": float(printed["E_opt_eq21"]),
-                "least S as printed": float(printed["E_opt"]),
-                "least S corrected": float(corrected["E_opt"]),
-                "whole, printed": float(printed["E_whole"]),
-                "whole, corrected": float(corrected["E_whole"]),
-                "S(2)/S(1), corrected": float(1 + corrected["S_step"] / single),
-            }
-            rows.append(row)
+    shapes = sorted(SHAPES, key=lambda shape: shape != (4096, 4096))  # the example comes first
+    rows = [(*shape, alpha) for shape in shapes for alpha in OVERHEADS]
+    at = pd.DataFrame(rows, columns=["L", "d0", "alpha"])
+    printed, corrected = evaluate(PRINTED, **at), evaluate(CORRECTED, **at)
+    single = evaluate(CORRECTED, E=1.0, **at)["S"]
+    columns = {
+        "Eq 21 as printed": printed["E_opt_eq21"],
+        "least S as printed": printed["E_opt"],
+        "least S corrected": corrected["E_opt"],
+        "whole, printed": printed["E_whole"],
+        "whole, corrected": corrected["E_whole"],
+        "S(2)/S(1), corrected": 1 + corrected["S_step"] / single,
+    }
     notes = ("Computed from the cost model; no run is behind it.", VERDICT)
-    return Tabular(pd.DataFrame(rows), digits=6, notes=notes)
+    return Tabular(at.assign(**columns), digits=6, notes=notes)
 
 
 def costs(inputs: Inputs) -> Tabular:
@@ -85,28 +119,11 @@ def costs(inputs: Inputs) -> Tabular:
 def arms(inputs: Inputs) -> Tabular:
     """Sets each arm's loss, cost, speed and learning."""
     table = inputs.derived("arms")
-    columns = {
-        "arm": [name_of(row).replace("$", "") for _, row in table.iterrows()],
-        "d": table["d_model"],
-        "positions": table["context"],
-        "seeds": table["n_seeds"],
-        "lr": table["lr"],
-        "FLOPs a token": table["flops_per_token"],
-        "parameters": table["N_total"],
-        "active": table["N_active"],
-        "loss": table["L"],
-        "perplexity": table["perplexity"],
-        "less dense": table["difference"],
-        "low": table["low"],
-        "high": table["high"],
-        "steps over dense": table["steps_ratio"].replace(np.inf, np.nan),
-        "from": table["steps_low"],
-        "to": table["steps_high"],
-        "reached": table["reached"],
-        "spikes": table["spikes"],
-        "tokens/s": table["tokens_per_second"],
-        "memory (MB)": table["peak_memory"] / 1e6,
-    }
+    frame = table.assign(
+        arm=[name_of(row).replace("$", "") for _, row in table.iterrows()],
+        steps_ratio=table["steps_ratio"].replace(np.inf, np.nan),
+        peak_memory=table["peak_memory"] / 1e6,
+    )
     note = (
         "The loss is in nats a token. Intervals (90 %) are over seeds, with the spread of all arms "
         "pooled. Steps over dense are those to the loss that the dense model has at 80 % of its "
@@ -114,48 +131,33 @@ def arms(inputs: Inputs) -> Tabular:
         "reached counts those that did. Spikes are logged steps whose loss is far above those "
         "around them. Other runs ran beside each, so that speeds are rough."
     )
-    return Tabular(pd.DataFrame(columns), notes=[note])
+    return _headed(frame, _ARMS, note)
 
 
 def speed(inputs: Inputs) -> Tabular:
     """Sets the time and the memory of a training step of each architecture."""
     table = inputs.derived("speeds")
     names = {**ARMS, **{sweep: f"{ARMS[arm]}, equal widths" for arm, sweep in WIDTHS.items()}}
-    columns = {
-        "architecture": table["sweep"].map(names),
-        "E": table["E"],
-        "dense layers": table["n_dense_layers"],
-        "d": table["d_model"],
-        "positions": table["context"],
-        "FLOPs a token": table["flops_per_token"],
-        "tokens/s": table["tokens_per_second"],
-        "tokens/s, forward": table["evaluation_tokens_per_second"],
-        "time over dense": table["ratio"],
-        "low": table["low"],
-        "high": table["high"],
-        "generated (ms)": table["generation_seconds"] * 1e3,
-        "generated over top-2": table["latency_ratio"],
-        "from": table["latency_low"],
-        "to": table["latency_high"],
-        "state (MB)": table["state_bytes"] / 1e6,
-        "activations (MB)": table["activation_bytes"] / 1e6,
-    }
+    frame = table.assign(
+        sweep=table["sweep"].map(names),
+        generation_seconds=table["generation_seconds"] * 1e3,
+        state_bytes=table["state_bytes"] / 1e6,
+        activation_bytes=table["activation_bytes"] / 1e6,
+    )
     note = (
         f"Measured on: {', '.join(sorted(set(table['device'])))}. Intervals (at least 90 %) come "
         "from those of two medians over rounds. At equal widths times are over those of one slice. "
         "Generated is the time of a token at the end of one sequence; no keys and values are kept, "
         "so that the whole context is computed again. Over top-2 it has an interval (from, to)."
     )
-    return Tabular(pd.DataFrame(columns), notes=[note])
+    return _headed(frame, _SPEED, note)
 
 
 def balance(inputs: Inputs) -> Tabular:
     """Sets the measures of the experts' load on held-out text, means over layers and seeds."""
     table = inputs.derived("load")
-    keys = _CELL | {"n_dense_layers": "dense layers"}
-    cells = table[table["held_out"]].groupby([*keys], sort=False)
+    cells = table[table["held_out"]].groupby([*_CELL], sort=False)
     means = cells[[*_BALANCE]].mean().reset_index()
-    frame = means.assign(arm=means["arm"].map(ARMS)).rename(columns=keys | _BALANCE)
     note = (
         "Numbers are means over layers and seeds. Variation is the standard deviation of tokens "
         "per expert over their mean; entropy is over that of equal use; overflow is the share of "
@@ -163,4 +165,9 @@ def balance(inputs: Inputs) -> Tabular:
         "capacity left empty; never used counts experts of a layer. Every expert on slices sees "
         "every token, or its own chunk, so that its load is even by construction."
     )
-    return Tabular(frame, notes=[note])
+    return _headed(means.assign(arm=means["arm"].map(ARMS)), _CELL | _BALANCE, note)
+
+
+def _headed(frame: pd.DataFrame, headings: dict[str, str], note: str) -> Tabular:
+    """Returns the columns of the ``frame`` that have headings, below these."""
+    return Tabular(frame[[*headings]].rename(columns=headings), notes=[note])

@@ -2,18 +2,24 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, Rows, of_runs, records, table
+from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import Spread
 from moelaws.laws.base import Array
 from moelaws.spec.errors import UserError
-from moelaws.studies.sectional.arms import ARM, ARMS, DENSE, RATES, SHAPE, SIZE
+from moelaws.studies.sectional.arms import (
+    ARM,
+    ARMS,
+    DENSE,
+    RATES,
+    SHAPE,
+    SIZE,
+    of_arms,
+)
 from moelaws.tables.column import Column, estimated
 
 SMOOTH = 0.05  # fraction of all steps over which the loss is averaged, as single batches are noisy
@@ -60,37 +66,69 @@ def spikes(loss: Array) -> int:
     Column("reached", "int", "runs", "that reached the target loss", True),
     Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
 )
-def arms(inputs: Inputs) -> Rows:
-    """Returns a row for each architecture and size of each arm.
+def arms(inputs: Inputs) -> Iterator[Row]:
+    """Yields a row for each architecture and size of each arm.
 
     Intervals are over seeds, whose spread is pooled over the arms of the size. The ratio of steps
     is infinite where a seed did not reach the target.
     """
-    cells = [
-        Cell(arm, runs, inputs)
-        for arm in ARMS
-        for _, runs in inputs.sweep(arm).groupby([*SIZE, *SHAPE], sort=True)
+    runs = of_arms(inputs)
+    repeated = runs[runs.duplicated(["arm", *SIZE, *SHAPE, "seed"], keep=False)]
+    if len(repeated):
+        names, ids = (", ".join(repeated[name].unique()) for name in ("arm", "run_id"))
+        raise UserError(
+            f"the arm {names} has several runs of one seed, size and shape ({ids}); give each a "
+            "sweep of its own"
+        )
+    for _, alike in runs.groupby(SIZE):
+        by_arm = alike.groupby("arm", sort=False)
+        yield from _rows([cell for _, own in by_arm for _, cell in own.groupby(SHAPE)], inputs)
+
+
+def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
+    """Yields the rows of one size, of which each cell has the runs of an arm and shape by seed."""
+    has_dense = cells[0]["arm"].iloc[0] == DENSE  # the first of the arms
+    losses = [dict(zip(cell["seed"], cell["L"], strict=True)) for cell in cells]
+    curves = [
+        {
+            run["seed"]: inputs.history(run["run_id"])["loss"].to_numpy(float)
+            for run in records(cell)
+        }
+        for cell in cells
     ]
-    sizes = {cell.size: [other for other in cells if other.size == cell.size] for cell in cells}
-    return [row for alike in sizes.values() for row in _rows(alike)]
-
-
-def _rows(cells: "list[Cell]") -> Iterator[Row]:
-    """Yields the rows of one size, the dense model's first."""
-    base = next((cell for cell in cells if cell.arm == DENSE), None)
-    loss = Spread.of([cell.losses for cell in cells])
-    steps = [cell.log_steps(base) if base else {} for cell in cells]
+    targets = {
+        seed: smoothed(curve)[round(TARGET * len(curve)) - 1]
+        for seed, curve in curves[0].items()
+        if has_dense
+    }
+    steps = [  # ln of those to the target, by seed
+        {s: math.log(steps_to_target(own[s], targets[s])) for s in own if s in targets}
+        for own in curves
+    ]
+    loss = Spread.of(losses)
     pace = Spread.of([{s: v for s, v in of.items() if math.isfinite(v)} for of in steps])
-    spreads = {"seed_sd": loss.sd, "freedom": loss.freedom}
-    spreads |= {"steps_sd": pace.sd, "steps_freedom": pace.freedom}
-    for cell, own in zip(cells, steps, strict=True):
-        row = cell.row() | spreads
-        if base:
-            row["reached"] = sum(map(math.isfinite, own.values()))
-        if base and base is not cell:
-            row["difference"], row["low"], row["high"] = loss.difference(cell.losses, base.losses)
-            ratio = pace.difference(own, steps[cells.index(base)])
-            row["steps_ratio"], row["steps_low"], row["steps_high"] = np.exp(ratio)
+    for place, cell in enumerate(cells):
+        L, first = cell["L"].mean(), cell.iloc[0]
+        row = {
+            **first,
+            "n_seeds": len(cell),
+            "seeds": " ".join(map(str, sorted(cell["seed"]))),
+            "L": L,
+            "perplexity": math.exp(L),
+            "seed_sd": loss.sd,
+            "freedom": loss.freedom,
+            "flops_per_token": first["C_leverage"] / first["D"],
+            **cell[["tokens_per_second", "peak_memory"]].median(),
+            "steps_sd": pace.sd,
+            "steps_freedom": pace.freedom,
+            "spikes": np.mean([spikes(curve) for curve in curves[place].values()]),
+        }
+        if has_dense:
+            row["reached"] = sum(map(math.isfinite, steps[place].values()))
+        if has_dense and place:
+            row["difference"], row["low"], row["high"] = loss.difference(losses[place], losses[0])
+            ratio = np.exp(pace.difference(steps[place], steps[0]))
+            row["steps_ratio"], row["steps_low"], row["steps_high"] = ratio
         yield row
 
 
@@ -106,63 +144,6 @@ def arms_warnings(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The completed runs of one arm, shape and size, which differ in their seed alone."""
-
-    arm: str
-    runs: pd.DataFrame
-    inputs: Inputs
-
-    def __post_init__(self) -> None:
-        if self.runs["seed"].duplicated().any():
-            ids = ", ".join(self.runs.loc[self.runs["seed"].duplicated(keep=False), "run_id"])
-            raise UserError(
-                f"the arm {self.arm} has several runs of one seed, size and shape ({ids}); give "
-                "each a sweep of its own"
-            )
-
-    @property
-    def size(self) -> tuple[int, ...]:
-        """Gives width, context and tokens, in which arms that are compared agree."""
-        return tuple(int(self.runs[name].iloc[0]) for name in SIZE)
-
-    @property
-    def losses(self) -> dict[int, float]:
-        """Maps each seed to its validation loss, nats/token."""
-        return dict(zip(self.runs["seed"], self.runs["L"], strict=True))
-
-    @cached_property
-    def curves(self) -> dict[int, Array]:
-        """Maps each seed to its training losses, (steps,) nats/token."""
-        return {
-            int(run["seed"]): self.inputs.history(str(run["run_id"]))["loss"].to_numpy(float)
-            for _, run in self.runs.iterrows()
-        }
-
-    def log_steps(self, base: "Cell") -> dict[int, float]:
-        """Returns ln of the steps to the target loss of the dense model, by seed."""
-        targets = {
-            seed: float(smoothed(curve)[round(TARGET * len(curve)) - 1])
-            for seed, curve in base.curves.items()
-        }
-        return {
-            seed: math.log(steps_to_target(curve, targets[seed]))
-            for seed, curve in self.curves.items()
-            if seed in targets
-        }
-
-    def row(self) -> Row:
-        """Returns the columns that follow from these runs alone."""
-        runs, first = self.runs, self.runs.iloc[0]
-        L, seeds = float(runs["L"].mean()), " ".join(map(str, sorted(runs["seed"])))
-        row = {**first, "arm": self.arm, "n_seeds": len(runs), "seeds": seeds}
-        row |= {name: float(runs[name].median()) for name in ("tokens_per_second", "peak_memory")}
-        row["flops_per_token"] = float(first["C_leverage"] / first["D"])
-        row["spikes"] = float(np.mean([spikes(curve) for curve in self.curves.values()]))
-        return row | {"L": L, "perplexity": math.exp(L)}
-
-
 @table(
     ARM,
     *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "D", "seed", "L", "L_beyond"),
@@ -170,7 +151,7 @@ class Cell:
 )
 def longer(inputs: Inputs) -> pd.DataFrame:
     """Returns a row for each run of an arm that was evaluated on longer sequences (sec 5.2.6)."""
-    runs = pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS])
+    runs = of_arms(inputs)
     return runs.assign(rise=runs["L_beyond"] - runs["L"]).dropna(subset=["rise"])
 
 
@@ -183,10 +164,10 @@ def longer(inputs: Inputs) -> pd.DataFrame:
 def rates(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each arm and learning rate that was tried before its own was chosen."""
     for arm in ARMS:
-        tried, chosen = inputs.sweep(RATES + arm), set(inputs.sweep(arm)["lr"])
-        for run in records(tried.sort_values("lr", kind="stable")):
-            own = {"chosen": run["lr"] in chosen, "best": run["L"] == tried["L"].min()}
-            yield {**run, "arm": arm, **own}
+        tried = inputs.sweep(RATES + arm).sort_values("lr", kind="stable")
+        chosen = tried["lr"].isin(inputs.sweep(arm)["lr"])
+        best = tried["L"] == tried["L"].min()
+        yield from records(tried.assign(arm=arm, chosen=chosen, best=best))
 
 
 @rates.limits
@@ -194,9 +175,11 @@ def rates_warnings(frame: pd.DataFrame) -> list[str]:
     """Says which arms train at a rate that was not the best, or at an end of those tried."""
     lines = []
     for arm, rows in frame.groupby("arm", sort=False):
-        name, best = ARMS[str(arm)], rows.loc[rows["best"], "lr"].iloc[0]
-        if not rows.loc[rows["best"], "chosen"].all():
-            lines.append(f"{name}: the best rate tried is {best:g}, and it is not the one used")
-        if best in (rows["lr"].min(), rows["lr"].max()):
-            lines.append(f"{name}: the best rate, {best:g}, is an end of those tried")
+        name, best = ARMS[str(arm)], rows[rows["best"]].iloc[0]
+        if not best["chosen"]:
+            lines.append(
+                f"{name}: the best rate tried is {best['lr']:g}, and it is not the one used"
+            )
+        if best["lr"] in (rows["lr"].min(), rows["lr"].max()):
+            lines.append(f"{name}: the best rate, {best['lr']:g}, is an end of those tried")
     return lines

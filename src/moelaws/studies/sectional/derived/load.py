@@ -17,7 +17,7 @@ from moelaws.accounting.balance import metrics
 from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.laws.base import Array
-from moelaws.studies.sectional.arms import ARM, ARMS
+from moelaws.studies.sectional.arms import ARM, of_arms
 from moelaws.tables.column import Column
 
 CAPACITY_FACTORS = (1.0, 1.25)
@@ -47,20 +47,16 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
 )
 def load(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each run with routed experts, layer and window of training."""
-    for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
-        load = inputs.expert_load(str(run["run_id"]))
+    for run in records(_mixtures(inputs)):
+        load = inputs.expert_load(run["run_id"])
         counts_RE = np.stack(load["assignments"].tolist())
-        by_factor = {factor: metrics(counts_RE, factor) for factor in CAPACITY_FACTORS}
-        even = by_factor[CAPACITY_FACTORS[0]]
-        for place, (_, window) in enumerate(load.iterrows()):
-            own = {name: even[name][place] for name in ("cv", "entropy", "kl", "never_used")}
-            own |= {
-                f"{name}_{factor:g}": values[name][place]
-                for factor, values in by_factor.items()
-                for name in ("overflow", "unused")
-            }
-            own |= {name: window[name] for name in ("step", "layer")}
-            yield {**run, **own, "held_out": bool(window["validation"])}
+        measures: dict[str, Any] = {}
+        for factor in CAPACITY_FACTORS:
+            own = metrics(counts_RE, factor)
+            measures |= own | {f"{name}_{factor:g}": own[name] for name in ("overflow", "unused")}
+        for place, window in enumerate(records(load)):
+            cells = {name: values[place] for name, values in measures.items()}
+            yield {**run, **window, **cells, "held_out": window["validation"] == 1}
 
 
 @table(
@@ -71,16 +67,15 @@ def load(inputs: Inputs) -> Iterator[Row]:
 )
 def fractions(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each arm with routed experts, its shape and rank."""
-    shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
-    for arm in ARMS:
-        for values, alike in _mixtures(inputs, arm).groupby(shape):
-            about = dict(zip(shape, values, strict=True))
-            loads = [inputs.expert_load(str(run_id)) for run_id in alike["run_id"]]
-            held_out = [load.loc[load["validation"] == 1, "assignments"] for load in loads]
-            counts_RE = np.concatenate([np.stack(counts.tolist()) for counts in held_out])
+    mixtures = _mixtures(inputs)
+    for arm in mixtures["arm"].unique():
+        own = mixtures[mixtures["arm"] == arm]
+        for _, alike in own.groupby(["n_dense_layers", "d_model", "context", "E"]):
+            loads = pd.concat(map(inputs.expert_load, alike["run_id"]))
+            counts_RE = np.stack(loads.loc[loads["validation"] == 1, "assignments"].tolist())
             sorted_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
             for rank, column in enumerate(sorted_RE.T, 1):
-                yield {**about, "rank": rank, "share": column.mean()}
+                yield {**alike.iloc[0], "rank": rank, "share": column.mean()}
 
 
 @table(
@@ -94,17 +89,16 @@ def fractions(inputs: Inputs) -> Iterator[Row]:
 )
 def similarity(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each run with routed experts, kept step and layer that has them."""
-    for run in (run for arm in ARMS for run in records(_mixtures(inputs, arm))):
-        run_id = str(run["run_id"])
-        for step in (*inputs.kept_steps(run_id), None):
-            weights = inputs.weights(run_id, step)
+    for run in records(_mixtures(inputs)):
+        for step in (*inputs.kept_steps(run["run_id"]), None):
+            weights = inputs.weights(run["run_id"], step)
             after = {"step": run["steps"] if step is None else step}
             for name in sorted(weights):
                 if match := _LAYER.fullmatch(name):
                     units_EUX = units(weights, name.removesuffix("w_gate_up"))
                     own = {"cosine": cosine(units_EUX), "matched": matched(units_EUX)}
-                    own |= {"random": _random(units_EUX.shape)}
-                    yield {**run, **after, "layer": int(match[1]), **own}
+                    own |= {"random": _random(units_EUX.shape), "layer": int(match[1])}
+                    yield {**run, **after, **own}
 
 
 @cache
@@ -113,8 +107,8 @@ def _random(shape: tuple[int, ...]) -> float:
     return matched(np.random.default_rng(SEED).normal(size=shape))
 
 
-def _mixtures(inputs: Inputs, arm: str) -> pd.DataFrame:
-    runs = inputs.sweep(arm).assign(arm=arm)
+def _mixtures(inputs: Inputs) -> pd.DataFrame:
+    runs = of_arms(inputs)
     return runs[runs["kind"] == "moe"]
 
 

@@ -16,15 +16,20 @@ from moelaws.analysis.derive import Row, of_runs, records, table
 from moelaws.analysis.estimate import ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
-from moelaws.studies.sectional.arms import BALANCED, DENSE, RATES, SLICES, WIDTHS
+from moelaws.studies.sectional.arms import (
+    BALANCED,
+    DENSE,
+    RATES,
+    SIZE,
+    WIDTHS,
+    widest,
+)
 from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 from moelaws.tables.column import Column, estimated
 
 _LATENCY = "time to generate a token of one sequence over that of the top-2 mixture of the size"
 _BASE = "the dense model of the size, or of one slice at equal widths"
-READINGS: dict[str, SlicePositions] = dict(zip(SLICES, ("all", "chunks"), strict=True))
 _ONE = "over that of one slice"
-RATIOS = ("all_ratio", "chunks_ratio", "printed_ratio", "corrected_ratio")
 
 
 @table(
@@ -50,12 +55,11 @@ def speeds(inputs: Inputs) -> Iterator[Row]:
     mixtures = {_alike(row): row for row in records(speeds[speeds["sweep"] == BALANCED])}
     for row in records(speeds):
         if base := bases.get(_alike(row)):
-            ends = ratio_of_times(row, base, "time_ratio")
-            own = dict(zip(("ratio", "low", "high"), ends, strict=True))
+            row["ratio"], row["low"], row["high"] = ratio_of_times(row, base, "time_ratio")
             if mixture := mixtures.get(_alike(row)):
                 ends = ratio_of_times(row, mixture, "generation_ratio")
-                own |= zip(("latency_ratio", "latency_low", "latency_high"), ends, strict=True)
-            yield {**row, **own}
+                row["latency_ratio"], row["latency_low"], row["latency_high"] = ends
+            yield row
 
 
 def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -78,21 +82,26 @@ def counted(inputs: Inputs) -> Iterator[Row]:
     sizes = inputs.completed[["d_model", "context"]].drop_duplicates().astype(int)
     for d, n in sizes.itertuples(index=False):
         one: dict[str, float] = {}
-        for E in (E for E in (1, 2, 4, 8, 16, 32) if d % (2 * E) == 0 and n % E == 0):
+        for E in (1, 2, 4, 8, 16, 32):
+            if d % (2 * E) or n % E:
+                continue
             at = {"E": float(E), "L": n / E, "d0": float(d), "alpha": 0.0}
-            cost = {arm: section_flops(d, n, E, positions) for arm, positions in READINGS.items()}
-            cost |= {form: float(evaluate(form, **at)["S"]) for form in (PRINTED, CORRECTED)}
+            cost = {
+                "all": section_flops(d, n, E, "all"),
+                "chunks": section_flops(d, n, E, "chunks"),
+                "printed": float(evaluate(PRINTED, **at)["S"]),
+                "corrected": float(evaluate(CORRECTED, **at)["S"]),
+            }
             one = one or cost
-            ratios = {name: cost[of] / one[of] for name, of in zip(RATIOS, cost, strict=True)}
-            yield {"d_model": d, "context": n, "E": E, **cost, **ratios}
+            ratios = {f"{name}_ratio": x / one[name] for name, x in cost.items()}
+            flops = {"slice_all": cost["all"], "slice_chunks": cost["chunks"]}
+            yield {"d_model": d, "context": n, "E": E, **flops, **ratios}
 
 
 def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:
     """Returns the rows of the size at which equal widths were timed, else of the widest."""
-    size = ["d_model", "context"]
-    timed = speeds[speeds["sweep"].isin(WIDTHS.values())]
-    chosen = (timed if len(timed) else counted.sort_values(size))[size].iloc[-1]
-    return counted[(counted[size] == chosen).all(axis=1)]
+    timed = speeds.loc[speeds["sweep"].isin(WIDTHS.values()), SIZE[:2]].drop_duplicates()
+    return widest(counted.merge(timed) if len(timed) else counted)
 
 
 def section_flops(d: int, n: int, E: int, positions: SlicePositions) -> float:

@@ -1,5 +1,6 @@
 """The trained arms: losses, slices, learning rates, learning curves, and the cost of a step."""
 
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 
+from moelaws.analysis.derive import Row, records
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
@@ -20,12 +22,11 @@ from moelaws.studies.sectional.arms import (
     SLICES,
     WIDTHS,
     middle,
+    of_arms,
     widest,
 )
 from moelaws.studies.sectional.derived.arms import smoothed
 from moelaws.studies.sectional.derived.speeds import of_widths
-from moelaws.studies.sectional.figures.model import FORMS
-from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED
 
 _COLOURS = [colormaps["tab10"](i) for i in (0, 1, 2, 3, 4, 5, 6, 9, 8)]
 MARKS = ("o", "s", "^", "D", "v", "P")  # of sizes
@@ -39,9 +40,11 @@ _COUNTED = [(f"{ARMS[a]} (counted)", {"color": LOOKS[a], "marker": "o"}) for a i
 COSTS: dict[str, tuple[str, dict[str, Any]]] = {
     "all_ratio": _COUNTED[0],
     "chunks_ratio": _COUNTED[1],
-    "printed_ratio": ("$S(E)$, published", {"color": style.GREY, **FORMS[PRINTED]}),
-    "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK, **FORMS[CORRECTED]}),
+    "printed_ratio": ("$S(E)$, published", style.PUBLISHED),
+    "corrected_ratio": ("$S(E)$, corrected", {"color": style.INK}),
 }
+DIFFERENCE = ("difference", "low", "high")  # columns of the loss less the dense model's
+RATIO = ("ratio", "low", "high")
 MEMORY = {
     "state_bytes": ("model, optimizer", style.INK),
     "activation_bytes": ("activations", style.GREY),
@@ -56,21 +59,40 @@ def arms(inputs: Inputs) -> Sheet:
     sheet = Sheet(style.DOUBLE, 3.6, max(1, len(sizes)))
     for panel, rows in zip(sheet.panels, sizes, strict=False):
         panel.ax.axvline(0, color=style.INK, linewidth=0.8)
-        for _, row in rows.iterrows():
-            y, colour = row["y"], LOOKS[row["arm"]]
-            ends = {"y": row["difference"], "low": row["low"], "high": row["high"]}
-            panel.sheet.record(panel.name, row["name"], x=y, **ends)
-            panel.ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.2)
-            filled = colour if row["n_seeds"] > 1 else "white"
-            panel.ax.plot(row["difference"], y, "o", color=colour, markerfacecolor=filled)
-        panel.ax.set_yticks(-np.arange(len(names)), names)
-        panel.ax.grid(axis="y", visible=False)
+        for row in records(rows):
+            _bar(panel, row["name"], row, DIFFERENCE, hollow=row["n_seeds"] < 2)
         panel.title(size_name(rows, "\n" if len(sizes) > 2 else " "))
-        if panel is not sheet.panels[0]:
-            panel.ax.sharex(sheet.panels[0].ax)
-            panel.ax.tick_params(labelleft=False)  # the names stand left of the first
+    for panel in sheet.panels[1:]:
+        panel.ax.sharex(sheet.panels[0].ax)
+    _name_rows(sheet, names)
     sheet.figure.supxlabel("loss less the dense model's (nats/token)", fontsize=8)
     return sheet
+
+
+def _bar(
+    panel: Panel,
+    series: str,
+    row: Row,
+    columns: Sequence[str],
+    mark: str = "o",
+    shift: float = 0.0,
+    hollow: bool = False,
+) -> None:
+    """Draws a number with its interval, which the ``columns`` name, at the row's place ``y``."""
+    y, colour = row["y"] + shift, LOOKS[row["arm"]]
+    value, low, high = (row[column] for column in columns)
+    panel.sheet.record(panel.name, series, x=y, y=value, low=low, high=high)
+    panel.ax.plot([low, high], [y, y], color=colour)
+    panel.ax.plot(value, y, mark, color=colour, markerfacecolor="white" if hollow else colour)
+
+
+def _name_rows(sheet: Sheet, names: Sequence[str]) -> None:
+    """Writes the names left of the first panel; all panels have the same places."""
+    for panel in sheet.panels:
+        panel.ax.set_yticks(-np.arange(len(names)), names)
+        panel.ax.set_ylim(0.5 - len(names), 0.5)
+        panel.ax.grid(axis="y", visible=False)
+        panel.ax.tick_params(labelleft=panel is sheet.panels[0])
 
 
 def _named(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -109,9 +131,15 @@ def experts(inputs: Inputs) -> Sheet:
     style.experts_axis(costs.ax, counted["E"], "slices $E$")
     for arm, sweep in WIDTHS.items():
         rows = speeds[speeds["sweep"] == sweep].sort_values("E")
-        columns = (rows[name] for name in ("E", "ratio", "low", "high"))
-        look = {"color": LOOKS[arm], "marker": "x", "linestyle": ":", "linewidth": 0.8}
-        costs.points(sweep, *columns, **look, label=f"{ARMS[arm]} (time)")
+        costs.points(
+            sweep,
+            *(rows[name] for name in ("E", *RATIO)),
+            color=LOOKS[arm],
+            marker="x",
+            linestyle=":",
+            linewidth=0.8,
+            label=f"{ARMS[arm]} (time)",
+        )
     costs.title(f"{size_name(counted)}, at equal widths")
     losses.ax.set_ylabel("loss less the dense\nmodel's (nats/token)")
     losses.title("at equal FLOPs a token")
@@ -127,10 +155,17 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
         for place, arm in enumerate(SLICES, len(SLICES) * first):
             own = rows[rows["arm"] == arm].sort_values("E")
             numbers |= set(own["E"])
-            x, ends = own["E"] * SHIFT**place, {"low": own["low"], "high": own["high"]}
+            x = own["E"] * SHIFT**place
             series = f"{arm}, d={size[0]}, n={size[1]}"
-            panel.points(series, x, own["difference"], **ends, color=LOOKS[arm], marker=mark)
-            panel.ax.plot(x, own["difference"], color=LOOKS[arm], linewidth=0.7)
+            panel.points(
+                series,
+                x,
+                *(own[name] for name in DIFFERENCE),
+                color=LOOKS[arm],
+                marker=mark,
+                linestyle="-",
+                linewidth=0.7,
+            )
         if len(sizes) > 1:
             panel.ax.plot([], [], mark, color=style.INK, label=size_name(rows))
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
@@ -145,13 +180,20 @@ def rates(inputs: Inputs) -> Sheet:
     if not len(table):
         return panel.message("this grid tries no other rates")
     for arm, rows in table.groupby("arm", sort=False):
-        colour, label = LOOKS[str(arm)], ARMS[str(arm)]
-        panel.points(str(arm), rows["lr"], rows["L"], color=colour, markerfacecolor="white")
-        panel.ax.plot(rows["lr"], rows["L"], color=colour, linewidth=0.8, label=label, zorder=1)
-        chosen = rows[rows["chosen"]]
+        colour, chosen = LOOKS[str(arm)], rows[rows["chosen"]]
+        panel.points(
+            str(arm),
+            rows["lr"],
+            rows["L"],
+            color=colour,
+            linestyle="-",
+            linewidth=0.8,
+            markerfacecolor="white",
+            label=ARMS[str(arm)],
+        )
         panel.ax.plot(chosen["lr"], chosen["L"], "o", color=colour)
     panel.ax.set_xscale("log")
-    style.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])), lambda lr: f"{lr:g}")
+    style.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])))
     panel.ax.set(xlabel="peak learning rate", ylabel="validation loss (nats/token)")
     panel.legend()
     return sheet
@@ -165,12 +207,12 @@ def learning(inputs: Inputs) -> Sheet:
     shown = _shown(inputs)
     curves = {row["arm"]: _curve(inputs, row["run_id"]) for _, row in shown.iterrows()}
     for _, row in shown.iterrows():
-        arm, label = row["arm"], name_of(row)
+        arm = row["arm"]
+        look: dict[str, Any] = {"color": LOOKS[arm], "label": name_of(row), "linewidth": 0.9}
         tokens, loss = curves[arm]
-        losses.line(arm, tokens, loss, color=LOOKS[arm], label=label, linewidth=0.9)
+        losses.line(arm, tokens, loss, **look)
         if arm != DENSE and DENSE in curves:
-            less = loss - curves[DENSE][1]
-            differences.line(arm, tokens, less, color=LOOKS[arm], label=label, linewidth=0.9)
+            differences.line(arm, tokens, loss - curves[DENSE][1], **look)
     losses.ax.set_ylabel("training loss (nats/token)")
     differences.ax.set_ylabel("less the dense model's")
     for panel in sheet.panels:
@@ -184,11 +226,10 @@ def learning(inputs: Inputs) -> Sheet:
 
 def _shown(inputs: Inputs) -> pd.DataFrame:
     """Returns a run of each arm, of the widest model and of the seed that the most arms have."""
-    runs = pd.concat([inputs.sweep(arm).assign(arm=arm) for arm in ARMS])
+    runs = of_arms(inputs)
     runs = runs[(runs["arm"].map(SHOWN) == runs["E"]) | ~runs["arm"].isin(SHOWN)]
     runs = middle(widest(runs))
-    counts = runs.groupby("seed").size()
-    return runs[runs["seed"] == counts.idxmax()] if len(runs) else runs
+    return runs[runs["seed"].isin(runs["seed"].mode()[:1])]
 
 
 def _curve(inputs: Inputs, run_id: str) -> tuple[Array, Array]:
@@ -208,8 +249,7 @@ def longer(inputs: Inputs) -> Sheet:
         colour = LOOKS[rows["arm"].iloc[0]]
         panel.points(str(name), rows["rise"], rows["y"], color=colour)
         panel.ax.plot(rows["rise"].mean(), rows["y"].iloc[0], "|", color=colour, markersize=14)
-    panel.ax.set_yticks(-np.arange(len(names)), names)
-    panel.ax.grid(axis="y", visible=False)
+    _name_rows(sheet, names)
     panel.ax.set_xlabel("loss beyond the trained length\nless the validation loss (nats/token)")
     return sheet
 
@@ -220,11 +260,10 @@ def speed(inputs: Inputs) -> Sheet:
     table, names = _named(table[table["arm"].isin(ARMS)])
     sheet = Sheet(style.DOUBLE, 3.6, 3)
     times, latencies, memory = sheet.panels
-    _times(times, table, "ratio", "low", "high")
+    _times(times, table, RATIO)
     times.ax.set_xlabel("time a token trained\nover the dense model's")
-    _times(latencies, table, "latency_ratio", "latency_low", "latency_high")
+    _times(latencies, table, ("latency_ratio", "latency_low", "latency_high"))
     latencies.ax.set_xlabel("time a token generated\nover the top-2 mixture's")
-    times.ax.set_yticks(-np.arange(len(names)), names)
     shown = widest(table)
     left = np.zeros(len(shown))
     for column, (label, colour) in MEMORY.items():
@@ -234,25 +273,20 @@ def speed(inputs: Inputs) -> Sheet:
         left = left + megabytes
     memory.ax.set_xlabel("memory of a\nstep (MB)")
     memory.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.06), fontsize=6)
-    for panel in (latencies, memory):
-        panel.ax.set_ylim(times.ax.get_ylim())
-        panel.ax.set_yticks(-np.arange(len(names)), [""] * len(names))
+    _name_rows(sheet, names)
     if len(shown):
         memory.title(size_name(shown))
     return sheet
 
 
-def _times(panel: Panel, table: pd.DataFrame, value: str, low: str, high: str) -> None:
+def _times(panel: Panel, table: pd.DataFrame, columns: Sequence[str]) -> None:
     sizes = [rows for _, rows in table.groupby(SIZE[:2])]
     for place, (mark, rows) in enumerate(zip(cycle(MARKS), sizes, strict=False)):
         shift = 0.25 * ((len(sizes) - 1) / 2 - place)  # one below the other
-        for _, row in rows.iterrows():
-            y, colour = row["y"] + shift, LOOKS[row["arm"]]
-            series = f"{row['name']}, {size_name(rows)}"
-            panel.sheet.record(panel.name, series, x=y, y=row[value], low=row[low], high=row[high])
-            panel.ax.plot([row[low], row[high]], [y, y], color=colour, linewidth=1.0)
-            panel.ax.plot(row[value], y, mark, color=colour, markersize=3.5)
-        panel.ax.plot([], [], mark, color=style.GREY, markersize=3.5, label=size_name(rows))
+        name = size_name(rows)
+        for row in records(rows):
+            _bar(panel, f"{row['name']}, {name}", row, columns, mark, shift)
+        panel.ax.plot([], [], mark, color=style.GREY, label=name)
     panel.ax.axvline(1, color=style.INK, linewidth=0.8)
     if len(sizes) > 1:
         panel.ax.legend(loc="lower right", bbox_to_anchor=(1.02, 1.0), fontsize=6)

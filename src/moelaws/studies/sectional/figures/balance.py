@@ -36,9 +36,10 @@ def balance(inputs: Inputs) -> Sheet:
 def _draw_fractions(panel: Panel, table: pd.DataFrame) -> None:
     arms = _arms(table)
     width = 0.8 / len(arms)
-    for place, (arm, own) in enumerate(arms):
+    for place, own in enumerate(arms):
         own = own.sort_values("rank")
-        x = own["rank"].to_numpy(float) + (place - (len(arms) - 1) / 2) * width
+        arm = own["arm"].iloc[0]
+        x = own["rank"] + (place - (len(arms) - 1) / 2) * width
         panel.sheet.record(panel.name, arm, x=own["rank"], y=own["share"])
         panel.ax.bar(x, own["share"], width, color=LOOKS[arm])
     ranks = sorted(set(table["rank"]))
@@ -48,11 +49,8 @@ def _draw_fractions(panel: Panel, table: pd.DataFrame) -> None:
 
 
 def _draw_training(panel: Panel, table: pd.DataFrame) -> None:
-    for arm, both in _arms(table):
-        own = both[~both["held_out"]]
-        by_step = own.groupby("step")["cv"].mean()
-        label = name_of(own.iloc[0]) if len(own) else ARMS[arm]
-        panel.line(arm, by_step.index, by_step, color=LOOKS[arm], label=label, linewidth=0.9)
+    for own in _arms(table[~table["held_out"]]):
+        _mean(panel, own, "step", "cv", linewidth=0.9)
     panel.ax.set_ylim(bottom=np.minimum(0.0, panel.ax.get_ylim()[0]))
     panel.ax.set(xlabel="training steps", ylabel="variation of tokens per expert")
     panel.legend()
@@ -67,24 +65,21 @@ def capacity(inputs: Inputs) -> Sheet:
     above, below = sheet.panels[:2], sheet.panels[2:]
     held_out, training = table[table["held_out"]], table[~table["held_out"]]
     for panel, (column, label) in zip(above, BY_LAYER.items(), strict=True):
-        for arm, own in _arms(held_out):
-            means = own.groupby("layer")[column].mean()
-            look: dict[str, Any] = {"label": name_of(own.iloc[0]), "marker": "o", "markersize": 3}
-            panel.line(arm, means.index, means, color=LOOKS[arm], **look)
+        for own in _arms(held_out):
+            _mean(panel, own, "layer", column, marker="o", markersize=3)
         panel.ax.set_xticks(sorted(set(held_out["layer"])))
         panel.ax.set(xlabel="layer", ylabel=label)
     for panel, (column, label) in zip(below, OVER_TRAINING.items(), strict=True):
-        for arm, own in _arms(training):
+        for own in _arms(training):
             for factor, dashes in FACTORS.items():
-                means = own.groupby("step")[f"{column}_{factor}"].mean()
-                look = {"color": LOOKS[arm], "linestyle": dashes, "linewidth": 0.9}
-                panel.line(f"{arm}, capacity factor {factor}", means.index, means, **look)
+                name, of = f"{column}_{factor}", f"capacity factor {factor}"
+                _mean(panel, own, "step", name, of, linestyle=dashes, linewidth=0.9)
         panel.ax.set(xlabel="training steps", ylabel=label)
     for panel in sheet.panels:
         panel.ax.set_ylim(bottom=0)
     above[0].title(size_name(table))
-    handles, labels = above[0].ax.get_legend_handles_labels()
-    sheet.figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    named = above[0].ax.get_legend_handles_labels()
+    sheet.figure.legend(*named, loc="outside lower center", ncols=3)
     for factor, dashes in FACTORS.items():
         label = f"capacity factor {factor}"
         below[1].ax.plot([], [], color=style.GREY, linestyle=dashes, label=label)
@@ -92,10 +87,17 @@ def capacity(inputs: Inputs) -> Sheet:
     return sheet
 
 
-def _arms(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Returns the arms of the table with their rows, in the order of figures."""
+def _arms(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """Returns the rows of each arm of the table, in the order of figures."""
     groups = dict(list(table.groupby("arm")))
-    return [(arm, groups[arm]) for arm in ARMS if arm in groups]
+    return [groups[arm] for arm in ARMS if arm in groups]
+
+
+def _mean(panel: Panel, own: pd.DataFrame, x: str, y: str, of: str = "", **look: Any) -> None:
+    """Draws the mean of ``y`` over ``x`` of one arm; a line ``of`` something has no label."""
+    arm, means = own["arm"].iloc[0], own.groupby(x)[y].mean()
+    series, label = (f"{arm}, {of}", "") if of else (arm, name_of(own.iloc[0]))
+    panel.line(series, means.index, means, color=LOOKS[arm], label=label, **look)
 
 
 def similarity(inputs: Inputs) -> Sheet:
@@ -105,13 +107,10 @@ def similarity(inputs: Inputs) -> Sheet:
     table = middle(widest(inputs.derived("similarity")))
     if not len(table):
         return sheet.message(NOTHING)
-    for arm, own in _arms(table):
-        means: pd.DataFrame = own.groupby("step").mean(numeric_only=True)
-        look: dict[str, Any] = {"color": LOOKS[arm], "marker": "o", "label": name_of(own.iloc[0])}
-        plain.line(arm, means.index, means["cosine"], **look)
-        units.line(arm, means.index, means["matched"], **look)
-        pale: dict[str, Any] = {"color": LOOKS[arm], "alpha": PALE, "linestyle": "--"}
-        units.line(f"{arm}, random", means.index, means["random"], **pale, linewidth=0.8)
+    for own in _arms(table):
+        _mean(plain, own, "step", "cosine", marker="o")
+        _mean(units, own, "step", "matched", marker="o")
+        _mean(units, own, "step", "random", "random", alpha=PALE, linestyle="--", linewidth=0.8)
     for panel, what in ((plain, "two experts' weights"), (units, "matched hidden units")):
         panel.ax.set(xlabel="training steps", ylabel=f"cosine of {what}")
         panel.title(size_name(table))

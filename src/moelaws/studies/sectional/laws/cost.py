@@ -52,12 +52,12 @@ def _root(slope: Callable[[Array], Array], like: Array) -> Array:
 
 def _results(c: Columns, printed: bool, slope: Callable[[Array], Array]) -> dict[str, Number]:
     """Returns what both forms have: S, its terms, and the E of least S, where ``slope`` is zero."""
-    E, L, d0, alpha = c["E"], c["L"], c["d0"], c["alpha"]
-    step = cost(2, L, d0, alpha, printed) - cost(1, L, d0, alpha, printed)
+    one, two = (cost(**{**c, "E": E}, printed=printed) for E in (1, 2))
+    step = two - one
     return {
-        "S": cost(E, L, d0, alpha, printed),
-        **terms(E, L, d0, alpha, printed),
-        "E_opt": _root(slope, L),
+        "S": cost(**c, printed=printed),
+        **terms(**c, printed=printed),
+        "E_opt": _root(slope, c["L"]),
         "E_whole": np.where(step > 0, 1.0, 2.0),  # S is convex and E_opt below 2
         "S_step": step,
     }
@@ -74,9 +74,9 @@ def _corrected(c: Columns) -> dict[str, Number]:
     return {
         **_results(c, False, lambda E: (4 * L + 2 * a) * E**4 + 3 * d0 * E**3 - (6 * d0 + 4 * L)),
         "projection_factor": cube / (cube + 1),  # E4.5
-        "attention_factor": E**3 / (E**4 + 1),  # E4.6
+        "attention_factor": cube / (E**4 + 1),  # E4.6
         # Below 1 at every E >= 1 (E4.8).
-        "total_factor": E**3 * (2 * L + 3 * d0) / (2 * L * E**4 + 3 * d0 * E**3 + 2 * L + 3 * d0),
+        "total_factor": cube * (2 * L + 3 * d0) / (2 * L * E**4 + 3 * d0 * cube + 2 * L + 3 * d0),
     }
 
 
@@ -93,8 +93,8 @@ def _printed(c: Columns) -> dict[str, Number]:
         "E_opt_eq21": _root(
             lambda E: 2 * a * E**5 + (3 * d0 + 2 * L) * E**4 - 4 * L * E - 6 * d0, L
         ),
-        "projection_factor": E**5 / (3 * (E**3 + 1)),  # Eq 15
-        "attention_factor": E**3 / (2 + 3 * E**3 * L),  # Eq 16
+        "projection_factor": E**5 / (3 * (cube + 1)),  # Eq 15
+        "attention_factor": cube / (2 + 3 * cube * L),  # Eq 16
         "attention_factor_eq14": cube / (cube + 1) / 2,  # by Eq 2 and 14 as printed
     }
 
