@@ -28,8 +28,7 @@ from moelaws.files.lock import one_at_a_time
 from moelaws.spec.errors import UserError, quoted
 
 RUN, SENT = "moelaws.run_id", "moelaws.sent"  # tags: our identity of a run, and its digest
-# How many entries MLflow takes in one call, and how many characters in one value.
-MAX_METRICS, MAX_OTHERS, MAX_PARAM, MAX_TAG = 1000, 100, 6000, 8000
+MAX_PARAM, MAX_TAG = 6000, 8000  # characters of a value that MLflow takes
 
 
 @contextmanager
@@ -100,15 +99,9 @@ def _put(client: MlflowClient, experiment_of: Callable[[str], str], run: Tracked
         for point in run.points
         for name, value in point.values.items()
     ]
-    params = [Param(name, str(v)[:MAX_PARAM]) for name, v in run.parameters.items()]
+    params = [Param(name, str(value)[:MAX_PARAM]) for name, value in run.parameters.items()]
     tags = [RunTag(name, value[:MAX_TAG]) for name, value in _tags(run).items() if value]
-    for kind, entries, size in (
-        ("metrics", metrics, MAX_METRICS),
-        ("params", params, MAX_OTHERS),
-        ("tags", tags, MAX_OTHERS),
-    ):
-        for start in range(0, len(entries), size):
-            client.log_batch(identity, **{kind: entries[start : start + size]})
+    client.log_batch(identity, metrics, params, tags)  # in as many calls as MLflow needs
     for path in run.files:
         client.log_artifact(identity, str(path))
     client.set_terminated(identity, "FINISHED" if run.status == "completed" else "FAILED", ended)
@@ -116,9 +109,8 @@ def _put(client: MlflowClient, experiment_of: Callable[[str], str], run: Tracked
 
 
 def _tags(run: TrackedRun) -> dict[str, str | None]:
-    """Returns MLflow's tags of a run: its name, the user's own tags and note, and ours."""
+    """Returns MLflow's tags of a run: the user's own tags and note, and ours."""
     return {
-        "mlflow.runName": run.label,
         "mlflow.source.name": "moelaws train",
         "mlflow.source.git.commit": run.tags.get("commit"),
         **run.annotations.tags,
