@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from moelaws.files.atomic import replacing_folder
 from moelaws.files.layout import Results
+from moelaws.files.lock import one_at_a_time
 from moelaws.files.parquet import read_parquet
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import expand_study
@@ -88,17 +90,17 @@ class TrackedRun:
         """
         folder = results.run(record.run_id)
         config = parse(RunConfig, record.config, folder / "config.json")
-        run = Run(record.run_id, config, place.C, place.sweeps)
         summary, started = flatten(record.summary), _started(record, folder)
         final = {
             name: float(summary[key])
             for name, key in _TABLE["final"].items()
             if type(summary.get(key)) in (int, float)
         }
+        sizes = describe(Run(record.run_id, config, place.C, place.sweeps))
         settings = flatten({"config": config.model_dump(mode="json")})
         parameters = {
             name: value if isinstance(value, str | int | float) else json.dumps(value)
-            for name, value in {**describe(run), "C": place.C, **settings}.items()
+            for name, value in {**sizes, "C": place.C, **settings}.items()
             if value is not None and name not in _TABLE["no_parameters"]
         }
         return cls(
@@ -163,6 +165,16 @@ def export(
         except UserError as error:
             left_out.append({"run_id": run_id, "reason": str(error)})
     return written, left_out
+
+
+@contextmanager
+def into_folder(
+    put: Callable[[Path, TrackedRun], None], folder: Path
+) -> Iterator[Callable[[TrackedRun], None]]:
+    """Yields what puts a run below ``folder``, into which one process at a time writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with one_at_a_time(folder):
+        yield partial(put, folder)
 
 
 @contextmanager

@@ -38,8 +38,8 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
     The files of runs go to the folder ``FILE_artifacts`` beside a database; a server has its own
     place for them. Raises UserError for another kind of address, or one that does not answer.
     """
-    logging.getLogger("mlflow").setLevel(logging.WARNING)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for library in ("mlflow", "alembic"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     database = _database(uri)
     if database:  # another file is refused at once: MLflow would try to open it for minutes
         database.parent.mkdir(parents=True, exist_ok=True)
@@ -79,8 +79,9 @@ def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
                 f"--experiment-id {known.experiment_id}` brings it back"
             )
         return str(known.experiment_id)
-    artifacts = database and database.with_name(f"{database.stem}_artifacts") / study
-    place = artifacts.as_uri() if artifacts else None
+    place = None
+    if database:
+        place = (database.with_name(f"{database.stem}_artifacts") / study).as_uri()
     return str(client.create_experiment(study, place))
 
 

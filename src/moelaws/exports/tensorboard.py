@@ -1,8 +1,7 @@
 """Runs as event files for TensorBoard: a folder for each study, and in it one for each run."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,11 @@ from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from moelaws.exports.material import TrackedRun, replacing_run
-from moelaws.files.lock import one_at_a_time
+from moelaws.exports.material import TrackedRun, into_folder, replacing_run
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.from_toml import table_beside
 
 EXPERIMENT = api_pb2.Experiment(**table_beside(__file__))
-
-
-@contextmanager
-def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(folder):
-        yield partial(_put, folder)
 
 
 def _put(folder: Path, run: TrackedRun) -> None:
@@ -86,3 +77,6 @@ def _plugin(tag: str, **content: Any) -> summary_pb2.Summary:
     about = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(**content))
     summary.value.add(tag=tag, metadata=about, tensor=metadata.NULL_TENSOR)
     return summary
+
+
+writer = partial(into_folder, _put)

@@ -8,15 +8,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 os.environ["WANDB_ERROR_REPORTING"] = "false"  # wandb reads it when it is imported
 
 import wandb
 
-from moelaws.exports.material import TrackedRun, replacing_run
-from moelaws.files.lock import one_at_a_time
+from moelaws.exports.material import TrackedRun, into_folder, replacing_run
 from moelaws.spec.from_toml import table_beside
 
 MAX_TAG = 64  # characters of a tag that W&B takes
@@ -24,10 +22,9 @@ MAX_TAG = 64  # characters of a tag that W&B takes
 
 @contextmanager
 def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(folder):
+    with into_folder(_put, folder) as put:
         try:
-            yield partial(_put, folder)
+            yield put
         finally:
             wandb.teardown()  # ends the process in which wandb writes
 

@@ -6,7 +6,7 @@
 the other. Where a question has one choice, a model must produce it (a cloze).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -86,9 +86,9 @@ def write_items(path: Path, items: Iterable[Item]) -> None:
     write_page(path, "".join(item.canonical_json() + "\n" for item in items))
 
 
-def by_task(items: Iterable[Item]) -> dict[str, Sequence[Item]]:
+def by_task(items: Iterable[Item]) -> dict[str, list[Item]]:
     """Returns the items of each task, in the order in which tasks and items come."""
     tasks: dict[str, list[Item]] = {}
     for item in items:
         tasks.setdefault(item.task, []).append(item)
-    return dict(tasks)
+    return tasks

@@ -1,10 +1,10 @@
 """Which architecture of transformers computes exactly what a run's model computes."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 from moelaws.model.attention import EPSILON
+from moelaws.spec.base import Frozen
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model, MoE
@@ -19,8 +19,7 @@ FITS = (
 GROUPED = 8
 
 
-@dataclass(frozen=True)
-class Architecture:
+class Architecture(Frozen):
     """A model of transformers.
 
     Each of them has RMSNorm before attention and feed-forward, SwiGLU, and no biases in its
@@ -36,8 +35,8 @@ class Architecture:
     bias_is_row: bool = False  # (1, E) instead of (E,)
     has_shared: bool = False  # always; those of a model without shared experts have the width 0
     # What config.json has beside what all have: keys -> our names of quantities, and constants.
-    names: Mapping[str, str] = field(default_factory=dict)
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    names: dict[str, str] = {}
+    constants: dict[str, Any] = {}
 
 
 _TABLE = table_beside(__file__)
