@@ -10,11 +10,10 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -41,8 +40,7 @@ _TABLE = table_beside(__file__)
 _LOAD = _TABLE["load"]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a run stands in a grid: the study, the tier, and the budget and sweeps of its point.
 
     Runs that are in no chosen study go to the study ``moelaws``.
@@ -54,8 +52,7 @@ class Place:
     sweeps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """What was measured at one step."""
 
     step: int  # optimizer steps done
@@ -63,8 +60,7 @@ class Point:
     values: Mapping[str, float]  # name -> value, in the units of the run's files
 
 
-@dataclass(frozen=True)
-class TrackedRun:
+class TrackedRun(NamedTuple):
     """A run of one study, as a tracker gets it."""
 
     run_id: str

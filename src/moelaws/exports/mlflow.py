@@ -53,7 +53,7 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
     with one_at_a_time(database.parent) if database else nullcontext():
         try:
             client = MlflowClient(tracking_uri=uri)
-            yield partial(_put, client, cache(partial(_experiment, client, database)))
+            yield partial(_put, client, database)
         except (MlflowException, sqlite3.Error) as error:
             raise UserError(f"--to {uri}: {' '.join(str(error).split())[:500]}") from None
 
@@ -70,6 +70,7 @@ def _database(uri: str) -> Path | None:
     )
 
 
+@cache
 def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
     """Returns MLflow's identity of a study's experiment, and makes one where there is none."""
     if known := client.get_experiment_by_name(study):
@@ -85,9 +86,9 @@ def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
     return str(client.create_experiment(study, place))
 
 
-def _put(client: MlflowClient, experiment_of: Callable[[str], str], run: TrackedRun) -> None:
+def _put(client: MlflowClient, database: Path | None, run: TrackedRun) -> None:
     """Makes the experiment of a run's study hold the run once, as it is now."""
-    experiment = experiment_of(run.place.study)
+    experiment = _experiment(client, database, run.place.study)
     there = client.search_runs([experiment], f"tags.`{RUN}` = '{run.run_id}'")
     if [old.data.tags.get(SENT) for old in there] == [run.digest]:
         return

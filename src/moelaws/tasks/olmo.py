@@ -167,7 +167,7 @@ def _item(requests: list[_Request], task: str, name: str, task_set: TaskSet, whe
     label = requests[0].label
     if any(request.label != label for request in requests):
         raise UserError(f"{where}: its requests have different labels")
-    is_place = isinstance(label, int) and not isinstance(label, bool)
+    is_place = type(label) is int  # true is none
     if not is_place and len(requests) > 1:
         raise UserError(f"{where}: the label {quoted(label)} is no place among its choices")
     contexts = tuple(request.request.context for request in requests)

@@ -32,7 +32,7 @@ class Architecture(Frozen):
     # first half of the head with the second.
     turns_neighbours: bool = False
     router_bias: str = ""  # a layer's tensor that is added to scores to choose experts, if any
-    bias_is_row: bool = False  # (1, E) instead of (E,)
+    bias_shape: list[int] = [-1]  # (E,), or (1, E)
     has_shared: bool = False  # always; those of a model without shared experts have the width 0
     # What config.json has beside what all have: keys -> our names of quantities, and constants.
     names: dict[str, str] = {}

@@ -51,8 +51,9 @@ def convert(
             tensors[f"model.layers.{i}.{name}.weight"] = tensor
         if architecture.router_bias and "moe.router.weight" in layer:
             bias_E = layer.get("moe.router.bias", torch.zeros(len(layer["moe.router.weight"])))
-            shape = (1, -1) if architecture.bias_is_row else (-1,)
-            tensors[f"model.layers.{i}.{architecture.router_bias}"] = bias_E.view(shape)
+            tensors[f"model.layers.{i}.{architecture.router_bias}"] = bias_E.view(
+                architecture.bias_shape
+            )
     tensors["model.norm.weight"] = weights["final_norm.gain"]
     if not model.tied_embeddings:
         tensors["lm_head.weight"] = weights["unembedding"]
