@@ -26,7 +26,7 @@ def tracked(results, run, place=Place()):  # noqa: B008, it is frozen
 
 
 def exported(results, places, records=None, **options):
-    """What ``export`` returns, which is what it writes: [(study, run), ...], run -> why not."""
+    """What ``export`` writes and says: [(study, run), ...], run -> why it was left out."""
     records = all_records(results) if records is None else records
     runs, reports = [], []
 
@@ -34,9 +34,10 @@ def exported(results, places, records=None, **options):
         reports.append((done, total))
 
     written, left_out = export(records, results, places, runs.append, report, **options)
-    assert written == [(run.place.study, run.run_id) for run in runs]
+    assert written == [{"study": run.place.study, "run_id": run.run_id} for run in runs]
     assert reports == [(done + 1, len(records)) for done in range(len(records))]
-    return written, left_out
+    reasons = {run["run_id"]: run["reason"] for run in left_out}
+    return [tuple(run.values()) for run in written], reasons
 
 
 def test_the_points_are_the_history_the_load_and_the_summary(results):

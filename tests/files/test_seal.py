@@ -195,6 +195,7 @@ def test_a_record_beside_a_file_knows_its_digest(tmp_path):
 # what it is that they read: nothing of it is a file that moelaws wrote, or it was checked before.
 OPENERS = {
     "spec/from_disk.py": "it is the way",
+    "spec/from_toml.py": "tables of the package",
     "files/seal.py": "it is the way",
     "files/atomic.py": "the draft of a page",
     "files/parquet.py": "what ``seal.read`` returned",

@@ -1,20 +1,20 @@
 """``moelaws export FORMAT``: runs on record for other programs."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer
-from moelaws.cli.common import FILE, FOLDER, Words, option, results_option, with_options
+from moelaws.cli.common import FILE, FOLDER, Words, option, results_option
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
 from moelaws.records.names import find_record
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, listed, without_password
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.project import CONFIG, load_project
 from moelaws.spec.references import resolve
 from moelaws.spec.words import counted
@@ -53,14 +53,14 @@ def hf(run: str, to: Path, results: Results, as_json: bool) -> None:
     print_answer(as_json, {**about, "bytes": size}, text)
 
 
-def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]) -> None:
+def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
     help += (
         "\n\nThe runs are those that completed or diverged. A second call adds nothing twice: it "
         "replaces what is there of these runs."
     )
 
     @command.command(name=name, short_help=short_help, help=help, cls=JsonCommand)
-    @with_options(*options)
+    @option("--to", **to, type=None if name == "mlflow" else FOLDER)
     @click.argument("chosen", metavar="[RUN]...", nargs=-1)
     @option(
         "--study studies",
@@ -98,51 +98,19 @@ def _tracker(name: str, short_help: str, help: str, *options: Callable[..., Any]
             places = places_of(load_project(overrides=overrides))
         records = selection.of(results, chosen).records
         named = bool(chosen) and not studies
-        with writer(to) as write, reporting() as report:
-            runs, left_out = export(records, results, places, write, report, named)
-        written = [{"study": study, "run_id": run} for study, run in runs]
-        omitted = [{"run_id": run, "reason": reason} for run, reason in left_out.items()]
+        with writer(to) as put, reporting() as report:
+            runs, left_out = export(records, results, places, put, report, named)
         shown = without_password(str(to))
-        data = {"tracker": name, "to": shown, "runs": written, "left_out": omitted}
-        counts = Counter(study for study, _ in runs)
+        data = {"tracker": name, "to": shown, "runs": runs, "left_out": left_out}
+        counts = Counter(run["study"] for run in runs)
         of = ", ".join(f"{study} {count}" for study, count in counts.items())
         total = counted(len(runs), "run")
         lines = [f"{shown}: {total}{f' ({of})' if of else ''}, {len(left_out)} left out"]
-        for reason in dict.fromkeys(left_out.values()):
-            ids = [run for run, why in left_out.items() if why == reason]
+        for reason in dict.fromkeys(run["reason"] for run in left_out):
+            ids = [run["run_id"] for run in left_out if run["reason"] == reason]
             lines.append(f"left out, {reason}: {listed(ids, 5)}")
         print_answer(as_json, data, "\n".join(lines))
 
 
-_tracker(
-    "mlflow",
-    "Put runs into a database or a server of MLflow.",
-    "Put the runs of the chosen studies, or each RUN, into MLflow, an experiment a study.",
-    option(
-        "--to",
-        "sqlite:///FILE.db, or the http address of an MLflow server.",
-        required=True,
-        metavar="URI",
-    ),
-)
-_tracker(
-    "tensorboard",
-    "Write runs as event files for TensorBoard.",
-    "Write the runs of the chosen studies, or each RUN, for TensorBoard: DIR/STUDY/RUN.",
-    option(
-        "--to", "The folder to give to tensorboard --logdir.", FOLDER, required=True, metavar="DIR"
-    ),
-)
-_tracker(
-    "wandb",
-    "Write runs as offline runs of W&B.",
-    "Write the runs of the chosen studies, or each RUN, for W&B, a project a study. `wandb sync "
-    "DIR/STUDY/offline-run-*` sends them to a server.",
-    option(  # a folder "wandb" would hide the package from Python
-        "--to",
-        "The folder that gets STUDY/offline-run-*.",
-        FOLDER,
-        Path("wandb_runs"),
-        metavar="DIR",
-    ),
-)
+for _name, _words in table_beside(__file__).items():
+    _tracker(_name, **_words)

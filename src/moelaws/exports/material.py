@@ -7,17 +7,21 @@ column of the run's history over its steps, ``load/cv/layer1`` one of its expert
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from moelaws.files.atomic import replacing_folder
 from moelaws.files.layout import Results
+from moelaws.files.lock import one_at_a_time
 from moelaws.files.parquet import read_parquet
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import expand_study
@@ -26,31 +30,17 @@ from moelaws.records.progress import Report
 from moelaws.records.runs import Annotations, Record, flatten
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.run import RunConfig
 from moelaws.tables.describe import describe
 
 ENDED = ("completed", "diverged")  # the states whose result will not change
-FILES = ("config.json", "summary.json", "provenance.json", "log")
-_LOAD = ("cv", "entropy", "kl", "overflow", "unused", "never_used")
-# Name of a final number -> key of the summary.
-_FINAL = {
-    "L": "loss",
-    "L_se": "loss_se",
-    "bits_per_byte": "bits_per_byte",
-    "L_train": "train_loss",
-    "epochs": "epochs",
-    "tokens": "tokens",
-    "seconds": "wall_seconds",
-    "tokens_per_second": "tokens_per_second",
-    "peak_memory": "peak_memory_bytes",
-    **{f"balance_{name}": f"balance.{name}" for name in ("cv", "entropy", "kl")},
-    **{name: f"balance.{name}" for name in ("overflow", "unused", "never_used")},
-}
+_TABLE = table_beside(__file__)
+_LOAD = _TABLE["load"]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a run stands in a grid: the study, the tier, and the budget and sweeps of its point.
 
     Runs that are in no chosen study go to the study ``moelaws``.
@@ -62,8 +52,7 @@ class Place:
     sweeps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """What was measured at one step."""
 
     step: int  # optimizer steps done
@@ -71,8 +60,7 @@ class Point:
     values: Mapping[str, float]  # name -> value, in the units of the run's files
 
 
-@dataclass(frozen=True)
-class TrackedRun:
+class TrackedRun(NamedTuple):
     """A run of one study, as a tracker gets it."""
 
     run_id: str
@@ -98,16 +86,18 @@ class TrackedRun:
         """
         folder = results.run(record.run_id)
         config = parse(RunConfig, record.config, folder / "config.json")
-        run = Run(record.run_id, config, place.C, place.sweeps)
-        sizes = {k: v for k, v in describe(run).items() if k not in ("run_id", "sweep", "corpus")}
         summary, started = flatten(record.summary), _started(record, folder)
-        numbers = {key: float(x) for key, x in summary.items() if type(x) in (int, float)}
-        final = {name: numbers[key] for name, key in _FINAL.items() if key in numbers}
-        values = {**sizes, "C": place.C, **flatten({"config": config.model_dump(mode="json")})}
+        final = {
+            name: float(summary[key])
+            for name, key in _TABLE["final"].items()
+            if type(summary.get(key)) in (int, float)
+        }
+        sizes = describe(Run(record.run_id, config, place.C, place.sweeps))
+        settings = flatten({"config": config.model_dump(mode="json")})
         parameters = {
             name: value if isinstance(value, str | int | float) else json.dumps(value)
-            for name, value in values.items()
-            if value is not None
+            for name, value in {**sizes, "C": place.C, **settings}.items()
+            if value is not None and name not in _TABLE["no_parameters"]
         }
         return cls(
             record.run_id,
@@ -117,7 +107,7 @@ class TrackedRun:
             parameters,
             _points(folder, int(summary.get("steps", config.steps)), started, final),
             final,
-            [path for name in FILES if (path := folder / name).is_file()],
+            [path for name in _TABLE["files"] if (path := folder / name).is_file()],
             _tags(record, place),
             record.annotations,
             started,
@@ -143,50 +133,69 @@ def export(
     records: Iterable[Record],
     results: Results,
     places: Mapping[str, list[Place]] | None,
-    write: Callable[[TrackedRun], object],
+    put: Callable[[TrackedRun], object],
     report: Report,
     named: bool = False,
-) -> tuple[list[tuple[str, str]], dict[str, str]]:
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Writes each run among ``records`` that has ended, once for each study that has it.
 
     ``places`` maps runs to their places in studies. Runs of no study are written, too, if it is
-    None, as without a project, or if the user ``named`` the runs. ``write`` makes a tracker hold a
-    run as it is now, in place of what it held of that run. Returns the study and the id of each run
-    that was written, and run -> why it was left out.
+    None, as without a project, or if the user ``named`` the runs. ``put`` makes a tracker hold a
+    run as it is now, in place of what it held of that run. Returns the ``study`` and the ``run_id``
+    of each run that was written, and the ``run_id`` of each that was left out, with the ``reason``.
     """
     records = list(records)
-    written: list[tuple[str, str]] = []
-    left_out: dict[str, str] = {}
+    written, left_out = [], []
     for number, record in enumerate(records, 1):
+        run_id = record.run_id
         report("export", number, len(records), f"{number}/{len(records)} runs")
-        in_studies = (places or {}).get(record.run_id, [])
-        if record.status not in ENDED:
-            left_out[record.run_id] = record.status.replace("_", " ")
-        elif not in_studies and places is not None and not named:
-            left_out[record.run_id] = "no chosen study asks for it at this tier"
-        else:
-            try:
-                for place in in_studies or [Place()]:
-                    write(TrackedRun.of(record, results, place))
-                    written.append((place.study, record.run_id))
-            except UserError as error:
-                left_out[record.run_id] = str(error)
+        in_studies = (places or {}).get(run_id, [])
+        try:
+            if record.status not in ENDED:
+                raise UserError(record.status.replace("_", " "))
+            if not in_studies and places is not None and not named:
+                raise UserError("no chosen study asks for it at this tier")
+            for place in in_studies or [Place()]:
+                put(TrackedRun.of(record, results, place))
+                written.append({"study": place.study, "run_id": run_id})
+        except UserError as error:
+            left_out.append({"run_id": run_id, "reason": str(error)})
     return written, left_out
+
+
+@contextmanager
+def into_folder(
+    put: Callable[[Path, TrackedRun], None], folder: Path
+) -> Iterator[Callable[[TrackedRun], None]]:
+    """Yields what puts a run below ``folder``, into which one process at a time writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with one_at_a_time(folder):
+        yield partial(put, folder)
+
+
+@contextmanager
+def replacing_run(place: Path, mark: str) -> Iterator[Path]:
+    """Yields a new folder that takes the place of ``place``, and of the run's earlier exports.
+
+    Those are the folders beside it that hold a file ``mark``, a pattern that has the run's id.
+    """
+    with replacing_folder(place) as work:
+        yield work
+    for old in place.parent.glob(f"*/{mark}"):
+        if old.parent != place:
+            shutil.rmtree(old.parent)
 
 
 def _points(folder: Path, last: int, started: float, final: Mapping[str, float]) -> list[Point]:
     values: dict[int, dict[str, float]] = {}
-    steps, seconds = [0], [0.0]
-    if (path := folder / "history.parquet").is_file():
-        history = _columns(read_parquet(path), path, "step", "seconds")
-        steps, seconds = [*steps, *history["step"]], [*seconds, *history["seconds"]]
-        for step, row in zip(history.pop("step"), history.to_dict("records"), strict=True):
-            values[step] = {f"train/{name}": value for name, value in row.items()}
-    if (path := folder / "load.parquet").is_file():
-        load = _columns(read_parquet(path), path, "validation", "step", "layer", *_LOAD)
-        for row in load[load["validation"] == 0].to_dict("records"):
-            own = {f"load/{name}/layer{row['layer']}": row[name] for name in _LOAD}
-            values.setdefault(row["step"], {}).update(own)
+    history = _table(folder / "history.parquet", "step", "seconds")
+    steps, seconds = [0, *history.pop("step")], [0.0, *history["seconds"]]
+    for step, row in zip(steps[1:], history.to_dict("records"), strict=True):
+        values[step] = {f"train/{name}": value for name, value in row.items()}
+    load = _table(folder / "load.parquet", "validation", "step", "layer", *_LOAD)
+    for row in load[load["validation"] == 0].to_dict("records"):
+        own = {f"load/{name}/layer{row['layer']}": row[name] for name in _LOAD}
+        values.setdefault(row["step"], {}).update(own)
     last = max([last, *values])
     values.setdefault(last, {}).update({f"final/{k}": value for k, value in final.items()})
     ordered = sorted(values)
@@ -194,8 +203,14 @@ def _points(folder: Path, last: int, started: float, final: Mapping[str, float])
     return [Point(step, at, values[step]) for step, at in zip(ordered, times, strict=True)]
 
 
-def _columns(table: pa.Table, path: Path, *needed: str) -> pd.DataFrame:
-    """Returns the columns of a table that hold no lists; those ``needed`` must be there."""
+def _table(path: Path, *needed: str) -> pd.DataFrame:
+    """Returns the columns of a table that hold no lists, with no rows if there is no such file.
+
+    Those ``needed`` must be there.
+    """
+    if not path.is_file():
+        return pd.DataFrame(columns=list(needed))
+    table = read_parquet(path)
     if missing := [name for name in needed if name not in table.column_names]:
         raise UserError(f"{path} has no column {missing[0]}")
     plain = [name for name in table.column_names if not pa.types.is_nested(table[name].type)]
@@ -219,9 +234,9 @@ def _tags(record: Record, place: Place) -> dict[str, str]:
         "tier": place.tier,
         "sweep": ",".join(place.sweeps),
         "status": record.status,
-        "commit": provenance.get("commit") or "",
+        "commit": provenance.get("commit"),
         "changed_since_commit": "yes" if provenance.get("dirty") else "",
-        "code": provenance.get("code") or "",
-        "message": record.summary.get("message") or "",
+        "code": provenance.get("code"),
+        "message": record.summary.get("message"),
     }
     return {name: str(value) for name, value in tags.items() if value}

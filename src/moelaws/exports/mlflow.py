@@ -28,8 +28,7 @@ from moelaws.files.lock import one_at_a_time
 from moelaws.spec.errors import UserError, quoted, without_password
 
 RUN, SENT = "moelaws.run_id", "moelaws.sent"  # tags: our identity of a run, and its digest
-# How many entries MLflow takes in one call, and how many characters in one value.
-MAX_METRICS, MAX_OTHERS, MAX_PARAM, MAX_TAG = 1000, 100, 6000, 8000
+MAX_PARAM, MAX_TAG = 6000, 8000  # characters of a value that MLflow takes
 
 
 @contextmanager
@@ -39,8 +38,8 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
     The files of runs go to the folder ``FILE_artifacts`` beside a database; a server has its own
     place for them. Raises UserError for another kind of address, or one that does not answer.
     """
-    logging.getLogger("mlflow").setLevel(logging.WARNING)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for library in ("mlflow", "alembic"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     database = _database(uri)
     if database:  # another file is refused at once: MLflow would try to open it for minutes
         database.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +53,7 @@ def writer(uri: str) -> Iterator[Callable[[TrackedRun], None]]:
     with one_at_a_time(database.parent) if database else nullcontext():
         try:
             client = MlflowClient(tracking_uri=uri)
-            yield partial(_put, client, cache(partial(_experiment, client, database)))
+            yield partial(_put, client, database)
         except (MlflowException, sqlite3.Error) as error:
             shown = without_password(uri)
             reason = " ".join(str(error).replace(uri, shown).split())[:500]
@@ -73,6 +72,7 @@ def _database(uri: str) -> Path | None:
     )
 
 
+@cache
 def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
     """Returns MLflow's identity of a study's experiment, and makes one where there is none."""
     if known := client.get_experiment_by_name(study):
@@ -82,14 +82,15 @@ def _experiment(client: MlflowClient, database: Path | None, study: str) -> str:
                 f"--experiment-id {known.experiment_id}` brings it back"
             )
         return str(known.experiment_id)
-    artifacts = database and database.with_name(f"{database.stem}_artifacts") / study
-    place = artifacts.as_uri() if artifacts else None
+    place = None
+    if database:
+        place = (database.with_name(f"{database.stem}_artifacts") / study).as_uri()
     return str(client.create_experiment(study, place))
 
 
-def _put(client: MlflowClient, experiment_of: Callable[[str], str], run: TrackedRun) -> None:
+def _put(client: MlflowClient, database: Path | None, run: TrackedRun) -> None:
     """Makes the experiment of a run's study hold the run once, as it is now."""
-    experiment = experiment_of(run.place.study)
+    experiment = _experiment(client, database, run.place.study)
     there = client.search_runs([experiment], f"tags.`{RUN}` = '{run.run_id}'")
     if [old.data.tags.get(SENT) for old in there] == [run.digest]:
         return
@@ -102,15 +103,9 @@ def _put(client: MlflowClient, experiment_of: Callable[[str], str], run: Tracked
         for point in run.points
         for name, value in point.values.items()
     ]
-    params = [Param(name, str(v)[:MAX_PARAM]) for name, v in run.parameters.items()]
+    params = [Param(name, str(value)[:MAX_PARAM]) for name, value in run.parameters.items()]
     tags = [RunTag(name, value[:MAX_TAG]) for name, value in _tags(run).items() if value]
-    for kind, entries, size in (
-        ("metrics", metrics, MAX_METRICS),
-        ("params", params, MAX_OTHERS),
-        ("tags", tags, MAX_OTHERS),
-    ):
-        for start in range(0, len(entries), size):
-            client.log_batch(identity, **{kind: entries[start : start + size]})
+    client.log_batch(identity, metrics, params, tags)  # in as many calls as MLflow needs
     for path in run.files:
         client.log_artifact(identity, str(path))
     client.set_terminated(identity, "FINISHED" if run.status == "completed" else "FAILED", ended)
@@ -118,9 +113,8 @@ def _put(client: MlflowClient, experiment_of: Callable[[str], str], run: Tracked
 
 
 def _tags(run: TrackedRun) -> dict[str, str | None]:
-    """Returns MLflow's tags of a run: its name, the user's own tags and note, and ours."""
+    """Returns MLflow's tags of a run: the user's own tags and note, and ours."""
     return {
-        "mlflow.runName": run.label,
         "mlflow.source.name": "moelaws train",
         "mlflow.source.git.commit": run.tags.get("commit"),
         **run.annotations.tags,

@@ -1,48 +1,33 @@
 """Runs as event files for TensorBoard: a folder for each study, and in it one for each run."""
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from moelaws.exports.material import TrackedRun
-from moelaws.files.atomic import replacing_folder
-from moelaws.files.lock import one_at_a_time
+from moelaws.exports.material import TrackedRun, into_folder, replacing_run
 from moelaws.spec.from_json import parse_json
+from moelaws.spec.from_toml import table_beside
 
-# The columns of TensorBoard's page of hyperparameters, the same for all runs.
-HPARAMS = (
-    "N_total", "N_active", "C_sparsity", "D", "S", "A", "G", "E", "k", "n_layers",
-    "d_model", "d_expert", "lr", "batch_tokens", "steps", "seed",
-)  # fmt: skip
-METRICS = ("final/L", "final/bits_per_byte", "final/L_train", "final/balance_cv", "train/loss")
+EXPERIMENT = api_pb2.Experiment(**table_beside(__file__))
 
 
-@contextmanager
-def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(folder):
-        yield partial(_write, folder)
-
-
-def _write(folder: Path, run: TrackedRun) -> None:
+def _put(folder: Path, run: TrackedRun) -> None:
     """Writes ``FOLDER/STUDY/LABEL`` in place of any earlier export of the run."""
-    study, name = folder / run.place.study, f"events.out.tfevents.{int(run.started)}.{run.run_id}"
-    with replacing_folder(study / run.label) as work, (work / name).open("wb") as file:
+    name = f"events.out.tfevents.{int(run.started)}.{run.run_id}"
+    others = f"events.out.tfevents.*.{run.run_id}"
+    place = folder / run.place.study / run.label
+    with replacing_run(place, others) as work, (work / name).open("wb") as file:
         events = RecordWriter(file)
         for event in _events(run):
             events.write(event.SerializeToString())
-    for old in study.glob(f"*/events.out.tfevents.*.{run.run_id}"):
-        if old.parent.name != run.label:
-            shutil.rmtree(old.parent)
 
 
 def _events(run: TrackedRun) -> Iterator[event_pb2.Event]:
@@ -79,27 +64,19 @@ def _table(values: Any) -> str:
 
 def _hyperparameters(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     """Yields the columns of the page, the run's values, and how the run ended."""
-    numbers = [api_pb2.HParamInfo(name=name, type=api_pb2.DATA_TYPE_FLOAT64) for name in HPARAMS]
-    kind = api_pb2.HParamInfo(name="kind", type=api_pb2.DATA_TYPE_STRING)
-    metrics = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag=name)) for name in METRICS]
-    experiment = api_pb2.Experiment(hparam_infos=[kind, *numbers], metric_infos=metrics)
-    data = plugin_data_pb2.HParamsPluginData
-    yield _plugin(metadata.EXPERIMENT_TAG, data(experiment=experiment))
-
-    start = plugin_data_pb2.SessionStartInfo(start_time_secs=run.started, group_name=run.label)
-    for name in HPARAMS:
-        if name in run.parameters:
-            start.hparams[name].number_value = run.parameters[name]
-    start.hparams["kind"].string_value = run.parameters["kind"]
-    yield _plugin(metadata.SESSION_START_INFO_TAG, data(session_start_info=start))
-
+    yield _plugin(metadata.EXPERIMENT_TAG, experiment=EXPERIMENT)
+    names = [info.name for info in EXPERIMENT.hparam_infos if info.name in run.parameters]
+    yield hparams_pb({name: run.parameters[name] for name in names}, run.label, run.started)
     status = api_pb2.STATUS_SUCCESS if run.status == "completed" else api_pb2.STATUS_FAILURE
     end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=run.started + run.seconds)
-    yield _plugin(metadata.SESSION_END_INFO_TAG, data(session_end_info=end))
+    yield _plugin(metadata.SESSION_END_INFO_TAG, session_end_info=end)
 
 
-def _plugin(tag: str, data: plugin_data_pb2.HParamsPluginData) -> summary_pb2.Summary:
+def _plugin(tag: str, **content: Any) -> summary_pb2.Summary:
     summary = summary_pb2.Summary()
-    about = metadata.create_summary_metadata(data)
+    about = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(**content))
     summary.value.add(tag=tag, metadata=about, tensor=metadata.NULL_TENSOR)
     return summary
+
+
+writer = partial(into_folder, _put)

@@ -1,7 +1,6 @@
 """Runs as offline runs of Weights & Biases, which `wandb sync` sends to a server.
 
-wandb writes each run in a hidden folder, which is renamed to ``FOLDER/STUDY/offline-run-*`` when it
-is complete. A study is a project of W&B.
+Each is ``FOLDER/STUDY/offline-run-DATE_TIME-RUN``. A study is a project of W&B.
 """
 
 import os
@@ -9,46 +8,40 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 os.environ["WANDB_ERROR_REPORTING"] = "false"  # wandb reads it when it is imported
 
 import wandb
 
-from moelaws.exports.material import TrackedRun
-from moelaws.files.leftovers import discard, sweep, temporary
-from moelaws.files.lock import one_at_a_time
+from moelaws.exports.material import TrackedRun, into_folder, replacing_run
+from moelaws.spec.from_toml import table_beside
 
 MAX_TAG = 64  # characters of a tag that W&B takes
 
 
 @contextmanager
 def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(folder):
-        sweep(folder)
-        hidden = temporary(folder / "wandb")
-        hidden.mkdir()
+    with into_folder(_put, folder) as put:
         try:
-            yield partial(_put, folder, hidden)
+            yield put
         finally:
             wandb.teardown()  # ends the process in which wandb writes
-            discard(hidden)
 
 
-def _put(folder: Path, hidden: Path, run: TrackedRun) -> None:
-    """Writes ``FOLDER/STUDY/offline-run-DATE_TIME-RUN`` in place of any earlier export."""
+def _put(folder: Path, run: TrackedRun) -> None:
+    """Writes the run in place of any earlier export of it."""
     began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
-    study, written = folder / run.place.study, _write(run, hidden)
-    study.mkdir(exist_ok=True)
-    for old in study.glob(f"offline-run-*-{run.run_id}"):
-        shutil.rmtree(old)
-    os.replace(written, study / f"offline-run-{began}-{run.run_id}")
+    place = folder / run.place.study / f"offline-run-{began}-{run.run_id}"
+    with replacing_run(place, f"run-{run.run_id}.wandb") as work:
+        files = _write(run, work)
+        for path in (files, *files.parent.glob("*.wandb")):
+            path.rename(work / path.name)
+        shutil.rmtree(work / "wandb")  # what is left there is of this export, not of the run
 
 
-def _write(run: TrackedRun, hidden: Path) -> Path:
-    """Writes an offline run below ``hidden``; returns its folder."""
+def _write(run: TrackedRun, folder: Path) -> Path:
+    """Writes an offline run below ``folder``; returns the folder of its files."""
     tags = run.annotations.tags
     labels = [run.place.tier, run.status, *(f"{name}={tags[name]}"[:MAX_TAG] for name in tags)]
     offline = wandb.init(
@@ -58,20 +51,8 @@ def _write(run: TrackedRun, hidden: Path) -> Path:
         notes=run.annotations.note or None,
         tags=[label for label in labels if label],
         config={**run.parameters, **run.tags, **{f"tags.{name}": tags[name] for name in tags}},
-        dir=hidden,
-        # With these wandb asks no host and notes nothing of this process.
-        settings=wandb.Settings(
-            mode="offline",
-            console="off",
-            silent=True,
-            disable_code=True,
-            disable_git=True,
-            save_code=False,
-            x_disable_machine_info=True,
-            x_disable_meta=True,
-            x_disable_stats=True,
-            x_save_requirements=False,
-        ),
+        dir=folder,
+        settings=wandb.Settings(**table_beside(__file__)),
     )
     files = Path(offline.dir)
     for path in run.files:
@@ -81,7 +62,4 @@ def _write(run: TrackedRun, hidden: Path) -> Path:
         offline.log({**point.values, "_timestamp": point.time}, step=point.step)
     offline.summary.update(dict(run.final))
     offline.finish(exit_code=0 if run.status == "completed" else 1)
-    folder = files.parent
-    for name in ("tmp", "logs"):  # of this export, not of the run
-        shutil.rmtree(folder / name, ignore_errors=True)
-    return folder
+    return files

@@ -7,15 +7,13 @@ a run, in the same tokens.
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from moelaws.files.atomic import write_text
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.tasks.item import Item, by_task
-
-METRICS = ("acc", "acc_bytes")  # ``accuracy`` and ``accuracy_per_byte`` of moelaws bench
 
 
 def write_for_harness(folder: Path, items: Iterable[Item]) -> list[Path]:
@@ -41,23 +39,7 @@ def write_for_harness(folder: Path, items: Iterable[Item]) -> list[Path]:
         data = folder / f"{name}.jsonl"
         write_text(data, "".join(json.dumps(line) + "\n" for line in lines))
         files.append(folder / f"{name}.yaml")
-        write_text(files[-1], yaml.safe_dump(_task(name, data.absolute()), sort_keys=False))
+        kwargs = {"data_files": {"test": str(data.absolute())}}
+        about = {**table_beside(__file__), "task": name, "dataset_kwargs": kwargs}
+        write_text(files[-1], yaml.safe_dump(about, sort_keys=False))
     return files
-
-
-def _task(name: str, data: Path) -> dict[str, Any]:
-    mean = {"aggregation": "mean", "higher_is_better": True}
-    return {
-        "task": name,
-        "dataset_path": "json",
-        "dataset_kwargs": {"data_files": {"test": str(data)}},
-        "test_split": "test",
-        "output_type": "multiple_choice",
-        "doc_to_text": "context",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-        "target_delimiter": "",  # a choice begins with its own space, where it has one
-        "num_fewshot": 0,
-        "metric_list": [{"metric": metric, **mean} for metric in METRICS],
-        "metadata": {"version": 1},
-    }

@@ -11,6 +11,7 @@ its context. The same documents and seed give the same items under every version
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -86,17 +87,15 @@ def continuations(texts: Sequence[str], length: int, seed: int) -> list[Item]:
         )
 
     chosen = _chosen(texts, kinds, seed + length)
-    following = [texts[place.document][place.at : place.at + length] for place in chosen]
+    following = {place: texts[place.document][place.at : place.at + length] for place in chosen}
     items = []
     for i, place in enumerate(chosen):
-        others: list[str] = []
-        for j in (*range(i + 1, len(chosen)), *range(i)):
-            new = following[j] not in (following[i], *others)
-            if new and chosen[j].document != place.document and len(others) < 3:
-                others.append(following[j])
+        behind = (*chosen[i + 1 :], *chosen[:i])
+        foreign = [following[other] for other in behind if other.document != place.document]
+        others = [text for text in dict.fromkeys(foreign) if text != following[place]][:3]
         if len(others) == 3:
             answer = i % 4
-            choices = (*others[:answer], following[i], *others[answer:])
+            choices = (*others[:answer], following[place], *others[answer:])
             items.append(_item(f"continuation_{length}", texts, place, choices, answer))
     return items if len(items) >= FEWEST else []
 
@@ -148,13 +147,12 @@ def _chosen(
     by_kind: dict[int, list[Place]] = {}
     for document, text in enumerate(texts):
         places = [(at, kind) for at, kind in kinds(text) if at >= CONTEXT // 2]
-        own: dict[int, list[Place]] = {}
+        taken: Counter[int] = Counter()
         for i in random_order(len(places), seed, document):
             at, kind = places[i]
-            if len(own.setdefault(kind, [])) < PER_DOCUMENT:
-                own[kind].append(Place(document, at, kind))
-        for kind, of_document in own.items():
-            by_kind.setdefault(kind, []).extend(of_document)
+            taken[kind] += 1
+            if taken[kind] <= PER_DOCUMENT:
+                by_kind.setdefault(kind, []).append(Place(document, at, kind))
     by_kind = {k: p for k, p in by_kind.items() if len(p) * len(by_kind) >= FEWEST}
     if not by_kind:
         return []

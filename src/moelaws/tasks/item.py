@@ -6,7 +6,7 @@
 the other. Where a question has one choice, a model must produce it (a cloze).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -66,19 +66,18 @@ def read_items(path: Path) -> list[Item]:
     Raises UserError, which names file and line, where it cannot be read, a line is no item, two
     items of a task have one id, or there are none.
     """
-    items, seen = [], set()
+    items: dict[tuple[str, str], Item] = {}
     for number, line in enumerate(read_page(path).split("\n"), 1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         item = parse(Item, parse_json(line, where), where)
-        if (item.task, item.id) in seen:
+        if (item.task, item.id) in items:
             raise UserError(f"{where}: the task {item.task} has an item {item.id!r} already")
-        seen.add((item.task, item.id))
-        items.append(item)
+        items[item.task, item.id] = item
     if not items:
         raise UserError(f"{path} has no items; a task file has one on each line (docs/tasks.md)")
-    return items
+    return list(items.values())
 
 
 def write_items(path: Path, items: Iterable[Item]) -> None:
@@ -86,9 +85,9 @@ def write_items(path: Path, items: Iterable[Item]) -> None:
     write_page(path, "".join(item.canonical_json() + "\n" for item in items))
 
 
-def by_task(items: Iterable[Item]) -> dict[str, Sequence[Item]]:
+def by_task(items: Iterable[Item]) -> dict[str, list[Item]]:
     """Returns the items of each task, in the order in which tasks and items come."""
     tasks: dict[str, list[Item]] = {}
     for item in items:
         tasks.setdefault(item.task, []).append(item)
-    return dict(tasks)
+    return tasks

@@ -11,7 +11,6 @@ those who published its data state a licence, which docs/tasks.md names for each
 """
 
 import gzip
-import tomllib
 import zlib
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -22,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError, or_nearest, quoted
 from moelaws.spec.from_json import parse_json
+from moelaws.spec.from_toml import table_beside
 from moelaws.tasks.item import Item
 
 INSTALL = "pip install --no-deps -r envs/olmo.txt"
@@ -35,21 +35,22 @@ _LONGEST_NAME = 40  # of a document; a longer text is a passage
 
 
 class TaskSet(NamedTuple):
-    """A task: its kind of skill, the variants that are offered, and what its questions share.
+    """Tasks of one kind of skill, the variants that are offered, and what questions share.
 
     ``shared`` is a field of a question's data, and the text at which it ends there; or twice empty.
     """
 
     group: str
     variants: Sequence[str]
-    shared: tuple[str, str]
+    tasks: Sequence[str]
+    shared: Sequence[str] = ("", "")
 
 
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLE = table_beside(__file__)
 TASKS = {
-    task: TaskSet(kind["group"], kind["variants"], tuple(_TABLE["shared"].get(task, ("", ""))))
-    for kind in _TABLE["offered"]
-    for task in kind["tasks"]
+    task: task_set
+    for task_set in (TaskSet(**fields) for fields in _TABLE["offered"])
+    for task in task_set.tasks
 }
 LEFT_OUT: dict[str, str] = _TABLE["left_out"]
 
@@ -166,7 +167,7 @@ def _item(requests: list[_Request], task: str, name: str, task_set: TaskSet, whe
     label = requests[0].label
     if any(request.label != label for request in requests):
         raise UserError(f"{where}: its requests have different labels")
-    is_place = isinstance(label, int) and not isinstance(label, bool)
+    is_place = type(label) is int  # true is none
     if not is_place and len(requests) > 1:
         raise UserError(f"{where}: the label {quoted(label)} is no place among its choices")
     contexts = tuple(request.request.context for request in requests)

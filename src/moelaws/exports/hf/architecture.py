@@ -1,12 +1,13 @@
 """Which architecture of transformers computes exactly what a run's model computes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from moelaws.model.attention import EPSILON
+from moelaws.spec.base import Frozen
 from moelaws.spec.errors import UserError
-from moelaws.spec.model import DenseFFN, Model, MoE
+from moelaws.spec.from_toml import table_beside
+from moelaws.spec.model import Model, MoE
 
 FITS = (
     "What fits has mlp: swiglu. Dense models fit with and without qk_norm; models with experts fit "
@@ -18,8 +19,7 @@ FITS = (
 GROUPED = 8
 
 
-@dataclass(frozen=True)
-class Architecture:
+class Architecture(Frozen):
     """A model of transformers.
 
     Each of them has RMSNorm before attention and feed-forward, SwiGLU, and no biases in its
@@ -32,22 +32,16 @@ class Architecture:
     # first half of the head with the second.
     turns_neighbours: bool = False
     router_bias: str = ""  # a layer's tensor that is added to scores to choose experts, if any
-    bias_is_row: bool = False  # (1, E) instead of (E,)
+    bias_shape: list[int] = [-1]  # (E,), or (1, E)
     has_shared: bool = False  # always; those of a model without shared experts have the width 0
+    # What config.json has beside what all have: keys -> our names of quantities, and constants.
+    names: dict[str, str] = {}
+    constants: dict[str, Any] = {}
 
 
-QWEN3 = Architecture("Qwen3ForCausalLM", "qwen3")
-LLAMA = Architecture("LlamaForCausalLM", "llama")
-QWEN3_MOE = Architecture("Qwen3MoeForCausalLM", "qwen3_moe")
-ERNIE_MOE = Architecture(
-    "Ernie4_5_MoeForCausalLM", "ernie4_5_moe", turns_neighbours=True,
-    router_bias="mlp.moe_statics.e_score_correction_bias", bias_is_row=True,
-)  # fmt: skip
-# The router of DeepSeek-V3 with ordinary attention; DeepSeek-V3 itself has latent attention.
-GLM4_MOE = Architecture(
-    "Glm4MoeForCausalLM", "glm4_moe",
-    router_bias="mlp.gate.e_score_correction_bias", has_shared=True,
-)  # fmt: skip
+_TABLE = table_beside(__file__)
+COMMON = _TABLE.pop("common")
+ARCHITECTURES = {kind: Architecture(**fields) for kind, fields in _TABLE.items()}
 
 
 def architecture_of(model: Model) -> Architecture:
@@ -60,11 +54,10 @@ def architecture_of(model: Model) -> Architecture:
             "no architecture of transformers that moelaws knows computes what this model does: "
             f"{'; '.join(reasons)}. {FITS}"
         )
-    if isinstance(model.ffn, MoE):
-        if model.ffn.gate == "sigmoid":
-            return GLM4_MOE
-        return QWEN3_MOE if model.qk_norm else ERNIE_MOE
-    return QWEN3 if model.qk_norm else LLAMA
+    kind: str = model.ffn.gate if isinstance(model.ffn, MoE) else "dense"
+    if model.qk_norm and kind != "sigmoid":
+        kind += "_with_qk_norm"
+    return ARCHITECTURES[kind]
 
 
 def _obstacles(model: Model) -> Iterator[str]:
@@ -102,72 +95,27 @@ def _obstacles(model: Model) -> Iterator[str]:
 
 def config(model: Model) -> dict[str, Any]:
     """Returns the content of config.json, or refuses the model as ``architecture_of`` does."""
-    architecture = architecture_of(model)
-    end_of_document = model.vocab_size - 1
+    architecture, ffn = architecture_of(model), model.ffn
+    quantities = {
+        **dict(model),
+        **dict(ffn),
+        "width_of_head": model.width_of_head,
+        "last_layer": model.n_layers - 1,
+        "end_of_document": model.vocab_size - 1,
+    }
+    constants = {**COMMON["constants"], **architecture.constants}
+    if isinstance(ffn, MoE):
+        quantities["dense_layers"] = list(range(ffn.n_dense_layers))
+        # Transformers needs a number here, even if no layer is dense and nothing has this width.
+        quantities["d_ffn"] = ffn.d_ffn or ffn.d_expert
+        if model.d_model % GROUPED or ffn.d_expert % GROUPED:
+            constants["experts_implementation"] = "eager"  # a loop over the experts
+    names = {**COMMON["names"], **architecture.names}
     return {
         "architectures": [architecture.name],
         "model_type": architecture.model_type,
-        "dtype": "float32",
-        "vocab_size": model.vocab_size,
-        "hidden_size": model.d_model,
-        "num_hidden_layers": model.n_layers,
-        "num_attention_heads": model.n_heads,
-        "num_key_value_heads": model.n_kv,
-        "head_dim": model.width_of_head,
-        "hidden_act": "silu",
         "rms_norm_eps": EPSILON,
         "rope_parameters": {"rope_type": "default", "rope_theta": model.rope_theta},
-        "rope_theta": model.rope_theta,  # transformers before version 5 reads it here
-        "max_position_embeddings": model.context,
-        "tie_word_embeddings": model.tied_embeddings,
-        "bos_token_id": end_of_document,  # it stands before each document, too
-        "eos_token_id": end_of_document,
-        **_feed_forward(model),
-    }
-
-
-def _feed_forward(model: Model) -> dict[str, Any]:
-    ffn = model.ffn
-    if isinstance(ffn, DenseFFN):
-        return {"intermediate_size": ffn.d_ffn}
-    widths: dict[str, Any] = {
-        # Transformers needs a number here, even if no layer is dense and nothing has this width.
-        "intermediate_size": ffn.d_ffn or ffn.d_expert,
-        "moe_intermediate_size": ffn.d_expert,
-    }
-    if model.d_model % GROUPED or ffn.d_expert % GROUPED:
-        widths["experts_implementation"] = "eager"  # a loop over the experts
-    if ffn.gate == "sigmoid":
-        return {
-            **widths,
-            "n_routed_experts": ffn.n_experts,
-            "num_experts_per_tok": ffn.top_k,
-            "n_shared_experts": ffn.n_shared,
-            "norm_topk_prob": ffn.normalize_top_k,
-            "routed_scaling_factor": ffn.route_scale,
-            "first_k_dense_replace": ffn.n_dense_layers,
-            "n_group": 1,
-            "topk_group": 1,
-            "use_qk_norm": model.qk_norm,
-            "partial_rotary_factor": 1.0,
-            "num_nextn_predict_layers": 0,
-        }
-    if model.qk_norm:
-        return {
-            **widths,
-            "num_experts": ffn.n_experts,
-            "num_experts_per_tok": ffn.top_k,
-            "norm_topk_prob": ffn.normalize_top_k,
-            "decoder_sparse_step": 1,
-            "mlp_only_layers": list(range(ffn.n_dense_layers)),
-        }
-    return {
-        **widths,
-        "moe_num_experts": ffn.n_experts,
-        "moe_k": ffn.top_k,
-        "moe_num_shared_experts": ffn.n_shared,
-        "moe_layer_start_index": ffn.n_dense_layers,
-        "moe_layer_end_index": model.n_layers - 1,
-        "moe_layer_interval": 1,
-        "use_bias": False,
+        **constants,
+        **{key: quantities[name] for key, name in names.items()},
     }

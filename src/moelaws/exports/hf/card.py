@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from moelaws.accounting.parameters import count_parameters
 from moelaws.records.runs import flatten
 from moelaws.records.summary import RunSummary
@@ -27,12 +25,9 @@ def card(
     ``architecture`` is the class of transformers; ``end_of_document`` the text of that token.
     """
     model = config.model
-    kind = "a Mixture-of-Experts" if isinstance(model.ffn, MoE) else "a dense"
-    heading = {
-        "library_name": "transformers",
-        "pipeline_tag": "text-generation",
-        "tags": ["moelaws", "scaling-laws", *(["moe"] if isinstance(model.ffn, MoE) else [])],
-    }
+    kind, tag = (
+        ("a Mixture-of-Experts", "- moe\n") if isinstance(model.ffn, MoE) else ("a dense", "")
+    )
     tokenizer = "The tokenizer is a byte-level BPE that was trained on the same text."
     if digest := config.corpus.tokenizer:
         tokenizer = f"The tokenizer is a published one, a file with the SHA-256 digest `{digest}`."
@@ -45,13 +40,12 @@ def card(
         architecture=architecture,
         end_of_document=end_of_document,
         parameters=count_parameters(model),
-        heading=yaml.safe_dump(heading, sort_keys=False),
+        tag=tag,
         loss=_measured(summary, summary.loss),
         bits_per_byte=_measured(summary, summary.bits_per_byte),
         train_loss=_number(summary.train_loss),
         text=_text(config.corpus),
         tokenizer=tokenizer,
-        corpus_id=config.corpus.corpus_id,
         code=_code(provenance),
         rows_of_settings="\n".join(rows),
     )

@@ -8,12 +8,10 @@ from moelaws import __version__
 from moelaws.corpus.shards import PreparedCorpus, file_record
 from moelaws.exports.hf import architecture, card, tokenizer, weights
 from moelaws.files.atomic import read_json, replacing_folder, write_json
-from moelaws.files.layout import TOKENIZER, Results
+from moelaws.files.layout import TOKENIZER, WEIGHTS, Results
 from moelaws.records.summary import read_summary
-from moelaws.records.tensors import read_kept
-from moelaws.spec.base import parse
+from moelaws.records.tensors import config_of, read_kept
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.run import RunConfig
 from moelaws.training.weights import load
 
 ENDS = ("bos_token_id", "eos_token_id", "pad_token_id")
@@ -35,7 +33,7 @@ def export(results: Results, run_id: str, folder: Path) -> tuple[str, dict[str, 
     summary = read_summary(results.summary(run_id))
     folder = folder.resolve()
     check_folder(folder, run_id)
-    run = parse(RunConfig, read_json(results.run(run_id) / "config.json"), results.run(run_id))
+    run = config_of(results.weights(run_id) / WEIGHTS)
     with located(f"run {run_id} cannot be exported"):
         fitting = architecture.architecture_of(run.model)
     text = results.corpus(run.corpus.corpus_id)

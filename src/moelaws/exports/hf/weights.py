@@ -51,8 +51,9 @@ def convert(
             tensors[f"model.layers.{i}.{name}.weight"] = tensor
         if architecture.router_bias and "moe.router.weight" in layer:
             bias_E = layer.get("moe.router.bias", torch.zeros(len(layer["moe.router.weight"])))
-            shape = (1, -1) if architecture.bias_is_row else (-1,)
-            tensors[f"model.layers.{i}.{architecture.router_bias}"] = bias_E.view(shape)
+            tensors[f"model.layers.{i}.{architecture.router_bias}"] = bias_E.view(
+                architecture.bias_shape
+            )
     tensors["model.norm.weight"] = weights["final_norm.gain"]
     if not model.tied_embeddings:
         tensors["lm_head.weight"] = weights["unembedding"]
@@ -64,14 +65,14 @@ def _layer(
 ) -> Iterator[tuple[str, Tensor]]:
     yield "input_layernorm", layer["attention_norm.gain"]
     width = model.width_of_head
-    rows = [model.n_heads * width, model.n_kv * width, model.n_kv * width]
-    q, k, v = torch.split_with_sizes(layer["attention.w_qkv"], rows)
+    heads = [model.n_heads * width, model.n_kv * width, model.n_kv * width]
+    q, k, v = torch.split_with_sizes(layer["attention.w_qkv"], heads)
     turned = {"q_proj": q, "k_proj": k}
     if model.qk_norm:
         turned |= {name: layer[f"attention.{name}.gain"] for name in ("q_norm", "k_norm")}
     for name, tensor in turned.items():
-        turns_halves = not architecture.turns_neighbours
-        yield f"self_attn.{name}", to_halves(tensor, width) if turns_halves else tensor
+        rows = tensor if architecture.turns_neighbours else to_halves(tensor, width)
+        yield f"self_attn.{name}", rows
     yield "self_attn.v_proj", v
     yield "self_attn.o_proj", layer["attention.w_out"]
     yield "post_attention_layernorm", layer["ffn_norm.gain"]
@@ -83,12 +84,11 @@ def _layer(
     gate_up, down = layer["moe.routed_experts.w_gate_up"], layer["moe.routed_experts.w_down"]
     for e, (w_gate_up, w_down) in enumerate(zip(gate_up, down, strict=True)):
         yield from _swiglu(f"mlp.experts.{e}", w_gate_up.T, w_down.T)
-    if "moe.shared_experts.w_down" in layer:
-        shared = (layer[f"moe.shared_experts.{name}"] for name in ("w_gate_up", "w_down"))
-        yield from _swiglu("mlp.shared_experts", *shared)
-    elif architecture.has_shared:
+    if architecture.has_shared or "moe.shared_experts.w_down" in layer:
         D = model.d_model
-        yield from _swiglu("mlp.shared_experts", torch.empty(0, D), torch.empty(D, 0))
+        gate_up = layer.get("moe.shared_experts.w_gate_up", torch.empty(0, D))
+        down = layer.get("moe.shared_experts.w_down", torch.empty(D, 0))
+        yield from _swiglu("mlp.shared_experts", gate_up, down)
 
 
 def _swiglu(prefix: str, gate_up: Tensor, down: Tensor) -> Iterator[tuple[str, Tensor]]:
