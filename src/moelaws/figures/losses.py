@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
+from moelaws.figures.axes import BUDGET
 from moelaws.figures.sheet import Panel
 
 # Columns of errors by document: of each loss alone, most of which all runs have in common, for runs
@@ -33,20 +34,34 @@ def bars(rows: pd.DataFrame, error: str, value: str = "L") -> dict[str, Array]:
     return {"low": centre - se, "high": centre + se}
 
 
-def contrast_points(
-    panel: Panel, series: str, x: str, rows: pd.DataFrame, value: str, **options: Any
+def contrasts(
+    panel: Panel, rows: pd.DataFrame, x: str, value: str, colours: style.Palette | None = None
 ) -> None:
-    """Draws contrasts ``value`` over ``x`` with both of their errors (``analysis.contrasts``).
+    """Draws contrasts ``value`` over ``x``, a line for each budget, with both of their errors.
 
     A bar is one paired standard error by documents, of the column ``value``_paired_se. The paler
-    one behind it is one by seeds, of ``value``_seed_se.
+    one behind it is one by seeds, of ``value``_seed_se (``analysis.contrasts``).
     """
-    red, green, blue, _ = options["color"]
-    options = {"markersize": 2.2, **options}  # so that small errors are seen
-    pale = {**options, "color": (red, green, blue, 0.35), "marker": "none", "label": None}
-    seeds, documents = (bars(rows, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
-    panel.points(f"{series}, by seeds", rows[x], rows[value], **seeds, **pale)
-    panel.points(series, rows[x], rows[value], **documents, **options)
+    budgets = list(style.groups(rows.sort_values(x), "C", colours))
+    for i, (C, colour, own) in enumerate(budgets):
+        series, xy, place = style.power(C), (own[x], own[value]), panel.beside(i, len(budgets))
+        seeds, documents = (bars(own, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
+        panel.ax.plot(*xy, color=colour, linewidth=0.6, transform=place)
+        pale = (*colour[:3], 0.35)
+        panel.points(
+            f"{series}, by seeds", *xy, **seeds, color=pale, marker="none", transform=place
+        )
+        panel.points(
+            series,
+            *xy,
+            **documents,
+            color=colour,
+            markersize=2.2,  # so that small errors are seen
+            label=series,
+            transform=place,
+        )
+    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    panel.legend(BUDGET)
 
 
 def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:

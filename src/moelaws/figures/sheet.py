@@ -129,6 +129,13 @@ class Panel:
         """Returns the transform that draws by data, so many ``points`` to the right."""
         return offset_copy(self.ax.transData, self.sheet.figure, points, units="points")
 
+    def beside(self, i: int, n: int, points: float = 3.6) -> Transform:
+        """Returns the transform that draws the i-th of ``n`` series beside the others.
+
+        The first and the last are so many ``points`` apart.
+        """
+        return self.aside((i / max(n - 1, 1) - 0.5) * points)
+
     def title(self, text: str, **options: Any) -> None:
         """Sets the title, after the panel's letter where the sheet has several."""
         letter = f"({self.name}) " if len(self.sheet.panels) > 1 else ""

@@ -163,7 +163,7 @@ def losses(inputs: FittedInputs) -> Sheet:
             )
             label = None  # one name for all
     E, level = exponents.experts(inputs), inputs.fit("joint").level
-    for number, colour in zip(E, style.ordered_colours(len(E)), strict=True):
+    for number, colour in style.palette(E).items():
         L_BC = compute_optimal(exponents.over_experts(inputs, np.array([number])), grid).L
         if np.isfinite(L_BC[0]).all():
             panel.line(
@@ -191,7 +191,7 @@ def ratios(inputs: FittedInputs) -> Sheet:
     panel.key("published\n($C$ beside it)", **DASHED)
     E, level = exponents.experts(inputs), inputs.fit("joint").level
     budgets = np.geomspace(*exponents.budgets(inputs), 3)
-    for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
+    for C, colour in style.palette(budgets).items():
         ratio_BE = compute_optimal(exponents.over_experts(inputs, E), C).ratio
         panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
         panel.points(

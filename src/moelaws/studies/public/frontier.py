@@ -121,17 +121,16 @@ def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> Sheet:
         runs = runs[np.isclose(runs["unique_tokens"], U)]
         sizes = runs["N_active"].value_counts().loc[lambda counts: counts > 2].index.sort_values()
         shown = sizes[:: -(-len(sizes) // SIZES)]
-        for N, colour in zip(shown, style.ordered_colours(len(shown)), strict=True):
-            own = runs[runs["N_active"] == N].sort_values("D")
+        for N, colour, own in style.groups(runs.sort_values("D"), "N_active", style.palette(shown)):
             D = np.geomspace(own["D"].min(), own["D"].max(), 60)
-            at = {"N": np.full(60, float(N)), "D": D, "U": np.full(60, U)}
+            at = {"N": np.full(60, N), "D": D, "U": np.full(60, U)}
             line = curve(inputs, fit, **at)
             panel.points(
                 f"N={N:.3g}",
                 own["D"] / U,
                 own["L"],
                 color=colour,
-                label=style.short(float(N)),
+                label=style.short(N),
                 **style.EDGE,
             )
             panel.line(f"law, N={N:.3g}", D / U, line.value, line.low, line.high, color=colour)

@@ -8,9 +8,8 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import axes, style
+from moelaws.figures import axes, losses, style
 from moelaws.figures.axes import BUDGET
-from moelaws.figures.losses import contrast_points
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.report import FitReport
 from moelaws.studies.leverage.figures.common import (
@@ -23,8 +22,6 @@ from moelaws.studies.leverage.figures.common import (
     published_leverage,
     ratio_axis,
 )
-
-SPREAD = 3.6  # points between the bars of two budgets
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
@@ -128,21 +125,8 @@ def contrasts(inputs: Inputs) -> Sheet:
     if not len(points):
         return sheet
     points = points.assign(ln_EL=np.log(points["EL"].to_numpy(float)))
-    budgets = list(style.groups(points, "C"))
-    for i, (C, colour, rows) in enumerate(budgets):
-        contrast_points(
-            panel,
-            style.power(C),
-            "A_routed",
-            rows,
-            "ln_EL",
-            color=colour,
-            label=style.power(C),
-            transform=panel.aside(SPREAD * (i - (len(budgets) - 1) / 2)),
-        )
-    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    losses.contrasts(panel, points, "A_routed", "ln_EL")
     panel.ax.margins(x=0.12)  # room for the marks beside the ends
     panel.ax.set_ylabel("ln EL")
     ratio_axis(panel, points["A_routed"])
-    panel.legend(BUDGET)
     return sheet

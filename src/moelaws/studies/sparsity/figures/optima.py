@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.transforms import Transform
 
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import axes, style
 from moelaws.figures.axes import BUDGET
-from moelaws.figures.losses import contrast_points
+from moelaws.figures.losses import contrasts
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
 from moelaws.studies.sparsity.laws import loss
@@ -26,7 +26,6 @@ PUBLISHED_BUDGETS = (3e19, 1e21)  # FLOPs, the paper's least and largest
 COEFFICIENTS = dict(loss.LAW.published or {})
 PUBLISHED = "published (Eq 6)"
 PUBLISHED_POINTS = 61
-SPREAD = 3.6  # points between the bars of the first and the last budget
 
 
 def _published(panel: Panel, rows: pd.DataFrame, curve: Callable[[float], Sequence[Array]]) -> None:
@@ -59,19 +58,9 @@ def drops(inputs: Inputs, size: str, method: str) -> Sheet:
     rows = rows[rows["drop"].notna()]
     if not len(rows):
         return panel.message("no budget has optima of the\ndensest and of sparser models")
-    axes.sparsity(panel.ax, rows["S"].unique())
-    palette = colours(inputs, "C")
-    for i, (C, colour) in enumerate(palette.items()):
-        place = _aside(panel, i, len(palette))
-        budget = at(rows, "C", C).sort_values("S")
-        panel.ax.plot(budget["S"], budget["drop"], color=colour, linewidth=0.6, transform=place)
-        label = style.power(C)
-        contrast_points(
-            panel, label, "S", budget, "drop", color=colour, label=label, transform=place
-        )
-    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    axes.sparsity(panel.ax, rows["S"])
+    contrasts(panel, rows, "S", "drop", colours(inputs, "C"))
     panel.ax.set_ylabel("$L^*$ of the densest models\nless $L^*$ (nats/token)")
-    panel.legend(BUDGET)
     return sheet
 
 
@@ -92,7 +81,7 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     sheet, panel = one_panel()
     if not len(table):
         return panel.message("no budget was measured\nat two or more sparsities")
-    axes.sparsity(panel.ax, inputs.completed["S"].unique(), "y")
+    axes.sparsity(panel.ax, inputs.completed["S"], "y")
     dashed: dict[str, Any] = {"linestyle": (0, (2, 1.5)), "linewidth": 0.7}
     for C, colour, rows in style.groups(table, "C", colours(inputs, "C")):
         columns = (rows[name] for name in ("N", "S_star", "S_low", "S_high"))
@@ -118,12 +107,11 @@ def _draw_optima(panel: Panel, inputs: Inputs, rows: pd.DataFrame, size: str, y:
 
     Bars that would cover each other are drawn side by side; the recorded S is the true one.
     """
-    palette = colours(inputs, "C")
     if rows[y].notna().any():
-        axes.sparsity(panel.ax, rows["S"].unique())
-        for C, colour, budget in style.groups(rows, "C", palette):
-            place = _aside(panel, list(palette).index(C), len(palette))
-            _optima_line(panel, style.power(C), budget, y, colour, place)
+        axes.sparsity(panel.ax, rows["S"])
+        budgets = list(style.groups(rows, "C", colours(inputs, "C")))
+        for i, (C, colour, budget) in enumerate(budgets):
+            _optima_line(panel, style.power(C), budget, y, colour, panel.beside(i, len(budgets)))
     else:
         panel.message("no optimum: each curve has\nfewer than three sizes")
     densest, sparsest = -np.log1p(-rows["S"].min()), -np.log1p(-rows["S"].max())
@@ -139,11 +127,6 @@ def _draw_optima(panel: Panel, inputs: Inputs, rows: pd.DataFrame, size: str, y:
         axes.size(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
     else:
         panel.ax.set_ylabel("loss at the optimum $L^*$ (nats/token)")
-
-
-def _aside(panel: Panel, i: int, n: int) -> Transform:
-    """Returns the transform by which the i-th of ``n`` budgets is drawn beside the others."""
-    return panel.aside((i / max(n - 1, 1) - 0.5) * SPREAD)
 
 
 def _optima_line(

@@ -71,7 +71,7 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
             color=palette[d],
             markersize=3,
             markerfacecolor=palette[d] if seed == rows["seed"].min() else "white",
-            transform=panel.aside(APART * (place - (len(groups) - 1) / 2)),
+            transform=panel.beside(place, len(groups), APART * (len(groups) - 1)),
         )
 
 

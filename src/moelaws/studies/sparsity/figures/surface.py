@@ -79,7 +79,7 @@ def contours(panel: Panel, surface: Surface) -> None:
     """Draws the surface's contours, the runs coloured by their loss, and the optimum of each S."""
     N, S, L = filled_mesh(surface)
     rows, ax, norm = surface.rows, panel.ax, loss_colours(surface, L)
-    axes.sparsity(ax, sorted(rows["S"].unique()), "y")
+    axes.sparsity(ax, rows["S"], "y")
     ax.set_xscale("log")
     filled = ax.contourf(N, S, L, levels=14, cmap=style.ORDERED, norm=norm)
     ax.contour(N, S, L, levels=filled.levels, colors="white", linewidths=0.3)
@@ -137,7 +137,7 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> None:
     its line, and stays as far from the surface as it is at its own size.
     """
     rows = surface.rows
-    axes.sparsity(panel.ax, sorted(rows["S"].unique()))
+    axes.sparsity(panel.ax, rows["S"])
     N, own_S = surface.columns["N"], surface.columns["S"]
     quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
     sizes = sorted({float(f"{q:.1e}") for q in quantiles})  # to two digits
