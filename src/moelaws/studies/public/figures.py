@@ -112,12 +112,12 @@ def beside_laws(inputs: Inputs, groups: dict[str, list[str]], quantity: str) -> 
     sheet = Sheet(style.DOUBLE, 2.6, len(here))
     for panel, dataset in zip(sheet.panels, here, strict=True):
         rows = every[every["dataset"] == dataset].sort_values("C")
-        ends = {"low": rows[f"{quantity}_low"], "high": rows[f"{quantity}_high"]}
         panel.points(
             "best of the runs",
             rows["C"],
             rows[quantity],
-            **ends,
+            low=rows[f"{quantity}_low"],
+            high=rows[f"{quantity}_high"],
             color=style.INK,
             label="best of the runs",
             zorder=3,

@@ -46,11 +46,17 @@ def optima(inputs: FittedInputs) -> Sheet:
                 panel.line(f"in print: {recipe}", C, values[variable], **look)
         for group, own in LOOKS.items():
             rows = optima[optima["group"] == group].sort_values("C")
-            ends = {"low": rows[f"{name}_low"], "high": rows[f"{name}_high"]}
             if not len(rows):
                 continue
             panel.points(
-                group, rows["C"], rows[f"{name}_star"], **ends, **own, **style.EDGE, label=group
+                group,
+                rows["C"],
+                rows[f"{name}_star"],
+                low=rows[f"{name}_low"],
+                high=rows[f"{name}_high"],
+                label=group,
+                **own,
+                **style.EDGE,
             )
             for result in (part for part in inputs.fit(fit).parts if part.where["group"] == group):
                 line = inputs.law(fit).predict(result.estimates(), {"C": rows["C"]})
@@ -77,12 +83,12 @@ def frontier(inputs: FittedInputs) -> Sheet:
     marin_law = marin.VARIANTS["loss"]
     printed = marin_law.evaluate(marin_law.published or {}, {"C": C})["L"]
     panel.line("in print: marin", C, printed, **style.PUBLISHED, lw=0.9, label="marin, in print")
-    ends = {"low": optima["L_low"], "high": optima["L_high"]}
     panel.points(
         "optima",
         optima["C"],
         optima["L_star"],
-        **ends,
+        low=optima["L_low"],
+        high=optima["L_high"],
         color="#0b5fa5",
         label="optima, fitted",
         **STAR,

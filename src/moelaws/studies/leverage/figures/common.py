@@ -49,9 +49,15 @@ def leverage_points(
     (marks,) = panel.ax.plot(x[shown], EL[shown], **options)
     top = np.where(np.isfinite(high), np.minimum(high, 1e6), 1e6)
     bars = shown & ~np.isnan(low)
-    look = {"color": marks.get_color(), "linewidth": 0.7, "alpha": 0.7}
-    ends = np.maximum(low[bars], 1e-6), top[bars]
-    panel.ax.vlines(x[bars], *ends, **look, zorder=marks.get_zorder() - 0.1)
+    panel.ax.vlines(
+        x[bars],
+        np.maximum(low[bars], 1e-6),
+        top[bars],
+        color=marks.get_color(),
+        linewidth=0.7,
+        alpha=0.7,
+        zorder=marks.get_zorder() - 0.1,
+    )
 
 
 def points_of(inputs: Inputs, **cells: object) -> tuple[Sheet, Panel, pd.DataFrame]:

@@ -53,8 +53,13 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
         sheet.record(panel.name, "leverage", x=[C, C_dense], y=[L, L])
         arrow = {"arrowstyle": "<->", "color": "#b02a00", "linewidth": 1.0}
         panel.ax.annotate("", (C, L), (C_dense, L), arrowprops=arrow)
-        look = {"xytext": (5, 4), "textcoords": "offset points", "color": "#b02a00"}
-        panel.ax.annotate(f"EL = {C_dense / C:.2g}", (max(C, C_dense), L), **look)
+        panel.ax.annotate(
+            f"EL = {C_dense / C:.2g}",
+            (max(C, C_dense), L),
+            xytext=(5, 4),
+            textcoords="offset points",
+            color="#b02a00",
+        )
     else:
         sheet.warn(f"the dense curve never comes down to the loss of A = {percent(A)} at C = {C:g}")
     _limits(panel, [dense.rows, moe.rows])

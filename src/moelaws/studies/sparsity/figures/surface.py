@@ -53,8 +53,17 @@ def perspective(panel: Panel, surface: Surface) -> None:
     N, S, L = filled_mesh(surface)
     rows, ax, norm = surface.rows, panel.ax, loss_colours(surface, L)
     sparsities = axes.apart(sorted(rows["S"].unique()), 0.13)
-    look = {"cmap": style.ORDERED, "norm": norm, "alpha": 0.75, "linewidth": 0}
-    ax.plot_surface(np.log10(N), -np.log1p(-S), L, rcount=MESH, ccount=MESH, **look)
+    ax.plot_surface(
+        np.log10(N),
+        -np.log1p(-S),
+        L,
+        rcount=MESH,
+        ccount=MESH,
+        cmap=style.ORDERED,
+        norm=norm,
+        alpha=0.75,
+        linewidth=0,
+    )
     u, v = np.log10(rows[surface.size]), -np.log1p(-rows["S"])
     fitted = surface.loss(rows[surface.size].to_numpy(float), rows["S"].to_numpy(float))
     for x, y, low, high in zip(u, v, fitted, rows["L"], strict=True):
@@ -83,8 +92,17 @@ def contours(panel: Panel, surface: Surface) -> None:
     ax.set_xscale("log")
     filled = ax.contourf(N, S, L, levels=14, cmap=style.ORDERED, norm=norm)
     ax.contour(N, S, L, levels=filled.levels, colors="white", linewidths=0.3)
-    look = {"cmap": style.ORDERED, "norm": norm, "edgecolors": "white", "linewidths": 0.6}
-    ax.scatter(rows[surface.size], rows["S"], c=rows["L"], s=16, **look, zorder=3)
+    ax.scatter(
+        rows[surface.size],
+        rows["S"],
+        c=rows["L"],
+        s=16,
+        cmap=style.ORDERED,
+        norm=norm,
+        edgecolors="white",
+        linewidths=0.6,
+        zorder=3,
+    )
     panel.key("runs", color=style.GREY, marker="o", ls="none")
     optima = [o for o in size_optima(surface, "surface") if np.isfinite(o["N_star"])]
     labels = {True: ("optimum", "white"), False: ("bound of the optimum", "none")}
@@ -185,9 +203,14 @@ def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> p
         N = np.exp(np.linspace(u.min(), u.max(), POINTS))
         L, band = _with_band(surface, N, np.full(POINTS, S))
         panel.line(f"surface, S={S:g}", N, L, **band, color=colour, label=f"{S:g}")
-        ends = bars(rows, error_among(surface.rows))
-        runs = rows[surface.size], rows["L"]
-        panel.points(f"runs, S={S:g}", *runs, **ends, color=colour, markersize=3)
+        panel.points(
+            f"runs, S={S:g}",
+            rows[surface.size],
+            rows["L"],
+            **bars(rows, error_among(surface.rows)),
+            color=colour,
+            markersize=3,
+        )
         inside = best["inside"]
         panel.points(
             f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else ""),
