@@ -15,6 +15,7 @@ from moelaws.figures.sheet import Panel
 # Columns of errors by document: of each loss alone, most of which all runs have in common, for runs
 # of several budgets; and paired (``records.paired``), for figures that compare runs of one budget.
 ALONE, PAIRED = "L_se", "L_paired_se"
+APART = 3.0  # points between the bars of two budgets
 HOLLOW: dict[str, Any] = {"marker": "s", "markerfacecolor": "white", "markeredgewidth": 0.7}
 
 
@@ -44,7 +45,8 @@ def contrasts(
     """
     budgets = list(style.groups(rows.sort_values(x), "C", colours))
     for i, (C, colour, own) in enumerate(budgets):
-        series, xy, place = style.power(C), (own[x], own[value]), panel.beside(i, len(budgets))
+        series, xy = style.power(C), (own[x], own[value])
+        place = panel.beside(i, len(budgets), APART * (len(budgets) - 1))
         seeds, documents = (bars(own, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
         panel.ax.plot(*xy, color=colour, linewidth=0.6, transform=place)
         pale = (*colour[:3], 0.35)
