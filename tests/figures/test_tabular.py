@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from moelaws.figures import axes
 from moelaws.figures.losses import ALONE, PAIRED, bars, equal_axes, error_among, error_lines
 from moelaws.figures.sheet import one_panel
 from moelaws.figures.tabular import Tabular
@@ -83,6 +84,21 @@ def test_what_is_no_number_is_left_as_it_is(value):
 
 L = np.array([2.0, 2.5, 3.0])
 ROWS = pd.DataFrame({"L": [3.0, 3.1, 3.3], "L_se": 0.1, "L_paired_se": [0.01, 0.02, 0.01]})
+
+
+@pytest.mark.parametrize("ends", [(1e18, 3e20), (1.94, 3.3), (9e3, 1.1e4)])
+def test_round_ticks_are_three_to_five_on_any_span(ends):
+    ticks = axes.round_ticks(*ends)
+    assert 3 <= len(ticks) <= 5
+    assert ends[0] <= ticks[0] < ticks[-1] <= ends[1]
+
+
+def test_one_budget_stands_inside_its_axis():
+    _, panel = one_panel()
+    panel.points("runs", [1e18, 1e18 * (1 + 1e-12)], [3.0, 3.1])  # as a grid rounds it
+    axes.compute(panel.ax.xaxis, [1e18])
+    low, high = panel.ax.get_xlim()
+    assert 1.5 * low < 1e18 < high / 1.5
 
 
 def test_both_axes_are_the_same_and_hold_every_run():

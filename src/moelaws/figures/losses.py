@@ -1,20 +1,22 @@
 """Parts of figures of losses: bars of standard errors, and observed over predicted losses."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
 from moelaws.figures import style
+from moelaws.figures.axes import BUDGET
 from moelaws.figures.sheet import Panel
 
 # Columns of errors by document: of each loss alone, most of which all runs have in common, for runs
 # of several budgets; and paired (``records.paired``), for figures that compare runs of one budget.
 ALONE, PAIRED = "L_se", "L_paired_se"
+APART = 3.0  # points between the bars of two budgets
+HOLLOW: dict[str, Any] = {"marker": "s", "markerfacecolor": "white", "markeredgewidth": 0.7}
 
 
 def error_among(rows: pd.DataFrame, paired: str = PAIRED, alone: str = ALONE) -> str:
@@ -33,51 +35,51 @@ def bars(rows: pd.DataFrame, error: str, value: str = "L") -> dict[str, Array]:
     return {"low": centre - se, "high": centre + se}
 
 
-def contrast_points(
-    panel: Panel, series: str, x: str, rows: pd.DataFrame, value: str, **options: Any
+def contrasts(
+    panel: Panel, rows: pd.DataFrame, x: str, value: str, colours: style.Palette | None = None
 ) -> None:
-    """Draws contrasts ``value`` over ``x`` with both of their errors (``analysis.contrasts``).
+    """Draws contrasts ``value`` over ``x``, a line for each budget, with both of their errors.
 
     A bar is one paired standard error by documents, of the column ``value``_paired_se. The paler
-    one behind it is one by seeds, of ``value``_seed_se.
+    one behind it is one by seeds, of ``value``_seed_se (``analysis.contrasts``).
     """
-    red, green, blue, _ = options["color"]
-    options = {"markersize": 2.2, **options}  # so that small errors are seen
-    pale = {**options, "color": (red, green, blue, 0.35), "marker": "none", "label": None}
-    seeds, documents = (bars(rows, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
-    panel.points(f"{series}, by seeds", rows[x], rows[value], **seeds, **pale)
-    panel.points(series, rows[x], rows[value], **documents, **options)
-
-
-def observed_over_predicted(
-    panel: Panel,
-    rows: pd.DataFrame,
-    column: str,
-    palette: style.Palette,
-    label: Callable[[float], str],
-    prefix: str = "",  # of the series' names
-    **look: Any,
-) -> None:
-    """Draws the ``rows``' ``L`` over ``predicted`` with its error, coloured by ``column``."""
-    for value, colour in palette.items():
-        group = at(rows, column, value)
-        if len(group):
-            own = {**bars(group, ALONE), "color": colour, "label": label(value), **look}
-            series = f"{prefix}{column}={value:.4g}"
-            panel.points(series, group["predicted"], group["L"], **own)
+    budgets = list(style.groups(rows.sort_values(x), "C", colours))
+    for i, (C, colour, own) in enumerate(budgets):
+        series, xy = style.power(C), (own[x], own[value])
+        place = panel.beside(i, len(budgets), APART * (len(budgets) - 1))
+        seeds, documents = (bars(own, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
+        panel.ax.plot(*xy, color=colour, linewidth=0.6, transform=place)
+        pale = (*colour[:3], 0.35)
+        panel.points(
+            f"{series}, by seeds", *xy, **seeds, color=pale, marker="none", transform=place
+        )
+        panel.points(
+            series,
+            *xy,
+            **documents,
+            color=colour,
+            markersize=2.2,  # so that small errors are seen
+            label=series,
+            transform=place,
+        )
+    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    panel.legend(BUDGET)
 
 
 def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
     """Sets the same axes for ``predicted`` and observed losses ``L``, with equality as a line."""
     both = rows[["predicted", "L"]].to_numpy(float)
     beyond = 0.05 * float(np.ptp(both)) or 0.01
-    ends = [float(both.min()) - beyond, float(both.max()) + beyond]
-    line = {"color": style.GREY, "lw": 0.8, "ls": style.DASHES, "zorder": 1}
-    panel.ax.axline((ends[0], ends[0]), slope=1, **line)
-    panel.ax.axis([*ends, *ends])
+    draw_equality(panel, float(both.min()) - beyond, float(both.max()) + beyond)
     panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="observed loss (nats/token)")
     for axis in (panel.ax.xaxis, panel.ax.yaxis):
         axis.set_major_locator(MaxNLocator(5))
+
+
+def draw_equality(panel: Panel, low: float, high: float) -> None:
+    """Draws equality from ``low`` to ``high``, the limits of both axes."""
+    panel.ax.axline((low, low), (high, high), **style.PUBLISHED, linewidth=0.8, zorder=1)
+    panel.ax.axis([low, high, low, high])
 
 
 def error_lines(rows: pd.DataFrame) -> list[str]:
@@ -95,3 +97,36 @@ def write_statistics(panel: Panel, lines: Sequence[str]) -> None:
     """Writes ``lines`` in the panel's upper left corner, where few predictions lie."""
     place = panel.ax.transAxes
     panel.ax.text(0.04, 0.97, "\n".join(lines), transform=place, va="top", fontsize=6.5)
+
+
+def observed_over_predicted(
+    panel: Panel,
+    kinds: Mapping[str, pd.DataFrame],
+    column: str,
+    colours: style.Palette,
+    label: Callable[[float], str],
+    statistics: Callable[[pd.DataFrame], list[str]] = error_lines,
+) -> None:
+    """Draws the losses ``L`` over those ``predicted``, with errors, equality and statistics.
+
+    Each of the ``kinds`` of runs has a name, which is empty where there is but one kind. The runs
+    are coloured by ``column``; those of a second kind have hollow marks.
+    """
+    lines: list[str] = []
+    for i, (kind, rows) in enumerate(kinds.items()):
+        look = HOLLOW if i else style.EDGE
+        for value, colour, own in style.groups(rows, column, colours):
+            series, name = f"{column}={value:.4g}", label(value)
+            panel.points(
+                f"{kind}, {series}" if kind else series,
+                own["predicted"],
+                own["L"],
+                **bars(own, ALONE),
+                color=colour,
+                label=f"{name} ({kind})" if i else name,
+                **look,
+            )
+        first, *others = statistics(rows)
+        lines += [f"{kind}: {first}" if kind else first, *others]
+    equal_axes(panel, pd.concat(kinds.values()))
+    write_statistics(panel, lines)

@@ -115,9 +115,26 @@ class Panel:
                 transform=drawn.get_transform(),
             )
 
+    @property
+    def drawn(self) -> pd.DataFrame:
+        """Returns the numbers plotted on this panel, as ``Sheet.data`` does."""
+        data = self.sheet.data
+        return data[data["panel"] == self.name]
+
+    def key(self, label: str, **options: Any) -> None:
+        """Adds an entry to the legend that explains what is drawn with these ``options``."""
+        self.ax.plot([], [], label=label, **options)
+
     def aside(self, points: float) -> Transform:
         """Returns the transform that draws by data, so many ``points`` to the right."""
         return offset_copy(self.ax.transData, self.sheet.figure, points, units="points")
+
+    def beside(self, i: int, n: int, points: float = 3.6) -> Transform:
+        """Returns the transform that draws the i-th of ``n`` series beside the others.
+
+        The first and the last are so many ``points`` apart.
+        """
+        return self.aside((i / max(n - 1, 1) - 0.5) * points)
 
     def title(self, text: str, **options: Any) -> None:
         """Sets the title, after the panel's letter where the sheet has several."""

@@ -1,15 +1,21 @@
-"""One style for every figure: sizes, type, colours that all eyes tell apart, axis formats."""
+"""One style for every figure: sizes, type, colours that all eyes tell apart."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib import colormaps
-from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from moelaws.analysis.inputs import at
+from moelaws.figures import axes
+from moelaws.figures.axes import fixed_ticks as fixed_ticks
+from moelaws.figures.axes import power as power
+from moelaws.figures.axes import round_ticks as round_ticks
 from moelaws.spec.words import short as short
+
+size_axis, sparsity_axis, experts_axis = axes.size, axes.sparsity, axes.experts
 
 SINGLE = 3.5  # inches, one column
 DOUBLE = 7.0  # inches, the page's width
@@ -20,6 +26,7 @@ GREY = "#8a8a8a"
 WARN = "#b02a00"
 DASHES = (0, (4, 2))  # for published values and references
 PUBLISHED: dict[str, Any] = {"color": GREY, "linestyle": DASHES}
+EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of crowded marks
 
 Colour = tuple[float, float, float, float]
 Palette = Mapping[float, Colour]  # value -> its colour
@@ -72,66 +79,17 @@ def palette(values: Iterable[float]) -> dict[float, Colour]:
     return dict(zip(known, ordered_colours(len(known)), strict=True))
 
 
-def power(value: float, _position: object = None) -> str:
-    """Returns a number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
-    if value <= 0 or not np.isfinite(value):
-        return f"{value:g}"
-    if 0.01 <= value < 1_000:
-        return f"{value:.3g}"
-    exponent = int(np.floor(np.log10(value) + 1e-9))
-    mantissa = f"{value / 10**exponent:.2g}"
-    return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
+def groups(
+    rows: pd.DataFrame, column: str, colours: Palette | None = None
+) -> Iterator[tuple[float, Colour, pd.DataFrame]]:
+    """Yields each value of ``column`` that has rows, its colour and its rows.
 
-
-def fixed_ticks(
-    axis: Any, ticks: Iterable[float], text: Callable[[float], str] = "{:g}".format
-) -> None:
-    """Gives the axis these ``ticks`` and no others, written by ``text``."""
-    axis.set_major_locator(FixedLocator(list(ticks)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-    axis.set_minor_locator(NullLocator())
-
-
-def size_axis(axis: Any, label: str) -> None:
-    """Makes an axis of parameter counts logarithmic, with 1-2-5 ticks on a short span."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_label_text(label)
-    fixed_ticks(axis, round_ticks(*axis.get_view_interval()), short)
-
-
-def experts_axis(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
-    """Makes the x axis one of numbers of experts, logarithmic, with a tick at each of them."""
-    ax.set_xscale("log")
-    fixed_ticks(ax.xaxis, sorted({float(number) for number in numbers}))
-    ax.set_xlabel(label)
-
-
-LABEL_WIDTH = 0.36  # inches, of the label 0.875 with room beside it
-MIN_DISTANCE = 0.09  # of two labels, as a fraction of the axis
-
-
-def sparsity_axis(ax: Axes, values: Iterable[float], which: str = "x") -> None:
-    """Makes an axis one of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
-
-    S crowds towards 1. On this scale every halving of the active fraction is a step of one size.
+    The colours are by default those of the values among ``rows``.
     """
-    getattr(ax, f"set_{which}scale")(
-        "function",
-        functions=(lambda S: -np.log1p(-np.minimum(S, 1 - 1e-9)), lambda v: -np.expm1(-v)),
-    )
-    axis = getattr(ax, f"{which}axis")
-    ticks = sorted({float(value) for value in values})
-
-    def text(S: float) -> str:
-        inches = ax.bbox.width / ax.figure.dpi  # as drawn: a legend beside the axes narrows them
-        room = max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x"))
-        return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room) else ""
-
-    fixed_ticks(axis, ticks, text)
-    axis.set_label_text("sparsity $S$")
-    ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
-    pad = 0.05 * (float(np.ptp(ends)) or 1.0)
-    getattr(ax, f"set_{which}lim")(-np.expm1(pad - ends[0]), -np.expm1(-pad - ends[1]))
+    for value, colour in (colours or palette(rows[column])).items():
+        own = at(rows, column, value)
+        if len(own):
+            yield value, colour, own
 
 
 def size_symbol(column: str) -> str:
@@ -145,26 +103,3 @@ def size_label(column: str, mark: str = "") -> str:
     words = "active parameters" if kind.startswith("active") else "total parameters"
     symbol = size_symbol(column)[:-1] + mark + "$"
     return f"{words} {symbol}" + (" (no embeddings)" if kind.endswith("nonemb") else "")
-
-
-def round_ticks(low: float, high: float, limit: int = 6) -> list[float]:
-    """Returns round numbers from ``low`` to ``high``, as many as ``limit`` allows."""
-    low, high = sorted((low, high))
-    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks: list[float] = []
-    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
-        ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
-        if len(ticks) <= limit:
-            break
-    return ticks
-
-
-def apart(values: Sequence[float], distance: float = MIN_DISTANCE) -> list[float]:
-    """Returns the first and last of rising sparsities, and those whose labels overlap no others."""
-    v = -np.log1p(-np.asarray(values))
-    gap = distance * (v[-1] - v[0])
-    shown = [0]
-    for i in range(1, len(v) - 1):
-        if v[i] - v[shown[-1]] >= gap and v[-1] - v[i] >= gap:
-            shown.append(i)
-    return [values[i] for i in (*shown, len(v) - 1)]

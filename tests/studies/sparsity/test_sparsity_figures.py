@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from moelaws.figures import axes
 from moelaws.figures.draw import draw, make
 from moelaws.figures.sheet import one_panel
-from moelaws.figures.style import sparsity_axis
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity.derived.optima import optima
 from picture import assert_legible, words
@@ -33,7 +33,7 @@ SETTINGS = {"paper": PAPER, "poor": POOR}
 
 def test_labels_of_sparsities_keep_apart_beside_a_legend():
     sheet, panel = one_panel()
-    sparsity_axis(panel.ax, [0, 0.5, 0.75, 0.875, 0.9375, 0.96875])
+    axes.sparsity(panel.ax, [0, 0.5, 0.75, 0.875, 0.9375, 0.96875])
     panel.ax.plot([0.5], [1], label="bound: at or below the\nsmallest size measured")
     panel.legend()
     assert_legible(sheet)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
 
 from moelaws.analysis.estimate import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
-from moelaws.figures import style
+from moelaws.figures import axes, style
+from moelaws.figures.axes import VALIDATION_LOSS
 from moelaws.figures.losses import bars, error_among
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.laws.base import FittableLaw
@@ -31,23 +31,13 @@ PUBLISHED_RANGE = (1e19, 1e23)  # budgets over which the published law is drawn,
 DASHED: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.8}
 
 
-def few_ticks(axis: Any, text: Any = "{:.4g}".format) -> None:
-    """Sets round ticks within a logarithmic axis's view; it is called when all is drawn."""
-    low, high = sorted(axis.get_view_interval())
-    # Within a factor of three the round numbers of a logarithmic scale are too far apart.
-    ticks = style.round_ticks(low, high)
-    if high < 3 * low:
-        ticks = list(MaxNLocator(6).tick_values(low, high))
-    style.fixed_ticks(axis, (tick for tick in ticks if low <= tick <= high), text)
-
-
 def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
     """Draws (a) L and (b) L - L_inf over ``x``, both axes logarithmic, with the fitted line."""
     rows = inputs.derived("runs", sweep=series).sort_values(x)
     grid = np.geomspace(rows[x].min(), rows[x].max(), 61)
     sheet = two_panels()
-    line, floored = sheet.panels
-    for panel, form in ((line, "line"), (floored, "floor")):
+    forms = {"line": VALIDATION_LOSS, "floor": r"$L - L_\infty$ (nats/token)"}
+    for panel, (form, label_y) in zip(sheet.panels, forms.items(), strict=True):
         fits = exponents.estimates(inputs, f"{series}_{form}")
         law = inputs.law(f"{series}_{form}")
         for fit, colour in zip(fits, style.ordered_colours(max(3, len(fits))), strict=False):
@@ -63,12 +53,10 @@ def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
             panel.line(f"fit {name}".strip(), grid, middle, *ends, color=ink, zorder=1)
         texts = [_title_of_slopes(fit, len(fits) > 1) for fit in fits]
         panel.title("\n".join(texts), fontsize=7 if len(fits) == 1 else 5.5)
-        style.size_axis(panel.ax.xaxis, label)
-        few_ticks(panel.ax.yaxis)
+        axes.size(panel.ax.xaxis, label)
+        axes.log(panel.ax.yaxis, label_y)
     if rows["corpus"].nunique() > 1:
-        floored.legend("corpus")
-    line.ax.set_ylabel("validation loss $L$ (nats/token)")
-    floored.ax.set_ylabel(r"$L - L_\infty$ (nats/token)")
+        sheet.panels[-1].legend("corpus")
     return sheet
 
 
@@ -90,8 +78,8 @@ def _points(
     ends = bars(rows.assign(above=y)[shown], error_among(rows), "above")
     ends |= {"low": np.where(ends["low"] > 0, ends["low"], np.nan)} if ends else {}
     panel.ax.set(xscale="log", yscale="log")
-    look: dict[str, Any] = {**ends, "color": colour, "zorder": 3, "label": corpus or None}
-    panel.points(corpus or "runs", rows[x][shown], y[shown], **look)
+    xy = rows[x][shown], y[shown]
+    panel.points(corpus or "runs", *xy, **ends, color=colour, zorder=3, label=corpus or None)
     panel.ax.margins(0.05, 0.1)
 
 
@@ -131,10 +119,8 @@ def amplification(inputs: FittedInputs, lines: bool) -> Sheet:
     if lines:
         _lines(panel, inputs, seen, marks)
     panel.ax.axhline(1, color=style.INK, linewidth=0.6, linestyle=(0, (1, 1.5)))
-    panel.ax.set_yscale("log")
-    style.experts_axis(panel.ax, [*seen["E"], *published["E"]])
-    few_ticks(panel.ax.yaxis)
-    panel.ax.set_ylabel(r"$\kappa = \alpha_D\,/\,\alpha_D^{pred}$")
+    axes.experts(panel.ax, [*seen["E"], *published["E"]])
+    axes.log(panel.ax.yaxis, r"$\kappa = \alpha_D\,/\,\alpha_D^{pred}$")
     panel.legend()
     return sheet
 
@@ -168,7 +154,6 @@ def _ends(value_BC: Array, fit: exponents.Estimates) -> Array:
 def losses(inputs: FittedInputs) -> Sheet:
     """Draws F7a: L* over C, a line for each number of experts, with its interval."""
     sheet, panel = one_panel(style.SINGLE + 0.6)
-    panel.ax.set(xscale="log", yscale="log")
     low, high = exponents.budgets(inputs)
     grid = np.geomspace(low, high, 41)
     if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0]:
@@ -179,7 +164,7 @@ def losses(inputs: FittedInputs) -> Sheet:
             )
             label = None  # one name for all
     E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
-    for number, colour in zip(E, style.ordered_colours(len(E)), strict=True):
+    for number, colour in style.palette(E).items():
         L_BC = compute_optimal(exponents.over_experts(inputs, np.array([number])), grid).L
         if np.isfinite(L_BC[0]).all():
             panel.line(
@@ -188,10 +173,8 @@ def losses(inputs: FittedInputs) -> Sheet:
             )  # fmt: skip
     if not panel.ax.lines:
         return panel.message("no frontier: the law does not fall\nwith both parameters and tokens")
-    few_ticks(panel.ax.xaxis, style.power)
-    few_ticks(panel.ax.yaxis)
-    panel.ax.set_xlabel("training budget $C = 6 N_a D$ (FLOPs)")
-    panel.ax.set_ylabel("loss at the best split $L^*$ (nats/token)")
+    axes.compute(panel.ax.xaxis, label="training budget $C = 6 N_a D$ (FLOPs)")
+    axes.log(panel.ax.yaxis, "loss at the best split $L^*$ (nats/token)")
     panel.legend("experts $E$")
     return sheet
 
@@ -199,19 +182,17 @@ def losses(inputs: FittedInputs) -> Sheet:
 def ratios(inputs: FittedInputs) -> Sheet:
     """Draws F7b: D*/N* over E, a line for each budget, and those of the published law, dashed."""
     sheet, panel = one_panel(style.SINGLE + 0.9)
-    panel.ax.set_yscale("log")
     for C in PUBLISHED_BUDGETS:
         y = [
             float(compute_optimal(values, C).ratio) for values in exponents.PUBLISHED_LAWS.values()
         ]
         panel.line(f"published {C:g}", list(exponents.PUBLISHED_LAWS), y, **DASHED)
-        exponent = rf"$10^{{{np.log10(C):.0f}}}$"
-        panel.ax.annotate(exponent, (32, y[-1]), xytext=(3, 0), textcoords="offset points",
+        panel.ax.annotate(style.power(C), (32, y[-1]), xytext=(3, 0), textcoords="offset points",
                           fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
-    panel.ax.plot([], [], **DASHED, label="published\n($C$ beside it)")
+    panel.key("published\n($C$ beside it)", **DASHED)
     E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
     budgets = np.geomspace(*exponents.budgets(inputs), 3)
-    for C, colour in zip(budgets, style.ordered_colours(3), strict=True):
+    for C, colour in style.palette(budgets).items():
         ratio_BE = compute_optimal(exponents.over_experts(inputs, E), C).ratio
         panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
         panel.points(
@@ -219,10 +200,9 @@ def ratios(inputs: FittedInputs) -> Sheet:
             color=colour, label=style.power(C)
         )  # fmt: skip
     known = [*exponents.PUBLISHED_LAWS, *E]
-    style.experts_axis(panel.ax, known)
+    axes.experts(panel.ax, known)
     panel.ax.set_xlim(0.85 * min(known), 1.7 * max(known))  # room for the budgets' names
-    few_ticks(panel.ax.yaxis)
-    panel.ax.set_ylabel(r"$D^*/N_a^*$ (tokens/parameter)")
+    axes.log(panel.ax.yaxis, r"$D^*/N_a^*$ (tokens/parameter)")
     panel.legend("own: budget $C$ (FLOPs)")
     return sheet
 
@@ -233,14 +213,14 @@ def routing(inputs: Inputs) -> Sheet:
     budgets = sorted(float(D) for D in runs["D"].unique())
     budgets = budgets if len(budgets) < 3 else [budgets[0], budgets[-1]]
     sheet = Sheet(style.DOUBLE, style.HEIGHT, max(len(budgets), 1))
-    active = sorted(int(k) for k in runs["k"].unique())
+    palette = style.palette(runs["k"])
     for panel, D in zip(sheet.panels, budgets, strict=False):
         rows = runs[runs["D"] == D]
-        for k, colour in zip(active, style.ordered_colours(len(active)), strict=True):
-            _series(panel, rows[rows["k"] == k], k, colour, error_among(rows))
+        for k, colour, own in style.groups(rows, "k", palette):
+            _series(panel, own, k, colour, error_among(rows))
         panel.title(f"$D$ = {style.short(D)} tokens")
         R = r"routing term $R = k L_T\,l\,\ln(eM/k)$ (nats)"
-        panel.ax.set(xlabel=R, ylabel="validation loss (nats/token)")
+        panel.ax.set(xlabel=R, ylabel=VALIDATION_LOSS)
         panel.ax.margins(0.08, 0.14)
     if not budgets:
         sheet.panels[0].message("no completed run of the sweep routing")
@@ -248,14 +228,13 @@ def routing(inputs: Inputs) -> Sheet:
     return sheet
 
 
-def _series(panel: Panel, rows: pd.DataFrame, k: int, colour: Any, error: str) -> None:
+def _series(panel: Panel, rows: pd.DataFrame, k: float, colour: Any, error: str) -> None:
     """Draws the runs of one k at one budget: means over seeds, joined in the order of M."""
-    if not len(rows):
-        return
     mean = rows[["M", "R", "L", error]].groupby("M", as_index=False).mean()
     panel.ax.plot(mean["R"], mean["L"], color=colour, linewidth=0.9, zorder=2)
     ends = bars(mean, error)
-    panel.points(f"k={k}", mean["R"], mean["L"], **ends, color=colour, label=f"{k}", zorder=3)
+    name = f"{k:g}"
+    panel.points(f"k={name}", mean["R"], mean["L"], **ends, color=colour, label=name, zorder=3)
     beside = {"textcoords": "offset points", "xytext": (4, 3), "fontsize": 5.5}
     for row in mean.itertuples():
         panel.ax.annotate(f"{row.M}", (row.R, row.L), **beside, color=style.INK)

@@ -3,7 +3,6 @@
 F8 maps the loss over learning rate and batch, with near-optimal runs and the laws' values.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.quantiles import percentiles
 from moelaws.fitting.report import FitReport
@@ -58,8 +57,8 @@ def published_line(
     panel: Panel, law: Law, C: Array, label: str, dashes: tuple[float, ...] = (4, 2)
 ) -> None:
     """Draws a law with its published coefficients over ``C`` (n,)."""
-    look = style.PUBLISHED | {"linestyle": (0, dashes), "linewidth": 1.0, "zorder": 1.5}
-    panel.line(label, C, published(law, C), **look, label=label)
+    look = style.PUBLISHED | {"linestyle": (0, dashes)}
+    panel.line(label, C, published(law, C), **look, linewidth=1.0, zorder=1.5, label=label)
 
 
 def published(law: Law, C: Array) -> Array:
@@ -86,19 +85,12 @@ def span(C: ArrayLike) -> Array:
     return np.geomspace(C.min() / 1.25, C.max() * 1.25, 40)
 
 
-def log_axes(panel: Panel, C: ArrayLike, y_text: Callable[[float], str]) -> None:
+def log_axes(panel: Panel, C: pd.Series, label: str, text: axes.Text = style.short) -> None:
     """Sets logarithmic axes that show all points and lines so far; wide bands may leave them."""
-    budgets = np.unique(np.asarray(C, float))
-    panel.ax.set(xscale="log", yscale="log")
-    panel.ax.set_xlim(budgets[0] / 1.4, budgets[-1] * 1.4)
-    drawn = panel.sheet.data
-    y = drawn["y"][drawn["panel"] == panel.name]
-    panel.ax.set_ylim(y.min() / 1.35, y.max() * 1.35)
-    wide = np.log10(budgets[-1] / budgets[0]) > 2
-    ticks = [b for b in budgets if not wide or np.isclose(np.log10(b) % 1, 0, atol=1e-6)]
-    style.fixed_ticks(panel.ax.xaxis, ticks or list(budgets), style.power)
-    style.fixed_ticks(panel.ax.yaxis, style.round_ticks(*panel.ax.get_ylim()), y_text)
-    panel.ax.set_xlabel("training compute $C$ (FLOPs)")
+    panel.ax.set_xlim(C.min() / 1.4, C.max() * 1.4)
+    axes.compute(panel.ax.xaxis, C)
+    y = panel.drawn["y"]
+    axes.log(panel.ax.yaxis, label, text=text, ends=(y.min() / 1.35, y.max() * 1.35))
 
 
 def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
@@ -108,9 +100,15 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
     draws = inputs.derived("noise")
     draws = draws[draws["draw"] > 0]
     for panel, (column, fit) in zip(sheet.panels, SETTINGS.items(), strict=True):
-        look: dict[str, Any] = {"color": "#d4d4d4", "markersize": 2.2, "zorder": 1}
         if all_runs:
-            panel.points("search", *_shifted(search, column), **look, label="run of the search")
+            panel.points(
+                "search",
+                *_shifted(search, column),
+                color="#d4d4d4",
+                markersize=2.2,
+                zorder=1,
+                label="run of the search",
+            )
         C = span(search["C"])
         powers = []
         for kind in LABELS:
@@ -120,14 +118,19 @@ def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
             name = fit if kind == "moe" else f"{fit}_dense"
             own = draws[(draws["kind"] == kind) & (draws["setting"] == column)]
             powers.append(fitted_line(panel, inputs.fit(name), own, kind, C))
-            hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 0.8}
-            look = {**hollow, "color": COLOURS[kind], "marker": MARKERS[kind], "zorder": 3}
-            label = f"near-optimal, {LABELS[kind]}"
-            panel.points(f"near-optimal, {kind}", *_shifted(rows, column), **look, label=label)
+            panel.points(
+                f"near-optimal, {kind}",
+                *_shifted(rows, column),
+                color=COLOURS[kind],
+                marker=MARKERS[kind],
+                markerfacecolor="none",
+                markeredgewidth=0.8,
+                zorder=3,
+                label=f"near-optimal, {LABELS[kind]}",
+            )
         published_line(panel, hyperparameters.VARIANTS[fit], C, "published (mixtures, Eq 5)")
         as_text = style.short if column == "batch_tokens" else "{:.3g}".format
-        log_axes(panel, search["C"], as_text)
-        panel.ax.set_ylabel(SETTING_AXES[column])
+        log_axes(panel, search["C"], SETTING_AXES[column], as_text)
         if all_runs:
             _best_runs(panel, search, column)
         panel.ax.set_title(", ".join(powers), loc="right", fontsize=7)
@@ -147,9 +150,15 @@ def _best_runs(panel: Panel, search: pd.DataFrame, column: str) -> None:
         best = group.iloc[[int(np.argmin(group["L"]))]]
         kind, end = str(best["kind"].iloc[0]), end_of_search(group, column)
         label = "best, at an end of the search" if end else "best of its budget"
-        look: dict[str, Any] = {"marker": arrows.get(end, "*"), "markersize": 5 if end else 7}
-        panel.points(label, *_shifted(best, column), color=COLOURS[kind], **look, zorder=4)
-        panel.ax.plot([], [], "^" if end else "*", color=style.GREY, label=label)
+        panel.points(
+            label,
+            *_shifted(best, column),
+            color=COLOURS[kind],
+            marker=arrows.get(end, "*"),
+            markersize=5 if end else 7,
+            zorder=4,
+        )
+        panel.key(label, color=style.GREY, marker="^" if end else "*", ls="none")
 
 
 def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
@@ -172,8 +181,7 @@ def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
             law = allocation.VARIANTS[x if kind == "moe" else f"dense_{x}"]
             label = f"published ({LABELS[kind]}, Table 5)"
             published_line(panel, law, C, label, DASHES[kind])
-        log_axes(panel, best["C"], style.short)
-        panel.ax.set_ylabel(SIZE_AXES[x])
+        log_axes(panel, best["C"], SIZE_AXES[x])
         panel.ax.set_title(", ".join(powers), loc="right", fontsize=7)
     legend_below(sheet, ncols=3)
     return sheet
@@ -182,21 +190,33 @@ def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
 def _best(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:
     """Marks the best run of each budget, hollow where its size is an end of those tried."""
     for end, group in rows.groupby("end"):
-        series = f"best run, {kind}" + (", a bound" if end else "")
-        look: dict[str, Any] = {"color": COLOURS[kind], "marker": MARKERS[kind], "zorder": 3}
-        look |= {"markerfacecolor": "white"} if end else {}
-        look["label"] = f"best run, {LABELS[kind]}" + (" (a bound)" if end else "")
-        panel.points(series, group["C"] * SHIFTS[kind], group[f"{x}_argmin"], **look)
+        panel.points(
+            f"best run, {kind}" + (", a bound" if end else ""),
+            group["C"] * SHIFTS[kind],
+            group[f"{x}_argmin"],
+            color=COLOURS[kind],
+            marker=MARKERS[kind],
+            markerfacecolor="white" if end else COLOURS[kind],
+            zorder=3,
+            label=f"best run, {LABELS[kind]}" + (" (a bound)" if end else ""),
+        )
 
 
 def _minima(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:
     """Marks the minimum of each budget's parabola, without an interval where it is a bound."""
     minima = rows[rows[f"{x}_star"].notna()]
-    C = minima["C"] * SHIFTS[kind] ** 2.2
-    ends = (minima[f"{x}_{end}"].where(minima["inside"], np.nan) for end in ("low", "high"))
-    look: dict[str, Any] = {"marker": "D", "markersize": 3, "alpha": 0.55, "zorder": 2.5}
-    look |= {"color": COLOURS[kind], "label": f"parabola, {LABELS[kind]}"}
-    panel.points(f"minimum of a parabola, {kind}", C, minima[f"{x}_star"], *ends, **look)
+    panel.points(
+        f"minimum of a parabola, {kind}",
+        minima["C"] * SHIFTS[kind] ** 2.2,
+        minima[f"{x}_star"],
+        *(minima[f"{x}_{end}"].where(minima["inside"], np.nan) for end in ("low", "high")),
+        color=COLOURS[kind],
+        marker="D",
+        markersize=3,
+        alpha=0.55,
+        zorder=2.5,
+        label=f"parabola, {LABELS[kind]}",
+    )
     for row in minima[~minima["inside"]].itertuples():
         panel.sheet.warn(f"{kind}, C={row.C:.3g}: the parabola's minimum is a bound: {row.note}")
 
@@ -247,8 +267,8 @@ def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common:
         _axes(panel, rows)
         panel.title(name)
     sheet.panels[0].ax.set_ylabel("batch $B$ (tokens)")
-    axes = [panel.ax for panel in sheet.panels]
-    bar = sheet.figure.colorbar(ScalarMappable(NORM, SHADES), ax=axes, pad=0.02)
+    beside = [panel.ax for panel in sheet.panels]
+    bar = sheet.figure.colorbar(ScalarMappable(NORM, SHADES), ax=beside, pad=0.02)
     bar.set_label("loss above the least (%)")
     bar.outline.set_visible(False)
     limits = np.array([panel.ax.get_ylim() for panel in sheet.panels])
@@ -267,16 +287,30 @@ def _cells(panel: Panel, rows: pd.DataFrame) -> None:
     settings = zip(rows["lr"], rows["batch_tokens"], rows["near"], percent, strict=True)
     for lr, batch, near, excess in settings:
         (left, right), (low, high) = edges["lr"][lr], edges["batch_tokens"][batch]
-        edge, width, order = (FRAME, 1.4, 2.5) if near else ("white", 0.5, 2)
-        look = {"facecolor": SHADES(NORM(excess)), "edgecolor": edge, "linewidth": width}
-        cell = Rectangle((left, low), right - left, high - low, **look, zorder=order)
+        cell = Rectangle(
+            (left, low),
+            right - left,
+            high - low,
+            facecolor=SHADES(NORM(excess)),
+            edgecolor=FRAME if near else "white",
+            linewidth=1.4 if near else 0.5,
+            zorder=2.5 if near else 2,
+        )
         panel.ax.add_patch(cell)
     best = rows.iloc[[int(np.argmin(rows["L"]))]]
-    star: dict[str, Any] = {"marker": "*", "markersize": 7, "color": "white", "zorder": 4}
-    star |= {"markeredgecolor": style.INK, "markeredgewidth": 0.5, "label": "best run"}
-    panel.points("best run", best["lr"], best["batch_tokens"], **star)
-    frame = {"markerfacecolor": "none", "color": FRAME, "label": "near-optimal ($\\leq$ 0.25 %)"}
-    panel.ax.plot([], [], "s", **frame)
+    panel.points(
+        "best run",
+        best["lr"],
+        best["batch_tokens"],
+        color="white",
+        marker="*",
+        markersize=7,
+        markeredgecolor=style.INK,
+        markeredgewidth=0.5,
+        zorder=4,
+        label="best run",
+    )
+    panel.key("near-optimal ($\\leq$ 0.25 %)", color=FRAME, marker="s", mfc="none", ls="none")
 
 
 def _edges(values: pd.Series) -> dict[float, tuple[float, float]]:
@@ -298,28 +332,33 @@ def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
         fitted[name] = law["coefficient"] * C ** law["exponent"]
         printed[name] = published(hyperparameters.VARIANTS[name], np.array([C]))
     marks = (
-        ("fitted law (mixtures)", fitted, {"marker": "X", "color": "#e07b00"}),
-        ("published (Eq 5)", printed, {"marker": "P", "color": style.GREY}),
+        ("fitted law (mixtures)", fitted, "X", "#e07b00"),
+        ("published (Eq 5)", printed, "P", style.GREY),
     )
-    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5, "markersize": 6}
-    for label, law_at, look in marks:
-        panel.points(label, law_at["lr"], law_at["batch"], **edge, **look, zorder=5, label=label)
+    for label, law_at, marker, colour in marks:
+        panel.points(
+            label,
+            law_at["lr"],
+            law_at["batch"],
+            color=colour,
+            marker=marker,
+            markersize=6,
+            zorder=5,
+            label=label,
+            **style.EDGE,
+        )
 
 
 def _axes(panel: Panel, rows: pd.DataFrame) -> None:
     """Sets logarithmic axes that show the cells, and the laws' values where they lie beyond."""
-    ax = panel.ax
-    ax.set(xscale="log", yscale="log")
-    marks = panel.sheet.data
-    marks = marks[marks["panel"] == panel.name]
-    for axis, name, column in ((ax.xaxis, "lr", "x"), (ax.yaxis, "batch_tokens", "y")):
-        ends = [end for pair in _edges(rows[name]).values() for end in pair]
-        pad = 1.12
-        low = min(min(ends), float(marks[column].min()) / pad)
-        high = max(max(ends), float(marks[column].max()) * pad)
-        axis.axes.set(**{f"{column}lim": (low / 1.03, high * 1.03)})
-        values = np.sort(rows[name].astype(float).unique())
-        as_text = style.short if name == "batch_tokens" else lambda lr: f"{1e3 * lr:.2g}"
-        style.fixed_ticks(axis, values[:: 2 if len(values) > 4 else 1], as_text)
-    ax.grid(False)
-    ax.set_xlabel(r"peak rate $\eta$ ($10^{-3}$)")
+    rates, batches = panel.ax.xaxis, panel.ax.yaxis
+    lr_label = r"peak rate $\eta$ ($10^{-3}$)"
+    for axis, name, column, label, text in (
+        (rates, "lr", "x", lr_label, lambda lr: f"{1e3 * lr:.2g}"),
+        (batches, "batch_tokens", "y", "", style.short),
+    ):
+        cells = [end for pair in _edges(rows[name]).values() for end in pair]
+        marks = panel.drawn[column]
+        ends = min(*cells, marks.min() / 1.12) / 1.03, max(*cells, marks.max() * 1.12) * 1.03
+        axes.log(axis, label, axes.every_other(rows[name]), text, ends)
+    panel.ax.grid(False)

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
+from moelaws.figures.axes import COMPUTE
 from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.studies.public.derived import budgets, near
 
-COMPUTE = "training compute $C$ (FLOP)"
 SIZE = "active parameters $N$"
 STAR: dict[str, Any] = {"marker": "*", "ms": 8, "mec": style.INK, "mew": 0.4, "zorder": 4}
-DOT: dict[str, Any] = {"mec": "white", "mew": 0.3}
 # Law of the table of rates -> its name, colour and mark
 LAWS = {
     "step_law": ("Step Law", "#0b5fa5", "s"),
@@ -39,10 +38,10 @@ def isoflop(inputs: Inputs, groups: list[str]) -> Sheet:
         for rows, colour in zip(shown, colours, strict=True):
             C = float(rows["C"].mean())
             best = optima[(optima["group"] == group) & np.isclose(optima["C"], C, rtol=1e-9)]
-            look: dict[str, Any] = {"color": colour, "label": style.power(C), **DOT}
-            if not len(best):  # too few sizes for a parabola
-                look |= {"mfc": "none", "mec": colour, "mew": 0.9}
-            panel.points(f"C={C:.3g}", rows["N"], rows["loss"], **look)
+            # Hollow where there are too few sizes for a parabola.
+            look = style.EDGE if len(best) else {"mfc": "none", "mec": colour, "mew": 0.9}
+            label = style.power(C)
+            panel.points(f"C={C:.3g}", rows["N"], rows["loss"], color=colour, label=label, **look)
             for N_star in best[best["inside"]]["N_star"].astype(float):
                 fitted = near(rows)
                 curve = np.polyfit(np.log(fitted["N"]), np.log(fitted["loss"]), 2)
@@ -52,14 +51,22 @@ def isoflop(inputs: Inputs, groups: list[str]) -> Sheet:
                 value = np.exp(np.polyval(curve, np.log(N_star)))
                 panel.points(f"optimum, C={C:.3g}", N_star, value, color=colour, **STAR)
         panel.title(group)
-        style.size_axis(panel.ax.xaxis, SIZE)
+        axes.log(panel.ax.xaxis, SIZE, SIZES, style.short)
         panel.ax.set_ylabel(f"loss ({runs[runs['group'] == group]['unit'].iloc[0]})")
-        style.fixed_ticks(panel.ax.xaxis, SIZES, style.short)
         low, high = panel.ax.get_ylim()
         panel.ax.set_ylim(low, high + 0.35 * (high - low))  # room for the legend
-        look = {"loc": "upper right", "bbox_to_anchor": (1.03, 1.03), "columnspacing": 0.8}
-        look |= {"ncols": 3, "fontsize": 5.5, "labelspacing": 0.2, "handletextpad": 0.2}
-        panel.legend("budget $C$ (FLOP)", title_fontsize=6, handlelength=0.8, **look)
+        panel.legend(
+            axes.BUDGET,
+            loc="upper right",
+            bbox_to_anchor=(1.03, 1.03),
+            ncols=3,
+            fontsize=5.5,
+            title_fontsize=6,
+            handlelength=0.8,
+            handletextpad=0.2,
+            columnspacing=0.8,
+            labelspacing=0.2,
+        )
     return sheet
 
 
@@ -78,14 +85,16 @@ def ladder(inputs: Inputs, dataset: str, floor: float) -> Sheet:
         runs = rows[rows["kind"] == kind]
         loss = floor + own["coefficient"] * (factor * C) ** -own["alpha"]
         panel.line(f"{name}, line", C, loss, color=colour, lw=1.0)
-        panel.points(name, runs["C"], runs["L"], color=colour, marker=mark, label=name, **DOT)
+        panel.points(
+            name, runs["C"], runs["L"], color=colour, marker=mark, label=name, **style.EDGE
+        )
     level = float(np.median(rows["L"]))
     dense = ((level - floor) / own["coefficient"]) ** (-1 / own["alpha"])
     ends = [dense / own["leverage"], dense]
     panel.line("equal loss", ends, [level] * 2, color=style.INK, lw=0.8, marker="|")
     words = f"{own['leverage']:.1f} times ({own['low']:.1f} to {own['high']:.1f})"
     panel.ax.text(dense * 1.25, level, words, va="bottom", fontsize=7)
-    panel.ax.set(xscale="log", xlabel=COMPUTE, ylabel="loss (nats/token)")
+    panel.ax.set(xscale="log", xlabel=COMPUTE, ylabel=axes.LOSS)
     panel.legend(loc="upper right", bbox_to_anchor=(1.0, 1.0))
     return sheet
 
@@ -103,18 +112,34 @@ def beside_laws(inputs: Inputs, groups: dict[str, list[str]], quantity: str) -> 
     sheet = Sheet(style.DOUBLE, 2.6, len(here))
     for panel, dataset in zip(sheet.panels, here, strict=True):
         rows = every[every["dataset"] == dataset].sort_values("C")
-        ends = {"low": rows[f"{quantity}_low"], "high": rows[f"{quantity}_high"]}
-        look = {"color": style.INK, "label": "best of the runs", "zorder": 3, **DOT}
-        panel.points("best of the runs", rows["C"], rows[quantity], **ends, **look)
+        panel.points(
+            "best of the runs",
+            rows["C"],
+            rows[quantity],
+            low=rows[f"{quantity}_low"],
+            high=rows[f"{quantity}_high"],
+            color=style.INK,
+            label="best of the runs",
+            zorder=3,
+            **style.EDGE,
+        )
         for law in groups[dataset]:
             label, colour, mark = LAWS[law]
             known = rows[rows[f"{quantity}_{law}"].notna()]
-            look = {"color": colour, "marker": mark, "label": label, "ms": 3, "mfc": "none"}
-            panel.points(f"by {label}", known["C"], known[f"{quantity}_{law}"], mew=0.8, **look)
+            panel.points(
+                f"by {label}",
+                known["C"],
+                known[f"{quantity}_{law}"],
+                color=colour,
+                marker=mark,
+                label=label,
+                ms=3,
+                mfc="none",
+                mew=0.8,
+            )
         panel.title(dataset)
-        panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE, ylim=ends_y)
-        if quantity == "lr":
-            style.fixed_ticks(panel.ax.yaxis, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2), style.power)
+        panel.ax.set(xscale="log", xlabel=COMPUTE)
+        axes.log(panel.ax.yaxis, "", text=style.power, ends=ends_y)
     sheet.panels[0].ax.set_ylabel(label_y)
     sheet.panels[-1].legend()
     return sheet

@@ -6,12 +6,13 @@ import numpy as np
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
-from moelaws.figures import style
+from moelaws.figures import axes, style
+from moelaws.figures.axes import COMPUTE
 from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.laws import deepseek, holistic, marin
 from moelaws.laws.base import Law
 from moelaws.laws.leverage import allocation
-from moelaws.studies.public.figures import COMPUTE, DOT, STAR
+from moelaws.studies.public.figures import STAR
 
 # Group -> a colour and a mark that all eyes tell from the others
 LOOKS: dict[str, dict[str, Any]] = {
@@ -45,10 +46,18 @@ def optima(inputs: FittedInputs) -> Sheet:
                 panel.line(f"in print: {recipe}", C, values[variable], **look)
         for group, own in LOOKS.items():
             rows = optima[optima["group"] == group].sort_values("C")
-            ends = {"low": rows[f"{name}_low"], "high": rows[f"{name}_high"]}
             if not len(rows):
                 continue
-            panel.points(group, rows["C"], rows[f"{name}_star"], **ends, **own, **DOT, label=group)
+            panel.points(
+                group,
+                rows["C"],
+                rows[f"{name}_star"],
+                low=rows[f"{name}_low"],
+                high=rows[f"{name}_high"],
+                label=group,
+                **own,
+                **style.EDGE,
+            )
             for result in (part for part in inputs.fit(fit).parts if part.where["group"] == group):
                 line = inputs.law(fit).predict(result.estimates(), {"C": rows["C"]})
                 line = line / (6.0 if name == "N" else 1.0)
@@ -74,14 +83,28 @@ def frontier(inputs: FittedInputs) -> Sheet:
     marin_law = marin.VARIANTS["loss"]
     printed = marin_law.evaluate(marin_law.published or {}, {"C": C})["L"]
     panel.line("in print: marin", C, printed, **style.PUBLISHED, lw=0.9, label="marin, in print")
-    ends = {"low": optima["L_low"], "high": optima["L_high"]}
-    look = {"color": "#0b5fa5", "label": "optima, fitted", **STAR}
-    panel.points("optima", optima["C"], optima["L_star"], **ends, **look)
+    panel.points(
+        "optima",
+        optima["C"],
+        optima["L_star"],
+        low=optima["L_low"],
+        high=optima["L_high"],
+        color="#0b5fa5",
+        label="optima, fitted",
+        **STAR,
+    )
     new = predictions.drop_duplicates("run_id")
-    look = {"color": style.WARN, "mfc": "none", "mew": 0.9, "label": "runs, not fitted"}
-    panel.points("runs not fitted", new["C"], new["observed"], **look)
-    panel.ax.set(xscale="log", yscale="log", xlabel=COMPUTE, ylabel="loss (nats/token)")
-    style.fixed_ticks(panel.ax.yaxis, (2.6, 2.8, 3.0, 3.2, 3.4, 3.6), "{:.1f}".format)
+    panel.points(
+        "runs not fitted",
+        new["C"],
+        new["observed"],
+        color=style.WARN,
+        mfc="none",
+        mew=0.9,
+        label="runs, not fitted",
+    )
+    panel.ax.set(xscale="log", xlabel=COMPUTE)
+    axes.log(panel.ax.yaxis, axes.LOSS)
     panel.legend(loc="upper right", bbox_to_anchor=(1.0, 1.0))
     inset = panel.ax.inset_axes((0.09, 0.1, 0.36, 0.4))
     inset.fill_between(C, own.low, own.high, color="#0b5fa5", alpha=0.14, linewidth=0)
@@ -89,9 +112,9 @@ def frontier(inputs: FittedInputs) -> Sheet:
     inset.plot(C, printed, **style.PUBLISHED, lw=0.8)
     inset.plot(new["C"], new["observed"], "o", color=style.WARN, mfc="none", mew=0.9)
     top = float(new["C"].max())
-    inset.set(xscale="log", xlim=(0.6 * top, 1.5 * top), ylim=(2.56, 2.67))
-    style.fixed_ticks(inset.xaxis, [top], style.power)
-    style.fixed_ticks(inset.yaxis, (2.58, 2.62, 2.66), "{:.2f}".format)
+    inset.set_ylim(2.56, 2.67)
+    axes.log(inset.xaxis, "", [top], style.power, ends=(0.6 * top, 1.5 * top))
+    axes.fixed_ticks(inset.yaxis, (2.58, 2.62, 2.66), "{:.2f}".format)
     inset.tick_params(labelsize=5.5)
     return sheet
 
@@ -104,22 +127,28 @@ def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> Sheet:
         runs = runs[np.isclose(runs["unique_tokens"], U)]
         sizes = runs["N_active"].value_counts().loc[lambda counts: counts > 2].index.sort_values()
         shown = sizes[:: -(-len(sizes) // SIZES)]
-        for N, colour in zip(shown, style.ordered_colours(len(shown)), strict=True):
-            own = runs[runs["N_active"] == N].sort_values("D")
+        for N, colour, own in style.groups(runs.sort_values("D"), "N_active", style.palette(shown)):
             D = np.geomspace(own["D"].min(), own["D"].max(), 60)
-            at = {"N": np.full(60, float(N)), "D": D, "U": np.full(60, U)}
+            at = {"N": np.full(60, N), "D": D, "U": np.full(60, U)}
             line = curve(inputs, fit, **at)
-            label: dict[str, Any] = {"color": colour, "label": style.short(float(N)), **DOT}
-            panel.points(f"N={N:.3g}", own["D"] / U, own["L"], **label)
+            panel.points(
+                f"N={N:.3g}",
+                own["D"] / U,
+                own["L"],
+                color=colour,
+                label=style.short(N),
+                **style.EDGE,
+            )
             panel.line(f"law, N={N:.3g}", D / U, line.value, line.low, line.high, color=colour)
             printed = law.predict(law.published or {}, at)
-            look: dict[str, Any] = {"color": colour, "lw": 0.7, "ls": style.DASHES}
-            panel.line(f"in print, N={N:.3g}", D / U, printed, **look)
+            panel.line(
+                f"in print, N={N:.3g}", D / U, printed, color=colour, lw=0.7, ls=style.DASHES
+            )
         panel.title(f"{style.short(U)} unique tokens")
-        panel.ax.set(xscale="log", yscale="log", xlabel="epochs $D/U$")
-        style.fixed_ticks(panel.ax.yaxis, (2.6, 2.8, 3, 3.3, 3.6, 4, 5, 6, 8), "{:g}".format)
+        panel.ax.set(xscale="log", xlabel="epochs $D/U$")
+        axes.log(panel.ax.yaxis, "")
         low, high = panel.ax.get_ylim()
         panel.ax.set_ylim(low, high * (high / low) ** 0.4)  # room for the legend
         panel.legend("parameters $N$", loc="upper right", bbox_to_anchor=(1.03, 1.03))
-    sheet.panels[0].ax.set_ylabel("loss (nats/token)")
+    sheet.panels[0].ax.set_ylabel(axes.LOSS)
     return sheet

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
+from moelaws.figures.axes import VALIDATION_LOSS
 from moelaws.figures.sheet import Sheet
 from moelaws.studies.routing.routers import DENSE, main_runs
 
 EXPERTS = "experts"
-LOSS = "validation loss (nats/token)"
 FIRST = 5e9  # tokens, before which all curves fall steeply
 
 
@@ -21,7 +21,7 @@ def label_sizes(sheet: Sheet, sizes: Iterable[object], x: str, legend: str) -> N
     for place, (panel, size) in enumerate(zip(sheet.panels, sizes, strict=True)):
         panel.title(f"{size} base parameters")
         if place % 3 == 0:
-            panel.ax.set_ylabel(LOSS)
+            panel.ax.set_ylabel(VALIDATION_LOSS)
         if place >= 3:
             panel.ax.set_xlabel(x)
     sheet.panels[2].legend(legend)
@@ -36,11 +36,10 @@ def curves(inputs: Inputs, router: str) -> Sheet:
     colours = style.palette(curves["E"])
     for panel, size in zip(sheet.panels, order.index, strict=True):
         own = curves[curves["size"] == size]
-        for E, colour in colours.items():
-            for i, (run, rows) in enumerate(own[own["E"] == E].groupby("run_id")):
+        for E, colour, of_E in style.groups(own, "E", colours):
+            for i, (run, rows) in enumerate(of_E.groupby("run_id")):
                 label = expert_label(E) if i == 0 else None
                 panel.line(f"E={E:g}, run {run}", rows["D"], rows["L"], color=colour, label=label)
-        panel.ax.set_xscale("log")
-        style.fixed_ticks(panel.ax.xaxis, [5e9, 1e10, 2e10, 5e10, 1e11], style.short)
+        axes.log(panel.ax.xaxis, "", [5e9, 1e10, 2e10, 5e10, 1e11], style.short)
     label_sizes(sheet, order.index, "training tokens", EXPERTS)
     return sheet

@@ -1,22 +1,15 @@
 """Figures of the published runs with the fits of Eq 1."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
-from moelaws.figures import style
-from moelaws.figures.losses import (
-    equal_axes,
-    error_lines,
-    observed_over_predicted,
-    write_statistics,
-)
+from moelaws.figures import axes, style
+from moelaws.figures.axes import VALIDATION_LOSS
+from moelaws.figures.losses import observed_over_predicted
 from moelaws.figures.sheet import Panel, Sheet
-from moelaws.studies.routing.curves import EXPERTS, LOSS, expert_label, label_sizes
+from moelaws.studies.routing.curves import EXPERTS, expert_label, label_sizes
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS, main_runs
 
 SIZE = "base parameters $N$"
@@ -24,9 +17,8 @@ EFFECTIVE = "effective parameters $\\bar{N}$"
 # Router -> a colour that all eyes tell from the others, and a mark.
 COLOURS = {"S-Base": "#0b5fa5", "RL-R": "#d1730f", "Hash": "#4b8b3b"}
 MARKS = {"S-Base": "o", "RL-R": "s", "Hash": "^"}
-POINT: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
-# The axes of predicted and observed losses are the same for all routers.
-EQUAL_TICKS = (2.0, 2.4, 2.8, 3.2)
+# The axes of losses are the same for all routers: of a panel's runs, and of predictions.
+LOSS_ENDS = (1.94, 3.3)
 EQUAL_ENDS = (1.9, 3.25)
 SHOWN = (2, 8, 32, 128, 512)  # numbers of experts whose gains are drawn
 LARGEST = 2e13  # base parameters, where the axis of gains ends
@@ -38,19 +30,6 @@ NAMES = {"s_base_all": "S-Base", "hash_all": "Hash"}
 # The fraction of routed layers in words; 25M models have 8 layers, 370M ones 12. A smaller fraction
 # is one layer.
 FRACTIONS = {0.25: "a quarter", 0.5: "half", 1.0: "all"}
-
-
-def loss_axis(ax: Any) -> None:
-    """Makes the y axis one of losses: logarithmic, with plain ticks."""
-    ax.set(yscale="log", ylim=(1.94, 3.3))
-    style.fixed_ticks(ax.yaxis, (2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2), "{:.1f}".format)
-
-
-def expert_axis(ax: Any, low: float, high: float, ticks: Sequence[float]) -> None:
-    """Makes the x axis one of numbers of experts from ``low`` to ``high``."""
-    ax.set_xscale("log", base=2)
-    style.fixed_ticks(ax.xaxis, ticks)
-    ax.set_xlim(low, high)
 
 
 def of_router(inputs: FittedInputs, fit: str) -> pd.DataFrame:
@@ -72,15 +51,20 @@ def losses(inputs: FittedInputs) -> Sheet:
     for panel, _, fit in router_panels(sheet):
         runs = of_router(inputs, fit)
         N = np.geomspace(runs["N_dense"].min() / 1.25, runs["N_dense"].max() * 1.25, 60)
-        for E, colour in style.palette(runs["E"]).items():
-            rows = runs[runs["E"] == E]
+        for E, colour, rows in style.groups(runs, "E"):
             line = curve(inputs, fit, N_active=N, E=E)
             panel.line(f"Eq 1, E={E:g}", N, line.value, line.low, line.high, color=colour, lw=0.9)
-            label = expert_label(E)
-            panel.points(f"E={E:g}", rows["N_dense"], rows["L"], color=colour, label=label, **POINT)
-        style.size_axis(panel.ax.xaxis, SIZE)
-        loss_axis(panel.ax)
-    sheet.panels[0].ax.set_ylabel(LOSS)
+            panel.points(
+                f"E={E:g}",
+                rows["N_dense"],
+                rows["L"],
+                color=colour,
+                label=expert_label(E),
+                **style.EDGE,
+            )
+        axes.size(panel.ax.xaxis, SIZE)
+        axes.log(panel.ax.yaxis, "", ends=LOSS_ENDS)
+    sheet.panels[0].ax.set_ylabel(VALIDATION_LOSS)
     sheet.panels[-1].legend(EXPERTS)
     return sheet
 
@@ -92,21 +76,35 @@ def effective(inputs: FittedInputs) -> Sheet:
     ends = dense["N_dense"].min(), gains["N_effective"].max()
     N = np.geomspace(ends[0] / 1.3, ends[1] * 1.3, 80)
     law = curve(inputs, "dense", N=N)
-    hollow: dict[str, Any] = {"mfc": "none", "mew": 0.8}  # as marks lie on each other
-    axes = {"N_dense": ("base size", SIZE), "N_effective": ("effective size", EFFECTIVE)}
-    for panel, (column, (title, label)) in zip(sheet.panels, axes.items(), strict=True):
+    shown = {"N_dense": ("base size", SIZE), "N_effective": ("effective size", EFFECTIVE)}
+    for panel, (column, (title, label)) in zip(sheet.panels, shown.items(), strict=True):
         panel.line("dense law", N, law.value, law.low, law.high, color=style.INK, lw=0.9, zorder=1)
         for router, colour in COLOURS.items():
             rows = gains[gains["router"] == router]
-            look = {"color": colour, "marker": MARKS[router], "label": router, **hollow}
-            panel.points(router, rows[column], rows["L"], **look)
-        look = {"color": style.INK, "marker": "D", "label": "dense", **POINT}
-        panel.points("dense", dense["N_dense"], dense["L"], **look)
+            panel.points(
+                router,
+                rows[column],
+                rows["L"],
+                color=colour,
+                marker=MARKS[router],
+                mfc="none",  # as marks lie on each other
+                mew=0.8,
+                label=router,
+            )
+        panel.points(
+            "dense",
+            dense["N_dense"],
+            dense["L"],
+            color=style.INK,
+            marker="D",
+            label="dense",
+            **style.EDGE,
+        )
         panel.title(f"over the {title}")
         panel.ax.set_xlim(N[0], N[-1])
-        style.size_axis(panel.ax.xaxis, label)
-        loss_axis(panel.ax)
-    sheet.panels[0].ax.set_ylabel(LOSS)
+        axes.size(panel.ax.xaxis, label)
+        axes.log(panel.ax.yaxis, "", ends=LOSS_ENDS)
+    sheet.panels[0].ax.set_ylabel(VALIDATION_LOSS)
     sheet.panels[-1].legend("router")
     return sheet
 
@@ -117,13 +115,8 @@ def goodness(inputs: FittedInputs) -> Sheet:
     for panel, _, fit in router_panels(sheet):
         runs = of_router(inputs, fit)
         runs["predicted"] = inputs.predict(fit, N_active=runs["N_dense"], E=runs["E"])
-        palette = style.palette(runs["E"])
-        observed_over_predicted(panel, runs, "E", palette, expert_label, **POINT)
-        equal_axes(panel, runs)
-        for axis in (panel.ax.xaxis, panel.ax.yaxis):
-            style.fixed_ticks(axis, EQUAL_TICKS, "{:.1f}".format)
-        panel.ax.set(xlim=EQUAL_ENDS, ylim=EQUAL_ENDS)
-        write_statistics(panel, error_lines(runs))
+        observed_over_predicted(panel, {"": runs}, "E", style.palette(runs["E"]), expert_label)
+        panel.ax.axis([*EQUAL_ENDS, *EQUAL_ENDS])
     for panel in sheet.panels[1:]:
         panel.ax.set_ylabel("")
     sheet.panels[-1].legend(EXPERTS)
@@ -150,9 +143,15 @@ def gains(inputs: FittedInputs) -> Sheet:
             for E, colour in colours.items():
                 gain = dense - inputs.predict(fit, N_active=N, E=E)
                 panel.line(f"Eq 1, E={E:g}", N, gain, color=colour, lw=0.9, ls=dashes)
-        for E, colour in colours.items():
-            rows, look = own[own["E"] == E], {"color": colour, "label": f"{E:g}", **POINT}
-            panel.points(f"E={E:g}", rows["N_dense"], rows["gain"], **look)
+        for E, colour, rows in style.groups(own, "E", colours):
+            panel.points(
+                f"E={E:g}",
+                rows["N_dense"],
+                rows["gain"],
+                color=colour,
+                label=f"{E:g}",
+                **style.EDGE,
+            )
         panel.ax.axhline(0, color=style.GREY, lw=0.6, zorder=0)
         cut = cutoffs.loc[router]
         for name, label, interval, y, alpha in (
@@ -160,13 +159,20 @@ def gains(inputs: FittedInputs) -> Sheet:
             ("base sizes left out", "sizes", over_sizes.loc[router], BELOW, 0.25),
         ):
             ends = 10 ** np.clip([interval["low"], interval["high"]], 0, np.log10(LARGEST))
-            look = {"color": style.WARN, "lw": 3, "alpha": alpha, "label": f"cut-off by\n{label}"}
-            panel.line(f"cut-off, interval by {name}", ends, [y, y], **look)
-        panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **POINT)
-        look = {"color": style.INK, "marker": "D", "ms": 3, **POINT}
-        panel.points("cut-off, stated", 10 ** cut["stated"], 0, **look)
-        panel.ax.set(xscale="log", xlim=(1e7, LARGEST), xlabel=SIZE, ylim=(-0.07, 0.62))
-        style.fixed_ticks(panel.ax.xaxis, [1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13], style.short)
+            panel.line(
+                f"cut-off, interval by {name}",
+                ends,
+                [y, y],
+                color=style.WARN,
+                lw=3,
+                alpha=alpha,
+                label=f"cut-off by\n{label}",
+            )
+        panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **style.EDGE)
+        stated = 10 ** cut["stated"], 0
+        panel.points("cut-off, stated", *stated, color=style.INK, marker="D", ms=3, **style.EDGE)
+        panel.ax.set_ylim(-0.07, 0.62)
+        axes.log(panel.ax.xaxis, SIZE, 10.0 ** np.arange(7, 14), style.short, ends=(1e7, LARGEST))
     sheet.panels[0].ax.set_ylabel("loss saved by routing (nats/token)")
     sheet.panels[-1].legend(EXPERTS)
     return sheet
@@ -182,14 +188,21 @@ def routers(inputs: FittedInputs) -> Sheet:
     for panel, (size, N) in zip(sheet.panels, sizes.items(), strict=True):
         for router, rows in runs.items():
             own = rows[(rows["size"] == size) & (rows["E"] > 1)]
-            colour, mark = COLOURS[router.name], MARKS[router.name]
+            colour = COLOURS[router.name]
             losses = inputs.predict(router.fit, N_active=N, E=E)
             panel.line(f"Eq 1, {router.name}", E, losses, color=colour, lw=0.9)
-            look = {"color": colour, "marker": mark, "label": router.name, **POINT}
-            panel.points(router.name, own["E"], own["L"], **look)
+            panel.points(
+                router.name,
+                own["E"],
+                own["L"],
+                color=colour,
+                marker=MARKS[router.name],
+                label=router.name,
+                **style.EDGE,
+            )
         level = float(dense[dense["size"] == size]["L"].mean())
         panel.line("dense", [1, 512], [level] * 2, color=style.INK, lw=0.8, ls=style.DASHES)
-        expert_axis(panel.ax, 0.8, 640, (1, 4, 16, 64, 256))
+        axes.experts(panel.ax, (1, 4, 16, 64, 256), "")
     label_sizes(sheet, sizes.index, "experts $E$", "router")
     return sheet
 
@@ -204,17 +217,16 @@ def architectures(inputs: FittedInputs) -> Sheet:
         runs = runs[fixed & runs["E"].isin([8, 64, 256])].sort_values("E")
         for panel, size in zip(sheet.panels[2 * i : 2 * i + 2], SIZES, strict=True):
             rows = runs[runs["size"] == size]
-            for value, colour in style.palette(rows[column]).items():
-                own = rows[rows[column] == value]
+            for value, colour, own in style.groups(rows, column):
                 label = f"{value:g}" if column == "k" else FRACTIONS.get(value, "one")
                 law = inputs.predict(fit, N_active=own["N_active_nonemb"], E=own["utilisation"])
                 panel.line(f"law, {label}", own["E"], law, color=colour, lw=0.9)
-                panel.points(label, own["E"], own["L"], color=colour, label=label, **POINT)
-            expert_axis(panel.ax, 6, 340, (8, 64, 256))
+                panel.points(label, own["E"], own["L"], color=colour, label=label, **style.EDGE)
+            axes.experts(panel.ax, (8, 64, 256), "")
             panel.title(f"{NAMES[fit]}, {size} base parameters")
         what = "active experts $k$" if column == "k" else "routed layers"
         sheet.panels[2 * i + 1].legend(what)
-        sheet.panels[2 * i].ax.set_ylabel(LOSS)
+        sheet.panels[2 * i].ax.set_ylabel(VALIDATION_LOSS)
     for panel in sheet.panels[-2:]:
         panel.ax.set_xlabel("experts $E$")
     return sheet

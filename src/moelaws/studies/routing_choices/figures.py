@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Sheet, two_panels
 from moelaws.studies.routing_choices.arms import (
     ARMS,
@@ -64,9 +64,7 @@ def compute(inputs: Inputs) -> Sheet:
                 panel.points(f"{label}, rates tried", tried["C"], tried["L"], **hollow)
             panel.points(f"{label}, runs", own["C"], own["L"], **look)
             panel.line(label, mean.index, mean, **look, label=label)
-        panel.ax.set_xscale("log")
-        style.fixed_ticks(panel.ax.xaxis, sorted(runs["C"].unique()), style.power)
-        panel.ax.set_xlabel("training compute $C$ (FLOPs)")
+        axes.compute(panel.ax.xaxis, runs["C"])
         panel.ax.set_ylabel("held-out loss (nats/token)")
         panel.ax.legend()
     return sheet

@@ -1,20 +1,14 @@
 """F3 and F5 show losses as Eq 2 and its baselines predict them, F4 a training curve beside Eq 2."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import predicted
-from moelaws.figures import style
-from moelaws.figures.losses import (
-    equal_axes,
-    error_lines,
-    observed_over_predicted,
-    write_statistics,
-)
+from moelaws.figures import axes, style
+from moelaws.figures.losses import observed_over_predicted
 from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.spec.errors import UserError
 from moelaws.studies.allocation.figures.ratio import percent
@@ -36,25 +30,16 @@ def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
 
 
 def _observed(inputs: FittedInputs, fit: str, kinds: Sequence[str], title: str) -> Sheet:
-    """Draws fitted runs as filled marks and held-out runs as hollow ones, coloured by sparsity."""
+    """Draws the ``kinds`` of runs, coloured by sparsity; of two the held-out ones are hollow."""
     prediction = predicted(inputs, fit, inputs.derived("runs"))
     every = {FITTED: prediction.of(prediction.used), HELD_OUT: prediction.of(prediction.held)}
     shown = {kind: every[kind] for kind in kinds if len(every[kind])}
     _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
     if not shown:
         return panel.message(f"no run was {kinds[0]}")
-    palette, lines = style.palette(prediction.rows["S"].round(9)), list[str]()
-    for kind, rows in shown.items():
-        look: dict[str, Any] = {"markersize": 3.2, "markeredgewidth": 0.0}
-        if kind == HELD_OUT:
-            look |= {"marker": "s", "markerfacecolor": "white", "markeredgewidth": 0.7}
-        label = percent if kind == kinds[0] else lambda S: f"{percent(S)} (held out)"
-        observed_over_predicted(panel, rows, "S", palette, label, f"{kind}, ", **look)
-        first, *others = error_lines(rows)
-        lines += [f"{kind}: {first}", *others]
-    equal_axes(panel, pd.concat(shown.values()))
-    write_statistics(panel, lines)
-    panel.legend("sparsity $S$")
+    palette = style.palette(prediction.rows["S"].round(9))
+    observed_over_predicted(panel, shown, "S", palette, percent)
+    panel.legend(axes.SPARSITY)
     panel.ax.set_title(title, loc="left")
     return panel.sheet
 
@@ -87,10 +72,16 @@ def curve(inputs: FittedInputs) -> Sheet:
     panel.line(series, tokens, smooth, color=colour, linewidth=0.9, label=label)
     shown = fitted <= 1.05 * smooth.max()  # at the first steps a law of final losses is far off
     panel.line("Eq 2", D[shown], fitted[shown], color=style.INK, label="Eq 2 as fitted")
-    look: dict[str, Any] = {"color": style.WARN, "marker": "D", "zorder": 4}
-    look["label"] = "validation loss\nat the end"
-    panel.points("validation loss", run["D"], run["L"], **look)
-    panel.ax.set(xlabel="training tokens $D$", ylabel="loss (nats/token)", xscale="log")
+    panel.points(
+        "validation loss",
+        run["D"],
+        run["L"],
+        color=style.WARN,
+        marker="D",
+        zorder=4,
+        label="validation loss\nat the end",
+    )
+    panel.ax.set(xlabel="training tokens $D$", ylabel=axes.LOSS, xscale="log")
     panel.ax.set_title(
         f"$N_a$ = {style.short(run['N_active'])}, $N$ = {style.short(run['N_total'])}, "
         f"$S$ = {percent(run['S'])}, $r$ = {run['r']:.2f}",

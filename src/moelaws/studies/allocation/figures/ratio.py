@@ -1,17 +1,15 @@
 """F1 and F6 show the loss over the ratio r with its minimum, and F2 shows r* over compute."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
-from matplotlib.ticker import NullLocator
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.allocation.derived.r_star import Cell, cells_of
 from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
@@ -27,13 +25,6 @@ MARGIN = 30.0  # factor beyond the estimates at which intervals are cut on a log
 def percent(S: float) -> str:
     """Returns a sparsity as the paper writes it: 95.38%."""
     return f"{100 * S:.2f}%"
-
-
-def ratio_axis(panel: Panel, which: str, low: float, high: float, label: str) -> None:
-    """Sets a logarithmic axis of ratios r from ``low`` to ``high`` with round ticks."""
-    ends = low / 1.12, high * 1.12
-    panel.ax.set(**{f"{which}scale": "log", f"{which}lim": ends, f"{which}label": label})
-    style.fixed_ticks(getattr(panel.ax, f"{which}axis"), style.round_ticks(*ends))
 
 
 def valleys(inputs: Inputs, outer: bool) -> Sheet:
@@ -57,13 +48,13 @@ def valleys(inputs: Inputs, outer: bool) -> Sheet:
     for panel, S in zip(sheet.panels, shown, strict=True):
         _valleys(panel, [cell for cell in cells if cell.S == S], norm, step)
         panel.title(f"$S$ = {percent(S)}")
-        ends = min(c.r[0] for c in cells), max(c.r[-1] for c in cells)
-        ratio_axis(panel, "x", *ends, "expert-attention ratio $r = C_E/C_A$")
+        ends = min(c.r[0] for c in cells) / 1.12, max(c.r[-1] for c in cells) * 1.12
+        axes.log(panel.ax.xaxis, "expert-attention ratio $r = C_E/C_A$", ends=ends)
     sheet.panels[-1].ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.14), ncols=3)
     sheet.panels[0].ax.set_ylabel("budget $C$ (FLOPs); loss above its least")
-    axes = [panel.ax for panel in sheet.panels]
-    bar = sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=axes, pad=0.02)
-    style.size_axis(bar.ax.yaxis, "active parameters $N_a$ (no embeddings)")
+    beside = [panel.ax for panel in sheet.panels]
+    bar = sheet.figure.colorbar(ScalarMappable(norm, style.ORDERED), ax=beside, pad=0.02)
+    axes.size(bar.ax.yaxis, "active parameters $N_a$ (no embeddings)")
     bar.outline.set_visible(False)
     return sheet
 
@@ -80,9 +71,17 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
         colour = style.ORDERED(norm(float(cell.rows["N_active_nonemb"].median())))
         panel.line(series, cell.r, height, color=colour, linewidth=0.9, marker="o", markersize=2.8)
         panel.sheet.record(panel.name, f"loss, {name}", x=cell.r, y=cell.L)
-    star: dict[str, Any] = {"color": style.INK, "linewidth": 1.0, "linestyle": style.DASHES}
-    star |= {"marker": "*", "markersize": 5, "zorder": 4, "label": "$r^*$: least loss measured"}
-    panel.line("r*, least loss measured", *np.array(path).T, **star)
+    panel.line(
+        "r*, least loss measured",
+        *np.array(path).T,
+        color=style.INK,
+        linewidth=1.0,
+        linestyle=style.DASHES,
+        marker="*",
+        markersize=5,
+        zorder=4,
+        label="$r^*$: least loss measured",
+    )
     every = -(-len(cells) // LABELS)
     budgets = {i * step: cell.C for i, cell in enumerate(cells) if i % every == 0}
     panel.ax.set_yticks(list(budgets), [style.power(C) for C in budgets.values()])
@@ -101,15 +100,13 @@ def over_compute(inputs: FittedInputs) -> Sheet:
     """Draws r* over C, a colour for each sparsity, with its fitted and its published line."""
     table, report = inputs.derived("r_star"), inputs.fit(FIT)
     sheet, panel = one_panel(style.SINGLE + 0.9, style.HEIGHT + 0.2)
-    palette = style.palette(table["S"].round(9))
+    groups = list(style.groups(table.assign(S=table["S"].round(9)), "S"))
     span = float(table["C"].min()), float(table["C"].max())
     C = np.geomspace(span[0] / 1.3, span[1] * 1.3, 60)
-    low, high = float(table["r_least"].min()) / 1.3, float(table["r_most"].max()) * 1.3
+    low, high = float(table["r_least"].min()) / 1.45, float(table["r_most"].max()) * 1.45
     published_in_view = False
-    panel.ax.set_xscale("log")
-    for i, (S, colour) in enumerate(palette.items()):
-        rows = table[np.isclose(table["S"], S)]
-        shift = (span[1] / span[0]) ** (0.008 * (i - (len(palette) - 1) / 2))
+    for i, (S, colour, rows) in enumerate(groups):
+        shift = (span[1] / span[0]) ** (0.008 * (i - (len(groups) - 1) / 2))
         _points(panel, rows, S, colour, shift)
         published = ratio(C, S)
         published_in_view |= bool(((published > low) & (published < high)).any())
@@ -119,13 +116,9 @@ def over_compute(inputs: FittedInputs) -> Sheet:
                 p = result.estimates()
                 panel.line(f"fit, S={S:.4g}", C, p["alpha_r"] * C ** p["beta_r"], color=colour)
     _explain(panel, table, published_in_view)
-    budgets = sorted(table["C"].unique())
-    ticks = budgets if len(budgets) <= 4 else style.round_ticks(*span)
-    panel.ax.set_xticks(ticks, [style.power(C) for C in ticks], minor=False)
-    panel.ax.xaxis.set_minor_locator(NullLocator())
-    panel.ax.set_xlabel("compute $C$ (FLOPs)")
-    ratio_axis(panel, "y", low, high, "optimal ratio $r^*$")
-    panel.legend("sparsity $S$")
+    axes.compute(panel.ax.xaxis, table["C"])
+    axes.log(panel.ax.yaxis, "optimal ratio $r^*$", ends=(low, high))
+    panel.legend(axes.SPARSITY)
     return sheet
 
 
@@ -138,21 +131,21 @@ def _points(panel: Panel, rows: pd.DataFrame, S: float, colour: object, shift: f
         face = "white" if at_end else colour
         panel.points(series, group["C"] * shift, *ends, color=colour, markerfacecolor=face)
     other = rows[rows["adjusted"]]
-    look: dict[str, Any] = {"color": colour, "marker": "x"}
     if len(other):
-        panel.points(f"raw r*, S={S:.4g}", other["C"] * shift, other["r_raw"], **look)
-    panel.ax.plot([], [], color=colour, marker="o", linewidth=1.2, label=percent(S))
+        raw = other["C"] * shift, other["r_raw"]
+        panel.points(f"raw r*, S={S:.4g}", *raw, color=colour, marker="x")
+    panel.key(percent(S), color=colour, marker="o", linewidth=1.2)
 
 
 def _explain(panel: Panel, table: pd.DataFrame, published_in_view: bool) -> None:
     """Adds legend entries for the marks and lines that are not told apart by colour."""
     grey = {"color": style.GREY, "linestyle": "none"}
     if table["r_adjusted"].isin([*table["r_least"], *table["r_most"]]).any():
-        panel.ax.plot([], [], marker="o", mfc="white", label="at an end of the grid", **grey)
+        panel.key("at an end of the grid", marker="o", mfc="white", **grey)
     if table["adjusted"].any():
-        panel.ax.plot([], [], marker="x", label="raw, where rule\nB.3 changed it", **grey)
+        panel.key("raw, where rule\nB.3 changed it", marker="x", **grey)
     where = "each $S$" if published_in_view else "beyond\nthe axis here"
-    panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.7, label=f"published ({where})")
+    panel.key(f"published ({where})", **style.PUBLISHED, linewidth=0.7)
 
 
 def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
@@ -164,14 +157,12 @@ def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
     x, value, low, high = np.array(rows, float).T  # an end of None becomes NaN
     grid = np.geomspace(x.min() / 1.2, x.max() * 1.2, 60)
     published = PUBLISHED[coefficient](1 - grid)
-    logarithmic = bool((value > 0).all())
-    panel.ax.set_xscale("log")
-    if logarithmic:
+    if (value > 0).all():
         floor, top = value.min() / MARGIN, value.max() * MARGIN
         low, high = np.clip(low, floor, None), np.clip(high, None, top)
         panel.ax.set_yscale("log")
-    series, look = "fit at each S (adjusted r*)", {"color": style.INK, "label": "own runs"}
-    panel.points(series, x, value, low, high, **look)
+    series = "fit at each S (adjusted r*)"
+    panel.points(series, x, value, low, high, color=style.INK, label="own runs")
     prefactor, exponent = line["estimate"].to_numpy(float)
     if np.isfinite([prefactor, exponent]).all():
         y, label = prefactor * grid**exponent, _power(prefactor, exponent)
@@ -180,8 +171,8 @@ def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
     panel.line("published", grid, published, **style.PUBLISHED, linewidth=0.8, label=label)
     for note in sorted(set(line["note"]) - {""}):
         sheet.warn(f"{coefficient}: {note}")
-    style.fixed_ticks(panel.ax.xaxis, sorted(x), "{:.3g}".format)
-    panel.ax.set(xlabel="active fraction $1 - S$", ylabel=SYMBOLS[coefficient])
+    axes.log(panel.ax.xaxis, "active fraction $1 - S$", sorted(x), "{:.3g}".format)
+    panel.ax.set_ylabel(SYMBOLS[coefficient])
     panel.legend()
     return sheet
 

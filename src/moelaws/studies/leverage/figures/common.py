@@ -1,19 +1,17 @@
 """What the leverage paper's figures share: axes, points of leverage, and the published leverage."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.studies.leverage.laws import joint
 
-BUDGET = "budget $C$ (FLOPs)"
 LEVERAGE = "efficiency leverage EL"
 RATIO = "activation ratio $A = E_a/E$"
 PUBLISHED_LINE: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.9, "zorder": 1}
@@ -25,47 +23,18 @@ def percent(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
-def log_axis(axis: Any, label: str, ticks: Sequence[float] = (), text: Any = None) -> None:
-    """Makes the axis logarithmic with ``ticks``, or with round ticks over its present view."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_label_text(label)
-    low, high = sorted(axis.get_view_interval())
-    shown = list(ticks) or style.round_ticks(low, high, 5)
-    if len(shown) < 3 and not ticks:  # less than a factor of two
-        shown = [
-            float(f"{tick:.6g}")
-            for tick in MaxNLocator(5).tick_values(low, high)
-            if low <= tick <= high
-        ]
-    style.fixed_ticks(axis, shown, text or style.power)
-
-
-def compute_axis(panel: Panel) -> None:
-    """Makes the x axis one of compute, with ticks at powers of ten, or finer if these are few."""
-    panel.ax.set_xscale("log")
-    low, high = sorted(panel.ax.xaxis.get_view_interval())
-    if high < 1.5 * low:  # one budget
-        low, high = low / 2, high * 2
-        panel.ax.set_xlim(low, high)
-    gap = (high / low) ** (1 / 5)
-    candidates = style.round_ticks(low, high, 6)
-    decades = [tick for tick in candidates if np.isclose(np.log10(tick) % 1, 0)]
-    ticks: list[float] = []
-    for tick in decades if len(decades) > 1 else candidates:
-        if not ticks or tick > gap * ticks[-1]:
-            ticks.append(tick)
-    log_axis(panel.ax.xaxis, "training compute $C$ (FLOPs)", ticks)
-
-
 def leverage_axis(panel: Panel, estimates: ArrayLike) -> None:
     """Makes the y axis one of leverage that shows the estimates; intervals may run off it."""
     values = np.asarray(estimates, float)
     values = values[np.isfinite(values) & (values > 0)]
-    panel.ax.set_yscale("log")
-    if len(values):
-        panel.ax.set_ylim(min(values.min(), 1.0) / 1.3, max(values.max(), 1.0) * 1.5)
-    log_axis(panel.ax.yaxis, LEVERAGE, text=lambda x: f"{x:g}")
+    values = np.append(values, 1.0)
+    axes.log(panel.ax.yaxis, LEVERAGE, ends=(values.min() / 1.3, values.max() * 1.5))
     panel.ax.axhline(1, color=style.INK, linewidth=0.5, zorder=0.5)
+
+
+def ratio_axis(panel: Panel, ratios: Iterable[float]) -> None:
+    """Makes the x axis one of activation ratios, with a tick at each or every other one."""
+    axes.log(panel.ax.xaxis, RATIO, axes.every_other(ratios), percent)
 
 
 def leverage_points(
@@ -80,9 +49,15 @@ def leverage_points(
     (marks,) = panel.ax.plot(x[shown], EL[shown], **options)
     top = np.where(np.isfinite(high), np.minimum(high, 1e6), 1e6)
     bars = shown & ~np.isnan(low)
-    look = {"color": marks.get_color(), "linewidth": 0.7, "alpha": 0.7}
-    ends = np.maximum(low[bars], 1e-6), top[bars]
-    panel.ax.vlines(x[bars], *ends, **look, zorder=marks.get_zorder() - 0.1)
+    panel.ax.vlines(
+        x[bars],
+        np.maximum(low[bars], 1e-6),
+        top[bars],
+        color=marks.get_color(),
+        linewidth=0.7,
+        alpha=0.7,
+        zorder=marks.get_zorder() - 0.1,
+    )
 
 
 def points_of(inputs: Inputs, **cells: object) -> tuple[Sheet, Panel, pd.DataFrame]:

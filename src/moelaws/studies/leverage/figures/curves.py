@@ -7,17 +7,17 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
+from moelaws.figures.axes import VALIDATION_LOSS
+from moelaws.figures.losses import draw_equality, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
 from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
 from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_law
 from moelaws.studies.leverage.figures.common import (
     RATIO,
-    compute_axis,
     leverage_axis,
     leverage_points,
-    log_axis,
     percent,
     published_leverage,
 )
@@ -48,19 +48,24 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
     C_dense = float(dense.compute_for(np.array([L]))[0])
     _curve(panel, "dense", dense, style.INK, label="dense counterpart", to=C_dense)
     _curve(panel, f"A={A:g}", moe, style.ordered_colours(3)[1], label=f"$A$ = {percent(A)}")
-    panel.ax.set_ylabel("validation loss (nats/token)")
+    panel.ax.set_ylabel(VALIDATION_LOSS)
     if np.isfinite(C_dense):
         sheet.record(panel.name, "leverage", x=[C, C_dense], y=[L, L])
         arrow = {"arrowstyle": "<->", "color": "#b02a00", "linewidth": 1.0}
         panel.ax.annotate("", (C, L), (C_dense, L), arrowprops=arrow)
-        look = {"xytext": (5, 4), "textcoords": "offset points", "color": "#b02a00"}
-        panel.ax.annotate(f"EL = {C_dense / C:.2g}", (max(C, C_dense), L), **look)
+        panel.ax.annotate(
+            f"EL = {C_dense / C:.2g}",
+            (max(C, C_dense), L),
+            xytext=(5, 4),
+            textcoords="offset points",
+            color="#b02a00",
+        )
     else:
         sheet.warn(f"the dense curve never comes down to the loss of A = {percent(A)} at C = {C:g}")
     _limits(panel, [dense.rows, moe.rows])
     panel.ax.set_xscale("log")
     panel.ax.set_xlim(right=2 * panel.ax.get_xlim()[1])  # room for the arrow's label
-    compute_axis(panel)
+    axes.compute(panel.ax.xaxis)
     panel.ax.legend(loc="upper right")
     return sheet
 
@@ -107,7 +112,7 @@ def _side_by_side(name: str, base: Curve, shown: list[Shown], legend: str) -> Sh
         leverage.ax.set_axis_off()
         return sheet
     _curve(losses, name, base, style.INK)
-    leverage.ax.plot([], [], color=style.INK, marker="o", linewidth=0.9, label=name)
+    leverage.key(name, color=style.INK, marker="o", linewidth=0.9)
     hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3}
     for (label, moe, rows), colour in zip(shown, style.ordered_colours(len(shown)), strict=True):
         if moe:
@@ -118,15 +123,14 @@ def _side_by_side(name: str, base: Curve, shown: list[Shown], legend: str) -> Sh
         look = {} if moe else hollow
         leverage_points(leverage, label, rows["C"], rows, color=colour, label=label, **look)
     if not all(moe for _, moe, _ in shown):
-        grey = {"color": style.GREY, "marker": "o", "ls": "none", **hollow}
-        leverage.ax.plot([], [], **grey, label="single runs:\nno curve")
-    losses.ax.set_ylabel("validation loss (nats/token)")
+        leverage.key("single runs:\nno curve", color=style.GREY, marker="o", ls="none", **hollow)
+    losses.ax.set_ylabel(VALIDATION_LOSS)
     _limits(losses, [base.rows, *(moe.rows if moe else rows for _, moe, rows in shown)])
-    compute_axis(losses)
+    axes.compute(losses.ax.xaxis)
     leverage_axis(leverage, pd.concat([rows["EL"] for _, _, rows in shown]))
     if name != "dense":
         leverage.ax.set_ylabel(f"EL against {name}")
-    compute_axis(leverage)
+    axes.compute(leverage.ax.xaxis)
     leverage.legend(legend)
     return sheet
 
@@ -182,12 +186,20 @@ def heatmap(inputs: FittedInputs) -> Sheet:
         panel.title(title)
         panel.ax.grid(False)
         ticks = [value for value in 2.0 ** -np.arange(0, 12, 2) if value >= A[0] * 0.999]
-        log_axis(panel.ax.xaxis, RATIO, ticks, percent)
-        panel.ax.set(yscale="log", ylabel="granularity $G$")
-        style.fixed_ticks(panel.ax.yaxis, [x for x in (2, 4, 8, 16) if x <= G[-1] * 1.01])
-    look: dict[str, Any] = {"color": "white", "markersize": 3, "markeredgecolor": style.INK}
-    look |= {"markeredgewidth": 0.5, "clip_on": False, "zorder": 5}
-    sheet.panels[0].points("architectures trained", points["A_routed"], points["G"], **look)
+        axes.log(panel.ax.xaxis, RATIO, ticks, percent)
+        whole = [x for x in (2, 4, 8, 16) if x <= G[-1] * 1.01]
+        axes.log(panel.ax.yaxis, "granularity $G$", whole)
+    sheet.panels[0].points(
+        "architectures trained",
+        points["A_routed"],
+        points["G"],
+        color="white",
+        markersize=3,
+        markeredgecolor=style.INK,
+        markeredgewidth=0.5,
+        clip_on=False,
+        zorder=5,
+    )
     return sheet
 
 
@@ -195,26 +207,31 @@ def predicted(inputs: FittedInputs) -> Sheet:
     """Draws F5: EL by Algorithm 1 over EL by Eq 4, hollow where it is extrapolated."""
     sheet, panel = one_panel(style.SINGLE + 1.5)
     rows = _residuals(inputs)
-    ends = np.array([rows[["EL", "predicted"]].min().min() / 1.1, rows["EL"].max() * 1.1])
-    panel.ax.plot(ends, ends, color=style.GREY, linewidth=0.8, linestyle=style.DASHES, zorder=1)
+    draw_equality(panel, rows[["EL", "predicted"]].min().min() / 1.1, rows["EL"].max() * 1.1)
     colours = style.ordered_colours(3)
     roles = {"fitted": "fitted, EL < 6", "validation": "validation, EL >= 6"}
     for (role, label), colour in zip(roles.items(), colours, strict=False):
-        for measured, hollow in ((1, {}), (0, {"markerfacecolor": "white"})):
+        for measured in (1, 0):
             own = rows[(rows["role"] == role) & (rows["measured"] == measured)]
             name = f"{label}: {len(own)}" + ("" if measured else " extrapolated")
             if len(own):
-                look: dict[str, Any] = {"color": colour, "label": name, "markersize": 4, **hollow}
-                panel.points(name, own["predicted"], own["EL"], **look)
+                panel.points(
+                    name,
+                    own["predicted"],
+                    own["EL"],
+                    color=colour,
+                    label=name,
+                    markersize=4,
+                    markerfacecolor=colour if measured else "white",
+                )
     squared = ((rows["EL"] - rows["predicted"]) ** 2).groupby(rows["role"]).mean()
     printed = {"fitted": ".217", "validation": ".528"}
     lines = [f"RMSE {r} = {squared[r] ** 0.5:.3g} (published {printed[r]})" for r in squared.index]
     R2 = inputs.fit(JOINT).parts[0].metrics["r2"]
     lines += [] if R2 is None else [f"$R^2$ = {R2:.3g} (published .986)"]
     panel.ax.set_title("\n".join(lines), loc="left", fontsize=6.5)
-    panel.ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    log_axis(panel.ax.xaxis, "EL by the joint law (Eq 4)")
-    log_axis(panel.ax.yaxis, "EL by Algorithm 1")
+    axes.log(panel.ax.xaxis, "EL by the joint law (Eq 4)")
+    axes.log(panel.ax.yaxis, "EL by Algorithm 1")
     panel.legend()
     if not (rows["role"] != "fitted").any():
         sheet.warn("no point has EL >= 6: nothing validates the joint law")
@@ -234,10 +251,12 @@ def residuals(inputs: FittedInputs) -> Sheet:
     scatter.ax.set(xlabel="EL by the joint law (Eq 4)", ylabel="residual of EL")
     counts, edges, _ = histogram.ax.hist(residual, bins="auto", color=colour, edgecolor="white")
     sheet.record(histogram.name, "histogram", x=(edges[1:] + edges[:-1]) / 2, y=counts)
-    text = f"$n$ = {len(residual)}\nmean {residual.mean():.3g} (published -.027)\n"
-    text += f"sd {residual.std():.3g} (published .280)"
-    place = {"transform": histogram.ax.transAxes, "va": "top", "ha": "right"}
-    histogram.ax.text(0.97, 0.97, text, fontsize=6.5, **place)
+    said = [
+        f"$n$ = {len(residual)}",
+        f"mean {residual.mean():.3g} (published -.027)",
+        f"sd {residual.std():.3g} (published .280)",
+    ]
+    write_statistics(histogram, said)
     histogram.ax.set_ylim(top=1.35 * float(counts.max()))
     histogram.ax.set(xlabel="residual of EL", ylabel="points")
     return sheet

@@ -7,26 +7,21 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs, at
-from moelaws.figures import style
-from moelaws.figures.losses import contrast_points
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures import axes, losses, style
+from moelaws.figures.axes import BUDGET
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.report import FitReport
 from moelaws.studies.leverage.figures.common import (
-    BUDGET,
     PUBLISHED_BUDGETS,
     PUBLISHED_LINE,
-    RATIO,
-    compute_axis,
     leverage_axis,
     leverage_points,
-    log_axis,
     percent,
     points_of,
     published_leverage,
+    ratio_axis,
 )
-
-SPREAD = 3.6  # points between the bars of two budgets
 
 
 def over_activation(inputs: FittedInputs) -> Sheet:
@@ -36,14 +31,8 @@ def over_activation(inputs: FittedInputs) -> Sheet:
         return sheet
     A = np.geomspace(points["A_routed"].min(), 1.0, 61)
     _budgets(panel, points, "A_routed", inputs.fit("activation"), A=A, G=points["G"].median())
-    _ratio_axis(panel, points)
+    ratio_axis(panel, points["A_routed"])
     return sheet
-
-
-def _ratio_axis(panel: Panel, points: pd.DataFrame) -> None:
-    """Makes the x axis one of activation ratios, with a tick at each or every other one."""
-    ratios = sorted(points["A_routed"].unique())
-    log_axis(panel.ax.xaxis, RATIO, ratios if len(ratios) < 5 else ratios[::2], percent)
 
 
 def over_granularity(inputs: FittedInputs) -> Sheet:
@@ -54,7 +43,7 @@ def over_granularity(inputs: FittedInputs) -> Sheet:
     G, A = np.geomspace(points["G"].min(), points["G"].max(), 61), points["A_routed"].median()
     _budgets(panel, points, "G", inputs.fit("granularity"), G=G, A=A)
     whole = sorted({round(float(value), 1) for value in points["G"]})
-    log_axis(panel.ax.xaxis, "granularity $G$", whole, lambda v: f"{v:.0f}")
+    axes.log(panel.ax.xaxis, "granularity $G$", whole, "{:.0f}".format)
     panel.ax.set_title(f"$A$ = {percent(A)}", loc="left")
     return sheet
 
@@ -66,14 +55,18 @@ def over_compute(inputs: FittedInputs) -> Sheet:
         return sheet
     points = points[points["A_routed"] < 1]
     report, fitted = inputs.fit("compute"), []
-    for A, colour in style.palette(points["A_routed"]).items():
-        rows = at(points, "A_routed", A).sort_values("C")
+    for A, colour, rows in style.groups(points.sort_values("C"), "A_routed"):
         inside = rows["measured"] == 1
         label = percent(A)
         leverage_points(panel, label, rows["C"][inside], rows[inside], color=colour, label=label)
-        hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3.2}
-        beyond = rows["C"][~inside], rows["EL"][~inside]
-        panel.points(f"{label}, curves extrapolated", *beyond, color=colour, **hollow)
+        panel.points(
+            f"{label}, curves extrapolated",
+            rows["C"][~inside],
+            rows["EL"][~inside],
+            color=colour,
+            markerfacecolor="white",
+            markersize=3.2,
+        )
         C = np.geomspace(rows["C"].min(), rows["C"].max(), 41)
         params = _estimates(report, "E", float(rows["E"].iloc[0]))
         if params is not None:
@@ -84,11 +77,10 @@ def over_compute(inputs: FittedInputs) -> Sheet:
             y = published_leverage(A, rows["G"].median(), C)
             panel.line(f"{label}, published", C, y, **PUBLISHED_LINE)
     if PUBLISHED_BUDGETS[0] <= points["C"].max():
-        panel.ax.plot([], [], label="published", **PUBLISHED_LINE)
-    look = {"color": style.GREY, "marker": "o", "markerfacecolor": "white", "ls": "none"}
-    panel.ax.plot([], [], **look, label="curves\nextrapolated")
+        panel.key("published", **PUBLISHED_LINE)
+    panel.key("curves\nextrapolated", color=style.GREY, marker="o", mfc="white", ls="none")
     leverage_axis(panel, np.concatenate([points["EL"][points["measured"] == 1], *fitted]))
-    compute_axis(panel)
+    axes.compute(panel.ax.xaxis)
     panel.legend("$A = E_a/E$")
     return sheet
 
@@ -104,8 +96,7 @@ def _budgets(
     law = laws.fittable(report.law)
     (variable,) = (v.name for v in law.variables)
     grid = published_at[variable]
-    for C, colour in style.palette(points["C"]).items():
-        rows = at(points, "C", C)
+    for C, colour, rows in style.groups(points, "C"):
         label = style.power(C)
         leverage_points(panel, label, rows[x], rows, color=colour, label=label)
         params = _estimates(report, "C", C)
@@ -134,15 +125,8 @@ def contrasts(inputs: Inputs) -> Sheet:
     if not len(points):
         return sheet
     points = points.assign(ln_EL=np.log(points["EL"].to_numpy(float)))
-    palette = style.palette(points["C"])
-    for i, (C, colour) in enumerate(palette.items()):
-        shift = panel.aside(SPREAD * (i - (len(palette) - 1) / 2))
-        options = {"color": colour, "label": style.power(C), "transform": shift}
-        rows = at(points, "C", C)
-        contrast_points(panel, style.power(C), "A_routed", rows, "ln_EL", **options)
-    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    losses.contrasts(panel, points, "A_routed", "ln_EL")
     panel.ax.margins(x=0.12)  # room for the marks beside the ends
     panel.ax.set_ylabel("ln EL")
-    _ratio_axis(panel, points)
-    panel.legend(BUDGET)
+    ratio_axis(panel, points["A_routed"])
     return sheet

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import GROUP, MEASURES
-from moelaws.figures import style
+from moelaws.figures import axes, style
+from moelaws.figures.axes import BUDGET, VALIDATION_LOSS
 from moelaws.figures.losses import bars
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.leverage.derived.series import SERIES, Series
-from moelaws.studies.leverage.figures.common import BUDGET, log_axis, percent
+from moelaws.studies.leverage.figures.common import percent, ratio_axis
 
 STAR = {"marker": "*", "markersize": 8, "color": "#e07b00", "zorder": 4, "linestyle": "none"}
 NO_RUNS = "no budget has two completed runs\nof this sub-experiment to compare"
@@ -26,7 +27,7 @@ def loss(inputs: Inputs, sweep: str) -> Sheet:
     if not len(runs):
         return panel.message(NO_RUNS)
     _lines(panel, series, runs, "L")
-    panel.ax.set_ylabel("validation loss (nats/token)")
+    panel.ax.set_ylabel(VALIDATION_LOSS)
     panel.legend(BUDGET)
     return sheet
 
@@ -40,7 +41,7 @@ def loss_and_excess(inputs: Inputs, sweep: str) -> Sheet:
     if not len(runs):
         return sheet.message(NO_RUNS)
     _lines(losses, series, runs, "L")
-    losses.ax.set_ylabel("validation loss (nats/token)")
+    losses.ax.set_ylabel(VALIDATION_LOSS)
     means = runs.groupby(["C", "x"])["L"].mean()
     least = runs["C"].map(means.groupby("C").min())
     _lines(excesses, series, runs.assign(excess=100 * (runs["L"] / least - 1)), "excess")
@@ -53,21 +54,20 @@ def loss_and_excess(inputs: Inputs, sweep: str) -> Sheet:
 
 def _lines(panel: Panel, series: Series, runs: pd.DataFrame, y: str) -> None:
     """Draws every run, and for each budget a line through its means, a star at the least mean."""
-    for C, colour in style.palette(runs["C"]).items():
-        label, own = style.power(C), at(runs, "C", C)
+    for C, colour, own in style.groups(runs, "C"):
+        label = style.power(C)
         panel.points(label, own["x"], own[y], color=colour, markersize=3, label=label)
         mean = own.groupby("x")[y].mean()  # over seeds
         panel.ax.plot(mean.index, mean.to_numpy(), color=colour, linewidth=0.9)
         if len(mean) > 1:
             panel.ax.plot([mean.idxmin()], [mean.min()], **STAR)
-    panel.ax.plot([], [], label="least of a budget", **STAR)
-    x = sorted(runs["x"].unique())
+    panel.key("least of a budget", **STAR)
+    x = runs["x"].unique()
     if series.sweep == "activation":
-        shown = x if len(x) <= 4 else x[::2]
-        log_axis(panel.ax.xaxis, series.label, shown, percent)
+        ratio_axis(panel, x)
     elif series.log2:
-        whole = sorted({round(value, 1) for value in x if abs(value - round(value)) < 0.05})
-        log_axis(panel.ax.xaxis, series.label, whole, lambda v: f"{v:.3g}")
+        whole = {round(value, 1) for value in x if abs(value - round(value)) < 0.05}
+        axes.log(panel.ax.xaxis, series.label, whole)
     else:
         panel.ax.set_xlabel(series.label)
 
@@ -92,8 +92,7 @@ def heads(inputs: Inputs, sweep: str) -> Sheet:
     if not len(runs):
         return panel.message("this tier trains no run\nof this sub-experiment")
     near = runs["L"] <= (1 + NEAR) * runs.groupby("C")["L"].transform("min")
-    for C, colour in style.palette(runs["C"]).items():
-        rows = at(runs, "C", C)
+    for C, colour, rows in style.groups(runs, "C"):
         width = ", ".join(f"{d}" for d in sorted(rows["d_model"].unique()))
         label = f"{width} ({style.power(C)})"
         panel.line(label, rows["x"], rows["L"], color=colour, marker="o", markersize=3, label=label)
@@ -101,8 +100,8 @@ def heads(inputs: Inputs, sweep: str) -> Sheet:
         "near-optimal", runs["x"][near], runs["L"][near], marker="*", markersize=7,
         color="#c62828", zorder=4, label="within 0.5 %\nof the least",
     )  # fmt: skip
-    log_axis(panel.ax.xaxis, SERIES[sweep].label, sorted(runs["x"].unique()), lambda v: f"{v:g}")
-    panel.ax.set_ylabel("validation loss (nats/token)")
+    axes.log(panel.ax.xaxis, SERIES[sweep].label, runs["x"].unique())
+    panel.ax.set_ylabel(VALIDATION_LOSS)
     panel.legend("$d_{model}$ (FLOPs)")
     return sheet
 
@@ -126,9 +125,9 @@ def losses(inputs: Inputs, sweep: str) -> Sheet:
         means = late.groupby(bins)[["tokens", "loss"]].mean()
         panel.line(series, means["tokens"], means["loss"], color=colour, label=label)
         panel.points(f"{series}, validation", [run["D"]], [run["L"]], color=colour, zorder=3)
-    panel.ax.plot([], [], color=style.GREY, marker="o", ls="none", label="validation loss")
-    panel.ax.set(ylabel="training loss (nats/token)", xscale="log")
-    log_axis(panel.ax.xaxis, "training tokens", text=style.short)
+    panel.key("validation loss", color=style.GREY, marker="o", ls="none")
+    panel.ax.set_ylabel("training loss (nats/token)")
+    axes.log(panel.ax.xaxis, "training tokens", text=style.short)
     panel.legend()
     return sheet
 
@@ -150,17 +149,23 @@ def scores(inputs: Inputs, by: str) -> Sheet:
             own = rows[rows["run_id"] == run].sort_values("step")
             series, label = _names(own.iloc[0])
             panel.line(series, own["D"], own[measure], color=colour, linewidth=0.8)
-            ends = bars(own, f"{measure}_se", measure)
-            look = {"color": colour, "markersize": 3, "label": label}
-            panel.points(series, own["D"], own[measure], **ends, **look)
+            panel.points(
+                series,
+                own["D"],
+                own[measure],
+                **bars(own, f"{measure}_se", measure),
+                color=colour,
+                markersize=3,
+                label=label,
+            )
         if measure == "error":
             D = [rows["D"].min(), rows["D"].max()]
             panel.line("guessing", D, [rows["chance"].iloc[0]] * 2, **guess)
-        panel.ax.set(xscale="log", ylabel=MEASURES[measure])
+        panel.ax.set_ylabel(MEASURES[measure])
         if by == GROUP:
             panel.title(f"{skill}")
-        log_axis(panel.ax.xaxis, "training tokens", text=style.short)
-    sheet.panels[1].ax.plot([], [], **guess, label="guessing (left)")
+        axes.log(panel.ax.xaxis, "training tokens", text=style.short)
+    sheet.panels[1].key("guessing (left)", **guess)
     sheet.panels[1].legend()
     return sheet
 

@@ -7,8 +7,6 @@ from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX
 from moelaws.figures import style
 from moelaws.figures.sheet import Panel
 
-BUDGET = "budget $C$ (FLOPs)"
-
 # The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
 BOUNDS = {
     AT_LOW_END: ("v", "bound: at or below the\nsmallest size measured"),
@@ -27,7 +25,6 @@ def explain_bounds(panel: Panel, optima: pd.DataFrame) -> None:
     notes, missing = set(optima["note"]), int(optima["N_star"].isna().sum())
     for note, (marker, label) in BOUNDS.items():
         if note in notes:
-            look = {"color": style.GREY, "marker": marker, "markerfacecolor": "white"}
-            panel.ax.plot([], [], ls="none", label=label, **look)
+            panel.key(label, ls="none", color=style.GREY, marker=marker, mfc="white")
     if missing:
-        panel.ax.plot([], [], ls="none", label=f"{missing} without optimum:\nfewer than 3 sizes")
+        panel.key(f"{missing} without optimum:\nfewer than 3 sizes", ls="none")

@@ -1,20 +1,13 @@
 """F6a, F6b: measured losses over those predicted by Eq 6, and by the laws that it should beat."""
 
-from typing import Any
-
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import predicted, rmse
 from moelaws.figures import style
-from moelaws.figures.losses import (
-    equal_axes,
-    error_lines,
-    observed_over_predicted,
-    write_statistics,
-)
+from moelaws.figures.axes import BUDGET
+from moelaws.figures.losses import observed_over_predicted
 from moelaws.figures.sheet import Panel, Sheet, one_panel
-from moelaws.studies.sparsity.figures.common import BUDGET, colours
+from moelaws.studies.sparsity.figures.common import colours
 
-EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}
 # Eq 6, and two laws without sparsity, of which one has the number of experts.
 FITS = {"loss": "Eq 6", "chinchilla": "Chinchilla ($N_a$)", "wang": "Wang ($N_a, E$)"}
 
@@ -67,7 +60,5 @@ def _draw_runs(panel: Panel, inputs: FittedInputs, fit: str, held_out: bool) -> 
         reason = f"none has {holdout}" if holdout else "the fit holds nothing out"
         panel.message(f"no held-out run:\n{reason}")
         return False
-    observed_over_predicted(panel, rows, "C", colours(inputs, "C"), style.power, **EDGE)
-    equal_axes(panel, rows)
-    write_statistics(panel, error_lines(rows))
+    observed_over_predicted(panel, {"": rows}, "C", colours(inputs, "C"), style.power)
     return True

@@ -13,19 +13,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.transforms import Transform
 
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
-from moelaws.figures import style
-from moelaws.figures.losses import contrast_points
+from moelaws.figures import axes, style
+from moelaws.figures.axes import BUDGET
+from moelaws.figures.losses import contrasts
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
-from moelaws.studies.sparsity.figures.common import BOUNDS, BUDGET, colours, explain_bounds
+from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
 from moelaws.studies.sparsity.laws import loss
 
 PUBLISHED_BUDGETS = (3e19, 1e21)  # FLOPs, the paper's least and largest
 COEFFICIENTS = dict(loss.LAW.published or {})
 PUBLISHED = "published (Eq 6)"
 PUBLISHED_POINTS = 61
-SPREAD = 3.6  # points between the bars of the first and the last budget
 
 
 def _published(panel: Panel, rows: pd.DataFrame, curve: Callable[[float], Sequence[Array]]) -> None:
@@ -36,7 +36,7 @@ def _published(panel: Panel, rows: pd.DataFrame, curve: Callable[[float], Sequen
         series = f"{PUBLISHED}, C={C:g}"
         panel.line(series, *curve(C), **style.PUBLISHED, linewidth=0.8, zorder=1)
     if budgets:
-        panel.ax.plot([], [], **style.PUBLISHED, linewidth=0.8, label=PUBLISHED)
+        panel.key(PUBLISHED, **style.PUBLISHED, linewidth=0.8)
 
 
 def over_sparsity(inputs: Inputs, size: str, y: str, method: str) -> Sheet:
@@ -58,17 +58,9 @@ def drops(inputs: Inputs, size: str, method: str) -> Sheet:
     rows = rows[rows["drop"].notna()]
     if not len(rows):
         return panel.message("no budget has optima of the\ndensest and of sparser models")
-    style.sparsity_axis(panel.ax, rows["S"].unique())
-    palette = colours(inputs, "C")
-    for i, (C, colour) in enumerate(palette.items()):
-        place = _aside(panel, i, len(palette))
-        budget = at(rows, "C", C).sort_values("S")
-        panel.ax.plot(budget["S"], budget["drop"], color=colour, linewidth=0.6, transform=place)
-        options = {"color": colour, "label": style.power(C), "transform": place}
-        contrast_points(panel, style.power(C), "S", budget, "drop", **options)
-    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
+    axes.sparsity(panel.ax, rows["S"])
+    contrasts(panel, rows, "S", "drop", colours(inputs, "C"))
     panel.ax.set_ylabel("$L^*$ of the densest models\nless $L^*$ (nats/token)")
-    panel.legend(BUDGET)
     return sheet
 
 
@@ -89,26 +81,22 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     sheet, panel = one_panel()
     if not len(table):
         return panel.message("no budget was measured\nat two or more sparsities")
-    style.sparsity_axis(panel.ax, inputs.completed["S"].unique(), "y")
-    panel.ax.set_xscale("log")
+    axes.sparsity(panel.ax, inputs.completed["S"], "y")
     dashed: dict[str, Any] = {"linestyle": (0, (2, 1.5)), "linewidth": 0.7}
-    for C, colour in colours(inputs, "C").items():
-        rows = at(table, "C", C)
-        if not len(rows):
-            continue
+    for C, colour, rows in style.groups(table, "C", colours(inputs, "C")):
         columns = (rows[name] for name in ("N", "S_star", "S_low", "S_high"))
         panel.line(style.power(C), *columns, color=colour, **dashed)
         solid = rows["S_star"].where(rows["inside"])
         panel.ax.plot(rows["N"], solid, color=colour, linewidth=1.6, label=style.power(C))
     if not table["inside"].all():
-        panel.ax.plot([], [], color=style.GREY, label="bound, or no\nruns nearby", **dashed)
+        panel.key("bound, or no\nruns nearby", color=style.GREY, **dashed)
     N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
 
     def best(C: float) -> tuple[Array, Array]:
         return N, np.minimum(loss.optimal_sparsity(COEFFICIENTS, N, C), table["S_star"].max())
 
     _published(panel, table, best)
-    style.size_axis(panel.ax.xaxis, style.size_label(size))
+    axes.size(panel.ax.xaxis, style.size_label(size))
     panel.ax.set_ylabel("optimal sparsity $S^*$")
     panel.legend(BUDGET)
     return sheet
@@ -119,14 +107,11 @@ def _draw_optima(panel: Panel, inputs: Inputs, rows: pd.DataFrame, size: str, y:
 
     Bars that would cover each other are drawn side by side; the recorded S is the true one.
     """
-    palette = colours(inputs, "C")
     if rows[y].notna().any():
-        style.sparsity_axis(panel.ax, rows["S"].unique())
-        for i, (C, colour) in enumerate(palette.items()):
-            budget = at(rows, "C", C)
-            if len(budget):
-                place = _aside(panel, i, len(palette))
-                _optima_line(panel, style.power(C), budget, y, colour, place)
+        axes.sparsity(panel.ax, rows["S"])
+        budgets = list(style.groups(rows, "C", colours(inputs, "C")))
+        for i, (C, colour, budget) in enumerate(budgets):
+            _optima_line(panel, style.power(C), budget, y, colour, panel.beside(i, len(budgets)))
     else:
         panel.message("no optimum: each curve has\nfewer than three sizes")
     densest, sparsest = -np.log1p(-rows["S"].min()), -np.log1p(-rows["S"].max())
@@ -139,14 +124,9 @@ def _draw_optima(panel: Panel, inputs: Inputs, rows: pd.DataFrame, size: str, y:
 
     _published(panel, rows, best)
     if y == "N_star":
-        style.size_axis(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
+        axes.size(panel.ax.yaxis, "optimal " + style.size_label(size, "^*"))
     else:
         panel.ax.set_ylabel("loss at the optimum $L^*$ (nats/token)")
-
-
-def _aside(panel: Panel, i: int, n: int) -> Transform:
-    """Returns the transform by which the i-th of ``n`` budgets is drawn beside the others."""
-    return panel.aside((i / max(n - 1, 1) - 0.5) * SPREAD)
 
 
 def _optima_line(
@@ -157,11 +137,15 @@ def _optima_line(
     panel.ax.plot(optima["S"], optima[y], color=colour, linewidth=0.9, zorder=2, transform=place)
     for note in sorted(set(optima["note"].astype(str))):
         group = optima[optima["note"] == note]
-        look: dict[str, Any] = {"color": colour, "zorder": 3, "transform": place}
-        if note:
-            look |= {"marker": BOUNDS[note][0], "markerfacecolor": "white"}
-        columns = (group[name] for name in ("S", y, low, high))
-        panel.points(f"{label} ({note})" if note else label, *columns, **look)
-    panel.ax.plot([], [], color=colour, marker="o", linewidth=0.9, label=label)
+        panel.points(
+            f"{label} ({note})" if note else label,
+            *(group[name] for name in ("S", y, low, high)),
+            color=colour,
+            marker=BOUNDS[note][0] if note else "o",
+            markerfacecolor="white" if note else colour,
+            zorder=3,
+            transform=place,
+        )
+    panel.key(label, color=colour, marker="o", linewidth=0.9)
     for row in rows[rows[y].isna()].itertuples():
         panel.sheet.warn(f"C={row.C:.3g}, S={row.S:g}: no optimum: {row.note}")

@@ -3,18 +3,17 @@
 Fig 5 and 10 show scores on tasks over the loss, by sparsity, with the relation that was fitted.
 """
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.scores import MEASURES
-from moelaws.figures import style
+from moelaws.figures import axes, style
+from moelaws.figures.axes import BUDGET, LOSS, SPARSITY
 from moelaws.figures.losses import bars, error_among, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, two_panels
 from moelaws.studies.sparsity.derived.scores import regress, regressors
-from moelaws.studies.sparsity.figures.common import BUDGET, colours
+from moelaws.studies.sparsity.figures.common import colours
 
 COLUMNS = 3
 MARGIN = 0.1  # of the range of sparsities, beyond its ends
@@ -44,7 +43,7 @@ def contrasts(inputs: Inputs) -> Sheet:
     for panel in sheet.panels[::COLUMNS]:
         panel.ax.set_ylabel("loss less that of the\ndensest run (nats/token)")
     for d, colour in palette.items():
-        sheet.panels[-1].ax.plot([], [], "o", color=colour, label=f"{d:g}")
+        sheet.panels[-1].key(f"{d:g}", color=colour, marker="o", ls="none")
     sheet.panels[-1].legend("width $d$")
     return sheet
 
@@ -52,7 +51,7 @@ def contrasts(inputs: Inputs) -> Sheet:
 def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Colour]) -> None:
     """Draws one budget: the spread between seeds as a band, and runs by width and seed."""
     S = np.array(sorted({*rows["S"], *rows["S_against"]}))
-    style.sparsity_axis(panel.ax, S)
+    axes.sparsity(panel.ax, S)
     v = -np.log1p(-S[[0, -1]]) + np.array([-MARGIN, MARGIN]) * np.ptp(-np.log1p(-S))
     panel.ax.set_xlim(-np.expm1(-v))  # room for the marks beside the ends
     spread = float(rows["seed_se"].max())
@@ -64,11 +63,16 @@ def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Co
     groups = list(rows.groupby(["d_model", "seed"]))
     for place, (_, group) in enumerate(groups):
         d, seed = (float(group[name].iloc[0]) for name in ("d_model", "seed"))
-        aside = panel.aside(APART * (place - (len(groups) - 1) / 2))
-        look: dict[str, Any] = {"color": palette[d], "markersize": 3, "transform": aside}
-        look["markerfacecolor"] = palette[d] if seed == rows["seed"].min() else "white"
-        ends = bars(group, error, "difference")
-        panel.points(f"d={d:g}, seed {seed:g}", group["S"], group["difference"], **ends, **look)
+        panel.points(
+            f"d={d:g}, seed {seed:g}",
+            group["S"],
+            group["difference"],
+            **bars(group, error, "difference"),
+            color=palette[d],
+            markersize=3,
+            markerfacecolor=palette[d] if seed == rows["seed"].min() else "white",
+            transform=panel.beside(place, len(groups), APART * (len(groups) - 1)),
+        )
 
 
 def time(inputs: Inputs) -> Sheet:
@@ -81,23 +85,18 @@ def time(inputs: Inputs) -> Sheet:
     seconds = best["D"] / usual_speed(runs)[best.index]
     hours = seconds.max() > LONG
     best["time"] = seconds / (3600 if hours else 1)
-    time_label = f"training time ({'hours' if hours else 'seconds'})"
     sheet = two_panels()
     palette = colours(inputs, "S")
-    for panel, x, label in zip(sheet.panels, ("C", "time"), (BUDGET, time_label), strict=True):
-        for S, colour in palette.items():
-            rows = best[best["S"] == S]
+    for panel, x in zip(sheet.panels, ("C", "time"), strict=True):
+        for S, colour, rows in style.groups(best, "S", palette):
             ends = bars(rows, error_among(best))
             panel.line(f"S={S:.4g}", rows[x], rows["L"], color=colour, linewidth=0.8)
             panel.points(f"S={S:.4g}", rows[x], rows["L"], **ends, color=colour, label=f"{S:.4g}")
-        panel.ax.set(xscale="log", xlabel=label)
-    budgets = sorted(best["C"].unique())
-    style.fixed_ticks(sheet.panels[0].ax.xaxis, budgets, style.power)
-    if best["time"].notna().any():
-        ticks = style.round_ticks(float(best["time"].min()), float(best["time"].max()), 4)
-        style.fixed_ticks(sheet.panels[1].ax.xaxis, ticks, "{:.3g}".format)
-    sheet.panels[0].ax.set_ylabel("loss (nats/token)")
-    sheet.panels[-1].legend("sparsity $S$")
+    flops, durations = sheet.panels
+    axes.compute(flops.ax.xaxis, best["C"], BUDGET)
+    axes.log(durations.ax.xaxis, f"training time ({'hours' if hours else 'seconds'})")
+    flops.ax.set_ylabel(LOSS)
+    durations.legend(SPARSITY)
     if best["time"].isna().any():
         sheet.warn("some runs have no tokens_per_second; their training time is not shown")
     return sheet
@@ -143,8 +142,8 @@ def downstream(inputs: Inputs, by: str) -> Sheet:
         _draw(panel, table[table["skill"] == skill], measure, palette)
         panel.title(f"{skill}, {label}".replace("_", " "))
     for panel in sheet.panels[-len(MEASURES) :]:
-        panel.ax.set_xlabel("loss (nats/token)")
-    sheet.panels[len(MEASURES) - 1].legend("sparsity $S$")
+        panel.ax.set_xlabel(LOSS)
+    sheet.panels[len(MEASURES) - 1].legend(SPARSITY)
     return sheet
 
 
@@ -154,13 +153,16 @@ def _draw(panel: Panel, rows: pd.DataFrame, measure: str, palette: style.Palette
     A bar at each run would hide the others, and most of the error is common to all runs.
     """
     fit = regress(rows, measure)
-    for S, colour in palette.items():
-        own = rows[np.isclose(rows["S"], S)].sort_values("L")
-        if not len(own):
-            continue
-        look: dict[str, Any] = {"color": colour, "markersize": 2.8, "label": f"{S:.4g}"}
-        look |= {"markeredgecolor": "white", "markeredgewidth": 0.3}
-        panel.points(f"S={S:.4g}", own["L"], own[measure], **look)
+    for S, colour, own in style.groups(rows.sort_values("L"), "S", palette):
+        panel.points(
+            f"S={S:.4g}",
+            own["L"],
+            own[measure],
+            color=colour,
+            markersize=2.8,
+            label=f"{S:.4g}",
+            **style.EDGE,
+        )
         if fit is not None:
             L = np.linspace(own["L"].min(), own["L"].max(), 40)
             y = regressors(rows, L, np.full(len(L), S)) @ fit.coefficients
@@ -168,9 +170,16 @@ def _draw(panel: Panel, rows: pd.DataFrame, measure: str, palette: style.Palette
     least, most = rows[measure].min(), rows[measure].max()
     half, L = float(rows[f"{measure}_se"].median()), np.array([rows["L"].min(), rows["L"].max()])
     if np.isfinite(half):  # in the lower right, where few scores lie
-        bar = {"low": least, "high": least + 2 * half, "color": style.INK, "marker": "_"}
-        x = L[1] + ASIDE * np.ptp(L)
-        panel.points("standard error", x, least + half, **bar, label="\u00b1 one error")
+        panel.points(
+            "standard error",
+            L[1] + ASIDE * np.ptp(L),
+            least + half,
+            low=least,
+            high=least + 2 * half,
+            color=style.INK,
+            marker="_",
+            label="\u00b1 one error",
+        )
     chance = rows["chance"].iloc[0]
     if measure == "error" and chance < 1:
         text = f"guessing: {chance:.3g}"

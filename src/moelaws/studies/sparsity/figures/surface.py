@@ -1,7 +1,5 @@
 """F1a, F1b: isoFLOP surfaces at the middle budget; F2a-c: their slices; F8, F9: every budget."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
@@ -10,21 +8,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
-from moelaws.figures import style
-from moelaws.figures.losses import (
-    bars,
-    equal_axes,
-    error_among,
-    observed_over_predicted,
-    write_statistics,
-)
+from moelaws.figures import axes, style
+from moelaws.figures.losses import bars, error_among, observed_over_predicted
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.quantiles import percentiles
 from moelaws.spec.words import counted
 from moelaws.studies.sparsity.derived.optima import size_optima
 from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
 from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
-from moelaws.studies.sparsity.figures.goodness import EDGE
 
 MESH = 33  # points a side
 POINTS = 61  # of a curve
@@ -61,15 +52,24 @@ def perspective(panel: Panel, surface: Surface) -> None:
     """Draws the surface in perspective with the runs and their distance from it."""
     N, S, L = filled_mesh(surface)
     rows, ax, norm = surface.rows, panel.ax, loss_colours(surface, L)
-    sparsities = style.apart(sorted(rows["S"].unique()), 0.13)
-    look = {"cmap": style.ORDERED, "norm": norm, "alpha": 0.75, "linewidth": 0}
-    ax.plot_surface(np.log10(N), -np.log1p(-S), L, rcount=MESH, ccount=MESH, **look)
+    sparsities = axes.apart(sorted(rows["S"].unique()), 0.13)
+    ax.plot_surface(
+        np.log10(N),
+        -np.log1p(-S),
+        L,
+        rcount=MESH,
+        ccount=MESH,
+        cmap=style.ORDERED,
+        norm=norm,
+        alpha=0.75,
+        linewidth=0,
+    )
     u, v = np.log10(rows[surface.size]), -np.log1p(-rows["S"])
     fitted = surface.loss(rows[surface.size].to_numpy(float), rows["S"].to_numpy(float))
     for x, y, low, high in zip(u, v, fitted, rows["L"], strict=True):
         ax.plot([x, x], [y, y], [low, high], color=style.INK, linewidth=0.5)
     ax.scatter(u, v, rows["L"], color=style.INK, s=6, depthshade=False)
-    ticks = style.round_ticks(10 ** u.min(), 10 ** u.max(), 4)
+    ticks = axes.round_ticks(10 ** u.min(), 10 ** u.max(), 4)
     ax.xaxis.set_major_locator(FixedLocator([float(np.log10(t)) for t in ticks]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: style.short(10**x)))
     ax.yaxis.set_major_locator(FixedLocator([-float(np.log1p(-s)) for s in sparsities]))
@@ -88,27 +88,45 @@ def contours(panel: Panel, surface: Surface) -> None:
     """Draws the surface's contours, the runs coloured by their loss, and the optimum of each S."""
     N, S, L = filled_mesh(surface)
     rows, ax, norm = surface.rows, panel.ax, loss_colours(surface, L)
-    style.sparsity_axis(ax, sorted(rows["S"].unique()), "y")
+    axes.sparsity(ax, rows["S"], "y")
     ax.set_xscale("log")
     filled = ax.contourf(N, S, L, levels=14, cmap=style.ORDERED, norm=norm)
     ax.contour(N, S, L, levels=filled.levels, colors="white", linewidths=0.3)
-    look = {"cmap": style.ORDERED, "norm": norm, "edgecolors": "white", "linewidths": 0.6}
-    ax.scatter(rows[surface.size], rows["S"], c=rows["L"], s=16, **look, zorder=3)
-    ax.plot([], [], "o", color=style.GREY, label="runs")
+    ax.scatter(
+        rows[surface.size],
+        rows["S"],
+        c=rows["L"],
+        s=16,
+        cmap=style.ORDERED,
+        norm=norm,
+        edgecolors="white",
+        linewidths=0.6,
+        zorder=3,
+    )
+    panel.key("runs", color=style.GREY, marker="o", ls="none")
     optima = [o for o in size_optima(surface, "surface") if np.isfinite(o["N_star"])]
     labels = {True: ("optimum", "white"), False: ("bound of the optimum", "none")}
     for inside, (label, face) in labels.items():
         chosen = [o for o in optima if o["inside"] is inside]
         if chosen:
             x, y = ([o[name] for o in chosen] for name in ("N_star", "S"))
-            star: dict[str, Any] = {"marker": "*", "markersize": 8, "zorder": 4}
-            star |= {"markeredgecolor": style.INK, "markeredgewidth": 0.7, "label": label}
-            panel.points(label, x, y, **star, markerfacecolor=face)
+            panel.points(
+                label,
+                x,
+                y,
+                marker="*",
+                markersize=8,
+                markeredgecolor=style.INK,
+                markeredgewidth=0.7,
+                markerfacecolor=face,
+                zorder=4,
+                label=label,
+            )
     ax.grid(False)
     stretch = (N.max() / N.min()) ** 0.04
     ax.set_xlim(N.min() / stretch, N.max() * stretch)
-    style.size_axis(ax.xaxis, style.size_label(surface.size))
-    bar = panel.sheet.figure.colorbar(filled, ax=ax, pad=0.02, label="loss (nats/token)")
+    axes.size(ax.xaxis, style.size_label(surface.size))
+    bar = panel.sheet.figure.colorbar(filled, ax=ax, pad=0.02, label=axes.LOSS)
     bar.outline.set_visible(False)
 
 
@@ -126,7 +144,7 @@ def along_size(inputs: FittedInputs, fit: str) -> Sheet:
     sheet, panel = one_panel()
     optima = draw_along_size(panel, middle_surface(inputs, fit), colours(inputs, "S"))
     explain_optima(panel, optima)
-    panel.legend("sparsity $S$")
+    panel.legend(axes.SPARSITY)
     return sheet
 
 
@@ -137,7 +155,7 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> None:
     its line, and stays as far from the surface as it is at its own size.
     """
     rows = surface.rows
-    style.sparsity_axis(panel.ax, sorted(rows["S"].unique()))
+    axes.sparsity(panel.ax, rows["S"])
     N, own_S = surface.columns["N"], surface.columns["S"]
     quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
     sizes = sorted({float(f"{q:.1e}") for q in quantiles})  # to two digits
@@ -157,21 +175,26 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> None:
     if unseen := int(np.isinf(apart.min(axis=0)).sum()):
         runs = counted(unseen, "run is", "runs are")
         panel.sheet.warn(f"{runs} not drawn over S: no line of a size reaches the sparsity")
-    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "zorder": 3}
     for i, (size, colour) in enumerate(palette.items()):
         near = np.isfinite(apart.min(axis=0)) & (apart.argmin(axis=0) == i)
         moved = surface.loss(np.full(near.sum(), size), own_S[near])
         moved = moved - surface.loss(N[near], own_S[near])
         group = rows[near].assign(L=rows["L"][near] + moved)
-        ends = bars(group, error_among(rows))
-        panel.points(f"runs, N={size:g}", group["S"], group["L"], **ends, color=colour, **edge)
+        panel.points(
+            f"runs, N={size:g}",
+            group["S"],
+            group["L"],
+            **bars(group, error_among(rows)),
+            color=colour,
+            zorder=3,
+            **style.EDGE,
+        )
     panel.ax.set_ylabel("loss $L$ (nats/token)")
     panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
 
 
 def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> pd.DataFrame:
     """Draws the loss over size at one budget and returns the optima that it marks."""
-    panel.ax.set_xscale("log")
     optima = size_optima(surface, "surface")
     for best in optima:
         S, colour = best["S"], palette[best["S"]]
@@ -180,16 +203,27 @@ def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> p
         N = np.exp(np.linspace(u.min(), u.max(), POINTS))
         L, band = _with_band(surface, N, np.full(POINTS, S))
         panel.line(f"surface, S={S:g}", N, L, **band, color=colour, label=f"{S:g}")
-        ends = bars(rows, error_among(surface.rows))
-        runs = rows[surface.size], rows["L"]
-        panel.points(f"runs, S={S:g}", *runs, **ends, color=colour, markersize=3)
-        marker = "*" if best["inside"] else BOUNDS.get(best["note"], ("s", ""))[0]
-        face, edge, size = (colour, style.INK, 8) if best["inside"] else ("white", colour, 5)
-        look: dict[str, Any] = {"marker": marker, "markersize": size, "markeredgewidth": 0.6}
-        look |= {"markerfacecolor": face, "markeredgecolor": edge, "zorder": 4}
-        series = f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else "")
-        panel.points(series, best["N_star"], best["L_star"], **look)
-    style.size_axis(panel.ax.xaxis, style.size_label(surface.size))
+        panel.points(
+            f"runs, S={S:g}",
+            rows[surface.size],
+            rows["L"],
+            **bars(rows, error_among(surface.rows)),
+            color=colour,
+            markersize=3,
+        )
+        inside = best["inside"]
+        panel.points(
+            f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else ""),
+            best["N_star"],
+            best["L_star"],
+            marker="*" if inside else BOUNDS.get(best["note"], ("s", ""))[0],
+            markersize=8 if inside else 5,
+            markeredgewidth=0.6,
+            markerfacecolor=colour if inside else "white",
+            markeredgecolor=style.INK if inside else colour,
+            zorder=4,
+        )
+    axes.size(panel.ax.xaxis, style.size_label(surface.size))
     panel.ax.set_ylabel("loss $L$ (nats/token)")
     panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
     return pd.DataFrame(optima)
@@ -197,7 +231,7 @@ def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> p
 
 def explain_optima(panel: Panel, optima: pd.DataFrame) -> None:
     if optima["inside"].any():
-        panel.ax.plot([], [], "*", markersize=8, color=style.GREY, label="optimum")
+        panel.key("optimum", marker="*", markersize=8, color=style.GREY, ls="none")
     explain_bounds(panel, optima)
 
 
@@ -228,7 +262,7 @@ def fitted_surfaces(inputs: FittedInputs) -> Sheet:
         contours(left, surface)
         left.title(f"$C$ = {style.power(surface.C)} FLOPs")
         _unseen(right, at(table, "C", surface.C), palette)
-    sheet.panels[1].legend("sparsity $S$")
+    sheet.panels[1].legend(axes.SPARSITY)
     return sheet
 
 
@@ -254,11 +288,11 @@ def slices(inputs: FittedInputs) -> Sheet:
         for panel in panels[1:]:
             panel.ax.set_ylabel("")
             low, high = panel.ax.get_xlim()
-            ticks = style.round_ticks(low, high, 3)  # a third of the page is narrow
+            ticks = axes.round_ticks(low, high, 3)  # a third of the page is narrow
             panel.ax.xaxis.set_major_locator(FixedLocator(ticks))
     last = sheet.panels[2]
     explain_optima(last, pd.concat(marked))
-    last.legend("sparsity $S$")
+    last.legend(axes.SPARSITY)
     return sheet
 
 
@@ -268,11 +302,13 @@ def _unseen(panel: Panel, rows: pd.DataFrame, palette: style.Palette) -> None:
     if not len(rows):
         panel.message("too few runs to refit\nthe surface to 80 % of them")
         return
-    observed_over_predicted(panel, rows, "S", palette, lambda S: f"{S:g}", **EDGE)
-    equal_axes(panel, rows)
+    observed_over_predicted(panel, {"": rows}, "S", palette, "{:g}".format, _statistics)
+    panel.ax.set_xlabel("predicted, run held out (nats/token)")
+
+
+def _statistics(rows: pd.DataFrame) -> list[str]:
     mse = float(np.average(rows["mse"], weights=rows["times"]))
     lines = [f"$n$ = {len(rows)}", f"MSE = {mse:.2g} nats$^2$"]
     if len(rows) > 2:
         lines.append(f"$r$ = {rows['predicted'].corr(rows['L']):.3g}")
-    write_statistics(panel, lines)
-    panel.ax.set_xlabel("predicted, run held out (nats/token)")
+    return lines

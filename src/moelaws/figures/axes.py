@@ -1,0 +1,138 @@
+"""Axes by what they show: sizes, compute, experts, sparsities, and others that are logarithmic."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from moelaws.spec.words import short
+
+LOSS = "loss (nats/token)"
+VALIDATION_LOSS = "validation loss (nats/token)"
+COMPUTE = "training compute $C$ (FLOPs)"
+BUDGET = "budget $C$ (FLOPs)"
+SPARSITY = "sparsity $S$"
+
+Text = Callable[[float], str]
+
+
+def power(value: float, _position: object = None) -> str:
+    """Returns a number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
+    if value <= 0 or not np.isfinite(value):
+        return f"{value:g}"
+    if 0.01 <= value < 1_000:
+        return f"{value:.3g}"
+    exponent = int(np.floor(np.log10(value) + 1e-9))
+    mantissa = f"{value / 10**exponent:.2g}"
+    return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
+
+
+def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text = "{:g}".format) -> None:
+    """Gives the axis these ``ticks`` and no others, written by ``text``."""
+    axis.set_major_locator(FixedLocator(list(ticks)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def log(
+    axis: Any,
+    label: str,
+    ticks: Iterable[float] = (),
+    text: Text = "{:.4g}".format,
+    ends: tuple[float, float] | None = None,
+) -> None:
+    """Makes an axis logarithmic, with ``ticks`` or with round ones over what it shows by now.
+
+    ``ends`` limit what it shows.
+    """
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    if ends:
+        axis.axes.set(**{f"{axis.axis_name}lim": ends})
+    axis.set_label_text(label)
+    fixed_ticks(axis, list(ticks) or round_ticks(*axis.get_view_interval()), text)
+
+
+def size(axis: Any, label: str) -> None:
+    """Makes an axis one of parameter counts."""
+    log(axis, label, text=short)
+
+
+def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> None:
+    """Makes an axis one of compute, with a tick at each of a few ``budgets``, or round ones."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = sorted(axis.get_view_interval())
+    if high < 1.5 * low:  # one budget
+        low, high = low / 2, high * 2
+    known = sorted(set(budgets))
+    ticks = known if 0 < len(known) <= 4 else round_ticks(low, high, 4)
+    log(axis, label, ticks, power, ends=(low, high))
+
+
+def experts(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
+    """Makes the x axis one of numbers of experts, with a tick at each of them."""
+    log(ax.xaxis, label, sorted({float(number) for number in numbers}))
+
+
+def every_other(values: Iterable[float]) -> list[float]:
+    """Returns the different ``values``, rising; of more than four every other one."""
+    known = sorted({float(value) for value in values})
+    return known[:: 2 if len(known) > 4 else 1]
+
+
+LABEL_WIDTH = 0.36  # inches, of the label 0.875 with room beside it
+MIN_DISTANCE = 0.09  # of two labels, as a fraction of the axis
+
+
+def sparsity(ax: Axes, values: Iterable[float], which: str = "x") -> None:
+    """Makes an axis one of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
+
+    S crowds towards 1. On this scale every halving of the active fraction is a step of one size.
+    """
+    getattr(ax, f"set_{which}scale")(
+        "function",
+        functions=(lambda S: -np.log1p(-np.minimum(S, 1 - 1e-9)), lambda v: -np.expm1(-v)),
+    )
+    axis = getattr(ax, f"{which}axis")
+    ticks = sorted({float(value) for value in values})
+
+    def text(S: float) -> str:
+        inches = ax.bbox.width / ax.figure.dpi  # as drawn: a legend beside the axes narrows them
+        room = max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x"))
+        return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room) else ""
+
+    fixed_ticks(axis, ticks, text)
+    axis.set_label_text(SPARSITY)
+    ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
+    pad = 0.05 * (float(np.ptp(ends)) or 1.0)
+    getattr(ax, f"set_{which}lim")(-np.expm1(pad - ends[0]), -np.expm1(-pad - ends[1]))
+
+
+def round_ticks(low: float, high: float, limit: int = 5) -> list[float]:
+    """Returns round numbers from ``low`` to ``high``, as many as ``limit`` allows.
+
+    On a short span, where a logarithmic scale has few of them, they are evenly spaced.
+    """
+    low, high = sorted((low, high))
+    if high < 3 * low:
+        even = MaxNLocator(limit - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+        return [float(f"{tick:.6g}") for tick in even if low <= tick <= high]
+    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks: list[float] = []
+    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
+        ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
+        if len(ticks) <= limit:
+            break
+    return ticks
+
+
+def apart(values: Sequence[float], distance: float = MIN_DISTANCE) -> list[float]:
+    """Returns the first and last of rising sparsities, and those whose labels overlap no others."""
+    v = -np.log1p(-np.asarray(values))
+    gap = distance * (v[-1] - v[0])
+    shown = [0]
+    for i in range(1, len(v) - 1):
+        if v[i] - v[shown[-1]] >= gap and v[-1] - v[i] >= gap:
+            shown.append(i)
+    return [values[i] for i in (*shown, len(v) - 1)]
