@@ -137,7 +137,7 @@ def test_how_often_a_run_failed_by_itself_is_on_record(batch, results):
     for number in range(1, 3):
         process, runs = batch(steps=10**7, runs=1)
         _, errors = process.communicate(timeout=300)
-        assert f"run {runs[0]} failed (exit code 2)" in errors
+        assert f"run {runs[0]} failed: it ended with exit code 2" in errors
         assert failures(results, runs[0]) == number
 
 
