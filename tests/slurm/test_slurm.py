@@ -224,7 +224,7 @@ def test_runs_share_a_jobs_gpu_and_one_that_fails_leaves_the_others_alone(sweep,
     obstacle = sweep.root / "results/runs" / runs[0] / "config.json"
     obstacle.mkdir(parents=True)
     said = sweep.snakemake("--retries", "0", *call, fails=True)
-    assert f"run {runs[0]} failed (exit code 2); its log" in said
+    assert f"run {runs[0]} failed: it ended with exit code 2; its log" in said
     assert "config.json: cannot be written: Is a directory" in said
     origins = [sweep.records("provenance.json")[run] for run in runs[1:]]
     (first,) = {origin["job"] for origin in origins}
