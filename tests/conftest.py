@@ -67,7 +67,7 @@ def ended(monkeypatch, capsys):
     return run
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def heard():
     """SIGINT as on a terminal: a shell starts what runs in the background with it ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

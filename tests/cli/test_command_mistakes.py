@@ -186,7 +186,7 @@ def test_a_closed_standard_input_is_an_empty_one():
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_an_interrupt_that_comes_in_a_finalizer_ends_the_command(heard):
+def test_an_interrupt_that_comes_in_a_finalizer_ends_the_command():
     """Python reports it, ignores it and goes on."""
     code = """
 import signal, time

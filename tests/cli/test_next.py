@@ -151,7 +151,7 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
     assert read_rounds(other.root / ROUNDS) == rounds
 
 
-def test_ctrl_c_waits_for_snakemake_to_end_by_itself(tmp_path, heard):
+def test_ctrl_c_waits_for_snakemake_to_end_by_itself(tmp_path):
     snakemake = "trap 'sleep 1; exit 130' INT; touch begun; sleep 30"
     code = (
         f"from moelaws.cli.next import _call; raise SystemExit(_call(['sh', '-c', {snakemake!r}]))"

@@ -141,7 +141,6 @@ def test_the_time_left_is_that_of_the_grid_until_a_run_has_ended():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_it(sweep):
     words = [sys.executable, "-m", "moelaws", "watch", "--every", "0.1"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -166,7 +166,7 @@ def test_two_exports_at_once_have_each_run_once(tracker):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda s: s.name)
-def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number, heard):
+def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number):
     for copy in range(40):
         copy_run(tracker.results, id_of(tracker.results, "moe"), f"copy{copy:02}")
     process = subprocess.Popen(

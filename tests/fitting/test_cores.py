@@ -114,7 +114,6 @@ def after_forks():
     AFTER_FORKS.clear()
 
 
-@pytest.mark.usefixtures("heard")
 def test_ctrl_c_as_processes_start_is_heard_by_this_one_alone(capfd, after_forks):
     """A terminal sends it to all of them."""
 
@@ -137,7 +136,6 @@ def test_a_process_that_ends_early_is_an_error(end):
         each(lambda item: item == 1 and end(), range(4), 4)
 
 
-@pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_all_processes_at_once():
     began = time.monotonic()
 

@@ -197,7 +197,6 @@ def test_a_broken_table_matters_to_the_queries_that_read_it_alone(tree, ended):
     assert "leverage.parquet is no readable Parquet file" in error
 
 
-@pytest.mark.usefixtures("heard")
 def test_ctrl_c_ends_the_query(tree):
     interrupt = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
     interrupt.start()

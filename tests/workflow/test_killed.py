@@ -182,7 +182,7 @@ def test_ctrl_c_on_a_terminal_saves_what_trains(slow):
     finished_well(slow)
 
 
-def test_ctrl_c_while_snakemake_plans(slow, heard):
+def test_ctrl_c_while_snakemake_plans(slow):
     slow.edit("workflow/rules/corpora.smk", "^", "os.kill(os.getpid(), signal.SIGINT)\n")
     ended = slow.snakemake("tables", check=False)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (130, "moelaws: interrupted")

@@ -130,7 +130,7 @@ def test_a_dry_run_shows_the_table_of_jobs(call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "cores"), [(1, 1), (2, 1), (2, 0)])  # 0 on a cluster
-def test_ctrl_c_says_one_line_and_leaves_no_lock(call, number, cores, tmp_path, heard):
+def test_ctrl_c_says_one_line_and_leaves_no_lock(call, number, cores, tmp_path):
     """The jobs hear it as well; a second Ctrl-C, which may come at any moment, is theirs alone."""
     words = ("waited.txt", "--config", "seconds=30", f"cores={cores}")
     ended = call(*words, signals=[signal.SIGINT] * number)
@@ -160,7 +160,7 @@ def test_a_job_ended_by_a_signal_is_said_to_be_so(call, kill):
 
 
 @pytest.mark.parametrize(("contests", "days"), [("auto", 10), ("all", 40)])
-def test_whole_contests_count_more_in_the_time_left(project_folder, contests, days, heard):
+def test_whole_contests_count_more_in_the_time_left(project_folder, contests, days):
     trainings = Trainings(Jobs.load({"studies": "sparsity", "contests": contests}))
     settings = SimpleNamespace(quiet=())
     report = CallReport(logging.getLogger(__name__), settings, (), trainings, cores=2)

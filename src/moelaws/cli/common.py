@@ -63,6 +63,10 @@ COUNTS = Value("N,N,...", lambda text: tuple(map(int, text.split(","))),
                 lambda counts: min(counts) >= 1 and max(counts) <= 10**6,
                 "no list of counts, such as 8,16,32")  # fmt: skip
 
+# A file, or FILE#HEADING: the one table of a page
+TABLE = Value("TABLE", Path,
+               lambda path: path.exists() or Path(str(path).partition("#")[0]).exists(),
+               "no file")  # fmt: skip
 PARAMS = Value("PARAMS", str, lambda text: text == "published" or Path(text).exists(), "no file")
 RESULTS = Value("PATH", lambda text: Results(Path(text)), lambda results: True, "no path")
 NAMES = Value("A,B,...", lambda text: [word.strip() for word in text.split(",")], all,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from moelaws.cli.answers import JsonCommand, format_cell, print_answer, table_text
-from moelaws.cli.common import INPUT, law_study_option, option, out_option
+from moelaws.cli.common import TABLE, law_study_option, option, out_option
 from moelaws.cli.fit import fit_options, from_options, read_all, seed_option, threads_option
 from moelaws.files.atomic import write_json
 from moelaws.records.progress import reporting
@@ -14,7 +14,7 @@ from moelaws.spec.errors import located
 
 
 @click.command("compare", cls=JsonCommand)
-@click.argument("table", type=INPUT)
+@click.argument("table", type=TABLE)
 @option(
     "--laws refs",
     "The laws, each as LAW or LAW:VARIANT; average: those of size and tokens to average.",

@@ -15,7 +15,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, print_table
 from moelaws.cli.common import (
-    INPUT,
+    TABLE,
     WHOLE,
     Command,
     law_study_option,
@@ -106,7 +106,7 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 
 
 @click.command("fit", cls=JsonCommand)
-@click.argument("table", type=INPUT)
+@click.argument("table", type=TABLE)
 @option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
 @option("--rollout", "Fit below each value, predict above.", metavar="COLUMN")

@@ -9,9 +9,7 @@ from functools import partial
 import click
 
 from moelaws.cli.common import Value, option
-from moelaws.gpus import mps
 from moelaws.gpus.listing import Chosen, Gpu, held, list_gpus
-from moelaws.records.provenance import GPU_FRACTION
 
 device_option = option("--device", "auto, cpu or cuda.", default="auto")
 gpus_option = option(
@@ -54,6 +52,9 @@ def worker_environments(
     sets it for its jobs. A single worker sees all of them. If several share a GPU, MPS runs
     meanwhile.
     """
+    from moelaws.gpus import mps  # most commands share no GPU
+    from moelaws.records.provenance import GPU_FRACTION
+
     names = [gpu.uuid for gpu in gpus]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = [name for name in names or visible if name not in ("", "-1")]
