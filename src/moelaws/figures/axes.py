@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from numpy.typing import ArrayLike, NDArray
 
 from moelaws.spec.words import short
 
@@ -16,6 +17,9 @@ BUDGET = "budget $C$ (FLOPs)"
 SPARSITY = "sparsity $S$"
 
 Text = Callable[[float], str]
+
+POWER_WIDTH = 0.5  # inches, of a label such as 2 x 10^10 with room beside it
+LABEL_WIDTH = 0.36  # and of 0.875
 
 
 def power(value: float, _position: object = None) -> str:
@@ -67,7 +71,13 @@ def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> N
         low, high = low / 2, high * 2
     known = sorted(set(budgets))
     ticks = known if 0 < len(known) <= 4 else round_ticks(low, high, 4)
-    log(axis, label, ticks, power, ends=(low, high))
+
+    def text(C: float) -> str:
+        inches = axis.axes.bbox.width / axis.axes.figure.dpi  # as drawn
+        room = POWER_WIDTH / inches * np.log(high / low) * (axis.axis_name == "x")
+        return power(C) if C in apart(ticks, room, np.log) else ""
+
+    log(axis, label, ticks, text, ends=(low, high))
 
 
 def experts(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
@@ -81,7 +91,6 @@ def every_other(values: Iterable[float]) -> list[float]:
     return known[:: 2 if len(known) > 4 else 1]
 
 
-LABEL_WIDTH = 0.36  # inches, of the label 0.875 with room beside it
 MIN_DISTANCE = 0.09  # of two labels, as a fraction of the axis
 
 
@@ -99,8 +108,9 @@ def sparsity(ax: Axes, values: Iterable[float], which: str = "x") -> None:
 
     def text(S: float) -> str:
         inches = ax.bbox.width / ax.figure.dpi  # as drawn: a legend beside the axes narrows them
-        room = max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x"))
-        return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room) else ""
+        part = max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x"))
+        room = part * float(np.ptp(halvings(ticks)))
+        return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room, halvings) else ""
 
     fixed_ticks(axis, ticks, text)
     axis.set_label_text(SPARSITY)
@@ -127,12 +137,18 @@ def round_ticks(low: float, high: float, limit: int = 5) -> list[float]:
     return ticks
 
 
-def apart(values: Sequence[float], distance: float = MIN_DISTANCE) -> list[float]:
-    """Returns the first and last of rising sparsities, and those whose labels overlap no others."""
-    v = -np.log1p(-np.asarray(values))
-    gap = distance * (v[-1] - v[0])
+def halvings(S: ArrayLike) -> NDArray[np.float64]:
+    """Returns sparsities on the scale on which each halving of the active fraction is a step."""
+    return np.asarray(-np.log1p(-np.asarray(S)), float)
+
+
+def apart(
+    values: Sequence[float], room: float, scale: Callable[[ArrayLike], NDArray[np.float64]]
+) -> list[float]:
+    """Returns the first and last of rising values, and those with ``room`` about them."""
+    v = scale(values)
     shown = [0]
     for i in range(1, len(v) - 1):
-        if v[i] - v[shown[-1]] >= gap and v[-1] - v[i] >= gap:
+        if v[i] - v[shown[-1]] >= room and v[-1] - v[i] >= room:
             shown.append(i)
     return [values[i] for i in (*shown, len(v) - 1)]

@@ -52,7 +52,8 @@ def perspective(panel: Panel, surface: Surface) -> None:
     """Draws the surface in perspective with the runs and their distance from it."""
     N, S, L = filled_mesh(surface)
     rows, ax, norm = surface.rows, panel.ax, loss_colours(surface, L)
-    sparsities = axes.apart(sorted(rows["S"].unique()), 0.13)
+    known = sorted(rows["S"].unique())
+    sparsities = axes.apart(known, 0.13 * np.ptp(axes.halvings(known)), axes.halvings)
     ax.plot_surface(
         np.log10(N),
         -np.log1p(-S),
