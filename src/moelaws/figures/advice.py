@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.colors import BoundaryNorm
 
 from moelaws.analysis.advice import Advice, Constraints
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.files.atomic import replacing
 from moelaws.laws.base import Array
@@ -35,7 +35,7 @@ def draw(answers: Mapping[float, Advice]) -> Sheet:
     sheet = Sheet(style.DOUBLE, 3.5, ["rectilinear"] * len(answers))
     draw_regret(sheet.panels, list(answers.values()))
     for panel, (factor, answer) in zip(sheet.panels, answers.items(), strict=True):
-        C = style.power(answer.limits.compute)
+        C = axes.power(answer.limits.compute)
         panel.title(f"$C$ = {C} FLOPs, {factor:g} times the largest")
     _legend(sheet, sheet.panels)
     return sheet
@@ -65,13 +65,13 @@ def draw_regret(panels: Sequence[Panel], answers: Sequence[Advice]) -> None:
             _mark(panel, row.name, row.plan, marker=markers[row.name], markerfacecolor="white")
         robust = {"marker": "*", "markersize": 10, "markerfacecolor": style.WARN}
         _mark(panel, "robust", answer.robust.plan, **robust)
-        style.size_axis(panel.ax.xaxis, "active parameters $N_a$")
+        axes.size(panel.ax.xaxis, "active parameters $N_a$")
         left, right = panel.ax.get_xlim()
         stretch = (right / left) ** 0.03
         panel.ax.set_xlim(left / stretch, right * stretch)
-        style.fixed_ticks(panel.ax.xaxis, style.round_ticks(left, right, 4), style.short)
-    axes = [panel.ax for panel in panels]
-    bar = panels[0].sheet.figure.colorbar(filled, ax=axes, pad=0.02, format="%.2g")
+        axes.fixed_ticks(panel.ax.xaxis, axes.round_ticks(left, right, 4), style.short)
+    drawn = [panel.ax for panel in panels]
+    bar = panels[0].sheet.figure.colorbar(filled, ax=drawn, pad=0.02, format="%.2g")
     bar.set_label("worst-case regret (nats/token)")
     bar.outline.set_visible(False)
 
@@ -102,7 +102,7 @@ def _panel(
     x, y = (values.ravel() for values in middle)
     panel.sheet.record(panel.name, "worst-case regret", x=x, y=y, z=worst.ravel())
     ceiling = answer.limits.max_sparsity
-    style.sparsity_axis(ax, {*(S for S in _USUAL if ceiling > S), ceiling}, "y")
+    axes.sparsity(ax, {*(S for S in _USUAL if ceiling > S), ceiling}, "y")
     ax.set_xscale("log")
     shown = np.maximum(worst, _LEVELS[0])
     filled = ax.pcolormesh(edges, S, shown, cmap=style.ORDERED.reversed(), **looks)
@@ -149,7 +149,7 @@ def one_page(
     held = {x * total: {"max_parameters": {"a limit": x * total}} for x in _MEMORIES}
     _sensitivity(memories, ask, limits, held)
     memories.title("over a limit of total parameters")
-    style.size_axis(memories.ax.xaxis, "parameters that memory holds")
+    axes.size(memories.ax.xaxis, "parameters that memory holds")
     memories.ax.legend(loc="upper left")
     _legend(sheet, regrets, "(a) and (b)")
     return sheet
@@ -169,7 +169,7 @@ def _sensitivity(
     for (name, colour, mark), y in zip(looks, sizes, strict=True):
         panel.line(f"{name} parameters", at, y, color=colour, marker=mark, ms=3, lw=0.9, label=name)
     panel.ax.set(xscale="log", yscale="log", ylabel="parameters of the answer")
-    style.size_axis(panel.ax.yaxis, "parameters of the answer")
+    axes.size(panel.ax.yaxis, "parameters of the answer")
 
 
 def write_page(sheet: Sheet, out: Path) -> None:

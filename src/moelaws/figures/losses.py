@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from moelaws.analysis.minimum import Array
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.axes import BUDGET
 from moelaws.figures.sheet import Panel
 
@@ -45,7 +45,7 @@ def contrasts(
     """
     budgets = list(style.groups(rows.sort_values(x), "C", colours))
     for i, (C, colour, own) in enumerate(budgets):
-        series, xy = style.power(C), (own[x], own[value])
+        series, xy = axes.power(C), (own[x], own[value])
         place = panel.beside(i, len(budgets), APART * (len(budgets) - 1))
         seeds, documents = (bars(own, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
         panel.ax.plot(*xy, color=colour, linewidth=0.6, transform=place)

@@ -9,13 +9,7 @@ from matplotlib import colormaps
 from matplotlib.colors import Colormap, ListedColormap
 
 from moelaws.analysis.inputs import at
-from moelaws.figures import axes
-from moelaws.figures.axes import fixed_ticks as fixed_ticks
-from moelaws.figures.axes import power as power
-from moelaws.figures.axes import round_ticks as round_ticks
 from moelaws.spec.words import short as short
-
-size_axis, sparsity_axis, experts_axis = axes.size, axes.sparsity, axes.experts
 
 SINGLE = 3.5  # inches, one column
 DOUBLE = 7.0  # inches, the page's width

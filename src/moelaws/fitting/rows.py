@@ -325,7 +325,7 @@ class _Reader:
 
 
 def _unfinished(table: pd.DataFrame) -> Iterator[str]:
-    """Returns a warning of each column in which a tracker says that runs did not come to an end."""
+    """Yields a warning of each column in which a tracker says that runs did not come to an end."""
     for name in table.columns:
         if str(name).lower() in ("status", "state"):
             status = table[name].astype(str)

@@ -17,7 +17,10 @@ BEYOND = (
 
 
 def is_searched(N: float, D: float) -> bool:
-    """Returns whether the searches behind the law had such models, as ``BEYOND`` says it."""
+    """Returns whether the searches behind the law had models of ``N`` parameters on ``D`` tokens.
+
+    ``BEYOND`` says it in words.
+    """
     return 0.2e9 <= N <= 2.2e9 and 2e9 <= D <= 100e9
 
 

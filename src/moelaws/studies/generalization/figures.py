@@ -187,7 +187,7 @@ def ratios(inputs: FittedInputs) -> Sheet:
             float(compute_optimal(values, C).ratio) for values in exponents.PUBLISHED_LAWS.values()
         ]
         panel.line(f"published {C:g}", list(exponents.PUBLISHED_LAWS), y, **DASHED)
-        panel.ax.annotate(style.power(C), (32, y[-1]), xytext=(3, 0), textcoords="offset points",
+        panel.ax.annotate(axes.power(C), (32, y[-1]), xytext=(3, 0), textcoords="offset points",
                           fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
     panel.key("published\n($C$ beside it)", **DASHED)
     E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
@@ -197,7 +197,7 @@ def ratios(inputs: FittedInputs) -> Sheet:
         panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
         panel.points(
             f"C={C:g}", E, ratio_BE[0], *_ends(ratio_BE, fit),
-            color=colour, label=style.power(C)
+            color=colour, label=axes.power(C)
         )  # fmt: skip
     known = [*exponents.PUBLISHED_LAWS, *E]
     axes.experts(panel.ax, known)

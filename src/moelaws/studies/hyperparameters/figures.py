@@ -234,7 +234,7 @@ def over_activation(inputs: FittedInputs) -> Sheet:
     search = inputs.derived("near_optimal")
     C = float(search["C"].max())
     groups = [(_architecture(rows), rows) for _, rows in at(search, "C", C).groupby("A")]
-    return _sheet(inputs, groups, f"$C$ = {style.power(C)} FLOPs")
+    return _sheet(inputs, groups, f"$C$ = {axes.power(C)} FLOPs")
 
 
 def over_compute(inputs: FittedInputs, kind: str) -> Sheet:
@@ -245,7 +245,7 @@ def over_compute(inputs: FittedInputs, kind: str) -> Sheet:
         search = search[search["A"] == ratio]
     budgets = np.sort(search["C"].astype(float).unique())
     places = np.linspace(0, len(budgets) - 1, min(PANELS, len(budgets))).round().astype(int)
-    groups = [(f"$C$ = {style.power(C)}", at(search, "C", C)) for C in budgets[np.unique(places)]]
+    groups = [(f"$C$ = {axes.power(C)}", at(search, "C", C)) for C in budgets[np.unique(places)]]
     return _sheet(inputs, groups, _architecture(search) if len(search) else "")
 
 

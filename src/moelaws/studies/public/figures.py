@@ -40,7 +40,7 @@ def isoflop(inputs: Inputs, groups: list[str]) -> Sheet:
             best = optima[(optima["group"] == group) & np.isclose(optima["C"], C, rtol=1e-9)]
             # Hollow where there are too few sizes for a parabola.
             look = style.EDGE if len(best) else {"mfc": "none", "mec": colour, "mew": 0.9}
-            label = style.power(C)
+            label = axes.power(C)
             panel.points(f"C={C:.3g}", rows["N"], rows["loss"], color=colour, label=label, **look)
             for N_star in best[best["inside"]]["N_star"].astype(float):
                 fitted = near(rows)
@@ -139,7 +139,7 @@ def beside_laws(inputs: Inputs, groups: dict[str, list[str]], quantity: str) -> 
             )
         panel.title(dataset)
         panel.ax.set(xscale="log", xlabel=COMPUTE)
-        axes.log(panel.ax.yaxis, "", text=style.power, ends=ends_y)
+        axes.log(panel.ax.yaxis, "", text=axes.power, ends=ends_y)
     sheet.panels[0].ax.set_ylabel(label_y)
     sheet.panels[-1].legend()
     return sheet

@@ -113,7 +113,7 @@ def frontier(inputs: FittedInputs) -> Sheet:
     inset.plot(new["C"], new["observed"], "o", color=style.WARN, mfc="none", mew=0.9)
     top = float(new["C"].max())
     inset.set_ylim(2.56, 2.67)
-    axes.log(inset.xaxis, "", [top], style.power, ends=(0.6 * top, 1.5 * top))
+    axes.log(inset.xaxis, "", [top], axes.power, ends=(0.6 * top, 1.5 * top))
     axes.fixed_ticks(inset.yaxis, (2.58, 2.62, 2.66), "{:.2f}".format)
     inset.tick_params(labelsize=5.5)
     return sheet

@@ -84,7 +84,7 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
     )
     every = -(-len(cells) // LABELS)
     budgets = {i * step: cell.C for i, cell in enumerate(cells) if i % every == 0}
-    panel.ax.set_yticks(list(budgets), [style.power(C) for C in budgets.values()])
+    panel.ax.set_yticks(list(budgets), [axes.power(C) for C in budgets.values()])
     # A bar left of the lines is as high as a round number of nats.
     low, high = panel.ax.get_ylim()
     length = float(f"{step:.0e}")
@@ -178,4 +178,4 @@ def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
 
 
 def _power(prefactor: float, exponent: float) -> str:
-    return f"{style.power(prefactor)}$\\,(1-S)^{{{exponent:.2f}}}$"
+    return f"{axes.power(prefactor)}$\\,(1-S)^{{{exponent:.2f}}}$"

@@ -175,7 +175,7 @@ def heatmap(inputs: FittedInputs) -> Sheet:
     G = np.geomspace(points["G"].min(), max(points["G"].max(), 2 * points["G"].min()), 60)
     fitted = inputs.predict(JOINT, A=A[None], G=G[:, None], C=C)
     printed = published_leverage(A[None], G[:, None], PUBLISHED_AT)
-    titles = (f"these runs, {style.power(C)} FLOPs", "published, $10^{22}$ FLOPs")
+    titles = (f"these runs, {axes.power(C)} FLOPs", "published, $10^{22}$ FLOPs")
     a, g = np.meshgrid(A, G)
     for panel, EL, title in zip(sheet.panels, (fitted, printed), titles, strict=True):
         mesh = panel.ax.pcolormesh(A, G, EL, cmap=style.ORDERED, shading="gouraud", rasterized=True)

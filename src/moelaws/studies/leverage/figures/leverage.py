@@ -97,7 +97,7 @@ def _budgets(
     (variable,) = (v.name for v in law.variables)
     grid = published_at[variable]
     for C, colour, rows in style.groups(points, "C"):
-        label = style.power(C)
+        label = axes.power(C)
         leverage_points(panel, label, rows[x], rows, color=colour, label=label)
         params = _estimates(report, "C", C)
         if params is not None:
@@ -105,7 +105,7 @@ def _budgets(
             panel.line(f"{label}, fit", grid, y, color=colour, linewidth=0.9)
     nearest = float(np.clip(points["C"].max(), *PUBLISHED_BUDGETS))
     y = published_leverage(C=nearest, **published_at)
-    panel.line("published", grid, y, label=f"published ({style.power(nearest)})", **PUBLISHED_LINE)
+    panel.line("published", grid, y, label=f"published ({axes.power(nearest)})", **PUBLISHED_LINE)
     leverage_axis(panel, np.concatenate([points["EL"], y]))
     panel.legend(BUDGET)
 

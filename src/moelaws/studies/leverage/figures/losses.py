@@ -55,7 +55,7 @@ def loss_and_excess(inputs: Inputs, sweep: str) -> Sheet:
 def _lines(panel: Panel, series: Series, runs: pd.DataFrame, y: str) -> None:
     """Draws every run, and for each budget a line through its means, a star at the least mean."""
     for C, colour, own in style.groups(runs, "C"):
-        label = style.power(C)
+        label = axes.power(C)
         panel.points(label, own["x"], own[y], color=colour, markersize=3, label=label)
         mean = own.groupby("x")[y].mean()  # over seeds
         panel.ax.plot(mean.index, mean.to_numpy(), color=colour, linewidth=0.9)
@@ -94,7 +94,7 @@ def heads(inputs: Inputs, sweep: str) -> Sheet:
     near = runs["L"] <= (1 + NEAR) * runs.groupby("C")["L"].transform("min")
     for C, colour, rows in style.groups(runs, "C"):
         width = ", ".join(f"{d}" for d in sorted(rows["d_model"].unique()))
-        label = f"{width} ({style.power(C)})"
+        label = f"{width} ({axes.power(C)})"
         panel.line(label, rows["x"], rows["L"], color=colour, marker="o", markersize=3, label=label)
     panel.points(
         "near-optimal", runs["x"][near], runs["L"][near], marker="*", markersize=7,

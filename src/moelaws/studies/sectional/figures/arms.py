@@ -10,7 +10,7 @@ from matplotlib import colormaps
 
 from moelaws.analysis.derive import Row, records
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.laws.base import Array
 from moelaws.studies.sectional.arms import (
@@ -128,7 +128,7 @@ def experts(inputs: Inputs) -> Sheet:
     counted = of_widths(inputs.derived("counted"), speeds)
     for column, (label, look) in COSTS.items():
         costs.line(column, counted["E"], counted[column], label=label, **look)
-    style.experts_axis(costs.ax, counted["E"], "slices $E$")
+    axes.experts(costs.ax, counted["E"], "slices $E$")
     for arm, sweep in WIDTHS.items():
         rows = speeds[speeds["sweep"] == sweep].sort_values("E")
         costs.points(
@@ -169,7 +169,7 @@ def _losses(panel: Panel, table: pd.DataFrame) -> None:
         if len(sizes) > 1:
             panel.ax.plot([], [], mark, color=style.INK, label=size_name(rows))
     panel.ax.axhline(0, color=style.INK, linewidth=0.8)
-    style.experts_axis(panel.ax, numbers, "slices $E$")
+    axes.experts(panel.ax, numbers, "slices $E$")
     panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
@@ -193,7 +193,7 @@ def rates(inputs: Inputs) -> Sheet:
         )
         panel.ax.plot(chosen["lr"], chosen["L"], "o", color=colour)
     panel.ax.set_xscale("log")
-    style.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])))
+    axes.fixed_ticks(panel.ax.xaxis, sorted(set(table["lr"])))
     panel.ax.set(xlabel="peak learning rate", ylabel="validation loss (nats/token)")
     panel.legend()
     return sheet

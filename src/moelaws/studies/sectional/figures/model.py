@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter
 
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 
@@ -48,7 +48,7 @@ def finish(panel: Panel) -> None:
     panel.ax.plot([], [], label=f"published ({PRINTED})", **style.PUBLISHED)
     panel.ax.plot([], [], color=style.GREY, label=CORRECTED)
     panel.ax.set_yscale("log")
-    style.experts_axis(panel.ax, TICKS)
+    axes.experts(panel.ax, TICKS)
 
 
 def cost(inputs: Inputs) -> Sheet:
@@ -71,7 +71,7 @@ def _terms(panel: Panel) -> None:
     panel.ax.set_ylabel("cost (multiply-adds)")
     finish(panel)
     shape = shape_name(EXAMPLE["L"], EXAMPLE["d0"])
-    panel.title(rf"{shape}, $\alpha$ = {style.power(EXAMPLE['alpha'])}")
+    panel.title(rf"{shape}, $\alpha$ = {axes.power(EXAMPLE['alpha'])}")
     panel.ax.legend(loc="upper left", fontsize=6)
     panel.ax.set_ylim(top=panel.ax.get_ylim()[1] * 30)  # room for the legend
 
@@ -111,7 +111,7 @@ def optimum(inputs: Inputs) -> Sheet:
                 1e15, height + 0.012, name, fontsize=6, color=style.WARN, va="bottom", ha="right"
             )
         panel.ax.set_xscale("log")
-        panel.ax.xaxis.set_major_formatter(FuncFormatter(style.power))
+        panel.ax.xaxis.set_major_formatter(FuncFormatter(axes.power))
         panel.ax.set(ylim=(0.0, 1.42), xlabel=r"overhead $\alpha$ (multiply-adds)")
         panel.title(title)
     sheet.panels[0].ax.set_ylabel("optimal number of experts $E_{opt}$")
@@ -144,7 +144,7 @@ def reduction(inputs: Inputs) -> Sheet:
     for panel, title in zip(sheet.panels, ("projections", "attention", "both"), strict=True):
         panel.ax.axhline(1, linewidth=0.8, **DOTTED)
         panel.ax.set_yscale("log")
-        style.experts_axis(panel.ax, TICKS)
+        axes.experts(panel.ax, TICKS)
         panel.title(title)
     projections.ax.set_ylabel("traditional / sectional cost")
     projections.ax.legend(loc="lower right", fontsize=6)

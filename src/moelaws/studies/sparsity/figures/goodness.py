@@ -2,7 +2,7 @@
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import predicted, rmse
-from moelaws.figures import style
+from moelaws.figures import axes, style
 from moelaws.figures.axes import BUDGET
 from moelaws.figures.losses import observed_over_predicted
 from moelaws.figures.sheet import Panel, Sheet, one_panel
@@ -60,5 +60,5 @@ def _draw_runs(panel: Panel, inputs: FittedInputs, fit: str, held_out: bool) -> 
         reason = f"none has {holdout}" if holdout else "the fit holds nothing out"
         panel.message(f"no held-out run:\n{reason}")
         return False
-    observed_over_predicted(panel, {"": rows}, "C", colours(inputs, "C"), style.power)
+    observed_over_predicted(panel, {"": rows}, "C", colours(inputs, "C"), axes.power)
     return True

@@ -85,9 +85,9 @@ def sparsity_over_size(inputs: Inputs, size: str) -> Sheet:
     dashed: dict[str, Any] = {"linestyle": (0, (2, 1.5)), "linewidth": 0.7}
     for C, colour, rows in style.groups(table, "C", colours(inputs, "C")):
         columns = (rows[name] for name in ("N", "S_star", "S_low", "S_high"))
-        panel.line(style.power(C), *columns, color=colour, **dashed)
+        panel.line(axes.power(C), *columns, color=colour, **dashed)
         solid = rows["S_star"].where(rows["inside"])
-        panel.ax.plot(rows["N"], solid, color=colour, linewidth=1.6, label=style.power(C))
+        panel.ax.plot(rows["N"], solid, color=colour, linewidth=1.6, label=axes.power(C))
     if not table["inside"].all():
         panel.key("bound, or no\nruns nearby", color=style.GREY, **dashed)
     N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
@@ -111,7 +111,7 @@ def _draw_optima(panel: Panel, inputs: Inputs, rows: pd.DataFrame, size: str, y:
         axes.sparsity(panel.ax, rows["S"])
         budgets = list(style.groups(rows, "C", colours(inputs, "C")))
         for i, (C, colour, budget) in enumerate(budgets):
-            _optima_line(panel, style.power(C), budget, y, colour, panel.beside(i, len(budgets)))
+            _optima_line(panel, axes.power(C), budget, y, colour, panel.beside(i, len(budgets)))
     else:
         panel.message("no optimum: each curve has\nfewer than three sizes")
     densest, sparsest = -np.log1p(-rows["S"].min()), -np.log1p(-rows["S"].max())

@@ -39,7 +39,7 @@ def contrasts(inputs: Inputs) -> Sheet:
     palette = style.palette(table["d_model"])
     for panel, C in zip(sheet.panels, budgets, strict=True):
         _draw_budget(panel, at(table, "C", C), palette)
-        panel.title(f"$C$ = {style.power(C)}")
+        panel.title(f"$C$ = {axes.power(C)}")
     for panel in sheet.panels[::COLUMNS]:
         panel.ax.set_ylabel("loss less that of the\ndensest run (nats/token)")
     for d, colour in palette.items():

@@ -77,7 +77,7 @@ def perspective(panel: Panel, surface: Surface) -> None:
     ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{-np.expm1(-y):.4g}"))
     ax.set_xlabel(style.size_symbol(surface.size), labelpad=-4)
     ax.set_ylabel("$S$", labelpad=-4)
-    panel.title(f"loss (nats/token), $C$ = {style.power(surface.C)} FLOPs")
+    panel.title(f"loss (nats/token), $C$ = {axes.power(surface.C)} FLOPs")
     ax.tick_params(pad=-2, labelsize=6)
     ax.view_init(elev=28, azim=-62)
     ax.set_box_aspect((1.25, 1.15, 0.9), zoom=1.08)
@@ -191,7 +191,7 @@ def draw_along_sparsity(panel: Panel, surface: Surface) -> None:
             **style.EDGE,
         )
     panel.ax.set_ylabel("loss $L$ (nats/token)")
-    panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
+    panel.ax.set_title(f"$C$ = {axes.power(surface.C)} FLOPs", loc="left")
 
 
 def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> pd.DataFrame:
@@ -226,7 +226,7 @@ def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> p
         )
     axes.size(panel.ax.xaxis, style.size_label(surface.size))
     panel.ax.set_ylabel("loss $L$ (nats/token)")
-    panel.ax.set_title(f"$C$ = {style.power(surface.C)} FLOPs", loc="left")
+    panel.ax.set_title(f"$C$ = {axes.power(surface.C)} FLOPs", loc="left")
     return pd.DataFrame(optima)
 
 
@@ -261,7 +261,7 @@ def fitted_surfaces(inputs: FittedInputs) -> Sheet:
     for i, surface in enumerate(budgets):
         left, right = sheet.panels[2 * i : 2 * i + 2]
         contours(left, surface)
-        left.title(f"$C$ = {style.power(surface.C)} FLOPs")
+        left.title(f"$C$ = {axes.power(surface.C)} FLOPs")
         _unseen(right, at(table, "C", surface.C), palette)
     sheet.panels[1].legend(axes.SPARSITY)
     return sheet
@@ -285,7 +285,7 @@ def slices(inputs: FittedInputs) -> Sheet:
         pairs = zip(panels[1:], (total[C], active[C]), strict=True)
         marked += [draw_along_size(panel, surface, palette) for panel, surface in pairs]
         for panel in panels:
-            panel.title(f"$C$ = {style.power(C)}")
+            panel.title(f"$C$ = {axes.power(C)}")
         for panel in panels[1:]:
             panel.ax.set_ylabel("")
             low, high = panel.ax.get_xlim()
