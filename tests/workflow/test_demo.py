@@ -30,6 +30,8 @@ COMMAND_LINE = (
     *("records/__init__.py", "files/atomic.py", "files/layout.py", "records/progress.py"),
     *("records/batches.py", "files/leftovers.py", "records/memory.py", "files/seal.py"),
     *("records/code.py", "workflow/__init__.py", "workflow/code.py"),
+    # Which GPUs a command holds while it runs.
+    *("gpus/__init__.py", "gpus/listing.py"),
     # A contest's entry is checked before its fits: this refuses, and decides no number.
     *("workflow/check.py", "tables/mapping.py"),
     # So are entries left out whose imported tables are absent: the workflow asks for none of them.
