@@ -22,9 +22,14 @@ Gates = Literal["all", "selected", "none"]  # the experts that the softmax of th
 
 
 def routers() -> dict[str, "type[MoE]"]:
-    """Returns the classes of layers with routed experts by their ``route_by``."""
-    kinds: tuple[type[MoE], ...] = (MoE, *MoE.__subclasses__())
-    return {kind.router: kind for kind in kinds}
+    """Returns the classes of layers with routed experts by their ``route_by``.
+
+    A class that names no router of its own is the common base of others.
+    """
+    kinds: list[type[MoE]] = [MoE]
+    for kind in kinds:  # which grows meanwhile
+        kinds += kind.__subclasses__()
+    return {kind.router: kind for kind in kinds if "router" in vars(kind)}
 
 
 def _known(route_by: str) -> str:
