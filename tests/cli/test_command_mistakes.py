@@ -56,7 +56,7 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
         ("compare", "none.csv", "--laws", "chinchilla,wang.loss"),
         ("eval", "chinchilla", "N=1e9", "D=1e10", "--params", "none.csv"),
         ("plan", "sparsity", "--params", "none.csv"),
-        ("derive", "optima", "--table", "none.csv"),
+        ("make", "derived", "sparsity", "optima", "--table", "none.csv"),
         ("outlook", "none.csv", "--table", "none.csv"),
     ],
     ids=lambda words: words[0],
@@ -170,12 +170,6 @@ def test_a_broken_configuration_is_no_matter_to_a_command_that_does_not_need_it(
     assert printed(*words)
     with pytest.raises(UserError, match="unknown key colour"):  # where it may hold the law
         call("laws", "ours.law")
-
-
-def test_a_name_that_several_studies_have_is_the_chosen_study_s(ended):
-    code, _, error = ended("show", "figure", "F7", "--tier", "paper")  # of hyperparameters as well
-    assert code == 2
-    assert "results/paper/figures/sparsity/F7.json: no such file" in error
 
 
 def test_a_closed_standard_input_is_an_empty_one():

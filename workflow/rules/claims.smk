@@ -3,7 +3,7 @@
 
 rule judge:
     input:
-        **read_by("claims"),
+        read_by("claims"),
     output:
         FOLDER.verdicts("{study}"),
     log:
@@ -12,10 +12,8 @@ rule judge:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        tier=TIER,
     shell:
-        f"moelaws judge {{params.study:q}} --tier {{params.tier}} {SIMULATED} "
-        "--out {output} > {log} 2>&1"
+        make("claims")
 
 
 rule power:
@@ -31,11 +29,8 @@ rule power:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        tables=JOBS.project.trials,
-        tier=TIER,
     shell:
-        "moelaws power {params.study:q} --tier {params.tier} --table {input.table} "
-        "--tables {params.tables} --out {output} > {log} 2>&1"
+        make("power")
 
 
 rule claims:

@@ -126,7 +126,15 @@ SETTINGS = words(
         for word in ("--set", f"{key}={json.dumps(value, ensure_ascii=False)}")
     ),
 )
-SIMULATED = "--simulated" if JOBS.simulated else ""
+
+
+def make(kind, name="", more=""):
+    """Returns the shell line of a rule that makes an entry of a study, or all of a kind."""
+    return (
+        f"moelaws make {kind} {{params.study:q}} {name} {SETTINGS} {more} "
+        "--out {output[0]} > {log} 2>&1"
+    )
+
 
 shell.prefix(
     "set -euo pipefail; "
@@ -151,17 +159,7 @@ def read_by(kind):
 
     They are what it reads, its code, and its configuration.
     """
-
-    def entries(wildcards):
-        return JOBS.entries(kind, wildcards.study, wildcards.get("name", ""))
-
-    return {
-        "table": lambda w: JOBS.own_table(w.study),
-        "fits": lambda w: JOBS.fits_read(w.study, entries(w)),
-        "derived": lambda w: JOBS.derived_read(w.study, entries(w)),
-        "code": lambda w: JOBS.code(kind, w.study, w.get("name", "")),
-        "spec": lambda w: JOBS.entry_spec(kind, w.study, w.get("name", "")),
-    }
+    return unpack(lambda w: JOBS.read_by(kind, w.study, w.get("name", "")))
 
 
 def code(*modules):

@@ -3,9 +3,7 @@
 
 rule contest:
     input:
-        table=lambda w: JOBS.own_table(w.study),
-        code=lambda w: JOBS.code("contests", w.study, w.name),
-        spec=lambda w: JOBS.entry_spec("contests", w.study, w.name),
+        read_by("contests"),
     output:
         FOLDER.contest("{study}", "{name}"),
     log:
@@ -22,8 +20,7 @@ rule contest:
     params:
         study=study_of,
     shell:
-        f"moelaws contest {{wildcards.name}} --study {{params.study:q}} {SETTINGS} {SIMULATED} "
-        "--table {input.table} --threads {threads} --out {output} > {log} 2>&1"
+        make("contests", "{wildcards.name}", "--threads {threads}")
 
 
 rule contests:

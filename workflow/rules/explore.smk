@@ -16,4 +16,4 @@ rule explore:
         mem_mb=2000,
         runtime=20,
     shell:
-        f"moelaws explore {SETTINGS} {SIMULATED} --out {{output}} > {{log}} 2>&1"
+        f"moelaws explore {SETTINGS} --out {{output}} > {{log}} 2>&1"

@@ -4,9 +4,7 @@
 
 rule fit:
     input:
-        table=lambda w: JOBS.fitted_table(w.study, w.name),
-        code=lambda w: JOBS.code("fits", w.study, w.name),
-        spec=lambda w: JOBS.entry_spec("fits", w.study, w.name),
+        read_by("fits"),
     output:
         json=FOLDER.fit("{study}", "{name}"),
         draws=FOLDER.draws("{study}", "{name}"),
@@ -22,5 +20,4 @@ rule fit:
     params:
         study=study_of,
     shell:
-        "moelaws fit {input.table} --study {params.study:q} --spec {input.spec:q} "
-        "--threads {threads} --out {output.json} > {log} 2>&1"
+        make("fits", "{wildcards.name}", "--threads {threads}")

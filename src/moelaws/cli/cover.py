@@ -40,7 +40,7 @@ def command(files: Paths, text: Path, out: Path, as_json: bool) -> None:
         f"laws. The digest of the whole is ``{whole}``: the SHA-256 of the list of their records "
         f"and digests.{unsealed} "
         "``moelaws verify`` reads everything again and says what is no longer what it was, and "
-        "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
+        "``moelaws show FILE`` leads from a figure back to its runs, their code and text.\n"
     )
     write_page(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
     about = {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}

@@ -7,57 +7,32 @@ from typing import Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, table_text
-from moelaws.cli.common import study_option
-from moelaws.cli.project import simulated_option, tier_option
-from moelaws.cli.study_files import study_with
-from moelaws.files.layout import Results, TierFolder
+from moelaws.files.layout import Results
 from moelaws.records.chain import Link, changed_runs, link, trained_by
 from moelaws.records.names import config_of, find_record, name_of
 from moelaws.records.runs import differences, flatten
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project
 from moelaws.spec.words import counted
-
-# Word on the command line -> key of such entries in a study.
-KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "derived"}
 
 
 @click.command(name="show", cls=JsonCommand)
-@click.argument("what", metavar="RUN|FILE|KIND")
-@click.argument("name", required=False)
-@study_option
-@simulated_option
-@tier_option
-def command(
-    what: str,
-    name: str | None,
-    study_name: str | None,
-    simulated: bool,
-    tier: str | None,
-    as_json: bool,
-) -> None:
+@click.argument("what", metavar="RUN|FILE")
+def command(what: str, as_json: bool) -> None:
     """Show everything on record of RUN (an id, its beginning, or a name as `moelaws runs` has it).
 
-    With a KIND (figure, table, fit or derived) and a NAME, or with a FILE that was made, show what
-    it was made of: every file behind it by digest, back to the runs, their commits and their text.
+    Of a FILE that the workflow made, show what it was made of: every file behind it by digest, back
+    to the runs, their commits and their text.
 
     \b
     moelaws show 3fb1
-    moelaws show figure F7
-    moelaws show results/demo/tables/sparsity.parquet
+    moelaws show results/demo/figures/sparsity/F7.pdf
     """
-    if name is not None:
-        project = load_project(overrides={"tier": tier} if tier else {})
-        folder = Results().tier(project.tier, simulated or project.source == "simulated")
-        path = _file(what, name, study_name, folder)
-    elif Path(what).suffix and " " not in what:  # which a run's name may have
-        path = Path(what)
-    else:
+    path = Path(what)
+    if not path.suffix or " " in what:  # which a run's name may have
         data = find_record(Results(), what).as_dict()
         rows = [(key, str(value)) for key, value in flatten(data).items()]
         print_answer(as_json, data, table_text(("key", "value"), rows))
         return
-
     top = link(path.with_suffix(".json") if "figures" in path.parts else path)
     if top.state == "missing":
         raise UserError(f"{top.path}: no such file; run the workflow first")
@@ -66,17 +41,6 @@ def command(
     else:
         print_table(["file", "state", "digest", "made by code"], _rows(top, 0))
         _print_runs(top)
-
-
-def _file(kind: str, name: str, study_name: str | None, folder: TierFolder) -> Path:
-    """Returns the file that tells the origin of an entry of a study."""
-    if kind not in KINDS:
-        raise UserError(f"{kind!r} is not among {', '.join(KINDS)}; a run goes by its id alone")
-    study = study_with(KINDS[kind], name, study_name)
-    study.entry(KINDS[kind], name)
-    if kind in ("figure", "table"):
-        return folder.figures(study.study) / f"{name}.json"
-    return folder.fit(study.study, name) if kind == "fit" else folder.derived(study.study, name)
 
 
 def _rows(link: Link, depth: int) -> Iterator[list[str]]:

@@ -1,62 +1,19 @@
-"""``moelaws aggregate`` and ``import``: a study's table from its own runs, or somebody else's."""
+"""``moelaws import``: a study's table from somebody else's runs."""
 
-from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text, warn
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import INPUT, option, out_option
-from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
-from moelaws.files.seal import made_of
-from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted
-from moelaws.workflow.code import of_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@click.command(name="aggregate", cls=JsonCommand)
-@click.argument("study")
-@project_options
-@out_option("The Parquet file to write; STUDY.parquet in this folder by default.")
-def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> None:
-    """Collect the summaries of STUDY's runs in one Parquet table.
-
-    Of a study of imported runs, check the table that it ships, or those of the register that are
-    here, and take it.
-    """
-    results, spec = Results(), load_study(study)
-    path = out or Path(f"{spec.study}.parquet")
-    code = digest(of_table(spec))
-    if spec.imported:
-        from moelaws.tables.at_hand import imported_files
-        from moelaws.tables.imported import take
-
-        files = [path for pair in imported_files(spec).items() for path in pair if path.is_file()]
-        counts = Counter(imported=take(spec, path, made_of(files, code)))
-    else:
-        from moelaws.grids.sweep import expand_study
-        from moelaws.tables.aggregate import aggregate as collect
-        from moelaws.tables.aggregate import origin, rates_at_the_edge
-        from moelaws.tables.parquet import write_table
-        from moelaws.tables.schema import TRAINED_COLUMNS
-
-        runs = expand_study(spec, project).runs
-        frame = collect(spec.study, project.tier, runs, results, warn)
-        notes = {"study": spec.study, "tier": project.tier}
-        write_table(frame, TRAINED_COLUMNS, path, notes, {"code": code, **origin(runs, results)})
-        warn(*rates_at_the_edge(frame))
-        counts = Counter(frame["status"])
-    shown = ", ".join(f"{n} {status}" for status, n in counts.items())
-    data = {"table": str(path), "rows": counts.total(), "status": counts}
-    print_answer(as_json, data, f"{path}: {counted(counts.total(), 'run')} ({shown})")
 
 
 @click.command(name="import", cls=JsonCommand)
