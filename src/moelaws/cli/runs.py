@@ -41,7 +41,7 @@ class Selection:
         ]
         records = [*{r.run_id: r for r in named}.values()] or all_records(results)
         selected = [record for record in records if self._holds(record, code)]
-        return Listing(selected, code).where(self.where)
+        return Listing.of(selected, code).where(self.where)
 
     def _holds(self, record: Record, code: str) -> bool:
         if self.status not in (None, record.status) or (self.stale and not record.is_stale(code)):
@@ -126,11 +126,11 @@ def command(
     total = len(listing.records)
     listing = replace(listing, records=listing.records[:limit])
     if as_json and columns is None:
-        data = [record.as_dict(listing.code) for record in listing.records]
-        print_json([{"name": n, **r} for n, r in zip(listing.column("name"), data, strict=True)])
+        named = zip(listing.table(["name"]), listing.records, strict=True)
+        print_json([{"name": name, **record.as_dict()} for [name], record in named])
         return
-    names = columns or [n for n in COLUMNS if n not in WORDS or any(listing.column(n))]
-    rows = list(zip(*(listing.column(name) for name in names), strict=True))
+    names = columns or [n for n in COLUMNS if n not in WORDS or any(map(any, listing.table([n])))]
+    rows = listing.table(names)
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
