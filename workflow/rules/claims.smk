@@ -47,8 +47,7 @@ rule claims:
     conda:
         "../../envs/cpu.yaml"
     params:
-        tier=TIER,
-        powers=words(*(word for path in JOBS.powers() for word in ("--power", path))),
+        powers=[word for path in JOBS.powers() for word in ("--power", path)],
     shell:
-        "moelaws claims {input.verdicts} {params.powers} --tier {params.tier} --out {output} "
+        f"moelaws claims {{input.verdicts}} {{params.powers}} {SETTINGS} --out {{output}} "
         "> {log} 2>&1"

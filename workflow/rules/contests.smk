@@ -8,15 +8,10 @@ rule contest:
         FOLDER.contest("{study}", "{name}"),
     log:
         log_file("contests"),
-    wildcard_constraints:
-        name=JOBS.names("contests"),
     conda:
         "../../envs/cpu.yaml"
     # Snakemake limits them to --cores.
-    threads: lambda w: JOBS.contest_threads(w.study, w.name)
-    resources:
-        mem_mb=2000,
-        runtime=60,
+    threads: 8
     params:
         study=study_of,
     shell:
@@ -35,7 +30,5 @@ rule contests:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
-    params:
-        tier=TIER,
     shell:
-        "moelaws contests {input.contests} --tier {params.tier} --out {output} > {log} 2>&1"
+        f"moelaws contests {{input.contests}} {SETTINGS} --out {{output}} > {{log}} 2>&1"

@@ -14,9 +14,6 @@ rule fit:
         "../../envs/cpu.yaml"
     # Snakemake limits them to --cores.
     threads: lambda w: JOBS.fit_threads(w.study, w.name)
-    resources:
-        mem_mb=2000,
-        runtime=60,
     params:
         study=study_of,
     shell:

@@ -19,11 +19,10 @@ from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.rounds import path_of, read_rounds
 from moelaws.grids.sweep import Sweep, expand_study, too_long_for
-from moelaws.laws.protocol import overridden, own_overrides
+from moelaws.laws.protocol import overridden
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
 from moelaws.spec.references import folder
 from moelaws.spec.study import Reader, Study
@@ -34,9 +33,7 @@ from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
 STARTS_PER_THREAD = 50_000  # of a fit; a thread then has at least a second of work
-DESCENTS_PER_BATCH = 250  # of a contest's long fits, of which a core takes one batch at a time
-LAWS_PER_CORE = 4  # of a contest's short fits; the longest takes about a third of the time
-BUSY = 8  # the most threads of one job
+BUSY = 8  # the most threads of a fit
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -294,16 +291,6 @@ class Jobs:
         fit = self.studies[study].fit(name)
         starts = overridden(laws.fittable(fit.law), fit.protocol, name).n_run
         return max(1, min(BUSY, starts // STARTS_PER_THREAD))
-
-    def contest_threads(self, study: str, name: str) -> int:
-        """Returns how many cores a contest can use."""
-        contest: Contest = self.studies[study].entry("contests", name)
-        # Few blocks have few distinct resamples, and each of these is refitted only once.
-        descents = [0 if contest.resample_by else contest.bootstrap]
-        for law in map(laws.fittable, contest.laws):
-            descents.append(overridden(law, own_overrides(law, contest.protocol), name).n_run)
-        threads = max(max(descents) // DESCENTS_PER_BATCH, len(contest.laws) // LAWS_PER_CORE)
-        return max(1, min(BUSY, threads))
 
     def read_by(self, kind: str, study: str, name: str = "") -> dict[str, list[Any]]:
         """Returns the inputs of the job of one entry of a study or, without a name, all of a kind.
