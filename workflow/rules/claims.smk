@@ -19,7 +19,7 @@ rule judge:
 rule power:
     input:
         table=lambda w: JOBS.folder.table(w.study),
-        code=lambda w: relative(of_power(JOBS.studies[w.study])),
+        code=lambda w: JOBS.code("power", w.study),
         spec=lambda w: JOBS.power_spec(w.study),
     output:
         FOLDER.power("{study}"),

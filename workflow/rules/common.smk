@@ -28,14 +28,7 @@ from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.words import without_tags
-from moelaws.workflow.code import (
-    of_explore,
-    of_outlook,
-    of_power,
-    of_speed,
-    of_study,
-    relative,
-)
+from moelaws.workflow.code import of_explore, of_outlook, of_study, relative
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.labels import report_labels
 from moelaws.workflow.slurm import SITE, SITE_LIMITS, Patient, check

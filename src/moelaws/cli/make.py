@@ -169,7 +169,7 @@ def _power(order: Order) -> Made:
 
     study, tier, tables = order.study, order.project.tier, order.project.trials or 10
     path = order.table or tier_folder(order.project).table(study.study)
-    origin = made_of([path], digest(code.of_power(study)))
+    origin = made_of([path], digest(code.of_entry(study, "power")))
     with reporting(lines=False) as show:
         counts = tried(
             study, tier, read_runs(path), tables, origin, lambda i, n: show("tables", i, n)
