@@ -79,6 +79,13 @@ def test_a_missing_file_is_refused_before_libraries_are_loaded(words):
         (("runs",), "there is no folder "),
         (("query", "SELECT 1 FROM sparsity"), "sparsity does not exist!; allowed is one SELECT"),
         (("grid", "config/studies/nope.yaml"), "config/studies/nope.yaml: no such file\n"),
+        (("make", "fits", "sparsity", "los"), "'sparsity' has no fit 'los'; did you mean loss?"),
+        (("make", "figures", "sparsity"), "'sparsity' has no figure ''; there are: F1a, "),
+        (
+            ("make", "claims", "sparsity"),
+            "tables/sparsity.parquet: no such table; run the workflow first",
+        ),
+        (("make", "runs", "public"), "marin-v16.parquet is not here; run moelaws import marin-v16"),
     ],
 )
 def test_a_mistake_is_one_line(project_folder, ended, words, message):
