@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.answers import Answer, JsonCommand
 from moelaws.cli.common import INPUT, Paths, option, out_option
 from moelaws.cli.project import project_options, tier_folder
 from moelaws.files.atomic import write_page
@@ -23,9 +23,7 @@ from moelaws.tables.at_hand import as_made
 )
 @project_options
 @out_option("The Markdown file to write; without it the page is printed.")
-def command(
-    verdicts: Paths, powers: Paths, project: Project, out: Path | None, as_json: bool
-) -> None:
+def command(verdicts: Paths, powers: Paths, project: Project, out: Path | None) -> Answer:
     """Write what the studies claim beside what these runs show, as one page.
 
     VERDICTS are files that `moelaws make claims` wrote; by default those of the chosen studies,
@@ -46,4 +44,4 @@ def command(
     text = page(judged, project.tier, tried)
     if out:
         write_page(out, text)
-    print_answer(as_json, {"page": str(out) if out else None, "studies": judged}, out or text)
+    return {"page": str(out) if out else None, "studies": judged}, out or text

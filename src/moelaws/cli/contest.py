@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.answers import Answer, JsonCommand
 from moelaws.cli.common import INPUT, Paths, out_option
 from moelaws.cli.fit import read
 from moelaws.cli.project import project_options, tier_folder
@@ -48,7 +48,7 @@ def judged(study: Study, entry: Contest, table: Path) -> ContestScores:
 @click.argument("files", nargs=-1, type=INPUT)
 @project_options
 @out_option("The Markdown file to write; without it the page is printed.", ".md")
-def contests(files: Paths, project: Project, out: Path | None, as_json: bool) -> None:
+def contests(files: Paths, project: Project, out: Path | None) -> Answer:
     """Write which law to use for what, as one page.
 
     FILES are what `moelaws make contests` wrote; by default those of the chosen studies.
@@ -64,4 +64,4 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
     text = contests_page(judged, project.tier)
     if out:
         write_page(out, text)
-    print_answer(as_json, {"page": str(out) if out else None, "contests": judged}, out or text)
+    return {"page": str(out) if out else None, "contests": judged}, out or text

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text, warn
+from moelaws.cli.answers import Answer, JsonCommand, table_text, warn
 from moelaws.cli.common import out_option, table_option
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options, tier_folder
@@ -39,7 +39,6 @@ ENTRIES = {
     "figures": ("figures.draw:draw", (".pdf", ".png", ".csv", ".json")),
     "tables": ("figures.draw:draw", (".csv", ".md", ".tex", ".json")),
 }
-Made = tuple[Any, str]  # what is printed: with --json, and for people
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Order:
         return FittedInputs(**vars(inputs), fits=fits)
 
 
-def _entry(order: Order) -> Made:
+def _entry(order: Order) -> Answer:
     """Makes a derived table, a figure or a paper table."""
     function, suffixes = ENTRIES[order.kind]
     out, inputs = order.path(suffixes[0]), order.inputs([order.entry])
@@ -94,7 +93,7 @@ def _entry(order: Order) -> Made:
     return {**about, "files": files, "warnings": warnings}, "\n".join(files)
 
 
-def _pictures(order: Order) -> Made:
+def _pictures(order: Order) -> Answer:
     """Draws the figures and paper tables that are out of date, and copies the others.
 
     Each has a log beside it. One that cannot be drawn has no record there, and hides no other.
@@ -120,7 +119,7 @@ def _pictures(order: Order) -> Made:
     return lines, "\n".join(f"{name}: {said}" for name, said in lines.items())
 
 
-def _fit(order: Order) -> Made:
+def _fit(order: Order) -> Answer:
     """Fits a law to the study's table, a derived table or the estimates of another fit."""
     from moelaws.cli.fit import fit_entry, report_text
 
@@ -131,7 +130,7 @@ def _fit(order: Order) -> Made:
     return report.to_json(), report_text(report)
 
 
-def _contest(order: Order) -> Made:
+def _contest(order: Order) -> Answer:
     """Judges the laws of a contest on the rows that each of its splits keeps from them."""
     from moelaws.cli.contest import judged
 
@@ -145,7 +144,7 @@ def _contest(order: Order) -> Made:
     return scores, contests_page([scores], order.project.tier)
 
 
-def _claims(order: Order) -> Made:
+def _claims(order: Order) -> Answer:
     """Judges the claims by rule, from the numbers behind them."""
     from moelaws.claims.judge import judge
 
@@ -157,7 +156,7 @@ def _claims(order: Order) -> Made:
     return verdicts, table_text(columns, rows, str(order.out or ""))
 
 
-def _power(order: Order) -> Made:
+def _power(order: Order) -> Answer:
     """Tries the rules of the claims on simulated tables of the study's runs.
 
     In some the losses are those of the published law, so the effects are there. In the others they
@@ -188,7 +187,7 @@ def _power(order: Order) -> Made:
     return counts, table_text(columns, rows, title)
 
 
-def _runs(order: Order) -> Made:
+def _runs(order: Order) -> Answer:
     """Collects the summaries of a study's runs in one table, or simulates their losses.
 
     Of a study of imported runs it checks the table that it ships, or those of the register that are
@@ -228,7 +227,7 @@ def _runs(order: Order) -> Made:
     return data, f"{path}: {counted(counts.total(), 'run')} ({states})"
 
 
-MAKERS: dict[str, Callable[[Order], Made]] = {
+MAKERS: dict[str, Callable[[Order], Answer]] = {
     "runs": _runs,
     **dict.fromkeys(ENTRIES, _entry),
     "pictures": _pictures,
@@ -254,8 +253,7 @@ def command(
     project: Project,
     table: Path | None,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Make what STUDY declares, as the workflow does, from what the workflow made before.
 
     KIND is a key of the study's file. Of derived, figures, tables, fits and contests it takes the
@@ -270,8 +268,7 @@ def command(
     known = load_study(study)
     if missing := lacks_first(known):
         raise UserError(missing)
-    order = Order(as_made(known, project), kind, name, project, table, out)
-    print_answer(as_json, *MAKERS[kind](order))
+    return MAKERS[kind](Order(as_made(known, project), kind, name, project, table, out))
 
 
 @click.command(name="check")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import INPUT, option, out_option
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
@@ -42,8 +42,7 @@ def import_(
     given: str,
     is_list: bool,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Make a study's table of somebody else's runs: Parquet, CSV, TSV, JSON or Markdown.
 
     TABLE is a name of the register, whose files are fetched, or a file with its --mapping (a folder
@@ -55,8 +54,7 @@ def import_(
     from moelaws.tables.register import mapping_of, source_of
 
     if is_list:
-        _print_register(as_json)
-        return
+        return _register()
     if table is None:
         raise UserError("name a file and its --mapping, or public runs: `moelaws import --list`")
     if mapping_file is None and Path(table).is_file():
@@ -88,10 +86,10 @@ def import_(
             lines.append(f"{text} of {imported.about[key.replace('digest', 'file')]}")
         elif key in ("losses", "assumed") and text:
             lines.append(f"{key}: {text}")
-    print_answer(as_json, data | {"origin": imported.about}, "\n".join(lines))
+    return data | {"origin": imported.about}, "\n".join(lines)
 
 
-def _print_register(as_json: bool) -> None:
+def _register() -> Answer:
     from moelaws.tables.register import register
 
     rows = []
@@ -113,7 +111,7 @@ def _print_register(as_json: bool) -> None:
         "are fetched by you, under the licence above.",
         f"no digest known: {unknown or 'none'}",
     ]
-    print_answer(as_json, {"register": rows}, "\n".join(lines))
+    return {"register": rows}, "\n".join(lines)
 
 
 def _range(known: "pd.Series", kind: str) -> tuple[Any, ...]:
