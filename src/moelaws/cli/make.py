@@ -42,7 +42,7 @@ ENTRIES = {
 
 
 @dataclass(frozen=True)
-class Order:
+class Target:
     """What is to be made."""
 
     study: Study
@@ -82,31 +82,31 @@ class Order:
         return FittedInputs(**vars(inputs), fits=fits)
 
 
-def _entry(order: Order) -> Answer:
+def _entry(target: Target) -> Answer:
     """Makes a derived table, a figure or a paper table."""
-    function, suffixes = ENTRIES[order.kind]
-    out, inputs = order.path(suffixes[0]), order.inputs([order.entry])
-    warnings = resolve("moelaws", function)(order.study, order.name, inputs, out)
+    function, suffixes = ENTRIES[target.kind]
+    out, inputs = target.path(suffixes[0]), target.inputs([target.entry])
+    warnings = resolve("moelaws", function)(target.study, target.name, inputs, out)
     warn(*warnings)
     files = [str(out.with_suffix(suffix)) for suffix in suffixes]
-    about = {"study": order.study.study, order.kind: order.name}
+    about = {"study": target.study.study, target.kind: target.name}
     return {**about, "files": files, "warnings": warnings}, "\n".join(files)
 
 
-def _pictures(order: Order) -> Answer:
+def _pictures(target: Target) -> Answer:
     """Draws the figures and paper tables that are out of date, and copies the others.
 
     Each has a log beside it. One that cannot be drawn has no record there, and hides no other.
     """
     from moelaws.figures import draw as drawing
 
-    study, out, lines = order.study, order.path(""), {}
+    study, out, lines = target.study, target.path(""), {}
     out.mkdir(parents=True, exist_ok=True)
     for picture in study.pictures:
-        old = tier_folder(order.project).figures(study.study) / f"{picture.name}.json"
+        old = tier_folder(target.project).figures(study.study) / f"{picture.name}.json"
         new, said = out / old.name, "as it was drawn before"
         try:
-            inputs = order.inputs([picture])
+            inputs = target.inputs([picture])
             if drawing.is_current(study, picture, inputs, old):
                 for path in (old, *drawing.files_at(old, picture)):
                     shutil.copy(path, out)
@@ -119,44 +119,44 @@ def _pictures(order: Order) -> Answer:
     return lines, "\n".join(f"{name}: {said}" for name, said in lines.items())
 
 
-def _fit(order: Order) -> Answer:
+def _fit(target: Target) -> Answer:
     """Fits a law to the study's table, a derived table or the estimates of another fit."""
     from moelaws.cli.fit import fit_entry, report_text
 
-    folder = tier_folder(order.project)
-    table = order.table or fitted_table(order.study, order.entry, folder)
-    report = fit_entry(order.entry, table, order.out)
+    folder = tier_folder(target.project)
+    table = target.table or fitted_table(target.study, target.entry, folder)
+    report = fit_entry(target.entry, table, target.out)
     warn(*report.warnings, limit=len(report.warnings))
     return report.to_json(), report_text(report)
 
 
-def _contest(order: Order) -> Answer:
+def _contest(target: Target) -> Answer:
     """Judges the laws of a contest on the rows that each of its splits keeps from them."""
     from moelaws.cli.contest import judged
 
-    table = order.table or tier_folder(order.project).table(order.study.study)
-    scores = judged(order.study, order.entry, table)
-    if order.out:
-        write_json(order.out, scores)
-        return scores, str(order.out)
+    table = target.table or tier_folder(target.project).table(target.study.study)
+    scores = judged(target.study, target.entry, table)
+    if target.out:
+        write_json(target.out, scores)
+        return scores, str(target.out)
     from moelaws.claims.page import contests_page
 
-    return scores, contests_page([scores], order.project.tier)
+    return scores, contests_page([scores], target.project.tier)
 
 
-def _claims(order: Order) -> Answer:
+def _claims(target: Target) -> Answer:
     """Judges the claims by rule, from the numbers behind them."""
     from moelaws.claims.judge import judge
 
-    verdicts = judge(order.study, order.inputs(order.study.claims))
-    if order.out:
-        write_json(order.out, verdicts)
+    verdicts = judge(target.study, target.inputs(target.study.claims))
+    if target.out:
+        write_json(target.out, verdicts)
     rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]
     columns = ("claim", "verdict", "figure", "these runs")
-    return verdicts, table_text(columns, rows, str(order.out or ""))
+    return verdicts, table_text(columns, rows, str(target.out or ""))
 
 
-def _power(order: Order) -> Answer:
+def _power(target: Target) -> Answer:
     """Tries the rules of the claims on simulated tables of the study's runs.
 
     In some the losses are those of the published law, so the effects are there. In the others they
@@ -166,8 +166,8 @@ def _power(order: Order) -> Answer:
     from moelaws.claims.base import Verdict
     from moelaws.claims.power import tried
 
-    study, tier, tables = order.study, order.project.tier, order.project.trials or 10
-    path = order.table or tier_folder(order.project).table(study.study)
+    study, tier, tables = target.study, target.project.tier, target.project.trials or 10
+    path = target.table or tier_folder(target.project).table(study.study)
     origin = made_of([path], digest(code.of_entry(study, "power")))
     with reporting(lines=False) as show:
         counts = tried(
@@ -175,8 +175,8 @@ def _power(order: Order) -> Answer:
         )
     if not counts["claims"]:
         raise UserError(f"{study.study}: no law gives what the rules of its claims read")
-    if order.out:
-        write_json(order.out, counts)
+    if target.out:
+        write_json(target.out, counts)
     rows = [
         (name, law, *own.values())
         for name, laws in counts["claims"].items()
@@ -187,13 +187,13 @@ def _power(order: Order) -> Answer:
     return counts, table_text(columns, rows, title)
 
 
-def _runs(order: Order) -> Answer:
+def _runs(target: Target) -> Answer:
     """Collects the summaries of a study's runs in one table, or simulates their losses.
 
     Of a study of imported runs it checks the table that it ships, or those of the register that are
     here, and takes it.
     """
-    study, project, path = order.study, order.project, order.path(".parquet")
+    study, project, path = target.study, target.project, target.path(".parquet")
     origin = digest(code.of_entry(study, "runs", simulated=project.source == "simulated"))
     if study.imported:
         from moelaws.tables.at_hand import imported_files
@@ -227,7 +227,7 @@ def _runs(order: Order) -> Answer:
     return data, f"{path}: {counted(counts.total(), 'run')} ({states})"
 
 
-MAKERS: dict[str, Callable[[Order], Answer]] = {
+MAKERS: dict[str, Callable[[Target], Answer]] = {
     "runs": _runs,
     **dict.fromkeys(ENTRIES, _entry),
     "pictures": _pictures,
@@ -239,7 +239,7 @@ MAKERS: dict[str, Callable[[Order], Answer]] = {
 
 
 @click.command("make", cls=JsonCommand)
-@click.argument("kind", type=click.Choice(list(MAKERS)))
+@click.argument("kind", type=click.Choice(list(MAKERS)), metavar="KIND")
 @click.argument("study")
 @click.argument("name", default="")
 @project_options
@@ -268,7 +268,7 @@ def command(
     known = load_study(study)
     if missing := lacks_first(known):
         raise UserError(missing)
-    return MAKERS[kind](Order(as_made(known, project), kind, name, project, table, out))
+    return MAKERS[kind](Target(as_made(known, project), kind, name, project, table, out))
 
 
 @click.command(name="check")
