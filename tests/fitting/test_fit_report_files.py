@@ -17,11 +17,14 @@ from hypothesis import strategies as st
 
 from moelaws import __version__, laws
 from moelaws.cli import cli
+from moelaws.cli.fit import fit_entry, report_text
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.fitting.report import draws_path, group_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 from repository import REPOSITORY
@@ -335,16 +338,13 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     entry = {"name": "loss", "law": "sparsity.loss", "mapping": {"N": "N", "L": "L"}}
     entry |= {"holdout": "S >= 0.98", "protocol": {"sample": 3}, "bootstrap": 1}
     out = tmp_path / "loss.json"
-    result = _run("fit", table, "--spec", json.dumps(entry), "--out", out)
-    assert "sparsity.loss: 60 rows (simulated)" in result.stdout
+    assert "sparsity.loss: 60 rows (simulated)" in report_text(
+        fit_entry(parse(Fit, entry, "x"), table, out)
+    )
     report = read_fit(out)
     assert report.name == "loss"
     assert report.parts[0].diagnostics.starts.run == 3
     assert report.parts[0].diagnostics.starts.grid == 437_400
-    (tmp_path / "entry.json").write_text(json.dumps(entry))
-    again = tmp_path / "again.json"
-    _run("fit", table, "--spec", tmp_path / "entry.json", "--out", again)
-    assert again.read_bytes() == out.read_bytes()
 
 
 def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(dense, tmp_path):
@@ -362,7 +362,7 @@ def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(den
     assert own == pytest.approx(factor * dense_fit["A"]["estimate"], rel=0.01)
     entry = {"name": "f", "law": "chinchilla", "mapping": {"L": "L"}, "units": {"C": "PF-days"}}
     with pytest.raises(UserError, match="no column 'N' for N of chinchilla"):
-        _run("fit", tmp_path / "t.csv", "--spec", json.dumps(entry))
+        fit_entry(parse(Fit, entry, "x"), tmp_path / "t.csv", None)
     both = ("compare", tmp_path / "t.csv", "--laws", "chinchilla,wang.loss", *words[4:])
     refused = json.loads(_run(*both, "--json").stdout)["refused"]
     assert list(refused) == ["wang.loss"]

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 
 # Command -> the file that it writes again
 MADE = {
-    "derive optima --study sparsity --out {}": "results/demo/derived/sparsity/optima.parquet",
-    "aggregate sparsity --out {}": "results/demo/tables/sparsity.parquet",
+    "make derived sparsity optima --out {}": "results/demo/derived/sparsity/optima.parquet",
+    "make runs sparsity --out {}": "results/demo/tables/sparsity.parquet",
     "explore --out {}": "results/demo/explore.html",
     "claims results/demo/claims/sparsity.json --out {}": "results/demo/claims.md",
     "archive --force --to {}": "results/sweep.zip",
@@ -113,7 +113,7 @@ def test_files_of_another_time_are_read_as_any(swept, years):
 def test_a_folder_may_have_any_name(swept, tmp_path, name):
     root = Path(shutil.copytree(swept.root, tmp_path / name, symlinks=True))
     here = type(swept)(root)
-    for words in (["verify"], ["explore"], ["derive", "optima", "--study", "sparsity"]):
+    for words in (["verify"], ["explore"], ["make", "derived", "sparsity", "optima"]):
         judged(f"{words} in {name}", ended(here, words))
     old = os.umask(0o777)
     try:

@@ -38,7 +38,7 @@ def digest_after(make, out):
 def collected(root):
     """The study's table made again."""
     out = root / "collected.parquet"
-    return digest_after(command(root, "aggregate", "sparsity", "--out", out), out)
+    return digest_after(command(root, "make", "runs", "sparsity", "--out", out), out)
 
 
 def explored(root):

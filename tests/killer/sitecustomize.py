@@ -1,7 +1,8 @@
 """Kills a command of moelaws by SIGKILL at one of its renames, links or unlinks.
 
 Python imports this file when it starts, if its folder is on PYTHONPATH. MOELAWS_KILL is
-COMMAND:N, such as fit:2: the process of that command dies at the N-th such step, from 0. With
+WORDS:N, such as make fits:2: the process of the command that begins with these words dies at the
+N-th such step, from 0. With
 MOELAWS_DISK no file that a command writes grows beyond so many bytes.
 """
 
@@ -28,5 +29,5 @@ if "MOELAWS_KILL" in os.environ and COMMAND_LINE:
                 os.kill(os.getpid(), signal.SIGKILL)
             left[0] -= 1
 
-    if sys.argv[1:2] == [command]:
+    if " ".join(sys.argv[1:]).startswith(f"{command} "):
         sys.addaudithook(kill)

@@ -54,7 +54,7 @@ def run(*words):
 def test_from_the_entry_to_the_page(study, tmp_path, root):
     folder = Results(tmp_path / "results").tier("demo")
     path, page = folder.contest("theirs", "short"), tmp_path / "laws.md"
-    done = run("contest", "short", "--study", study(), "--table", TABLE, "--out", path, "--json")
+    done = run("make", "contests", study(), "short", "--table", TABLE, "--out", path, "--json")
     data = json.loads(done.stdout)
     (split,) = data["splits"]
     assert link(path).state == "whole"

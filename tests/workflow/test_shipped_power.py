@@ -15,7 +15,7 @@ FILES = sorted((REPOSITORY / SHIPPED).glob("*/*.json"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_shipped_trials_are_of_the_present_grid_and_rules(path):
-    """If this fails, give `moelaws power STUDY --tier TIER --tables 100 --out` that file again."""
+    """If this fails, give `make power STUDY --tier TIER --set power=100 --out` that file."""
     study = load_study(path.stem, REPOSITORY).at_tier(path.parent.name)
     assert json.loads(path.read_text())["trial"] == trial(study, path.parent.name)
 

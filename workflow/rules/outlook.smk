@@ -23,14 +23,8 @@ rule outlook:
         FOLDER.outlook.with_suffix(".log"),
     conda:
         "../../envs/cpu.yaml"
-    resources:
-        mem_mb=2000,
-        runtime=20,
     params:
-        tier=TIER,
-        tables=lambda wildcards, input: [
-            word for path in input.tables for word in ("--table", path)
-        ],
+        tables=[word for path in JOBS.advising_tables() for word in ("--table", path)],
     shell:
-        "moelaws outlook {input.fits} {params.tables} --tier {params.tier} "
+        f"moelaws outlook {{input.fits}} {{params.tables}} {SETTINGS} "
         "--out {output.page} > {log} 2>&1"

@@ -1,4 +1,4 @@
-"""Trials of rules that the project ships, as `moelaws power` wrote them: config/power/."""
+"""Trials of rules that the project ships, as `moelaws make power` wrote them: config/power/."""
 
 import hashlib
 import json

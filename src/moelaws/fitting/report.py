@@ -334,7 +334,7 @@ class SplitScores(TypedDict):
 
 
 class ContestScores(TypedDict):
-    """All that `moelaws contest` writes."""
+    """All that `moelaws make contests` writes."""
 
     study: str
     title: str

@@ -110,7 +110,7 @@ class Claim(Reader):
 
 
 class Null(Frozen):
-    """Runs without the effect of some claims, on which `moelaws power` tries the claims' rules."""
+    """Runs without the effect of some claims, on which `moelaws make power` tries their rules."""
 
     name: Name
     says: str  # what holds for such runs, in a sentence

@@ -19,11 +19,16 @@ PICTURES = "moelaws.figures.draw"
 def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> tuple[Path, ...]:
     """Returns the files behind the entry ``name`` of a kind or, without a name, behind all.
 
-    The kind is a key of the study, or ``runs`` for the table of its runs.
+    The kind is a key of the study, ``runs`` for the table of its runs, ``speed`` for the measured
+    speeds of its configurations, or ``power`` for the trials of its rules on simulated tables.
     """
     if kind == "runs":
         law = study.simulation.law if simulated and study.simulation else ""
         return of_simulation(law) if law else of_table(study)
+    if kind == "speed":
+        return of_speed()
+    if kind == "power":
+        return of_power(study)
     if kind == "fits":
         return of_fit(study.fit(name).law)
     if kind == "contests":

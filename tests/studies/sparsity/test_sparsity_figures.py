@@ -82,7 +82,7 @@ def test_bars_are_paired_where_one_budgets_runs_all_are(figure, paired_of, shown
 def test_the_same_inputs_write_the_same_bytes(make_case, tmp_path):
     case = make_case(DEMO)
     there, here = tmp_path / "there" / "F7.pdf", tmp_path / "here" / "F7.pdf"
-    words = ("figure", "F7", "--study", "sparsity", "--table", case.table, "--out", there)
+    words = ("make", "figures", "sparsity", "F7", "--table", case.table, "--out", there)
     command = [sys.executable, "-m", "moelaws", *map(str, words)]
     environment = os.environ | {"PYTHONHASHSEED": "1"}
     subprocess.run(command, cwd=REPOSITORY, env=environment, check=True)
