@@ -17,7 +17,7 @@ from moelaws.analysis.advice.advise import advised, value_set
 from moelaws.analysis.advice.page import Table, details, of_ceilings, summary
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
-from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, as_plans, buildable
+from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, buildable
 from moelaws.analysis.advice.sources import published_laws
 from moelaws.analysis.advice.sweeps import three_runs
 from moelaws.laws.clark import routing as clark
@@ -64,12 +64,12 @@ def test_counts_are_those_of_the_model(shape, limits, at):
         assert (model.ffn.n_experts, model.ffn.top_k) == (shapes.E[i], shapes.k[i])
         assert model.ffn.n_experts in EXPERTS
         assert model.ffn.top_k in (limits.k, *ACTIVE)
-    own, plan = (
-        as_plans([model], [1e9]),
-        shapes.plans(np.full(len(shapes.E), 1e9)).at(slice(i, i + 1)),
+    plan = shapes.plans(np.full(len(shapes.E), 1e9)).at(i)
+    assert (plan.N, plan.N_active, plan.D) == (parameters.total, parameters.active, 1e9)
+    sparsity, width = (
+        (model.ffn.sparsity, model.ffn.d_expert) if shapes.E[i] else (0.0, model.d_model)
     )
-    for name, values in vars(own).items():
-        assert getattr(plan, name) == pytest.approx(values), name
+    assert (plan.S, plan.G) == pytest.approx((sparsity, 2 * model.d_model / width))
 
 
 @pytest.mark.parametrize("C", [1e21, 1e23])

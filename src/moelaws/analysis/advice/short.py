@@ -1,13 +1,19 @@
 """The answer in short: what to build, what loss to expect of it, and what it costs."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import counted, short
+
+
+def in_short(answer: Advice, both: Mapping[str, Advice]) -> Iterator[str]:
+    """Yields what to build, for training alone and for serving, and what loss to expect of it."""
+    yield from (build(other, name) for name, other in both.items())
+    yield from (expected(other, name) for name, other in both.items() if other is answer)
 
 
 def build(answer: Advice, name: str = "") -> str:
