@@ -24,7 +24,7 @@ from moelaws.analysis.advice import (
 )
 from moelaws.analysis.advice.known import nearby, of_known
 from moelaws.analysis.advice.plans import USUAL_CEILING
-from moelaws.analysis.advice.short import beside, cost, in_short, of_compared
+from moelaws.analysis.advice.short import beside, costs, of_compared, quantities, shape_in_words
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
 from moelaws.cli.answers import JsonCommand, print_json, print_sentences, print_table
@@ -137,10 +137,16 @@ def command(
         print_json(page.as_json(answer, sweeps, device, both) | more)
         if out is None:
             return
-    words = [*in_short(answer, both), cost(answer, device, price, days), *map(_in_words, speedups)]
-    words += ["", of_compared(answer, answer.compared, serves)] if answer.compared else []
-    blocks = [page.Table(("", *both), beside(both, device)), "", *words, "", *page.summary(answer)]
-    blocks.append(of_known(config.known, limits.compute))
+    columns = {
+        name: quantities(own) | costs(own, device, price, days) for name, own in both.items()
+    }
+    blocks = [page.Table(("", *both), beside(columns)), ""]
+    blocks += [
+        f"Build ({name}): {shape_in_words(own.configuration.model)}." for name, own in both.items()
+    ]
+    blocks += [*map(_in_words, speedups), ""]
+    blocks += [of_compared(answer, answer.compared, serves), ""] if answer.compared else []
+    blocks += [*page.summary(answer), of_known(config.known, limits.compute)]
     blocks += _more(ask, answer, device) if whole else []
     blocks += ["", *page.of_sweeps(answer, sweeps, device)] if sweeps else []
     if written:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 
 from moelaws.analysis.advice.advise import Advice
-from moelaws.analysis.advice.page import Block, details, summary
-from moelaws.analysis.advice.short import in_short
+from moelaws.analysis.advice.page import Block, Table, details, summary
+from moelaws.analysis.advice.short import beside, quantities, shape_in_words
 
 EPOCHS = 4  # the largest number of passes over the text of the runs
 
@@ -28,6 +28,7 @@ def page(answers: Mapping[str, Advice], tier: str, left_out: Mapping[str, str]) 
     yield from (f"`{name}` takes no part: {reason}." for name, reason in left_out.items())
     for title, answer in answers.items():
         yield f"## {title}"
-        yield from in_short(answer, {"": answer})
+        yield f"Build {shape_in_words(answer.configuration.model)}."
+        yield Table(("", "robust"), beside({"": quantities(answer)}))
         yield from summary(answer)
         yield from details(answer)
