@@ -14,7 +14,8 @@ from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice import Constraints, advise, ideal, side_by_side
 from moelaws.analysis.advice.advise import advised, value_set
-from moelaws.analysis.advice.page import Table, details, of_ceilings, summary
+from moelaws.analysis.advice.blocks import Table
+from moelaws.analysis.advice.page import details, of_ceilings, summary
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
 from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, buildable

@@ -22,6 +22,7 @@ from moelaws.analysis.advice import (
     served_for,
     side_by_side,
 )
+from moelaws.analysis.advice.blocks import Block, Table
 from moelaws.analysis.advice.known import nearby, of_known
 from moelaws.analysis.advice.plans import USUAL_CEILING
 from moelaws.analysis.advice.short import beside, costs, of_compared, quantities, shape_in_words
@@ -140,7 +141,7 @@ def command(
     columns = {
         name: quantities(own) | costs(own, device, price, days) for name, own in both.items()
     }
-    blocks = [page.Table(("", *both), beside(columns)), ""]
+    blocks: list[Block] = [Table(("", *both), beside(columns)), ""]
     blocks += [
         f"Build ({name}): {shape_in_words(own.configuration.model)}." for name, own in both.items()
     ]
@@ -164,9 +165,7 @@ def command(
         _print(blocks)
 
 
-def _more(
-    ask: Callable[[Constraints], Advice], answer: Advice, device: Device
-) -> Iterator[page.Block]:
+def _more(ask: Callable[[Constraints], Advice], answer: Advice, device: Device) -> Iterator[Block]:
     """Yields what ``--details`` adds to an answer."""
     yield ""
     yield from page.heading(answer, device)
@@ -243,9 +242,9 @@ def _in_words(speedup: Mapping[str, Any]) -> str:
     )
 
 
-def _print(blocks: Iterable[page.Block]) -> None:
+def _print(blocks: Iterable[Block]) -> None:
     for block in blocks:
-        if isinstance(block, page.Table):
+        if isinstance(block, Table):
             print_table(block.columns, block.rows)
         else:
             print_sentences(block)

@@ -64,8 +64,8 @@ def constraints(
         own_memory = memory or device.own_memory
         most["the memory to train in"] = (gpus or 1) * own_memory * USED / TRAINING_BYTES
     budget = compute or gpu_hours * 3600 * device.flops_per_second  # type: ignore[operator]
-    own_gpus = {"device": device, "gpus": gpus or 1, "gpu_memory": own_memory}
-    return Constraints(budget, max_parameters=most, **own_gpus, **given), device
+    given |= {"max_parameters": most, "gpus": gpus or 1, "gpu_memory": own_memory}
+    return Constraints(budget, device=device, **given), device
 
 
 # The options of ``constraints``

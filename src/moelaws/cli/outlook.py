@@ -50,10 +50,8 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     import pandas as pd
 
     from moelaws.accounting.cost import CPU
-    from moelaws.analysis.advice import Constraints, advise
-    from moelaws.analysis.advice.outlook import EPOCHS, page
-    from moelaws.analysis.advice.page import as_json as in_json
-    from moelaws.analysis.advice.page import markdown
+    from moelaws.analysis.advice import Constraints, advise, page
+    from moelaws.analysis.advice.blocks import markdown
     from moelaws.analysis.advice.sources import fitted_laws, published_laws
     from moelaws.analysis.inputs import completed, read_runs
     from moelaws.figures.advice import write_page
@@ -71,7 +69,7 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     )
     # Infinite if the tables do not say how much text there was, like those of other tools' runs.
     text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
-    tokens = math.inf if math.isnan(text) else EPOCHS * text
+    tokens = math.inf if math.isnan(text) else page.EPOCHS * text
     largest, answers = float(runs["C_6N"].max()), {}
     for factor in TIMES:
         answers[factor] = advise(
@@ -85,8 +83,8 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
         f"{factor:g} times the largest budget: {own.limits.compute:.3g} FLOPs": own
         for factor, own in answers.items()
     }
-    advice = [*page(titled, project.tier, {path.stem: why for path, why in unusable.items()})]
-    data = finite({f"{factor:g}": in_json(own, [], CPU) for factor, own in answers.items()})
+    advice = [*page.outlook(titled, project.tier, {p.stem: why for p, why in unusable.items()})]
+    data = finite({f"{factor:g}": page.as_json(own, [], CPU) for factor, own in answers.items()})
     if out is None:
         print_answer(as_json, data, markdown(advice))
         return

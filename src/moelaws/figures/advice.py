@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from moelaws.analysis.advice import Advice, Plans
-from moelaws.analysis.advice.page import Block, markdown
+from moelaws.analysis.advice.blocks import Block, markdown
 from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.files.atomic import replacing, write_text
@@ -82,5 +82,10 @@ def _shown(answer: Advice) -> tuple[Plans, Any]:
 
 
 def _mark(panel: Panel, name: str, plan: Plans, **options: Any) -> None:
-    look = {"markersize": 5.5, "zorder": 4, "markeredgecolor": style.INK, "markeredgewidth": 0.8}
+    look: dict[str, Any] = {
+        "markersize": 5.5,
+        "zorder": 4,
+        "markeredgecolor": style.INK,
+        "markeredgewidth": 0.8,
+    }
     panel.points(name, plan.N_active, plan.S, label=name, **(look | options))
