@@ -163,9 +163,11 @@ def test_the_factor_of_compute_buys_the_same_loss():
     plan = minimax.truths[0].best
     for law, regret in zip(LAWS, minimax.regrets(plan, 1e21).values(), strict=True):
         less = space(replace(limits, compute=limits.compute / regret.compute_factor))
-        assert law.loss(less.plans.at(law.best(less))) == pytest.approx(
-            float(law.loss(plan)), abs=2e-3
-        )
+        best = less.plans.at(law.best(less))
+        assert law.loss(best) == pytest.approx(float(law.loss(plan)), abs=2e-3)
+        if law is not CHINCHILLA:  # a plan that spends less is held to what it spends
+            spends_less = minimax.regrets(best, less.limits.compute)[law.name]
+            assert spends_less.compute_factor == pytest.approx(1, rel=0.05)
 
 
 def drawn(law, spread, n):
@@ -215,15 +217,6 @@ def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     said = [block for block in blocks if isinstance(block, str)]
     assert any(text.startswith("- 1 law is left out") and text.endswith(": odd.") for text in said)
     assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > without.robust.worst
-
-
-def test_a_plan_that_spends_less_is_held_to_what_it_spends():
-    models = space(Constraints(1e21))
-    less = space(Constraints(1e20))
-    tenth = less.plans.at(CHINCHILLA.best(less))
-    regret = Minimax(LAWS, models).regrets(tenth, 1e20)[CHINCHILLA.name]
-    assert regret.nats > 0.05
-    assert regret.compute_factor == pytest.approx(1, rel=0.05)
 
 
 def test_beyond_two_decades_a_law_judges_nothing():

@@ -262,10 +262,14 @@ def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) 
             "--write-study: at the budgets of sweep in config/advice.yaml no three models of its "
             "settings can be trained; set smaller models or larger parts of the budget there"
         )
-    from moelaws.analysis.advice.study import study_text  # most answers write none
+    # Most answers write none.
+    from moelaws.analysis.advice.study import study_text
+    from moelaws.grids.sweep import expand_study
+    from moelaws.tables.simulate import design
 
     project = load_project(overrides={"tier": config.sweep.tier})
-    write_text(path, study_text(sweeps[0], name, config, project))
+    text = study_text(sweeps[0], name, config, lambda study: design(expand_study(study, project)))
+    write_text(path, text)
     return str(path)
 
 

@@ -1,27 +1,27 @@
 """A small sweep as a study that can be run: its grid, and the fits that its runs allow."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import pandas as pd
 import yaml
 
 from moelaws import laws
 from moelaws.analysis.advice.sweeps import SmallSweep
 from moelaws.fitting.caveats import require_identifiable
 from moelaws.fitting.variables import read_variables, with_size
-from moelaws.grids.sweep import expand_study
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project
 from moelaws.spec.study import Simulation, Study
 from moelaws.tables.schema import COLUMNS
-from moelaws.tables.simulate import design
 
 
-def study_text(sweep: SmallSweep, name: str, config: AdviceConfig, project: Project) -> str:
+def study_text(
+    sweep: SmallSweep, name: str, config: AdviceConfig, runs_of: Callable[[Study], pd.DataFrame]
+) -> str:
     """Returns the YAML of a study: the sweep's grid, and fits of the laws that its rows allow.
 
-    How well they determine these laws is what `moelaws plan` tells. A UserError says that they
+    ``runs_of`` returns a study's runs as a table has them before any training. How well they determine these laws is what `moelaws plan` tells. A UserError says that they
     allow no law with published values, which `plan` simulates.
     """
     entry = config.sweep
@@ -39,7 +39,7 @@ def study_text(sweep: SmallSweep, name: str, config: AdviceConfig, project: Proj
     title = f"A sweep for advice: {sweep.runs} runs at {len(sweep.budgets)} budgets"
     data = {"study": name, "title": title, "grids": {entry.tier: grid}}
     study = parse(Study, data | {"fits": [*_possible(config)]}, "--write-study")
-    runs = design(expand_study(study, project)).assign(L=1.0)  # which loss it is plays no part
+    runs = runs_of(study).assign(L=1.0)  # which loss it is plays no part
     fits, left_out = [], {}
     for own in study.fits:
         law = laws.fittable(own.law)
