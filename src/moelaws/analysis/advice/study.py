@@ -21,8 +21,9 @@ def study_text(
 ) -> str:
     """Returns the YAML of a study: the sweep's grid, and fits of the laws that its rows allow.
 
-    ``runs_of`` returns a study's runs as a table has them before any training. How well they determine these laws is what `moelaws plan` tells. A UserError says that they
-    allow no law with published values, which `plan` simulates.
+    ``runs_of`` returns a study's runs as a table has them before any training. How well they
+    determine these laws is what `moelaws plan` tells. A UserError says that they allow no law with
+    published values, which `plan` simulates.
     """
     entry = config.sweep
     grid = {
