@@ -49,7 +49,7 @@ def draw(answers: Mapping[str, Advice]) -> Sheet:
         panel.title(title)
         sizes = plans.N_active, plans.S
         dots = panel.ax.scatter(
-            *sizes, c=worst, cmap=style.ORDERED.reversed(), norm=norm, s=9, marker="s", linewidth=0
+            *sizes, c=worst, cmap=style.ORDERED.reversed(), norm=norm, s=14, marker="s", linewidth=0
         )
         for row in answer.recommendations:
             _mark(panel, row.name, row.plan, marker=markers[row.name], markerfacecolor="white")
