@@ -34,7 +34,6 @@ from moelaws.cli.common import (
     FILE,
     NAMES,
     Paths,
-    Value,
     between,
     law_study_option,
     option,
@@ -46,15 +45,11 @@ from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located, or_nearest
-from moelaws.spec.numbers import number
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
 
-CEILINGS = (0.9, 0.95, 0.99, 0.995, 0.9999)  # asked beside the usual one; the last is none
-DAYS = between(0.1, 3650.0)
-# 2.5, or as bills have it: $2.5/h
-DOLLARS = Value("DOLLARS", lambda text: number(text.removeprefix("$").removesuffix("/h")),
-                lambda x: 0 <= x < 1e6, "no price of an hour, such as 2.5 or 2.5/h")  # fmt: skip
+CEILINGS = (0.9, 0.95, USUAL_CEILING, 0.99, 0.995, 0.9999)  # the last is none
+DAYS, DOLLARS = between(0.1, 3650.0), between(0.0, 1e6)
 
 
 @click.command(name="advise", cls=JsonCommand)
@@ -133,9 +128,9 @@ def command(
     sweeps = small_sweeps(answer.minimax, config.sweep) if is_far or write_study else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
     if as_json:
-        more: dict[str, Any] = {"served_for": serves, "speedups": speedups, "written": written}
-        more["known"] = nearby(config.known, limits.compute)
-        print_json(page.as_json(answer, sweeps, device, both) | more)
+        more = {"served_for": serves, "speedups": speedups, "written": written}
+        known = {"known": nearby(config.known, limits.compute)}
+        print_json(page.as_json(answer, sweeps, device, both) | more | known)
         if out is None:
             return
     columns = {
@@ -172,7 +167,7 @@ def _more(ask: Callable[[Constraints], Advice], answer: Advice, device: Device) 
     yield from page.details(answer)
     if answer.limits.max_sparsity == USUAL_CEILING:
         others = {S: ask(replace(answer.limits, max_sparsity=S)) for S in CEILINGS}
-        yield from page.of_ceilings(dict(sorted({**others, USUAL_CEILING: answer}.items())))
+        yield from page.of_ceilings(others)
 
 
 def _candidates(
