@@ -257,12 +257,7 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "S"),
-    [
-        ({"E": 64, "k": 4}, 0.9375),
-        ({"S": 0.75}, 0.75),
-        ({"E": [16, 64] * 21, "k": 4}, 0),
-        ({"E": "few", "k": 4}, 0),
-    ],
+    [({"E": 64, "k": 4}, 0.9375), ({"S": 0.75}, 0.75), ({"E": [16, 64] * 21, "k": 4}, 0)],
 )
 def test_a_dense_law_of_mixtures_of_one_sparsity_recommends_that_sparsity(
     project_folder, columns, S
@@ -338,18 +333,14 @@ def test_each_data_set_of_a_split_fit_is_a_law_and_says_which_loss_to_expect(pro
     words = ["--law", "chinchilla", "--map", "N=N_active", "--split-by", "dataset"]
     call("fit", table, *words, "--sample", 40, "--bootstrap", 20, "--out", fit_file)
     given = answer("--compute", 1e20, "--fits", fit_file)
-    judges = {judge["name"].partition("(")[2]: judge for judge in given["judges"]}
-    (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
-    point = [f"N={robust['N_active']!r}", f"D={robust['D']!r}"]
-    for name in ("c4", "pile"):
-        own = judges[f"{name})"]["at_robust"]
-        words = ["chinchilla", *point, f"dataset={name}", "--params", fit_file, "--json"]
-        said = json.loads(call("eval", *words).stdout)
-        assert own["loss"] == pytest.approx(said["value"])
-        assert own["low"] < own["loss"] < own["high"]
-        low, high = said["intervals"]["new"]
-        assert low <= own["low"] * (1 + 1e-9)
-        assert own["high"] * (1 - 1e-9) <= high
+    own = {judge["name"].partition("(")[2]: judge["at_robust"] for judge in given["judges"]}
+    robust = given["plans"][-1]
+    words = ["chinchilla", f"N={robust['N_active']!r}", f"D={robust['D']!r}", "dataset=pile"]
+    said = json.loads(call("eval", *words, "--params", fit_file, "--json").stdout)
+    assert own["c4)"]["loss"] > own["pile)"]["loss"] == pytest.approx(said["value"])
+    low, high = said["intervals"]["new"]
+    assert low * (1 - 1e-9) <= own["pile)"]["low"] < own["pile)"]["loss"]
+    assert own["pile)"]["loss"] < own["pile)"]["high"] <= high * (1 + 1e-9)
 
 
 @pytest.mark.slow
