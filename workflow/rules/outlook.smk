@@ -11,13 +11,11 @@ rule outlook:
         spec=lambda w: JOBS.page_spec("outlook", JOBS.advising_fits()),
     output:
         page=report(FOLDER.outlook, category="advice"),
-        pdf=FOLDER.outlook.with_suffix(".pdf"),
         png=report(
             FOLDER.outlook.with_suffix(".png"),
             category="advice",
             caption="../report/outlook.rst",
         ),
-        csv=FOLDER.outlook.with_suffix(".csv"),
         record=FOLDER.outlook.with_suffix(".json"),
     log:
         FOLDER.outlook.with_suffix(".log"),

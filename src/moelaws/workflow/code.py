@@ -84,7 +84,7 @@ def of_contest(contest: Contest) -> tuple[Path, ...]:
 def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
     """Returns the files behind the outlook of a sweep: advice, its figure and its laws."""
     modules = {_law(law) for law in config.laws}
-    own = ("moelaws.analysis.advice.outlook", "moelaws.analysis.advice.sources")
+    own = ("moelaws.analysis.advice.page", "moelaws.analysis.advice.sources")
     shown = ("moelaws.figures.advice", "moelaws.figures.draw", "moelaws.tables.parquet")
     return closure(*own, *shown, "moelaws.analysis.inputs", *modules)
 

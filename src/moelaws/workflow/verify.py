@@ -77,7 +77,7 @@ class Verification:
         for path in _files(folder.root, f"{folder.outlook.stem}.json"):
             behind = None if self.advice is None else partial(code.of_outlook, self.advice)
             yield self._made("outlook", path, behind)
-        beside = [folder.outlook.with_suffix(s) for s in (".md", ".pdf", ".png", ".csv")]
+        beside = [folder.outlook.with_suffix(s) for s in (".md", ".png")]
         pages = (folder.claims, folder.laws, folder.cover, folder.explore, folder.report)
         for path in (*pages, *beside):
             if path.is_file():

@@ -3,7 +3,6 @@
 All counts are those of ``accounting``, for thousands of models at once.
 """
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from moelaws.accounting.flops import TRAINING
-from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Constraints, Plans
 from moelaws.laws.base import Array, Mask
 from moelaws.spec.advice import Shape
@@ -51,8 +49,20 @@ class Shapes:
         return Shapes(self.shape, *(getattr(self, name)[index] for name in names))
 
     def model(self, i: int) -> Model:
-        sizes = (int(self.d_model[i]), int(self.n_layers[i]), (int(self.E[i]), int(self.k[i])))
-        return model_of(*sizes, int(self.d_expert[i]), self.shape, int(self.n_dense[i]))
+        own, d = self.shape, int(self.d_model[i])
+        heads = max(1, d // own.head_width)
+        group = max(n for n in range(1, own.query_groups + 1) if heads % n == 0)
+        width = int(mlp_width(d, own))
+        ffn: Any = DenseFFN(kind="dense", d_ffn=width)
+        if self.E[i]:
+            n_dense = int(self.n_dense[i])
+            layers = {"n_dense_layers": n_dense, "d_ffn": width} if n_dense else {}
+            ffn = MoE(kind="moe", n_experts=int(self.E[i]), top_k=int(self.k[i]),
+                      d_expert=int(self.d_expert[i]), n_shared=own.n_shared,
+                      normalize_top_k=self.k[i] > 1, **layers)  # fmt: skip
+        common = {name: getattr(own, name) for name in ("context", "vocab_size", "tied_embeddings")}
+        sizes = {"n_layers": int(self.n_layers[i]), "n_heads": heads, "n_kv": heads // group}
+        return Model(d_model=d, ffn=ffn, **sizes, **common)
 
     @cached_property
     def sparsity(self) -> Array:
@@ -250,36 +260,3 @@ class Space:
         sparsity = np.log1p(-self.shapes.sparsity) - np.log1p(-S)
         distance = np.where(self.plans.D > 0, size**2 + sparsity**2, np.inf)
         return int(np.argmin(distance))
-
-
-def model_of(
-    d: int, n_layers: int, experts: tuple[int, int], d_expert: int, shape: Shape, n_dense: int = 0
-) -> Model:
-    """Returns a model with ``experts``, routed and active ones a layer; dense without any."""
-    E, k = experts
-    heads = max(1, d // shape.head_width)
-    group = max(n for n in range(1, shape.query_groups + 1) if heads % n == 0)
-    width = int(mlp_width(d, shape))
-    ffn: Any = DenseFFN(kind="dense", d_ffn=width)
-    if E:
-        layers = {"n_dense_layers": n_dense, "d_ffn": width} if n_dense else {}
-        ffn = MoE(kind="moe", n_experts=E, top_k=k, d_expert=d_expert, n_shared=shape.n_shared,
-                  normalize_top_k=k > 1, **layers)  # fmt: skip
-    common = {name: getattr(shape, name) for name in ("context", "vocab_size", "tied_embeddings")}
-    return Model(
-        n_layers=n_layers, d_model=d, n_heads=heads, n_kv=heads // group, ffn=ffn, **common
-    )
-
-
-def as_plans(models: Sequence[Model], tokens: Sequence[float]) -> Plans:
-    """Returns models and their training tokens as plans, which laws read."""
-    counts = [count_parameters(model) for model in models]
-    fields = {
-        "N": [p.total for p in counts],
-        "N_active": [p.active for p in counts],
-        "D": tokens,
-        "S": [m.ffn.sparsity if isinstance(m.ffn, MoE) else 0.0 for m in models],
-        "G": [2 * m.d_model / m.ffn.d_expert if isinstance(m.ffn, MoE) else 2.0 for m in models],
-        "embeddings": [p.embeddings for p in counts],
-    }
-    return Plans(**{name: np.array(values, float) for name, values in fields.items()})
