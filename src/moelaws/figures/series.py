@@ -5,8 +5,7 @@ of the column ``by``; the same value has the same colour in all panels.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,15 @@ from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs, row_mask
 from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, losses, style
-from moelaws.figures.sheet import Panel, Sheet
+from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.spec.errors import UserError, listed, located
 from moelaws.spec.references import resolve
-from moelaws.spec.series import Axis, Look, Series
+from moelaws.spec.series import Axis, Look, Role, Series
 from moelaws.spec.series import Panel as DeclaredPanel
 from moelaws.spec.study import Figure
 
-COLUMNS = 3  # of panels on a page
+ROW = 2.15  # inches of panels among several
+COLUMNS = 3  # of panels on a page, if each value of a column has one panel
 # The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
 BOUNDS = {
     AT_LOW_END: ("v", "bound: at or below the\nsmallest size measured"),
@@ -32,64 +32,28 @@ BOUNDS = {
 }
 LOOKS: Mapping[Look, dict[str, Any]] = {
     "marks": {},
+    "small": {"markersize": 2.2},  # so that small errors are seen
     "ink": {"color": style.INK},
     "grey": {"color": style.GREY, "linewidth": 0.8},
     "published": {**style.PUBLISHED, "linewidth": 0.8, "zorder": 1},
-    "star": {"color": "#e07b00", "marker": "*", "markersize": 8, "zorder": 4},
+    "star": {
+        "marker": "*",
+        "markersize": 8,
+        "markeredgecolor": style.INK,
+        "markeredgewidth": 0.6,
+        "zorder": 4,
+    },
     "cross": {"marker": "x"},
     "squares": {"marker": "s"},
-    "small": {"markersize": 2.2},  # so that small errors are seen
     "pale": {"alpha": 0.35, "marker": "none"},
 }
+HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none"}
+LABELS: Mapping[Role, str] = {"loss": axes.LOSS, "compute": axes.COMPUTE}
 # How {COLUMN:WORD} writes a cell; other words are Python's format specifications.
 WRITTEN = {"power": axes.power, "short": style.short, "percent": axes.percent}
 
-
-HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none"}
-
+Layer = tuple[Series, pd.DataFrame]  # and its rows, with a column ``series``: the name of each
 Colours = Mapping[Any, style.Colour]  # value -> its colour
-Palettes = Mapping[str, Colours]  # column -> the colours of its values
-
-
-@dataclass
-class Layer:
-    """A declared series and its rows, with a column ``series``: the name of each."""
-
-    declared: Series
-    rows: pd.DataFrame
-
-    @property
-    def is_curve(self) -> bool:
-        return self.declared.line == "curve" or bool(self.declared.curve)
-
-    @property
-    def is_measured(self) -> bool:
-        """Returns whether it has rows, and no law gives them."""
-        return (
-            bool(len(self.rows)) and not self.declared.curve and self.declared.look != "published"
-        )
-
-    def column(self, name: str) -> "pd.Series[Any]":
-        """Returns a column of the rows, or refuses a name that the table has not."""
-        if name not in self.rows:
-            known = listed(sorted(set(map(str, self.rows)) - {"series"}))
-            raise UserError(f"the table has no column {name!r}; there are {known}")
-        return self.rows[name]
-
-    def ends(self, rows: pd.DataFrame) -> dict[str, Array]:
-        """Returns the ends (n,) of the bars of some of the rows; {} without errors."""
-        declared = self.declared
-        if declared.ends:
-            return dict(zip(("low", "high"), rows[[*declared.ends]].to_numpy(float).T, strict=True))
-        whole = [name for name in declared.error if name in rows and self.rows[name].notna().all()]
-        chosen = [*whole, *declared.error[-1:]][:1]  # the same for all groups
-        return losses.bars(rows, chosen[0], declared.y) if chosen else {}
-
-    def at(self, column: str, value: object) -> "Layer":
-        """Returns the rows that have ``value``, or all where the table has no such column."""
-        if column not in self.rows:
-            return self
-        return Layer(self.declared, self.rows[self.rows[column] == value])
 
 
 def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
@@ -97,61 +61,73 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
 
     A UserError refuses a column that a table has not.
     """
-    panels = [
-        (one, layers, title)
-        for panel in figure.panels
-        for one, layers, title in _divided(
-            panel, [_layer(inputs, figure, series, home) for series in panel.series]
-        )
-    ]
-    n, every = max(len(panels), 1), [layer for _, layers, _ in panels for layer in layers]
-    width, rows = style.DOUBLE if n > 1 else figure.width, -(-n // COLUMNS)
-    sheet = Sheet(width, style.HEIGHT * rows, n, min(n, COLUMNS))
-    if not any(layer.is_measured for layer in every):
-        return sheet.message(figure.empty)
-    palettes = {by: _palette(inputs, by, every) for by in {layer.declared.by for layer in every}}
-    for panel, (declared, layers, title) in zip(sheet.panels, panels, strict=True):
-        if title:
-            panel.title(title)
-        if any(layer.is_measured for layer in layers):
-            _draw_panel(panel, declared, layers, palettes)
+    read = [[(s, _rows(inputs, figure, s, home)) for s in panel.series] for panel in figure.panels]
+    every = [layer for layers in read for layer in layers]
+    if not _are_measured(every):
+        return one_panel(figure.width)[1].message(figure.empty)
+    known = [rows[figure.each] for _, rows in every if figure.each in rows]
+    values = sorted(set(pd.concat(known))) if figure.each else [None]
+    panels, across = [*zip(figure.panels, read, strict=True)], len(figure.panels)
+    n = len(values) * across
+    across = across if across > 1 else min(n, COLUMNS)
+    width = figure.width if n == 1 else style.DOUBLE
+    down = -(-n // across)
+    sheet = Sheet(width, style.HEIGHT if down == 1 else ROW * down, n, across)
+    colours = {s.by: _palette(inputs, s.by, every) for s, _ in every if s.by}
+    places = ((value, *place) for value in values for place in panels)
+    for panel, (value, declared, layers) in zip(sheet.panels, places, strict=True):
+        own = [(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
+               for s, rows in layers]  # fmt: skip
+        if declared.title:
+            first = next((rows.iloc[0] for _, rows in own if len(rows)), {})
+            panel.title(write(declared.title, first))
+        if _are_measured(own):
+            _draw_panel(panel, declared, own, colours)
         else:
             panel.message(figure.empty)
-    compared = [panel.ax for panel in sheet.panels if panel.ax.axison] if declared.equal else []
-    limits = [ax.get_xlim() for ax in compared]
-    for ax in compared:
-        ends = min(low for low, _ in limits), max(high for _, high in limits)
-        ax.set(xlim=ends, ylim=ends)
-    sheet.align()
-    sheet.legend(figure.legend)
+    _finish(sheet, figure)
     return sheet
 
 
-def _layer(inputs: Any, figure: Figure, series: Series, home: str) -> Layer:
+def _finish(sheet: Sheet, figure: Figure) -> None:
+    """Gives comparisons the same axes, and all panels one legend."""
+    if figure.panels[0].equal:
+        compared = [panel.ax for panel in sheet.panels if panel.ax.axison]
+        limits = np.array([ax.get_xlim() for ax in compared])
+        for ax in compared:
+            ax.axis([limits.min(), limits.max()] * 2)
+    sheet.align()
+    sheet.legend(figure.legend)
+
+
+def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFrame:
     """Reads the rows of a series, which are sorted by colour and x."""
+    x, y = series.x, series.y
     if series.code:
         rows: pd.DataFrame = resolve(home, series.code)(inputs, **figure.arguments)
     else:
-        rows = inputs.completed if series.table == "runs" else inputs.derived(series.table)
+        own = series.table in figure.derived
+        rows = inputs.derived(series.table) if own else inputs.completed
     with located(f"{figure.name}: {series.code or series.table}"):
         if series.predicted:
-            rows = resolve("moelaws.figures", "fitted:with_predictions")(
-                inputs, series.predicted, rows
-            )
+            rows = _fitted("with_predictions")(inputs, series.predicted, rows)
         rows = rows[row_mask(rows, series.rows)]
         if series.curve and len(rows):
-            rows = resolve("moelaws.figures", "fitted:curves")(inputs, series, rows)
-        layer = Layer(series, rows)
-        for name in (series.x, series.y, series.over, series.by, *series.ends):
-            if name:
-                layer.column(name)
+            rows = _fitted("curves")(inputs, series, rows)
+        for name in filter(None, (x, y, series.over, series.by, series.note, *series.ends)):
+            if name not in rows:
+                raise UserError(f"the table has no column {name!r}; there are {listed(rows)}")
         if series.over:
             # Two counts that are equal but for rounding give one ratio.
-            rows = rows.assign(**{series.y: (rows[series.y] / rows[series.over]).round(9)})
-            rows = rows.drop_duplicates([series.by, series.x, series.y])
-        rows = rows.sort_values([name for name in (series.by, series.x) if name], kind="stable")
-        names = [write(series.name, row) for row in records(rows)]
-    return Layer(series, rows.assign(series=names))
+            rows = rows.assign(**{y: (rows[y] / rows[series.over]).round(9)})
+            rows = rows.drop_duplicates([series.by, x, y])
+        rows = rows.sort_values([*filter(None, (series.by, x))], kind="stable")
+        return rows.assign(series=[write(series.name, row) for row in records(rows)])
+
+
+def _fitted(name: str) -> Any:
+    # By its name, so that figures without fits do not depend on the code of fits.
+    return resolve("moelaws.figures", f"fitted:{name}")
 
 
 def write(text: str, row: Any) -> str:
@@ -166,33 +142,30 @@ def write(text: str, row: Any) -> str:
     return re.sub(r"\{([A-Za-z]\w*):?([^{}]*)\}", cell, text)
 
 
-def _divided(
-    panel: DeclaredPanel, layers: list[Layer]
-) -> Iterator[tuple[DeclaredPanel, list[Layer], str]]:
-    """Yields the panel, or one for each value of the column ``each``, with its rows and title."""
-    if not panel.each:
-        yield panel, layers, panel.title
-        return
-    columns = [layer.rows[panel.each] for layer in layers if panel.each in layer.rows]
-    for value in sorted(set(pd.concat(columns))) if columns else ():
-        own = [layer.at(panel.each, value) for layer in layers]
-        yield panel, own, write(panel.title, {panel.each: value})
+def _are_measured(layers: Iterable[Layer]) -> bool:
+    """Returns whether one of them has rows that no law gives."""
+    return any(len(rows) and _is_own(series) for series, rows in layers)
 
 
-def _palette(inputs: Inputs, by: str, layers: list[Layer]) -> Colours:
-    """Returns a colour for each value of a column: of all completed runs, if these have it."""
-    if not by:
-        return {}
-    if inputs.frame is not None and by in inputs.frame:
-        return style.palette(inputs.completed[by].dropna())
-    return style.palette(pd.concat([own.column(by) for own in layers if own.declared.by == by]))
+def _is_own(series: Series) -> bool:
+    return not series.curve and series.look != "published"
+
+
+def _palette(inputs: Inputs, by: str, every: Iterable[Layer]) -> Colours:
+    """Returns a colour for each value of a column: of all completed runs, if these have them."""
+    values = pd.concat([rows[by] for series, rows in every if series.by == by])
+    if values.dtype == object:
+        names = list(dict.fromkeys(values))
+        return dict(zip(names, style.ordered_colours(len(names)), strict=True))
+    known = values if inputs.frame is None else inputs.completed.get(by, values)
+    return style.palette(known if set(values) <= set(known) else values)
 
 
 def _draw_panel(
-    panel: Panel, declared: DeclaredPanel, layers: list[Layer], palettes: Palettes
+    panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer], colours: Mapping[str, Colours]
 ) -> None:
-    for layer in layers:
-        _draw_layer(panel, layer, palettes[layer.declared.by])
+    for series, rows in layers:
+        _draw_series(panel, series, rows, colours.get(series.by, {}))
     if declared.level is not None:
         look = {"color": style.GREY, "linewidth": 0.8, "linestyle": style.DASHES, "zorder": 0.5}
         panel.ax.axhline(declared.level, **look)
@@ -203,64 +176,68 @@ def _draw_panel(
         _set_axis(panel, which, axis, layers)
 
 
-def _draw_layer(panel: Panel, layer: Layer, colours: Colours) -> None:
-    """Draws the groups of one series, those with bars side by side."""
-    declared, look = layer.declared, LOOKS[layer.declared.look]
-    groups = [rows for _, rows in layer.rows.groupby("series", sort=False)]
+def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Colours) -> None:
+    """Draws the groups of a series, those with bars side by side."""
+    groups = [rows for _, rows in every.groupby("series", sort=False)]
     for i, rows in enumerate(groups):
         first = rows.iloc[0]
-        colour = _nearest(colours, first[declared.by]) if declared.by else style.ORDERED(0.0)
-        options = {"color": colour, **look}
-        label = write(declared.label, first)
-        if layer.is_curve:
-            x, y, ends = rows[declared.x], rows[declared.y], layer.ends(rows)
-            panel.line(first["series"], x, y, **ends, **options, label=label or None)
+        colour = colours[first[series.by]] if series.by else style.ORDERED(0.0)
+        look = {"color": colour, **LOOKS[series.look]}
+        label = write(series.label, first)
+        if series.line == "curve" or series.curve:
+            ends = _ends(series, every, rows)
+            name = first["series"]
+            panel.line(name, rows[series.x], rows[series.y], **ends, **look, label=label or None)
             continue
-        options |= {"transform": panel.beside(i, len(groups), declared.apart * (len(groups) - 1))}
-        _draw_marks(panel, layer, rows, options)
+        place = panel.beside(i, len(groups), series.apart * (len(groups) - 1))
+        _draw_marks(panel, series, every, rows, look | {"transform": place})
         if label:
-            joined = {"linewidth": 0.9 if declared.line == "join" else 0.0}
-            panel.key(label, **{"marker": "o", "color": colour, **look}, **joined)
-    if declared.hollow and groups:
-        panel.key(declared.hollow, marker="o", color=style.GREY, **HOLLOW)
+            joined = 0.9 if series.line == "join" else 0.0
+            panel.key(label, **{"marker": "o", **look}, linewidth=joined)
+    if series.hollow and groups:
+        panel.key(series.hollow, **{"marker": "o", **look, "color": style.GREY, **HOLLOW})
 
 
-def _draw_marks(panel: Panel, layer: Layer, rows: pd.DataFrame, options: dict[str, Any]) -> None:
+def _draw_marks(
+    panel: Panel, series: Series, every: pd.DataFrame, rows: pd.DataFrame, look: dict[str, Any]
+) -> None:
     """Draws one group: marks of bounds are hollow, and what has no y is named in a warning."""
-    declared = layer.declared
-    series, x, y, note = rows["series"].iloc[0], declared.x, declared.y, declared.note
+    name, x, y, note = rows["series"].iloc[0], series.x, series.y, series.note
     known = rows[rows[y].notna()]
-    if declared.line == "join":
+    if series.line == "join":
         mean = known.groupby(x)[y].mean()
-        line = {name: options[name] for name in ("color", "transform")}
+        line = {key: look[key] for key in ("color", "transform")}
         panel.ax.plot(mean.index, mean.to_numpy(), **line, linewidth=0.9, zorder=2)
     notes = known[note].fillna("").astype(str) if note else pd.Series("", known.index)
     for why in sorted(set(notes)):
         own = known[notes == why]
-        face = HOLLOW if why or declared.hollow else {} if declared.line == "join" else style.EDGE
-        shape = {"marker": BOUNDS.get(why, ("s", ""))[0]} if why else {}
-        name = f"{series} ({why})" if why else series
-        look = {"zorder": 3, "marker": "o", **options, **shape, **face}
-        panel.points(name, own[x], own[y], **layer.ends(own), **look)
+        face = HOLLOW if why or series.hollow else {} if series.line == "join" else style.EDGE
+        shape, words = BOUNDS.get(why, ("s", why))
+        bound = {"marker": shape} if why else {}
+        options = {"zorder": 3, "marker": "o", **face, **look, **bound}
+        title = f"{name} ({why})" if why else name
+        panel.points(title, own[x], own[y], **_ends(series, every, own), **options)
         if why:
-            words = BOUNDS.get(why, ("", why))[1]
-            panel.key(words, color=style.GREY, **shape, **HOLLOW)
+            panel.key(words, color=style.GREY, **bound, **HOLLOW)
     if not note and known.empty:
-        panel.sheet.warn(f"{series} is left out: it has no {y}")
+        panel.sheet.warn(f"{name} is left out: it has no {y}")
     for row in records(rows[rows[y].isna()]) if note else ():
-        panel.sheet.warn(f"{series}, {x}={row[x]:g}: no {y}: {row[note]}")
+        panel.sheet.warn(f"{name}, {x}={row[x]:g}: no {y}: {row[note]}")
 
 
-def _nearest(colours: Colours, value: Any) -> style.Colour:
-    """Returns the colour of a value, which a table may hold up to rounding."""
-    if value in colours:
-        return colours[value]
-    return colours[min(colours, key=lambda known: abs(known - value))]
+def _ends(series: Series, every: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Array]:
+    """Returns the ends (n,) of the bars of a group; {} without errors."""
+    if series.ends:
+        return dict(zip(("low", "high"), rows[[*series.ends]].to_numpy(float).T, strict=True))
+    whole = [name for name in series.error if name in every and every[name].notna().all()]
+    chosen = [*whole, *series.error[-1:]][:1]  # the same for all groups
+    return losses.bars(rows, chosen[0], series.y) if chosen else {}
 
 
-def _compare(panel: Panel, declared: DeclaredPanel, layers: list[Layer]) -> None:
+def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> None:
     """Makes both axes alike and writes the errors of predictions, unless these are far off."""
-    every = pd.concat([layer.rows for layer in layers])
+    shown = [(series.hollow or "fitted", rows) for series, rows in layers if len(rows)]
+    every = pd.concat([rows for _, rows in shown])
     error = float(np.sqrt(np.mean((every["L"] - every["predicted"]) ** 2)))
     if len(every) > 1 and error > np.ptp(every["L"]):
         panel.ax.clear()
@@ -268,42 +245,34 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: list[Layer]) -> None
         panel.message(f"{said}\nexceeds the range of the losses")
         return
     lines: list[str] = []
-    for layer in layers:
-        if len(layer.rows):
-            first, *others = losses.error_lines(layer.rows)
-            kind = f"{layer.declared.hollow or 'fitted'}: " if len(layers) > 1 else ""
-            lines += [kind + first, *others]
+    for kind, rows in shown:
+        first, *others = losses.error_lines(rows)
+        lines += [f"{kind}: {first}" if len(layers) > 1 else first, *others]
     losses.equal_axes(panel, every)
     losses.write_statistics(panel, lines)
 
 
-def _set_axis(panel: Panel, which: str, declared: Axis, layers: list[Layer]) -> None:
+def _set_axis(panel: Panel, which: str, declared: Axis, layers: Sequence[Layer]) -> None:
     """Gives an axis the scale, the ticks and the label of its role."""
-    axis, name = getattr(panel.ax, f"{which}axis"), getattr(layers[0].declared, which)
-    marks = [getattr(layer.declared, which) for layer in layers]
-    pairs = zip(marks, layers, strict=True)
-    values = [v for column, layer in pairs if layer.is_measured for v in layer.rows[column]]
+    axis, label = getattr(panel.ax, f"{which}axis"), declared.label or LABELS.get(declared.role, "")
+    own = [layer for layer in layers if _is_own(layer[0])]
+    marks = [layer for layer in own if layer[0].line != "curve"] or own
+    values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
     if declared.tight:
-        panel.ax.set(**{f"{which}scale": "log"})
-        shown = panel.drawn[which]
-        panel.ax.set(**{f"{which}lim": (shown.min() / 1.3, shown.max() * 1.5)})
+        ends = values.min() / 1.3, values.max() * 1.5
+        panel.ax.set(**{f"{which}scale": "log", f"{which}lim": ends})
     match declared.role:
         case "sparsity":
             axes.sparsity(panel.ax, values, which)
         case "experts":
-            axes.experts(panel.ax, values, declared.label or "experts $E$")
-        case "compute" | "budget":
-            words = {"compute": axes.COMPUTE, "budget": axes.BUDGET}[declared.role]
-            axes.compute(axis, values, declared.label or words)
+            axes.experts(panel.ax, values, label or "experts $E$")
+        case "compute":
+            axes.compute(axis, values, label)
         case "size":
-            axes.size(axis, declared.label or style.size_label(name))
+            axes.size(axis, label or style.size_label(str(values.name)))
         case "fraction":
-            axes.log(axis, declared.label, axes.every_other(values), axes.percent)
+            axes.log(axis, label, axes.every_other(values), axes.percent)
         case "log":
-            axes.log(axis, declared.label)
-        case "loss":
-            axis.set_label_text(declared.label or axes.LOSS)
-        case "plain":
-            axis.set_label_text(declared.label)
-    if declared.zero:
-        panel.ax.set(**{f"{which}lim": (0, None)})
+            axes.log(axis, label)
+        case _:
+            axis.set_label_text(label)

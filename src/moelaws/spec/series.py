@@ -14,7 +14,7 @@ from moelaws.spec.references import Reference
 from moelaws.spec.rows import RowExpression
 
 Role = Literal[
-    "plain", "log", "loss", "size", "compute", "budget", "sparsity", "experts", "fraction"
+    "plain", "log", "loss", "size", "compute", "sparsity", "experts", "fraction"
 ]  # fmt: skip
 Look = Literal["marks", "small", "ink", "grey", "published", "star", "cross", "squares", "pale"]
 NoName = Name | Literal[""]
@@ -25,8 +25,7 @@ class Axis(Frozen):
 
     role: Role = "plain"
     label: str = ""  # by default that of the role
-    tight: bool = False  # it shows all marks and curves; intervals may run off
-    zero: bool = False  # a plain axis that begins at 0
+    tight: bool = False  # logarithmic, as wide as the marks are; intervals and curves may run off
 
 
 class Series(Frozen):
@@ -62,12 +61,11 @@ AxisSetting = Annotated[Axis, BeforeValidator(_role_alone)]
 
 
 class Panel(Frozen):
-    """Two axes and the series on them, or such a panel for each value of a column."""
+    """Two axes and the series on them."""
 
     x: AxisSetting = Axis()
     y: AxisSetting = Axis()
     series: tuple[Series, ...]
-    each: NoName = ""  # a column; each of its values has a panel of its own
     title: str = ""
     level: Real | None = None  # a value of y to mark by a line
     equal: bool = False  # observed over predicted: both axes alike, with errors in words
@@ -77,6 +75,7 @@ class Declared(Frozen):
     """What a figure declares in place of code."""
 
     panels: tuple[Panel, ...] = ()
+    each: NoName = ""  # a column; each of its values has these panels of its own
     legend: str = ""  # its title
     width: Positive = 3.5  # inches, of a figure of one panel
     empty: str = "no run of this figure is completed"  # in place of a picture without marks
