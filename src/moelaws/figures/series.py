@@ -47,6 +47,7 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
     "squares": {"marker": "s"},
     "pale": {"alpha": 0.35, "marker": "none"},
 }
+CROWDED = 20  # marks of a series, beyond which each has a white edge
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none"}
 LABELS: Mapping[Role, str] = {"loss": axes.LOSS, "compute": axes.COMPUTE}
 # How {COLUMN:WORD} writes a cell; other words are Python's format specifications.
@@ -211,7 +212,7 @@ def _draw_marks(
     notes = known[note].fillna("").astype(str) if note else pd.Series("", known.index)
     for why in sorted(set(notes)):
         own = known[notes == why]
-        face = HOLLOW if why or series.hollow else {} if series.line == "join" else style.EDGE
+        face = HOLLOW if why or series.hollow else style.EDGE if len(every) > CROWDED else {}
         shape, words = BOUNDS.get(why, ("s", why))
         bound = {"marker": shape} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
@@ -235,11 +236,12 @@ def _ends(series: Series, every: pd.DataFrame, rows: pd.DataFrame) -> dict[str, 
 
 
 def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> None:
-    """Makes both axes alike and writes the errors of predictions, unless these are far off."""
+    """Makes both axes alike and writes the errors of predictions; among others none far off."""
     shown = [(series.hollow or "fitted", rows) for series, rows in layers if len(rows)]
     every = pd.concat([rows for _, rows in shown])
     error = float(np.sqrt(np.mean((every["L"] - every["predicted"]) ** 2)))
-    if len(every) > 1 and error > np.ptp(every["L"]):
+    # The panels have the same axes, and such predictions would leave the others no room.
+    if len(panel.sheet.panels) > 1 and error > np.ptp(every["L"]):
         panel.ax.clear()
         said = f"{declared.title} is not drawn:\nits RMSE of {error:.2g} nats"
         panel.message(f"{said}\nexceeds the range of the losses")
@@ -259,7 +261,9 @@ def _set_axis(panel: Panel, which: str, declared: Axis, layers: Sequence[Layer])
     marks = [layer for layer in own if layer[0].line != "curve"] or own
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
     if declared.tight:
-        ends = values.min() / 1.3, values.max() * 1.5
+        v = np.log(values)
+        beyond = 0.3 + 0.08 * np.ptp(v)
+        ends = np.exp(v.min() - beyond), np.exp(v.max() + beyond)
         panel.ax.set(**{f"{which}scale": "log", f"{which}lim": ends})
     match declared.role:
         case "sparsity":
@@ -273,6 +277,6 @@ def _set_axis(panel: Panel, which: str, declared: Axis, layers: Sequence[Layer])
         case "fraction":
             axes.log(axis, label, axes.every_other(values), axes.percent)
         case "log":
-            axes.log(axis, label)
+            axes.log(axis, label, text=axes.power)
         case _:
             axis.set_label_text(label)
