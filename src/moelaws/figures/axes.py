@@ -33,6 +33,11 @@ def power(value: float, _position: object = None) -> str:
     return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
 
 
+def percent(value: float) -> str:
+    """Returns a fraction in percent, as papers write activation ratios: 3.12 %."""
+    return f"{100 * value:.3g} %"
+
+
 def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text = "{:g}".format) -> None:
     """Gives the axis these ``ticks`` and no others, written by ``text``."""
     axis.set_major_locator(FixedLocator(list(ticks)))

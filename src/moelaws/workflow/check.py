@@ -31,14 +31,15 @@ def check_study(study: Study) -> None:
     with located(study.file, "keep_weights"):
         _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
-        with located(study.file, f"{entry.name}: code"):
-            function = definition(study.home, entry.code).args
-            _, *parameters = (a.arg for a in (*function.args, *function.kwonlyargs))
-            if unknown := sorted(set(entry.arguments) - set(parameters)):
-                raise UserError(
-                    f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
-                    f"{', '.join(parameters) or 'nothing'}"
-                )
+        for code in entry.references:
+            with located(study.file, f"{entry.name}: code"):
+                function = definition(study.home, code).args
+                _, *parameters = (a.arg for a in (*function.args, *function.kwonlyargs))
+                if unknown := sorted(set(entry.arguments) - set(parameters)):
+                    raise UserError(
+                        f"with: {code} takes no {', '.join(unknown)}; it takes "
+                        f"{', '.join(parameters) or 'nothing'}"
+                    )
         with located(study.file, f"{entry.name}: with"):
             _check_sweep(study, sweep_of(entry))
     if study.simulation is not None:
