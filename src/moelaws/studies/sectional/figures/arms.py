@@ -95,14 +95,14 @@ def rates(inputs: Inputs) -> pd.DataFrame:
 
 
 def costs(inputs: Inputs) -> pd.DataFrame:
-    """Returns costs over slices at equal widths, as counted by each ``convention`` and as timed."""
+    """Returns costs over slices at equal widths by ``convention``, of a ``kind``: counted, timed."""
     timed = inputs.derived("speeds")
     counted = of_widths(inputs.derived("counted"), timed)
     ratios = [name for name in counted if str(name).endswith("_ratio")]
-    rows = counted.melt(["E", "d_model", "context"], ratios, "convention", "ratio")
+    counted = counted.melt(["E"], ratios, "convention", "ratio")
     arms = {**COUNTED, **{sweep: arm for arm, sweep in WIDTHS.items()}}
     timed = timed[timed["sweep"].isin(arms)].rename(columns={"sweep": "convention"})
-    rows = pd.concat([rows, timed])
+    rows = pd.concat({"counted": counted, "timed": timed}, names=["kind"]).reset_index("kind")
     rows = rows.assign(arm=pd.Categorical(rows["convention"].map(arms), list(ARMS)))
     return rows.assign(name=rows["arm"].map(ARMS).astype(str))
 

@@ -19,6 +19,7 @@ TERMS = {
     "overhead": "overhead",
     "S": "whole cost $S$",
 }
+MISPRINTED = ("attention_before", "S")  # the other terms are the same in both forms
 # The panels of ``optima``: title -> the form and its result.
 VARIANTS = {
     "published (Eq 21)": (PRINTED, "E_opt_eq21"),
@@ -33,8 +34,8 @@ def terms(inputs: Inputs) -> pd.DataFrame:
     tables = []
     for form in (PRINTED, CORRECTED):
         costs = evaluate(form, E=EXPERTS_DRAWN, **EXAMPLE)
-        for term, name in TERMS.items():
-            own = {"form": form, "term": term, "name": name, "E": EXPERTS_DRAWN}
+        for term in TERMS if form == CORRECTED else MISPRINTED:
+            own = {"form": form, "term": term, "name": TERMS[term], "E": EXPERTS_DRAWN}
             tables.append(pd.DataFrame({**own, "cost": costs[term]}))
     return pd.concat(tables)
 
