@@ -261,10 +261,12 @@ def _set_axis(panel: Panel, which: str, declared: Axis, layers: Sequence[Layer])
     marks = [layer for layer in own if layer[0].line != "curve"] or own
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
     if declared.tight:
-        v = np.log(values)
-        beyond = 0.3 + 0.08 * np.ptp(v)
-        ends = np.exp(v.min() - beyond), np.exp(v.max() + beyond)
-        panel.ax.set(**{f"{which}scale": "log", f"{which}lim": ends})
+        is_log = declared.role not in ("plain", "loss")
+        v = np.log(values) if is_log else values
+        beyond = 0.08 * np.ptp(v) + 0.3 * is_log
+        ends = np.array([v.min() - beyond, v.max() + beyond])
+        panel.ax.set(**{f"{which}scale": "log" if is_log else "linear"})
+        panel.ax.set(**{f"{which}lim": np.exp(ends) if is_log else ends})
     match declared.role:
         case "sparsity":
             axes.sparsity(panel.ax, values, which)

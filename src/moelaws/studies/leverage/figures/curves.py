@@ -8,7 +8,7 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import axes, style
-from moelaws.figures.axes import VALIDATION_LOSS
+from moelaws.figures.axes import VALIDATION_LOSS, percent
 from moelaws.figures.losses import draw_equality, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
@@ -18,7 +18,6 @@ from moelaws.studies.leverage.figures.common import (
     RATIO,
     leverage_axis,
     leverage_points,
-    percent,
     published_leverage,
 )
 
