@@ -67,7 +67,7 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     if not _are_measured(every):
         return one_panel(figure.width)[1].message(figure.empty)
     known = [rows[figure.each] for _, rows in every if figure.each in rows]
-    values = sorted(set(pd.concat(known))) if figure.each else [None]
+    values = _in_order(pd.concat(known)) if figure.each else [None]
     panels, across = [*zip(figure.panels, read, strict=True)], len(figure.panels)
     n = len(values) * across
     across = across if across > 1 else min(n, COLUMNS)
@@ -88,6 +88,12 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
             panel.message(figure.empty)
     _finish(sheet, figure)
     return sheet
+
+
+def _in_order(cells: "pd.Series[Any]") -> list[Any]:
+    """Returns the different cells: numbers as they rise, words as they come."""
+    known = list(dict.fromkeys(cells))
+    return known if cells.dtype == object else sorted(known)
 
 
 def _finish(sheet: Sheet, figure: Figure) -> None:
@@ -156,7 +162,7 @@ def _palette(inputs: Inputs, by: str, every: Iterable[Layer]) -> Colours:
     """Returns a colour for each value of a column: of all completed runs, if these have them."""
     values = pd.concat([rows[by] for series, rows in every if series.by == by])
     if values.dtype == object:
-        names = list(dict.fromkeys(values))
+        names = _in_order(values)
         return dict(zip(names, style.ordered_colours(len(names)), strict=True))
     known = values if inputs.frame is None else inputs.completed.get(by, values)
     return style.palette(known if set(values) <= set(known) else values)
@@ -173,8 +179,8 @@ def _draw_panel(
     if declared.equal:
         _compare(panel, declared, layers)
         return
-    for which, axis in (("x", declared.x), ("y", declared.y)):
-        _set_axis(panel, which, axis, layers)
+    _set_axis(panel, "x", declared.x, layers)
+    _set_axis(panel, "y", declared.y, layers, declared.level)
 
 
 def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Colours) -> None:
@@ -254,7 +260,13 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> 
     losses.write_statistics(panel, lines)
 
 
-def _set_axis(panel: Panel, which: str, declared: Axis, layers: Sequence[Layer]) -> None:
+def _set_axis(
+    panel: Panel,
+    which: str,
+    declared: Axis,
+    layers: Sequence[Layer],
+    level: float | None = None,
+) -> None:
     """Gives an axis the scale, the ticks and the label of its role."""
     axis, label = getattr(panel.ax, f"{which}axis"), declared.label or LABELS.get(declared.role, "")
     own = [layer for layer in layers if _is_own(layer[0])]
@@ -262,7 +274,8 @@ def _set_axis(panel: Panel, which: str, declared: Axis, layers: Sequence[Layer])
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
     if declared.tight:
         is_log = declared.role not in ("plain", "loss")
-        v = np.log(values) if is_log else values
+        v = values if level is None else np.append(values, level)
+        v = np.log(v) if is_log else v
         beyond = 0.08 * np.ptp(v) + 0.3 * is_log
         ends = np.array([v.min() - beyond, v.max() + beyond])
         panel.ax.set(**{f"{which}scale": "log" if is_log else "linear"})
