@@ -201,8 +201,8 @@ def _draw_panel(
         panel.ax.set_yticks(-np.arange(len(words)), words)
         panel.ax.grid(axis="y", visible=False)
         return
-    for which, axis in (("x", declared.x), ("y", declared.y)):
-        _set_axis(panel, which, axis, layers)
+    _set_axis(panel, "x", declared.x, layers)
+    _set_axis(panel, "y", declared.y, layers, declared.level)
 
 
 def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Colours) -> None:
@@ -296,17 +296,26 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> 
     losses.write_statistics(panel, lines)
 
 
-def _set_axis(panel: Panel, which: str, declared: Axis, layers: Sequence[Layer]) -> None:
+def _set_axis(
+    panel: Panel,
+    which: str,
+    declared: Axis,
+    layers: Sequence[Layer],
+    level: float | None = None,
+) -> None:
     """Gives an axis the scale, the ticks and the label of its role."""
     axis, label = getattr(panel.ax, f"{which}axis"), declared.label or LABELS.get(declared.role, "")
     own = [layer for layer in layers if _is_own(layer[0])]
     marks = [layer for layer in own if layer[0].line != "curve"] or own
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
     if declared.tight:
-        v = np.log(values)
-        beyond = 0.3 + 0.08 * np.ptp(v)
-        ends = np.exp(v.min() - beyond), np.exp(v.max() + beyond)
-        panel.ax.set(**{f"{which}scale": "log", f"{which}lim": ends})
+        is_log = declared.role not in ("plain", "loss")
+        v = values if level is None else np.append(values, level)
+        v = np.log(v) if is_log else v
+        beyond = 0.08 * np.ptp(v) + 0.3 * is_log
+        ends = np.array([v.min() - beyond, v.max() + beyond])
+        panel.ax.set(**{f"{which}scale": "log" if is_log else "linear"})
+        panel.ax.set(**{f"{which}lim": np.exp(ends) if is_log else ends})
     match declared.role:
         case "sparsity":
             axes.sparsity(panel.ax, values, which)

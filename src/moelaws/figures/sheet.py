@@ -124,7 +124,9 @@ class Panel:
         # Matplotlib does not extend the axes' limits to marks that a transform shifts.
         self.ax.update_datalim(np.column_stack((x, y)[::step]))
         if low is not None and high is not None:
-            ends = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float), np.nan)
+            top = 1e3 * np.nanmax(np.abs(y), initial=0.0)  # where an infinite bar ends
+            bars = np.clip(np.asarray([low, high], float), -top, top)
+            ends = np.broadcast_arrays(*bars, np.nan)
             for end in ends[:2]:
                 self.ax.update_datalim(np.column_stack((x, end)[::step]))
             bars = np.repeat(x, 3), np.column_stack(ends).ravel()

@@ -31,7 +31,7 @@ class Axis(Frozen):
 
     role: Role = "plain"
     label: str = ""  # by default that of the role
-    tight: bool = False  # logarithmic, as wide as the marks are; intervals and curves may run off
+    tight: bool = False  # as wide as the marks are; intervals and curves may run off
 
 
 class Series(Frozen):
