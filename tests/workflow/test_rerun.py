@@ -122,7 +122,7 @@ def chinchilla(copy):
 
 
 def test_a_figures_code_edited_calls_for_a_new_drawing_alone(finished):
-    with finished.edited(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n"):
+    with finished.edited(f"{STUDY}/figures/optima.py", r"\Z", "\n# Edited.\n"):
         planned = finished.planned("figures")
     assert planned.keys() == {"figures", "draw", "place_figure", "place_table"}
 

@@ -279,6 +279,7 @@ def check(study: str) -> None:
 
     known = load_study(study)
     for entry in known.readers:
-        with located(known.file, f"{entry.name}: code"):
-            resolve(known.home, entry.code)
+        for code in entry.references:
+            with located(known.file, f"{entry.name}: code"):
+                resolve(known.home, code)
     check_study(known)

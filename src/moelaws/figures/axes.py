@@ -33,6 +33,11 @@ def power(value: float, _position: object = None) -> str:
     return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
 
 
+def percent(value: float) -> str:
+    """Returns a fraction in percent, as papers write activation ratios: 3.12 %."""
+    return f"{100 * value:.3g} %"
+
+
 def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text = "{:g}".format) -> None:
     """Gives the axis these ``ticks`` and no others, written by ``text``."""
     axis.set_major_locator(FixedLocator(list(ticks)))
@@ -81,8 +86,9 @@ def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> N
 
 
 def experts(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
-    """Makes the x axis one of numbers of experts, with a tick at each of them."""
-    log(ax.xaxis, label, sorted({float(number) for number in numbers}))
+    """Makes the x axis one of numbers of experts, with a tick at each of them, or at a few."""
+    known = sorted({float(number) for number in numbers})
+    log(ax.xaxis, label, known[:: -(-len(known) // 7)])
 
 
 def every_other(values: Iterable[float]) -> list[float]:

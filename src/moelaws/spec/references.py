@@ -10,9 +10,17 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from moelaws.spec.base import text_like
 from moelaws.spec.errors import UserError
+
+DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+# A module and its function below the study's package: figures.optima:draw
+Reference = Annotated[
+    str,
+    text_like(rf"{DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
+]
 
 STUDIES = "moelaws.studies"
 

@@ -1,7 +1,7 @@
 """A study as data: the grids of its tiers, its fits, derived tables, figures and claims."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeGuard
@@ -10,21 +10,16 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from moelaws.spec.base import Frozen, NonNegative, Positive, Real, Whole, text_like
 from moelaws.spec.corpus import CorpusSetting
-from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.errors import UserError, or_nearest, refuse_unknown
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.kept_weights import KeptWeights, rows_alone
-from moelaws.spec.references import STUDIES, folder
+from moelaws.spec.references import DOTTED, STUDIES, Reference, folder
 from moelaws.spec.rows import RowExpression, parse_rows
+from moelaws.spec.series import Declared
 from moelaws.spec.tier import Tier, Tiers
 
-_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
-# A module and its function below the study's package: figures.optima:draw
-Reference = Annotated[
-    str,
-    text_like(rf"{_DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
-]
+Package = Annotated[str, text_like(DOTTED, "the dotted name of a Python package")]
 RegisterName = Annotated[
     str, text_like("[a-z0-9]+(-[a-z0-9]+)*", "a name of the register, such as marin-v16")
 ]
@@ -60,6 +55,11 @@ class Reader(Entry):
     def needs(self) -> set[str]:
         return {*self.fits, *self.derived}
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Returns the functions below the study's package that make it."""
+        return (self.code,)
+
 
 class Derived(Reader):
     """A table made from a study's table and fits."""
@@ -72,10 +72,29 @@ class Derived(Reader):
     data: tuple[Shipped, ...] = ()  # files of the study's package that it reads
 
 
-class Figure(Reader):
-    """A picture of the paper under the paper's name for it, such as F1a."""
+class Figure(Reader, Declared):
+    """A picture of the paper under the paper's name for it, such as F1a.
+
+    Code draws it, or it declares what its panels show.
+    """
 
     caption: str
+    code: Reference | Literal[""] = ""
+
+    @model_validator(mode="after")
+    def _draws_declared_tables(self) -> Self:
+        if bool(self.code) == bool(self.panels):
+            raise ValueError("it must have either code or panels")
+        for series in self.series:
+            if series.table not in ("runs", *self.derived):
+                raise ValueError(f"panels: derived must name the table {series.table!r}")
+            if missing := {series.predicted, series.curve} - {"", *self.fits}:
+                raise ValueError(f"panels: fits must name the fit {missing.pop()!r}")
+        return self
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        return tuple(code for code in (self.code, *(s.code for s in self.series)) if code)
 
 
 class PaperTable(Reader):
@@ -202,17 +221,17 @@ class Study(Frozen):
             if twice := sorted({n for n in names if names.count(n) > 1}):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
         for fit in self.fits:
-            _refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
+            refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
         for entry in self.readers:
-            _refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
-            _refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
+            refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
+            refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
         for claim in self.claims:
-            _refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
+            refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
             if claim.null_model:
                 nulls = [null.name for null in self.nulls]
-                _refuse_unknown(f"{claim.name}: null_model", "null", [claim.null_model], nulls)
+                refuse_unknown(f"{claim.name}: null_model", "null", [claim.null_model], nulls)
         if self.simulation:
-            _refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
+            refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
         return self
 
     @model_validator(mode="after")
@@ -361,13 +380,6 @@ class Study(Frozen):
         if all(left[key] == getattr(self, key) for key in KINDS):
             return self
         return self.model_copy(update=left)._without(cannot)
-
-
-def _refuse_unknown(place: str, what: str, names: Iterable[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            near = or_nearest(name, known, "there are")
-            raise ValueError(f"{place}: the study has no {what} {name!r}{near}")
 
 
 def reads_weights(entry: Entry) -> bool:

@@ -16,7 +16,7 @@ from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
 from moelaws.spec.rows import parse_rows, select
-from moelaws.spec.study import DATASET, Simulation, Study, sweep_of
+from moelaws.spec.study import DATASET, Figure, Simulation, Study, sweep_of
 from moelaws.tables.at_hand import imported_files
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import joined_columns, read_mapping
@@ -31,16 +31,20 @@ def check_study(study: Study) -> None:
     with located(study.file, "keep_weights"):
         _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
-        with located(study.file, f"{entry.name}: code"):
-            function = definition(study.home, entry.code).args
-            _, *parameters = (a.arg for a in (*function.args, *function.kwonlyargs))
-            if unknown := sorted(set(entry.arguments) - set(parameters)):
-                raise UserError(
-                    f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
-                    f"{', '.join(parameters) or 'nothing'}"
-                )
+        for code in entry.references:
+            with located(study.file, f"{entry.name}: code"):
+                function = definition(study.home, code).args
+                _, *parameters = (a.arg for a in (*function.args, *function.kwonlyargs))
+                if unknown := sorted(set(entry.arguments) - set(parameters)):
+                    raise UserError(
+                        f"with: {code} takes no {', '.join(unknown)}; it takes "
+                        f"{', '.join(parameters) or 'nothing'}"
+                    )
         with located(study.file, f"{entry.name}: with"):
             _check_sweep(study, sweep_of(entry))
+    for figure in study.figures:
+        with located(study.file, f"{figure.name}: panels"):
+            _check_series(study, figure)
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)
@@ -53,6 +57,18 @@ def check_study(study: Study) -> None:
         with located(study.file, f"contest {contest.name}"):
             short = contest.shortened()
         check_contest(study, short)
+
+
+def _check_series(study: Study, figure: Figure) -> None:
+    """Refuses series of runs whose columns these have not; other tables are not made yet."""
+    for series in figure.series:
+        if series.code or series.table in figure.derived or series.predicted:
+            continue
+        units, known = _columns(study)
+        _check_rows([series.rows], known, units)
+        for name in filter(None, (series.x, series.y, series.over, series.by, *series.ends)):
+            if name not in known:
+                raise UserError(f"{name!r} is no column; there are {', '.join(known)}")
 
 
 def check_contest(study: Study, contest: Contest) -> None:

@@ -1,47 +1,17 @@
-"""F3 and F5 show losses as Eq 2 and its baselines predict them, F4 a training curve beside Eq 2."""
-
-from collections.abc import Sequence
+"""F4 shows a training curve beside Eq 2."""
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.predictions import predicted
 from moelaws.figures import axes, style
-from moelaws.figures.losses import observed_over_predicted
 from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.spec.errors import UserError
 from moelaws.studies.allocation.figures.ratio import percent
 
-FITTED, HELD_OUT = "fitted", "held out"
 PRINTED = (30e6, 550e6)  # active parameters without embeddings, and all, of Fig 4's model
 NEAR = 0.2  # the relative difference up to which a run is of that model
 WINDOW = 0.02  # fraction of the steps over which the training loss is averaged
-
-
-def goodness(inputs: FittedInputs, fit: str, held_out: bool, title: str) -> Sheet:
-    """Draws the observed over the predicted loss of the fitted or of the held-out runs."""
-    return _observed(inputs, fit, (HELD_OUT if held_out else FITTED,), title)
-
-
-def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
-    """Draws a baseline's predictions of the fitted and of the held-out runs."""
-    return _observed(inputs, fit, (FITTED, HELD_OUT), title)
-
-
-def _observed(inputs: FittedInputs, fit: str, kinds: Sequence[str], title: str) -> Sheet:
-    """Draws the ``kinds`` of runs, coloured by sparsity; of two the held-out ones are hollow."""
-    prediction = predicted(inputs, fit, inputs.derived("runs"))
-    every = {FITTED: prediction.of(prediction.used), HELD_OUT: prediction.of(prediction.held)}
-    shown = {kind: every[kind] for kind in kinds if len(every[kind])}
-    _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
-    if not shown:
-        return panel.message(f"no run was {kinds[0]}")
-    palette = style.palette(prediction.rows["S"].round(9))
-    observed_over_predicted(panel, shown, "S", palette, percent)
-    panel.legend(axes.SPARSITY)
-    panel.ax.set_title(title, loc="left")
-    return panel.sheet
 
 
 def curve(inputs: FittedInputs) -> Sheet:

@@ -1,4 +1,4 @@
-"""F1, F5, F10b to F14d, F17: loss curves with their leverage, and the joint law (Eq 4)."""
+"""F1, F5, F17 show loss curves and the joint law (Eq 4); tables of the curves of F10b to F14d."""
 
 from operator import itemgetter
 from typing import Any
@@ -8,29 +8,18 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import axes, style
-from moelaws.figures.axes import VALIDATION_LOSS
+from moelaws.figures.axes import VALIDATION_LOSS, percent
 from moelaws.figures.losses import draw_equality, write_statistics
 from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
 from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
 from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_law
-from moelaws.studies.leverage.figures.common import (
-    RATIO,
-    leverage_axis,
-    leverage_points,
-    percent,
-    published_leverage,
-)
+from moelaws.studies.leverage.figures.common import RATIO, published_leverage
 
 POINTS = 81
 # An architecture: its label, its curve or none, and its points of leverage or its single runs.
 Shown = tuple[str, Curve | None, pd.DataFrame]
-LEGENDS = {
-    "granularity_weak": "granularity $G$",
-    "shared": "$E_s/(E_a+E_s)$",
-    "dense_layers": "share of\ndense layers",
-    "attention": "attention's\nshare",
-}
+COLUMNS = ["C", "L", "low", "high", "EL", "EL_low", "EL_high", "kind", "place", "label"]
 
 
 def leverage_arrow(inputs: FittedInputs) -> Sheet:
@@ -70,23 +59,26 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
     return sheet
 
 
-def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
-    """Draws the loss curves of a sweep's architectures, and their leverage over compute."""
+def architectures(inputs: FittedInputs, sweep: str, fit: str) -> pd.DataFrame:
+    """Returns the curves of a sweep's architectures, their runs, and their leverage.
+
+    The ``kind`` of a row says which of them it is, ``place`` and ``label`` say of which
+    architecture; the dense counterpart comes before the others, at place -1.
+    """
     points = inputs.derived("points", measured=1, sweep=sweep)
     mixtures = sorted(((*_name(moe, sweep), moe) for moe in curves(inputs, fit)), key=itemgetter(0))
     shown: list[Shown] = [
-        (label, moe, points[points["E"] == int(moe.rows["E"].iloc[0])].sort_values("C"))
+        (label, moe, points[points["E"] == int(moe.rows["E"].iloc[0])])
         for _, label, moe in mixtures
     ]
-    legend = "$A = E_a/E$" if sweep == "activation" else "granularity"
-    return _side_by_side("dense", curve(inputs, DENSE), shown, legend)
+    return _rows("dense", curve(inputs, DENSE), shown)
 
 
-def variants(inputs: FittedInputs, sweep: str, baseline: str) -> Sheet:
-    """Draws the curves of a sub-experiment and their leverage; single runs where there are none."""
+def variants(inputs: FittedInputs, sweep: str, baseline: str) -> pd.DataFrame:
+    """Returns what ``architectures`` does, of a sub-experiment; of few budgets ``single`` runs."""
     runs = inputs.derived("singles", sweep=sweep)
     if not len(runs):
-        return one_panel()[1].message("this tier trains no run\nof this sub-experiment")
+        return pd.DataFrame(columns=COLUMNS)
     base = curve(inputs, str(runs["baseline"].iloc[0]))
     fitted = {int(moe.rows["variant"].iloc[0]): moe for moe in curves(inputs, "curve_variants")}
     shown: list[Shown] = []
@@ -97,42 +89,24 @@ def variants(inputs: FittedInputs, sweep: str, baseline: str) -> Sheet:
         if moe:
             rows = leverage_of(base, moe, np.unique(rows["C"].to_numpy(float)))
         shown.append((label, moe, rows))
-    sheet = _side_by_side(baseline, base, shown, LEGENDS[sweep])
-    if any(moe is None for _, moe, _ in shown):
-        sheet.warn(f"{sweep}: an architecture of fewer than four budgets has no curve")
-    return sheet
+    return _rows(baseline, base, shown)
 
 
-def _side_by_side(name: str, base: Curve, shown: list[Shown], legend: str) -> Sheet:
-    """Draws the architectures' curves beside the ``base``'s, and their leverage over it."""
-    sheet = two_panels()
-    losses, leverage = sheet.panels
-    if not shown:
-        losses.message("no architecture has runs\nenough for a curve")
-        leverage.ax.set_axis_off()
-        return sheet
-    _curve(losses, name, base, style.INK)
-    leverage.key(name, color=style.INK, marker="o", linewidth=0.9)
-    hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3}
-    for (label, moe, rows), colour in zip(shown, style.ordered_colours(len(shown)), strict=True):
+def _rows(name: str, base: Curve, shown: list[Shown]) -> pd.DataFrame:
+    every: list[Shown] = [(name, base, pd.DataFrame({"C": []})), *shown]
+    tables = []
+    for place, (label, moe, points) in enumerate(every, -1):
+        kinds = {"leverage" if moe else "single": points}
         if moe:
-            _curve(losses, label, moe, colour)
-            leverage.ax.plot(rows["C"], rows["EL"], color=colour, linewidth=0.9)
-        else:
-            losses.points(f"{label}, runs", rows["C"], rows["L"], color=colour, **hollow)
-        look = {} if moe else hollow
-        leverage_points(leverage, label, rows["C"], rows, color=colour, label=label, **look)
-    if not all(moe for _, moe, _ in shown):
-        leverage.key("single runs:\nno curve", color=style.GREY, marker="o", ls="none", **hollow)
-    losses.ax.set_ylabel(VALIDATION_LOSS)
-    _limits(losses, [base.rows, *(moe.rows if moe else rows for _, moe, rows in shown)])
-    axes.compute(losses.ax.xaxis)
-    leverage_axis(leverage, pd.concat([rows["EL"] for _, _, rows in shown]))
-    if name != "dense":
-        leverage.ax.set_ylabel(f"EL against {name}")
-    axes.compute(leverage.ax.xaxis)
-    leverage.legend(legend)
-    return sheet
+            C = moe.rows[COMPUTE].to_numpy(float)
+            grid = np.geomspace(C.min(), C.max(), POINTS)
+            line = {"C": grid, "L": moe.loss(grid), **moe.loss_band(grid)}
+            kinds |= {"curve": pd.DataFrame(line), "run": moe.rows.assign(C=C)}
+        about = {"place": place, "label": label}
+        tables += [
+            rows.reindex(columns=COLUMNS).assign(kind=kind, **about) for kind, rows in kinds.items()
+        ]
+    return pd.concat(tables)
 
 
 def _name(moe: Curve, sweep: str) -> tuple[float, str]:

@@ -6,12 +6,12 @@ Fig 5 and 10 show scores on tasks over the loss, by sparsity, with the relation 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import MEASURES
-from moelaws.figures import axes, style
-from moelaws.figures.axes import BUDGET, LOSS, SPARSITY
-from moelaws.figures.losses import bars, error_among, write_statistics
-from moelaws.figures.sheet import Panel, Sheet, two_panels
+from moelaws.figures import style
+from moelaws.figures.axes import LOSS, SPARSITY
+from moelaws.figures.losses import write_statistics
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sparsity.derived.scores import regress, regressors
 from moelaws.studies.sparsity.figures.common import colours
 
@@ -22,84 +22,30 @@ REWEIGHTED = 50  # times, after which a trend of speeds stays
 LONG = 360.0  # seconds, above which times are shown in hours
 
 
-def contrasts(inputs: Inputs) -> Sheet:
-    """Draws a panel for each budget: each sparse run's loss less that of the densest one."""
+def contrasts(inputs: Inputs) -> pd.DataFrame:
+    """Returns the contrasts with the densest model."""
     table = inputs.derived("contrasts")
-    densest = table["S_against"] == table["S_against"].min()
-    table = table[densest]
-    budgets = sorted(table["C"].unique())
-    panels = max(1, len(budgets))
-    width = style.DOUBLE if panels > 1 else style.SINGLE
-    height = style.HEIGHT * -(-panels // COLUMNS)
-    sheet = Sheet(width, height, panels, min(panels, COLUMNS))
-    if not budgets:
-        return sheet.message("no two completed runs of a budget\ndiffer in sparsity alone")
-    if not densest.all():
-        sheet.warn(f"{(~densest).sum()} contrasts are left out: their densest run is missing")
-    palette = style.palette(table["d_model"])
-    for panel, C in zip(sheet.panels, budgets, strict=True):
-        _draw_budget(panel, at(table, "C", C), palette)
-        panel.title(f"$C$ = {axes.power(C)}")
-    for panel in sheet.panels[::COLUMNS]:
-        panel.ax.set_ylabel("loss less that of the\ndensest run (nats/token)")
-    for d, colour in palette.items():
-        sheet.panels[-1].key(f"{d:g}", color=colour, marker="o", ls="none")
-    sheet.panels[-1].legend("width $d$")
-    return sheet
+    densest: pd.DataFrame = table[table["S_against"] == table["S_against"].min()]
+    return densest
 
 
-def _draw_budget(panel: Panel, rows: pd.DataFrame, palette: dict[float, style.Colour]) -> None:
-    """Draws one budget: the spread between seeds as a band, and runs by width and seed."""
-    S = np.array(sorted({*rows["S"], *rows["S_against"]}))
-    axes.sparsity(panel.ax, S)
-    v = -np.log1p(-S[[0, -1]]) + np.array([-MARGIN, MARGIN]) * np.ptp(-np.log1p(-S))
-    panel.ax.set_xlim(-np.expm1(-v))  # room for the marks beside the ends
-    spread = float(rows["seed_se"].max())
-    zero = np.zeros(len(S))
-    band = {"low": zero - spread, "high": zero + spread} if np.isfinite(spread) else {}
-    panel.line("spread between seeds", S, zero, **band, color=style.GREY, linewidth=0.8)
-    # A panel shows one kind of error, as unpaired ones may be ten times as large.
-    error = error_among(rows, "paired_se", "unpaired_se")
-    groups = list(rows.groupby(["d_model", "seed"]))
-    for place, (_, group) in enumerate(groups):
-        d, seed = (float(group[name].iloc[0]) for name in ("d_model", "seed"))
-        panel.points(
-            f"d={d:g}, seed {seed:g}",
-            group["S"],
-            group["difference"],
-            **bars(group, error, "difference"),
-            color=palette[d],
-            markersize=3,
-            markerfacecolor=palette[d] if seed == rows["seed"].min() else "white",
-            transform=panel.beside(place, len(groups), APART * (len(groups) - 1)),
-        )
+def seed_spread(inputs: Inputs) -> pd.DataFrame:
+    """Returns the ends of one standard error by the spread between seeds, for each budget."""
+    rows = contrasts(inputs)
+    every = pd.concat([rows, rows.assign(S=rows["S_against"])])
+    band = every.groupby(["C", "S"])["seed_se"].max().reset_index()
+    band["high"] = band.groupby("C")["seed_se"].transform("max")
+    return band.assign(zero=0.0, low=-band["high"])
 
 
-def time(inputs: Inputs) -> Sheet:
-    """Draws the best run of each budget and sparsity: its loss over FLOPs, and over time.
+def fastest(inputs: Inputs) -> pd.DataFrame:
+    """Returns the best run of each budget and sparsity with the ``time`` that it takes, seconds.
 
     The time leaves out evaluation, starts of processes, and what else the machine did.
     """
     runs = inputs.completed[inputs.completed["C"].notna()]
-    best = runs.loc[runs.groupby(["C", "S"])["L"].idxmin()].sort_values(["S", "C"])
-    seconds = best["D"] / usual_speed(runs)[best.index]
-    hours = seconds.max() > LONG
-    best["time"] = seconds / (3600 if hours else 1)
-    sheet = two_panels()
-    palette = colours(inputs, "S")
-    for panel, x in zip(sheet.panels, ("C", "time"), strict=True):
-        for S, colour, rows in style.groups(best, "S", palette):
-            ends = bars(rows, error_among(best))
-            panel.line(f"S={S:.4g}", rows[x], rows["L"], color=colour, linewidth=0.8)
-            panel.points(f"S={S:.4g}", rows[x], rows["L"], **ends, color=colour, label=f"{S:.4g}")
-    flops, durations = sheet.panels
-    axes.compute(flops.ax.xaxis, best["C"], BUDGET)
-    axes.log(durations.ax.xaxis, f"training time ({'hours' if hours else 'seconds'})")
-    flops.ax.set_ylabel(LOSS)
-    durations.legend(SPARSITY)
-    if best["time"].isna().any():
-        sheet.warn("some runs have no tokens_per_second; their training time is not shown")
-    return sheet
+    best = runs.loc[runs.groupby(["C", "S"])["L"].idxmin()]
+    return best.assign(time=best["D"] / usual_speed(runs)[best.index])
 
 
 def usual_speed(runs: pd.DataFrame) -> pd.Series:
