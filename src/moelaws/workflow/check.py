@@ -102,17 +102,10 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
 
 def _check_sweep(study: Study, sweep: str) -> None:
     """Refuses a sweep that no tier has; ``at_tier`` leaves out what a single tier lacks."""
-    names, where = study.sweep_names, "no grid has a"
-    if study.imported:
-        where = "the imported table has no"
-        columns = [read_mapping(m).columns.get("sweep") for m in imported_files(study).values()]
-        if not all(column and column.values for column in columns):
-            return
-        words = [str(word) for column in columns if column for word in column.values.values()]
-        names = {name for text in words for name in text.split(",")} - {""}
-    if sweep and sweep not in names:
+    names = study.sweep_names
+    if sweep and sweep not in names and not study.imported:
         known = ", ".join(sorted(names)) or "none with a name"
-        raise UserError(f"sweep: {where} sweep {sweep!r}; there are {known}")
+        raise UserError(f"sweep: no grid has a sweep {sweep!r}; there are {known}")
 
 
 def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
@@ -121,7 +114,7 @@ def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
     if study.imported:  # its table has the columns that are not mapped, too, but they are empty
         mappings = [read_mapping(path) for path in imported_files(study).values()]
         names = {"run_id", "study", "source"} | ({DATASET} if study.imported.names else set())
-        names |= {name for mapping in mappings for name in mapping.entries}
+        names = names.union(*(mapping.words for mapping in mappings))
         columns = [column for column in joined_columns(mappings) if column.name in names]
     return {c.name: c.unit for c in columns if c.type in NUMBERS}, [c.name for c in columns]
 
