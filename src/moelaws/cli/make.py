@@ -279,7 +279,7 @@ def check(study: str) -> None:
 
     known = load_study(study)
     for entry in known.readers:
-        for code in entry.references:
+        for reference in entry.references:
             with located(known.file, f"{entry.name}: code"):
-                resolve(known.home, code)
+                resolve(known.home, reference)
     check_study(known)
