@@ -93,7 +93,7 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
 def _in_order(cells: "pd.Series[Any]") -> list[Any]:
     """Returns the different cells: numbers as they rise, words as they come."""
     known = list(dict.fromkeys(cells))
-    return known if cells.dtype == object else sorted(known)
+    return sorted(known) if pd.api.types.is_numeric_dtype(cells) else known
 
 
 def _finish(sheet: Sheet, figure: Figure) -> None:
@@ -161,7 +161,7 @@ def _is_own(series: Series) -> bool:
 def _palette(inputs: Inputs, by: str, every: Iterable[Layer]) -> Colours:
     """Returns a colour for each value of a column: of all completed runs, if these have them."""
     values = pd.concat([rows[by] for series, rows in every if series.by == by])
-    if values.dtype == object:
+    if not pd.api.types.is_numeric_dtype(values):
         names = _in_order(values)
         return dict(zip(names, style.ordered_colours(len(names)), strict=True))
     known = values if inputs.frame is None else inputs.completed.get(by, values)
