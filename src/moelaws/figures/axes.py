@@ -86,8 +86,9 @@ def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> N
 
 
 def experts(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
-    """Makes the x axis one of numbers of experts, with a tick at each of them."""
-    log(ax.xaxis, label, sorted({float(number) for number in numbers}))
+    """Makes the x axis one of numbers of experts, with a tick at each of them, or at a few."""
+    known = sorted({float(number) for number in numbers})
+    log(ax.xaxis, label, known[:: -(-len(known) // 7)])
 
 
 def every_other(values: Iterable[float]) -> list[float]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs, row_mask
@@ -22,7 +23,7 @@ from moelaws.spec.series import Axis, Look, Role, Series
 from moelaws.spec.series import Panel as DeclaredPanel
 from moelaws.spec.study import Figure
 
-ROW = 2.15  # inches of panels among several
+ROW = 0.8  # height of a row of panels among several, over that of one alone
 ROWS = 6  # at most, on a page
 COLUMNS = 3  # of panels on a page, if each value of a column has one panel
 # The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
@@ -46,6 +47,9 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
     },
     "cross": {"marker": "x"},
     "squares": {"marker": "s"},
+    "open": {"markerfacecolor": "none", "markeredgewidth": 0.8},  # as marks lie on each other
+    "dashed": {"linestyle": style.DASHES, "linewidth": 0.9},
+    "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
     "pale": {"alpha": 0.35, "marker": "none"},
 }
 CROWDED = 20  # marks of a series, beyond which each has a white edge
@@ -68,37 +72,35 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     if not _are_measured(every):
         return one_panel(figure.width)[1].message(figure.empty)
     known = [rows[figure.each] for _, rows in every if figure.each in rows]
-    values = _in_order(pd.concat(known)) if figure.each else [None]
+    values = style.in_order(pd.concat(known)) if figure.each else [None]
     panels, across = [*zip(figure.panels, read, strict=True)], len(figure.panels)
     room = ROWS * (COLUMNS if across == 1 else 1)
     beyond, values = values[room:], values[:room]
     n = len(values) * across
-    across = across if across > 1 else min(n, COLUMNS)
+    if not 1 < across <= COLUMNS:
+        across = -(-n // -(-n // COLUMNS))  # rows of equal length, or nearly so
     width = figure.width if n == 1 else style.DOUBLE
     down = -(-n // across)
-    sheet = Sheet(width, style.HEIGHT if down == 1 else ROW * down, n, across)
+    sheet = Sheet(width, figure.height * (1 if down == 1 else ROW * down), n, across)
     colours = {s.by: _palette(inputs, s.by, every) for s, _ in every if s.by}
+    words = []
+    if figure.panels[0].x.role == "words":  # all panels have the same ones
+        words = style.in_order(pd.concat([rows[s.x] for s, rows in every]))
     places = ((value, *place) for value in values for place in panels)
     for panel, (value, declared, layers) in zip(sheet.panels, places, strict=True):
         own = [(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
                for s, rows in layers]  # fmt: skip
-        if declared.title:
-            first = next((rows.iloc[0] for _, rows in own if len(rows)), {})
+        first = next((rows.iloc[0] for _, rows in own if len(rows)), None)
+        if declared.title and first is not None:
             panel.title(write(declared.title, first))
         if _are_measured(own):
-            _draw_panel(panel, declared, own, colours)
+            _draw_panel(panel, declared, own, colours, words)
         else:
             panel.message(figure.empty)
     if beyond:
         sheet.warn(f"{listed(beyond)} are not shown: a page has room for {room}")
     _finish(sheet, figure)
     return sheet
-
-
-def _in_order(cells: "pd.Series[Any]") -> list[Any]:
-    """Returns the different cells: numbers as they rise, words as they come."""
-    known = list(dict.fromkeys(cells))
-    return sorted(known) if pd.api.types.is_numeric_dtype(cells) else known
 
 
 def _finish(sheet: Sheet, figure: Figure) -> None:
@@ -133,8 +135,18 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
             # Two counts that are equal but for rounding give one ratio.
             rows = rows.assign(**{y: (rows[y] / rows[series.over]).round(9)})
             rows = rows.drop_duplicates([series.by, x, y])
-        rows = rows.sort_values([*filter(None, (series.by, x))], kind="stable")
-        return rows.assign(series=[write(series.name, row) for row in records(rows)])
+        if is_numeric_dtype(rows[x]):
+            rows = rows.sort_values(x, kind="stable")
+        if series.by:  # in the order of the colours
+            places = {v: i for i, v in enumerate(style.in_order(rows[series.by]))}
+            own = rows[series.by].map(places).to_numpy(float)
+            rows = rows.iloc[np.argsort(own, kind="stable")]
+        rows = rows.assign(series=[write(series.name, row) for row in records(rows)])
+        if series.line == "mean":
+            cells = ["series", x]
+            rows = rows.assign(**{y: rows.groupby(cells)[y].transform("mean")})
+            rows = rows.drop_duplicates(cells)
+        return rows
 
 
 def _fitted(name: str) -> Any:
@@ -166,23 +178,33 @@ def _is_own(series: Series) -> bool:
 def _palette(inputs: Inputs, by: str, every: Iterable[Layer]) -> Colours:
     """Returns a colour for each value of a column: of all completed runs, if these have them."""
     values = pd.concat([rows[by] for series, rows in every if series.by == by])
-    if not pd.api.types.is_numeric_dtype(values):
-        names = _in_order(values)
-        return dict(zip(names, style.ordered_colours(len(names)), strict=True))
     known = values if inputs.frame is None else inputs.completed.get(by, values)
     return style.palette(known if set(values) <= set(known) else values)
 
 
 def _draw_panel(
-    panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer], colours: Mapping[str, Colours]
+    panel: Panel,
+    declared: DeclaredPanel,
+    layers: Sequence[Layer],
+    colours: Mapping[str, Colours],
+    words: Sequence[str],
 ) -> None:
+    panel.sideways = bool(words)
     for series, rows in layers:
+        if words:
+            places = -pd.Categorical(rows[series.x], words).codes.astype(float)
+            rows = rows.assign(**{series.x: places})
         _draw_series(panel, series, rows, colours.get(series.by, {}))
     if declared.level is not None:
         look = {"color": style.GREY, "linewidth": 0.8, "linestyle": style.DASHES, "zorder": 0.5}
-        panel.ax.axhline(declared.level, **look)
+        (panel.ax.axvline if words else panel.ax.axhline)(declared.level, **look)
     if declared.equal:
         _compare(panel, declared, layers)
+        return
+    if words:
+        panel.ax.set(xlabel=declared.y.label, ylim=(0.5 - len(words), 0.5))
+        panel.ax.set_yticks(-np.arange(len(words)), words)
+        panel.ax.grid(axis="y", visible=False)
         return
     _set_axis(panel, "x", declared.x, layers)
     _set_axis(panel, "y", declared.y, layers, declared.level)
@@ -193,19 +215,24 @@ def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Col
     groups = [rows for _, rows in every.groupby("series", sort=False)]
     for i, rows in enumerate(groups):
         first = rows.iloc[0]
-        colour = colours[first[series.by]] if series.by else style.ORDERED(0.0)
-        look = {"color": colour, **LOOKS[series.look]}
+        value = first[series.by] if series.by else ""
+        look = {"color": colours.get(value, style.ORDERED(0.0)), "marker": "o"}
+        if series.by and isinstance(value, str):
+            look["marker"] = style.MARKERS[[*colours].index(value) % len(style.MARKERS)]
+        look |= LOOKS[series.look]
         label = write(series.label, first)
-        if series.line == "curve" or series.curve:
+        if series.line in ("curve", "mean") or series.curve:
+            look["marker"] = "none"
             ends = _ends(series, every, rows)
             name = first["series"]
             panel.line(name, rows[series.x], rows[series.y], **ends, **look, label=label or None)
+            _write_beside(panel, series, rows.tail(1))
             continue
         place = panel.beside(i, len(groups), series.apart * (len(groups) - 1))
         _draw_marks(panel, series, every, rows, look | {"transform": place})
         if label:
             joined = 0.9 if series.line == "join" else 0.0
-            panel.key(label, **{"marker": "o", **look}, linewidth=joined)
+            panel.key(label, **look | {"linewidth": joined})
     if series.hollow and groups:
         panel.key(series.hollow, **{"marker": "o", **look, "color": style.GREY, **HOLLOW})
 
@@ -223,18 +250,27 @@ def _draw_marks(
     notes = known[note].fillna("").astype(str) if note else pd.Series("", known.index)
     for why in sorted(set(notes)):
         own = known[notes == why]
-        face = HOLLOW if why or series.hollow else style.EDGE if len(every) > CROWDED else {}
+        crowded = len(every) > CROWDED and series.look != "open"
+        face = HOLLOW if why or series.hollow else style.EDGE if crowded else {}
         shape, words = BOUNDS.get(why, ("s", why))
         bound = {"marker": shape} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
         title = f"{name} ({why})" if why else name
         panel.points(title, own[x], own[y], **_ends(series, every, own), **options)
+        _write_beside(panel, series, own)
         if why:
             panel.key(words, color=style.GREY, **bound, **HOLLOW)
     if not note and known.empty:
         panel.sheet.warn(f"{name} is left out: it has no {y}")
     for row in records(rows[rows[y].isna()]) if note else ():
         panel.sheet.warn(f"{name}, {x}={row[x]:g}: no {y}: {row[note]}")
+
+
+def _write_beside(panel: Panel, series: Series, rows: pd.DataFrame) -> None:
+    place = {"textcoords": "offset points", "xytext": (4, 3), "fontsize": 5.5}
+    for row in records(rows) if series.beside else ():
+        at = row[series.x], row[series.y]
+        panel.ax.annotate(write(series.beside, row), at, **place, color=style.INK)
 
 
 def _ends(series: Series, every: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Array]:

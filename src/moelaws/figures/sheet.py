@@ -61,6 +61,8 @@ class Sheet:
             for panel in others:
                 if panel.ax.get_ylabel() == first.ax.get_ylabel():
                     panel.ax.set_ylabel("")
+                if panel.sideways:
+                    panel.ax.tick_params(labelleft=False)
 
     def message(self, text: str) -> "Sheet":
         """Shows ``text`` in place of each picture, as ``Panel.message`` does in one."""
@@ -86,6 +88,7 @@ class Panel:
     def __init__(self, sheet: Sheet, ax: Any, name: str) -> None:
         self.sheet, self.name = sheet, name
         self.ax: Any = ax  # matplotlib Axes or Axes3D
+        self.sideways = False  # whether marks have their y along the horizontal axis
 
     def line(
         self,
@@ -116,18 +119,19 @@ class Panel:
         x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         options = {"marker": "o", "linestyle": "none", **options}
-        (drawn,) = self.ax.plot(x, y, **options)
+        step = -1 if self.sideways else 1
+        (drawn,) = self.ax.plot(*(x, y)[::step], **options)
         # Matplotlib does not extend the axes' limits to marks that a transform shifts.
-        self.ax.update_datalim(np.column_stack([x, y]))
+        self.ax.update_datalim(np.column_stack((x, y)[::step]))
         if low is not None and high is not None:
             top = 1e3 * np.nanmax(np.abs(y), initial=0.0)  # where an infinite bar ends
             bars = np.clip(np.asarray([low, high], float), -top, top)
             ends = np.broadcast_arrays(*bars, np.nan)
             for end in ends[:2]:
-                self.ax.update_datalim(np.column_stack([x, end]))
+                self.ax.update_datalim(np.column_stack((x, end)[::step]))
+            bars = np.repeat(x, 3), np.column_stack(ends).ravel()
             self.ax.plot(  # one line, broken by NaN between bars
-                np.repeat(x, 3),
-                np.column_stack(ends).ravel(),
+                *bars[::step],
                 color=drawn.get_color(),
                 alpha=drawn.get_alpha(),
                 linewidth=0.8,

@@ -14,14 +14,20 @@ from moelaws.spec.references import Reference
 from moelaws.spec.rows import RowExpression
 
 Role = Literal[
-    "plain", "log", "loss", "size", "compute", "sparsity", "experts", "fraction"
+    "plain", "log", "loss", "size", "compute", "sparsity", "experts", "fraction", "words"
 ]  # fmt: skip
-Look = Literal["marks", "small", "ink", "grey", "published", "star", "cross", "squares", "pale"]
+Look = Literal[
+    "marks", "small", "open", "ink", "grey", "published", "star", "cross", "squares", "pale",
+    "dashed", "dotted",
+]  # fmt: skip
 NoName = Name | Literal[""]
 
 
 class Axis(Frozen):
-    """What an axis shows, which decides its scale, its ticks and its label."""
+    """What an axis shows, which decides its scale, its ticks and its label.
+
+    Words as x stand below each other at the left, and y is the horizontal axis.
+    """
 
     role: Role = "plain"
     label: str = ""  # by default that of the role
@@ -41,12 +47,14 @@ class Series(Frozen):
     curve: NoName = ""  # a fit, whose law is drawn over x in place of the rows
     beyond: Positive = 1.0  # the factor by which a curve reaches beyond the rows
     points: Count = 61  # of a curve
-    line: Literal["none", "join", "curve"] = "none"  # join: through the mean at each x
+    # join: marks with a line through the mean at each x; mean: this line alone
+    line: Literal["none", "join", "curve", "mean"] = "none"
     ends: tuple[Name, ...] = ()  # the columns of the low and of the high end
     error: tuple[Name, ...] = ()  # of a standard error, the first one that all rows have
     by: NoName = ""  # the column that gives the colour
     name: str = ""  # of the series among the plotted numbers; rows of one name are one series
     label: str = ""  # in the legend
+    beside: str = ""  # written beside each mark, or at the end of a curve
     look: Look = "marks"
     hollow: str = ""  # marks are hollow, and the legend explains them so
     note: NoName = ""  # a column that says why a mark is a bound, or why y is missing
@@ -78,6 +86,7 @@ class Declared(Frozen):
     each: NoName = ""  # a column; each of its values has these panels of its own
     legend: str = ""  # its title
     width: Positive = 3.5  # inches, of a figure of one panel
+    height: Positive = 2.7  # inches, of a row of panels
     empty: str = "no run of this figure is completed"  # in place of a picture without marks
 
     @property

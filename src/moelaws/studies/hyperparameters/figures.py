@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from moelaws.analysis.fitted import FittedInputs
@@ -226,6 +225,7 @@ STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 SHADES = ListedColormap(style.ordered_colours(len(STEPS)), "excess")
 NORM = BoundaryNorm(STEPS, SHADES.N, extend="max")
 FRAME = "#e8352e"
+SQUARE = 13.0  # points: the side of a run's square
 PANELS = 4  # at most this many panels are drawn
 
 
@@ -280,23 +280,20 @@ def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common:
 
 
 def _cells(panel: Panel, rows: pd.DataFrame) -> None:
-    """Draws a cell for each run, coloured by its excess loss and framed where near-optimal."""
-    edges = {name: _edges(rows[name]) for name in ("lr", "batch_tokens")}
-    percent = 100 * rows["excess"].to_numpy(float)
+    """Draws a square for each run, coloured by its excess loss and framed where near-optimal."""
+    percent, near = 100 * rows["excess"], rows["near"] == 1
     panel.sheet.record(panel.name, "runs", x=rows["lr"], y=rows["batch_tokens"], z=percent)
-    settings = zip(rows["lr"], rows["batch_tokens"], rows["near"], percent, strict=True)
-    for lr, batch, near, excess in settings:
-        (left, right), (low, high) = edges["lr"][lr], edges["batch_tokens"][batch]
-        cell = Rectangle(
-            (left, low),
-            right - left,
-            high - low,
-            facecolor=SHADES(NORM(excess)),
-            edgecolor=FRAME if near else "white",
-            linewidth=1.4 if near else 0.5,
-            zorder=2.5 if near else 2,
-        )
-        panel.ax.add_patch(cell)
+    panel.ax.scatter(
+        rows["lr"],
+        rows["batch_tokens"],
+        SQUARE**2,
+        percent,
+        "s",
+        SHADES,
+        NORM,
+        linewidths=1.4,
+        edgecolors=np.where(near, FRAME, "white"),
+    )
     best = rows.iloc[[int(np.argmin(rows["L"]))]]
     panel.points(
         "best run",
@@ -311,17 +308,6 @@ def _cells(panel: Panel, rows: pd.DataFrame) -> None:
         label="best run",
     )
     panel.key("near-optimal ($\\leq$ 0.25 %)", color=FRAME, marker="s", mfc="none", ls="none")
-
-
-def _edges(values: pd.Series) -> dict[float, tuple[float, float]]:
-    """Returns the ends of each value's cell, halfway to its neighbours in logarithms."""
-    known = np.sort(values.astype(float).unique())
-    steps = np.diff(np.log(known)) if len(known) > 1 else np.array([np.log(2.0)])
-    half = np.concatenate([steps[:1], steps, steps[-1:]]) / 2
-    return {
-        v: (float(v * np.exp(-half[i])), float(v * np.exp(half[i + 1])))
-        for i, v in enumerate(known)
-    }
 
 
 def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
@@ -350,15 +336,11 @@ def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
 
 
 def _axes(panel: Panel, rows: pd.DataFrame) -> None:
-    """Sets logarithmic axes that show the cells, and the laws' values where they lie beyond."""
-    rates, batches = panel.ax.xaxis, panel.ax.yaxis
-    lr_label = r"peak rate $\eta$ ($10^{-3}$)"
-    for axis, name, column, label, text in (
-        (rates, "lr", "x", lr_label, lambda lr: f"{1e3 * lr:.2g}"),
-        (batches, "batch_tokens", "y", "", style.short),
-    ):
-        cells = [end for pair in _edges(rows[name]).values() for end in pair]
-        marks = panel.drawn[column]
-        ends = min(*cells, marks.min() / 1.12) / 1.03, max(*cells, marks.max() * 1.12) * 1.03
-        axes.log(axis, label, axes.every_other(rows[name]), text, ends)
+    """Sets logarithmic axes with room for whole squares about the runs."""
+    panel.ax.set(xscale="log", yscale="log")
+    panel.ax.margins(0.2)
+    rates, batches = map(axes.every_other, (rows["lr"], rows["batch_tokens"]))
+    label = r"peak rate $\eta$ ($10^{-3}$)"
+    axes.log(panel.ax.xaxis, label, rates, lambda lr: f"{1e3 * lr:.2g}")
+    axes.log(panel.ax.yaxis, "", batches, style.short)
     panel.ax.grid(False)
