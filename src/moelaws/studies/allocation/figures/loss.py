@@ -37,7 +37,7 @@ def curve(inputs: FittedInputs) -> pd.DataFrame:
     shown = fitted <= 1.05 * smooth.max()  # at the first steps a law of final losses is far off
     lines = {"training": (tokens, smooth), "law": (D[shown], fitted[shown])}
     lines["validation"] = np.array([run["D"]]), np.array([run["L"]])
-    about = run[["N_active", "N_total", "S", "r"]].to_dict()
+    about = {name: run[name] for name in ("N_active", "N_total", "S", "r")}
     rows = (pd.DataFrame({"D": D, "L": L, "kind": kind}) for kind, (D, L) in lines.items())
     return pd.concat(rows).assign(**about)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,7 @@ def leverage_of_sparsest(inputs: FittedInputs) -> pd.DataFrame:
     L = float(moe.loss(np.array([C]))[0])
     C_dense = float(dense.compute_for(np.array([L]))[0])
     leverage = pd.DataFrame({"C": [C, C_dense], "L": L if np.isfinite(C_dense) else np.nan})
-    about = {"kind": "leverage", "place": -1, "label": f"EL = {C_dense / C:.2g}"}
+    about: dict[str, Any] = {"kind": "leverage", "place": -1, "label": f"EL = {C_dense / C:.2g}"}
     name = f"A={1 - float(moe.rows['S'].iloc[0]):g}"
     every = _rows("dense", dense, [(name, moe, leverage.head(0))], C_dense)
     return pd.concat([every, leverage.assign(**about)])
@@ -91,7 +92,7 @@ def _rows(name: str, base: Curve, shown: list[Shown], to: float = 0.0) -> pd.Dat
             grid = np.geomspace(C.min(), end, POINTS)
             line = {"C": grid, "L": moe.loss(grid), **moe.loss_band(grid)}
             kinds |= {"curve": pd.DataFrame(line), "run": moe.rows.assign(C=C)}
-        about = {"place": place, "label": label}
+        about: dict[str, Any] = {"place": place, "label": label}
         tables += [
             rows.reindex(columns=COLUMNS).assign(kind=kind, **about) for kind, rows in kinds.items()
         ]

@@ -58,7 +58,7 @@ BINS = 60  # over ln(tokens): a step's loss is noisy
 
 def training(inputs: Inputs, sweep: str) -> pd.DataFrame:
     """Returns the training losses of a sweep's runs over tokens, as means over bins."""
-    curves = []
+    curves = [pd.DataFrame(columns=["tokens", "loss", "model", "label"])]
     for run in records(validated(inputs, sweep)):
         history = inputs.history(str(run["run_id"]))
         tokens = history["tokens"]
@@ -67,7 +67,7 @@ def training(inputs: Inputs, sweep: str) -> pd.DataFrame:
         bins = np.digitize(late["tokens"], np.geomspace(*ends, BINS + 1))
         means = late.groupby(bins)[["tokens", "loss"]].mean()
         curves.append(means.assign(model=run["model"], label=run["label"]))
-    return pd.concat([pd.DataFrame(columns=["tokens", "loss", "model", "label"]), *curves])
+    return pd.concat(curves)
 
 
 def validated(inputs: Inputs, sweep: str) -> pd.DataFrame:
