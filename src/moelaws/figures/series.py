@@ -80,9 +80,6 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     down = -(-n // across)
     sheet = Sheet(width, figure.height * (1 if down == 1 else ROW * down), n, across)
     colours = {s.by: _palette(inputs, s.by, every) for s, _ in every if s.by}
-    words = []
-    if figure.panels[0].x.role == "words":  # all panels have the same ones
-        words = style.in_order(pd.concat([rows[s.x] for s, rows in every]))
     places = ((value, *place) for value in values for place in panels)
     for panel, (value, declared, layers) in zip(sheet.panels, places, strict=True):
         own = [(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
@@ -90,8 +87,10 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
         first = next((rows.iloc[0] for _, rows in own if len(rows)), None)
         if declared.title and first is not None:
             panel.title(write(declared.title, first))
+        if declared.x.role == "words":
+            panel.words = style.in_order(pd.concat([rows[s.x] for s, rows in layers]))
         if _are_measured(own):
-            _draw_panel(panel, declared, own, colours, words)
+            _draw_panel(panel, declared, own, colours)
         else:
             panel.message(figure.empty)
     _finish(sheet, figure)
@@ -182,9 +181,8 @@ def _draw_panel(
     declared: DeclaredPanel,
     layers: Sequence[Layer],
     colours: Mapping[str, Colours],
-    words: Sequence[str],
 ) -> None:
-    panel.sideways = bool(words)
+    words = panel.words
     for series, rows in layers:
         if words:
             places = -pd.Categorical(rows[series.x], words).codes.astype(float)
@@ -310,7 +308,8 @@ def _set_axis(
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
     if declared.tight:
         is_log = declared.role not in ("plain", "loss")
-        v = values if level is None else np.append(values, level)
+        shown = panel.drawn[which].dropna() if declared.tight == "curves" else values
+        v = shown if level is None else np.append(shown, level)
         v = np.log(v) if is_log else v
         beyond = 0.08 * np.ptp(v) + 0.3 * is_log
         ends = np.array([v.min() - beyond, v.max() + beyond])
