@@ -96,7 +96,7 @@ def test_without_a_completed_run_the_figure_says_so():
         ({"rows": "M > 1"}, "F: runs: rows expression 'M > 1': no column 'M'"),
         ({"table": "optima"}, "study.yaml: panels: derived must name the table 'optima'"),
         ({"curve": "loss"}, "study.yaml: panels: fits must name the fit 'loss'"),
-        ({"look": "pink"}, "look is 'pink'; it must be marks, small, ink"),
+        ({"look": "pink"}, "look is 'pink'; it must be marks, small, open"),
     ],
 )
 def test_mistakes_are_refused_in_one_line(change, message):

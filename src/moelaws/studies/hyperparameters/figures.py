@@ -21,18 +21,12 @@ from moelaws.laws.leverage import allocation, hyperparameters
 from moelaws.studies.hyperparameters.derived.near_optimal import end_of_search
 
 LABELS = {"moe": "mixture of experts", "dense": "dense"}
-# Quantity -> the laws in print
-PUBLISHED = {
-    "batch_tokens": {"mixtures, Eq 5": hyperparameters.VARIANTS["batch"]},
-    "lr": {"mixtures, Eq 5": hyperparameters.VARIANTS["lr"]},
-    "M": {
-        "mixture of experts, Table 5": allocation.VARIANTS["M"],
-        "dense, Table 5": allocation.VARIANTS["dense_M"],
-    },
-    "D": {
-        "mixture of experts, Table 5": allocation.VARIANTS["D"],
-        "dense, Table 5": allocation.VARIANTS["dense_D"],
-    },
+# Quantity -> the laws in print by kind of model: those of Eq 5 are of mixtures alone
+PUBLISHED: dict[str, dict[str, Law]] = {
+    "batch_tokens": {"moe": hyperparameters.VARIANTS["batch"]},
+    "lr": {"moe": hyperparameters.VARIANTS["lr"]},
+    "M": {"moe": allocation.VARIANTS["M"], "dense": allocation.VARIANTS["dense_M"]},
+    "D": {"moe": allocation.VARIANTS["D"], "dense": allocation.VARIANTS["dense_D"]},
 }
 
 
@@ -67,12 +61,12 @@ def laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame
 
 
 def published_laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame:
-    """Returns the laws in print over compute, by ``quantity``."""
+    """Returns the laws in print over compute, by ``quantity`` and kind of model."""
     C = budgets(inputs, table)
     return pd.concat(
-        pd.DataFrame({"quantity": quantity, "law": name, "C": C, "value": published(law, C)})
+        pd.DataFrame({"quantity": quantity, "kind": kind, "C": C, "value": published(law, C)})
         for quantity in fits
-        for name, law in PUBLISHED[quantity].items()
+        for kind, law in PUBLISHED[quantity].items()
     )
 
 
@@ -179,9 +173,9 @@ def _cells(panel: Panel, rows: pd.DataFrame) -> None:
         rows["batch_tokens"],
         SQUARE**2,
         percent,
-        "s",
-        SHADES,
-        NORM,
+        marker="s",
+        cmap=SHADES,
+        norm=NORM,
         linewidths=1.4,
         edgecolors=np.where(near, FRAME, "white"),
     )

@@ -1,4 +1,4 @@
-"""The effects of choices, the load of the experts, and losses over compute, as figures draw them."""
+"""What figures draw: effects of choices, the load of the experts, and losses over compute."""
 
 import pandas as pd
 
