@@ -24,6 +24,7 @@ from moelaws.spec.series import Panel as DeclaredPanel
 from moelaws.spec.study import Figure
 
 ROW = 0.8  # height of a row of panels among several, over that of one alone
+ROWS = 6  # at most, on a page
 COLUMNS = 3  # of panels on a page, if each value of a column has one panel
 # The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
 BOUNDS = {
@@ -73,6 +74,8 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     known = [rows[figure.each] for _, rows in every if figure.each in rows]
     values = style.in_order(pd.concat(known)) if figure.each else [None]
     panels, across = [*zip(figure.panels, read, strict=True)], len(figure.panels)
+    room = ROWS * (COLUMNS if across == 1 else 1)
+    beyond, values = values[room:], values[:room]
     n = len(values) * across
     if not 1 < across <= COLUMNS:
         across = -(-n // -(-n // COLUMNS))  # rows of equal length, or nearly so
@@ -93,6 +96,8 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
             _draw_panel(panel, declared, own, colours)
         else:
             panel.message(figure.empty)
+    if beyond:
+        sheet.warn(f"{listed(beyond)} are not shown: a page has room for {room}")
     _finish(sheet, figure)
     return sheet
 

@@ -1,5 +1,6 @@
 """F1, F5, F17 show loss curves and the joint law (Eq 4); tables of the curves of F10b to F14d."""
 
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
@@ -17,6 +18,7 @@ from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_
 from moelaws.studies.leverage.figures.common import RATIO, published_leverage
 
 POINTS = 81
+VARIANTS = "curve_variants"  # the fit of the sub-experiments
 # An architecture: its label, its curve or none, and its points of leverage or its single runs.
 Shown = tuple[str, Curve | None, pd.DataFrame]
 COLUMNS = ["C", "L", "low", "high", "EL", "EL_low", "EL_high", "kind", "place", "label"]
@@ -59,37 +61,38 @@ def leverage_arrow(inputs: FittedInputs) -> Sheet:
     return sheet
 
 
-def architectures(inputs: FittedInputs, sweep: str, fit: str) -> pd.DataFrame:
+def architectures(inputs: FittedInputs, sweep: str, fit: str, baseline: str) -> pd.DataFrame:
     """Returns the curves of a sweep's architectures, their runs, and their leverage.
 
     The ``kind`` of a row says which of them it is, ``place`` and ``label`` say of which
-    architecture; the dense counterpart comes before the others, at place -1.
+    architecture; the ``baseline`` comes before the others, at place -1. An architecture of too few
+    budgets for a curve has ``single`` runs.
     """
+    if fit == VARIANTS:
+        runs = inputs.derived("singles", sweep=sweep)
+        if not len(runs):
+            return pd.DataFrame(columns=COLUMNS)
+        base = curve(inputs, str(runs["baseline"].iloc[0]))
+        return _rows(baseline, base, list(_variants(inputs, runs, base)))
     points = inputs.derived("points", measured=1, sweep=sweep)
     mixtures = sorted(((*_name(moe, sweep), moe) for moe in curves(inputs, fit)), key=itemgetter(0))
     shown: list[Shown] = [
         (label, moe, points[points["E"] == int(moe.rows["E"].iloc[0])])
         for _, label, moe in mixtures
     ]
-    return _rows("dense", curve(inputs, DENSE), shown)
+    return _rows(baseline, curve(inputs, DENSE), shown)
 
 
-def variants(inputs: FittedInputs, sweep: str, baseline: str) -> pd.DataFrame:
-    """Returns what ``architectures`` does, of a sub-experiment; of few budgets ``single`` runs."""
-    runs = inputs.derived("singles", sweep=sweep)
-    if not len(runs):
-        return pd.DataFrame(columns=COLUMNS)
-    base = curve(inputs, str(runs["baseline"].iloc[0]))
-    fitted = {int(moe.rows["variant"].iloc[0]): moe for moe in curves(inputs, "curve_variants")}
-    shown: list[Shown] = []
+def _variants(inputs: FittedInputs, runs: pd.DataFrame, base: Curve) -> Iterator[Shown]:
+    """Yields the architectures of a sub-experiment, but for the baseline's own runs."""
+    fitted = {int(moe.rows["variant"].iloc[0]): moe for moe in curves(inputs, VARIANTS)}
     others = runs[~runs["run_id"].isin(base.rows["run_id"])]
     for variant in others.groupby("variant")["x"].median().sort_values().index:
         rows, moe = others[others["variant"] == variant], fitted.get(int(variant))
         label = f"{rows['x'].median():.2g}"
         if moe:
             rows = leverage_of(base, moe, np.unique(rows["C"].to_numpy(float)))
-        shown.append((label, moe, rows))
-    return _rows(baseline, base, shown)
+        yield label, moe, rows
 
 
 def _rows(name: str, base: Curve, shown: list[Shown]) -> pd.DataFrame:
