@@ -25,6 +25,7 @@ from moelaws.spec.study import Figure
 
 ROW = 0.8  # height of a row of panels among several, over that of one alone
 ROWS = 6  # at most, on a page
+PLACE = "place of words"  # the column of x in place of words
 COLUMNS = 3  # of panels on a page, if each value of a column has one panel
 # The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
 BOUNDS = {
@@ -190,8 +191,8 @@ def _draw_panel(
     words = panel.words
     for series, rows in layers:
         if words:
-            places = -pd.Categorical(rows[series.x], words).codes.astype(float)
-            rows = rows.assign(**{series.x: places})
+            rows = rows.assign(**{PLACE: [-words.index(word) for word in rows[series.x]]})
+            series = series.model_copy(update={"x": PLACE})
         _draw_series(panel, series, rows, colours.get(series.by, {}))
     if declared.level is not None:
         look = {"color": style.GREY, "linewidth": 0.8, "linestyle": style.DASHES, "zorder": 0.5}
