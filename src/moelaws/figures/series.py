@@ -50,6 +50,7 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
     "squares": {"marker": "s"},
     "open": {"markerfacecolor": "none", "markeredgewidth": 0.8},  # as marks lie on each other
     "dashed": {"linestyle": style.DASHES, "linewidth": 0.9},
+    "span": {"color": style.WARN, "linewidth": 3, "alpha": 0.5},  # an interval of x
     "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
     "pale": {"alpha": 0.35, "marker": "none"},
 }

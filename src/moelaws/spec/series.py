@@ -18,7 +18,7 @@ Role = Literal[
 ]  # fmt: skip
 Look = Literal[
     "marks", "small", "open", "ink", "grey", "published", "star", "cross", "squares", "pale",
-    "dashed", "dotted",
+    "dashed", "dotted", "span",
 ]  # fmt: skip
 NoName = Name | Literal[""]
 
