@@ -8,6 +8,7 @@ import pytest
 
 from moelaws.analysis.derive import DerivedTable
 from moelaws.analysis.inputs import Inputs
+from moelaws.figures import style
 from moelaws.figures.series import draw
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -83,6 +84,29 @@ def test_the_error_of_a_series_is_the_first_that_all_rows_have():
         np.testing.assert_allclose(data["high"] - data["y"], half)
 
 
+def test_words_stand_below_each_other_and_have_colours_of_their_own():
+    rows = RUNS.assign(arm=pd.Categorical(["a", "b", "b", "a"], ["b", "missing", "a"]))
+    series = {"x": "arm", "y": "L", "ends": ["low", "high"], "by": "arm", "name": "{arm}"}
+    sheet = drawn(rows, {"x": "words", "y": {"label": "loss"}, "level": 2, "series": [series]})
+    assert_legible(sheet)
+    ax = sheet.panels[0].ax
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "a"]
+    assert ax.get_xlabel() == "loss"
+    data = sheet.data.groupby("series")
+    assert data["x"].unique().explode().to_dict() == {"a": -1, "b": 0}
+    assert data["y"].agg(list).to_dict() == {"a": [3.0, 1.5], "b": [2.5, 2.0]}
+    marks = [line for line in ax.lines if line.get_marker() in ("o", "^")]
+    assert [line.get_xdata().tolist() for line in marks] == [[2.5, 2.0], [3.0, 1.5]]
+    assert [tuple(line.get_color()) for line in marks] == [style.KINDS[0], style.KINDS[2]]
+
+
+def test_a_mean_joins_runs_and_text_stands_beside_marks():
+    series = {"x": "S", "y": "L", "line": "mean", "name": "mean", "beside": "{C:power}"}
+    sheet = drawn(RUNS, {"series": [series]})
+    assert sheet.data[["x", "y"]].to_numpy().tolist() == [[0.0, 2.5], [0.5, 2.0]]
+    assert "$10^{18}$" in words(sheet)
+
+
 def test_without_a_completed_run_the_figure_says_so():
     sheet = drawn(RUNS.head(0), {"series": [LINES]}, empty="nothing is done")
     assert sheet.warnings == ["nothing is done"]
@@ -96,7 +120,7 @@ def test_without_a_completed_run_the_figure_says_so():
         ({"rows": "M > 1"}, "F: runs: rows expression 'M > 1': no column 'M'"),
         ({"table": "optima"}, "study.yaml: panels: derived must name the table 'optima'"),
         ({"curve": "loss"}, "study.yaml: panels: fits must name the fit 'loss'"),
-        ({"look": "pink"}, "look is 'pink'; it must be marks, small, ink"),
+        ({"look": "pink"}, "look is 'pink'; it must be marks, small, open"),
     ],
 )
 def test_mistakes_are_refused_in_one_line(change, message):

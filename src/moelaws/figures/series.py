@@ -24,6 +24,8 @@ from moelaws.spec.series import Panel as DeclaredPanel
 from moelaws.spec.study import Figure
 
 ROW = 0.8  # height of a row of panels among several, over that of one alone
+ROWS = 6  # at most, on a page
+PLACE = "place of words"  # the column of x in place of words
 COLUMNS = 3  # of panels on a page, if each value of a column has one panel
 # The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
 BOUNDS = {
@@ -48,6 +50,7 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
     "squares": {"marker": "s"},
     "open": {"markerfacecolor": "none", "markeredgewidth": 0.8},  # as marks lie on each other
     "dashed": {"linestyle": style.DASHES, "linewidth": 0.9},
+    "span": {"color": style.WARN, "linewidth": 3, "alpha": 0.5},  # an interval of x
     "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
     "pale": {"alpha": 0.35, "marker": "none"},
 }
@@ -73,6 +76,8 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     known = [rows[figure.each] for _, rows in every if figure.each in rows]
     values = style.in_order(pd.concat(known)) if figure.each else [None]
     panels, across = [*zip(figure.panels, read, strict=True)], len(figure.panels)
+    room = ROWS * (COLUMNS if across == 1 else 1)
+    beyond, values = values[room:], values[:room]
     n = len(values) * across
     if not 1 < across <= COLUMNS:
         across = -(-n // -(-n // COLUMNS))  # rows of equal length, or nearly so
@@ -80,9 +85,6 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     down = -(-n // across)
     sheet = Sheet(width, figure.height * (1 if down == 1 else ROW * down), n, across)
     colours = {s.by: _palette(inputs, s.by, every) for s, _ in every if s.by}
-    words = []
-    if figure.panels[0].x.role == "words":  # all panels have the same ones
-        words = style.in_order(pd.concat([rows[s.x] for s, rows in every]))
     places = ((value, *place) for value in values for place in panels)
     for panel, (value, declared, layers) in zip(sheet.panels, places, strict=True):
         own = [(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
@@ -90,10 +92,14 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
         first = next((rows.iloc[0] for _, rows in own if len(rows)), None)
         if declared.title and first is not None:
             panel.title(write(declared.title, first))
+        if declared.x.role == "words":
+            panel.words = style.in_order(pd.concat([rows[s.x] for s, rows in layers]))
         if _are_measured(own):
-            _draw_panel(panel, declared, own, colours, words)
+            _draw_panel(panel, declared, own, colours)
         else:
             panel.message(figure.empty)
+    if beyond:
+        sheet.warn(f"{listed(beyond)} are not shown: a page has room for {room}")
     _finish(sheet, figure)
     return sheet
 
@@ -182,13 +188,12 @@ def _draw_panel(
     declared: DeclaredPanel,
     layers: Sequence[Layer],
     colours: Mapping[str, Colours],
-    words: Sequence[str],
 ) -> None:
-    panel.sideways = bool(words)
+    words = panel.words
     for series, rows in layers:
         if words:
-            places = -pd.Categorical(rows[series.x], words).codes.astype(float)
-            rows = rows.assign(**{series.x: places})
+            rows = rows.assign(**{PLACE: [-words.index(word) for word in rows[series.x]]})
+            series = series.model_copy(update={"x": PLACE})
         _draw_series(panel, series, rows, colours.get(series.by, {}))
     if declared.level is not None:
         look = {"color": style.GREY, "linewidth": 0.8, "linestyle": style.DASHES, "zorder": 0.5}
@@ -310,7 +315,8 @@ def _set_axis(
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
     if declared.tight:
         is_log = declared.role not in ("plain", "loss")
-        v = values if level is None else np.append(values, level)
+        shown = panel.drawn[which].dropna() if declared.tight == "curves" else values
+        v = shown if level is None else np.append(shown, level)
         v = np.log(v) if is_log else v
         beyond = 0.08 * np.ptp(v) + 0.3 * is_log
         ends = np.array([v.min() - beyond, v.max() + beyond])

@@ -61,7 +61,7 @@ class Sheet:
             for panel in others:
                 if panel.ax.get_ylabel() == first.ax.get_ylabel():
                     panel.ax.set_ylabel("")
-                if panel.sideways:
+                if panel.words and panel.words == first.words:
                     panel.ax.tick_params(labelleft=False)
 
     def message(self, text: str) -> "Sheet":
@@ -88,7 +88,7 @@ class Panel:
     def __init__(self, sheet: Sheet, ax: Any, name: str) -> None:
         self.sheet, self.name = sheet, name
         self.ax: Any = ax  # matplotlib Axes or Axes3D
-        self.sideways = False  # whether marks have their y along the horizontal axis
+        self.words: Sequence[str] = ()  # at places 0, -1, ...; marks have y along the other axis
 
     def line(
         self,
@@ -119,7 +119,7 @@ class Panel:
         x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         options = {"marker": "o", "linestyle": "none", **options}
-        step = -1 if self.sideways else 1
+        step = -1 if self.words else 1
         (drawn,) = self.ax.plot(*(x, y)[::step], **options)
         # Matplotlib does not extend the axes' limits to marks that a transform shifts.
         self.ax.update_datalim(np.column_stack((x, y)[::step]))

@@ -18,7 +18,7 @@ Role = Literal[
 ]  # fmt: skip
 Look = Literal[
     "marks", "small", "open", "ink", "grey", "published", "star", "cross", "squares", "pale",
-    "dashed", "dotted",
+    "dashed", "dotted", "span",
 ]  # fmt: skip
 NoName = Name | Literal[""]
 
@@ -31,7 +31,8 @@ class Axis(Frozen):
 
     role: Role = "plain"
     label: str = ""  # by default that of the role
-    tight: bool = False  # as wide as the marks are; intervals and curves may run off
+    # as wide as the marks are, or these and the curves; intervals may run off
+    tight: bool | Literal["curves"] = False
 
 
 class Series(Frozen):

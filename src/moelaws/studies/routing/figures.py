@@ -5,8 +5,6 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
-from moelaws.figures import axes, style
-from moelaws.figures.sheet import Sheet
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 
 FIRST = 5e9  # tokens, before which all curves fall steeply
@@ -66,63 +64,40 @@ def architectures(inputs: FittedInputs) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def gains(inputs: FittedInputs) -> Sheet:
-    """Draws gains over base size with Eq 1 and the cut-off's intervals, a panel for each router."""
-    sheet = Sheet(style.DOUBLE, 2.7, 3)
-    gains = inputs.derived("gains")
-    cutoffs = inputs.derived("cutoffs", objective="squared").set_index("router")
-    over_sizes = inputs.derived("sizes", quantity=CUTOFF).set_index("router")
-    gains = gains[gains["E"].isin(SHOWN)]
-    colours = style.palette(gains["E"])
-    for panel, (router, fit) in zip(sheet.panels, FITS.items(), strict=True):
-        panel.title(router)
-        own = gains[gains["router"] == router]
-        measured = float(own["N_dense"].max())
-        for low, high, dashes in (
-            (float(own["N_dense"].min()), measured, "-"),
-            (measured, LARGEST, style.DASHES),
-        ):
-            N = np.geomspace(low, high, 60)
+def gain_lines(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns what routing saves by Eq 1 over base sizes, of the runs and ``beyond``."""
+    lines = []
+    for router, fit in FITS.items():
+        sizes = inputs.derived("gains", router=router)["N_dense"]
+        ends = (sizes.min(), sizes.max(), LARGEST)
+        for beyond in (False, True):
+            N = np.geomspace(*ends[beyond : beyond + 2], 60)
             dense = inputs.predict(fit, N_active=N, E=1)
-            for E, colour in colours.items():
+            about = {"router": router, "beyond": beyond, "N_dense": N}
+            for E in SHOWN:
                 gain = dense - inputs.predict(fit, N_active=N, E=E)
-                panel.line(f"Eq 1, E={E:g}", N, gain, color=colour, lw=0.9, ls=dashes)
-        for E, colour, rows in style.groups(own, "E", colours):
-            panel.points(
-                f"E={E:g}",
-                rows["N_dense"],
-                rows["gain"],
-                color=colour,
-                label=f"{E:g}",
-                **style.EDGE,
-            )
-        panel.ax.axhline(0, color=style.GREY, lw=0.6, zorder=0)
-        cut = cutoffs.loc[router]
-        for name, label, interval, y, alpha in (
-            ("independent residuals", "residuals", cut, 0.0, 0.5),
-            ("base sizes left out", "sizes", over_sizes.loc[router], BELOW, 0.25),
-        ):
-            ends = 10 ** np.clip([interval["low"], interval["high"]], 0, np.log10(LARGEST))
-            panel.line(
-                f"cut-off, interval by {name}",
-                ends,
-                [y, y],
-                color=style.WARN,
-                lw=3,
-                alpha=alpha,
-                label=f"cut-off by\n{label}",
-            )
-        panel.points("cut-off", 10 ** cut["log10_N"], 0, color=style.WARN, marker="o", **style.EDGE)
-        stated = 10 ** cut["stated"], 0
-        panel.points("cut-off, stated", *stated, color=style.INK, marker="D", ms=3, **style.EDGE)
-        panel.ax.set_ylim(-0.07, 0.62)
-        axes.log(
-            panel.ax.xaxis,
-            "base parameters $N$",
-            10.0 ** np.arange(7, 14),
-            style.short,
-            ends=(1e7, LARGEST),
-        )
-    sheet.panels[0].ax.set_ylabel("loss saved by routing (nats/token)")
-    sheet.panels[-1].legend("experts")
-    return sheet
+                lines.append(pd.DataFrame({**about, "E": E, "gain": gain}))
+    return pd.concat(lines)
+
+
+def gains(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the measured gains of the numbers of experts whose lines are drawn."""
+    rows = inputs.derived("gains")
+    return rows[rows["E"].isin(SHOWN)]
+
+
+def cutoffs(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the size at which routing stops helping: intervals, estimate, and as stated."""
+    fitted = inputs.derived("cutoffs", objective="squared").set_index("router")
+    by_sizes = inputs.derived("sizes", quantity=CUTOFF).set_index("router")
+    columns = (
+        ("residuals", fitted[["low", "high"]], 0.0),
+        ("sizes", by_sizes[["low", "high"]], BELOW),
+        ("estimate", fitted[["log10_N"]], 0.0),
+        ("stated", fitted[["stated"]], 0.0),
+    )
+    rows = []
+    for what, numbers, gain in columns:
+        N = 10 ** numbers.clip(0, np.log10(LARGEST)).stack()
+        rows.append(N.rename("N").reset_index("router").assign(what=what, gain=gain))
+    return pd.concat(rows)

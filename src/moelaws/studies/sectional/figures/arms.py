@@ -95,7 +95,7 @@ def rates(inputs: Inputs) -> pd.DataFrame:
 
 
 def costs(inputs: Inputs) -> pd.DataFrame:
-    """Returns costs over slices at equal widths by ``convention``; ``kind``: counted, timed."""
+    """Returns costs over slices at equal widths by ``convention``, counted or timed (``kind``)."""
     timed = inputs.derived("speeds")
     counted = of_widths(inputs.derived("counted"), timed)
     ratios = [name for name in counted if str(name).endswith("_ratio")]

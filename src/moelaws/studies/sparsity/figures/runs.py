@@ -1,6 +1,6 @@
-"""The gain from sparsity at equal budget, width and seed, and over the time that training took.
+"""Tables of the gain from sparsity at equal budget, width and seed, and over the time of training.
 
-Fig 5 and 10 show scores on tasks over the loss, by sparsity, with the relation that was fitted.
+Those of Fig 5 and 10 have scores on tasks over the loss, with the relation that was fitted.
 """
 
 import numpy as np
@@ -8,18 +8,9 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import MEASURES
-from moelaws.figures import style
-from moelaws.figures.axes import LOSS, SPARSITY
-from moelaws.figures.losses import write_statistics
-from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.sparsity.derived.scores import regress, regressors
-from moelaws.studies.sparsity.figures.common import colours
 
-COLUMNS = 3
-MARGIN = 0.1  # of the range of sparsities, beyond its ends
-APART = 1.7  # points between the marks of two widths at one sparsity
 REWEIGHTED = 50  # times, after which a trend of speeds stays
-LONG = 360.0  # seconds, above which times are shown in hours
 
 
 def contrasts(inputs: Inputs) -> pd.DataFrame:
@@ -64,73 +55,46 @@ def usual_speed(runs: pd.DataFrame) -> pd.Series:
     return pd.Series(np.exp(fitted), known.index).reindex(runs.index)
 
 
-MAX_SKILLS = 6  # on a page
-ROW = 1.55  # inches of a task among several
 FAR = 0.5  # of the range of errors, beyond which guessing is written and not drawn
 ASIDE = 0.03  # of the range of losses, from the last run to the bar of its error
 
 
-def downstream(inputs: Inputs, by: str) -> Sheet:
-    """Draws a row of panels for each task or group of tasks, and a column for each score."""
+def scored(inputs: Inputs, by: str) -> pd.DataFrame:
+    """Returns the scores, each with ``guess``, the error by guessing, and the same in ``words``."""
     table = inputs.derived("downstream", by=by)
-    skills = list(dict.fromkeys(table["skill"]))
-    shown = skills[:MAX_SKILLS]
-    rows = max(1, len(shown))
-    height = style.HEIGHT if rows == 1 else ROW * rows + 0.4
-    sheet = Sheet(style.DOUBLE, height, len(MEASURES) * rows, len(MEASURES))
-    if not shown:
-        return sheet.message("no completed run\nwas scored")
-    if beyond := ", ".join(skills[MAX_SKILLS:]):
-        sheet.warn(f"{beyond} are not shown: a page has room for {MAX_SKILLS}")
-    palette = colours(inputs, "S")
-    for i, panel in enumerate(sheet.panels):
-        skill, (measure, label) = shown[i // len(MEASURES)], [*MEASURES.items()][i % len(MEASURES)]
-        _draw(panel, table[table["skill"] == skill], measure, palette)
-        panel.title(f"{skill}, {label}".replace("_", " "))
-    for panel in sheet.panels[-len(MEASURES) :]:
-        panel.ax.set_xlabel(LOSS)
-    sheet.panels[len(MEASURES) - 1].legend(SPARSITY)
-    return sheet
+    error, chance = table.groupby("skill")["error"], table["chance"].where(table["chance"] < 1)
+    least, most = error.transform("min"), error.transform("max")
+    return table.assign(
+        skill=table["skill"].str.replace("_", " "),
+        guess=chance.where(chance - most < FAR * (most - least)),
+        words=chance.map("; guessing: {:.3g}".format, na_action="ignore").fillna(""),
+    )
 
 
-def _draw(panel: Panel, rows: pd.DataFrame, measure: str, palette: style.Palette) -> None:
-    """Draws the runs of one skill, the relation at each sparsity, and the middle of their errors.
+def relations(inputs: Inputs, by: str) -> pd.DataFrame:
+    """Returns each score over the loss at each sparsity, as the regression has it."""
+    lines = [pd.DataFrame(columns=["skill", "S", "L", *MEASURES])]
+    for skill, rows in scored(inputs, by).groupby("skill", sort=False):
+        fits = {measure: regress(rows, measure) for measure in MEASURES}
+        for S, own in rows.groupby("S"):
+            L = np.linspace(own["L"].min(), own["L"].max(), 40)
+            X = regressors(rows, L, np.full(len(L), S))
+            y = {measure: X @ fit.coefficients for measure, fit in fits.items() if fit}
+            lines.append(pd.DataFrame({"skill": skill, "S": S, "L": L, **y}))
+    return pd.concat(lines)
+
+
+def usual_errors(inputs: Inputs, by: str) -> pd.DataFrame:
+    """Returns the median error of a run's scores, to be drawn below them beside the last run.
 
     A bar at each run would hide the others, and most of the error is common to all runs.
     """
-    fit = regress(rows, measure)
-    for S, colour, own in style.groups(rows.sort_values("L"), "S", palette):
-        panel.points(
-            f"S={S:.4g}",
-            own["L"],
-            own[measure],
-            color=colour,
-            markersize=2.8,
-            label=f"{S:.4g}",
-            **style.EDGE,
-        )
-        if fit is not None:
-            L = np.linspace(own["L"].min(), own["L"].max(), 40)
-            y = regressors(rows, L, np.full(len(L), S)) @ fit.coefficients
-            panel.line(f"S={S:.4g}, fitted", L, y, color=colour, linewidth=0.8)
-    least, most = rows[measure].min(), rows[measure].max()
-    half, L = float(rows[f"{measure}_se"].median()), np.array([rows["L"].min(), rows["L"].max()])
-    if np.isfinite(half):  # in the lower right, where few scores lie
-        panel.points(
-            "standard error",
-            L[1] + ASIDE * np.ptp(L),
-            least + half,
-            low=least,
-            high=least + 2 * half,
-            color=style.INK,
-            marker="_",
-            label="\u00b1 one error",
-        )
-    chance = rows["chance"].iloc[0]
-    if measure == "error" and chance < 1:
-        text = f"guessing: {chance:.3g}"
-        if chance - most < FAR * (most - least):
-            panel.line("guessing", L, [chance, chance], **style.PUBLISHED, linewidth=0.8)
-            panel.ax.text(L[0], chance, text, va="top", fontsize=6.5)
-        else:
-            write_statistics(panel, [text])
+    bars = []
+    for skill, rows in scored(inputs, by).groupby("skill", sort=False):
+        place = {"skill": skill, "L": rows["L"].max() + ASIDE * np.ptp(rows["L"])}
+        for measure in MEASURES:
+            least, half = rows[measure].min(), rows[f"{measure}_se"].median()
+            ends = {f"{measure}_low": least, f"{measure}_high": least + 2 * half}
+            place |= {measure: least + half, **ends}
+        bars.append(place)
+    return pd.DataFrame(bars)

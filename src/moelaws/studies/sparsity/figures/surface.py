@@ -1,6 +1,7 @@
 """F1a, F1b, F8: isoFLOP surfaces at the middle and every budget; F2a to F2c, F9: their slices."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -140,7 +141,7 @@ def _slices(
     for fit in inputs.fits:
         middle = middle_surface(inputs, fit).C
         for surface in surfaces(inputs, fit):
-            about = {"C": surface.C, "size": surface.size.removeprefix("N_")}
+            about: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
             every += [f.assign(**about, middle=surface.C == middle) for f in rows_of(surface)]
     return pd.concat(every)
 
