@@ -55,7 +55,7 @@ def test_counts_are_those_of_the_model(shape, limits, at):
     model = shapes.model(i)
     parameters, (attention, ffn) = count_parameters(model), attention_and_ffn(model, "allocation")
     assert (shapes.total[i], shapes.active[i]) == (parameters.total, parameters.active)
-    assert shapes.embeddings[i] == parameters.embeddings
+    assert shapes.counts.embeddings[i] == parameters.embeddings
     assert shapes.flops[i] == pytest.approx(TRAINING * sum(forward_terms(model).values()))
     heads = model.n_layers * model.n_kv * model.width_of_head
     assert shapes.cache_bytes[i] == 2 * 2 * heads * model.context  # keys and values in bf16
