@@ -84,7 +84,7 @@ def test_numbers_are_doubles_and_other_columns_are_texts(imported):
     sql += "(SELECT *, steps * steps AS D, length(state) AS E FROM source WHERE params < 2e7)"
     with pytest.raises(UserError, match=r"D is 9e\+18; it must be a whole number below 9e18"):
         imported(runs, sql)
-    frame = imported(runs.assign(steps=3), sql).frame
+    frame = imported(runs.assign(steps=3), sql, notes={"D": "a toy"}).frame
     assert frame[["run_id", "D", "E"]].to_numpy().tolist() == [["a-1", 9, 1]]
 
 
@@ -189,9 +189,9 @@ def test_the_sql_of_a_mapping_reads_nothing_but_its_source(imported, sql, tmp_pa
 
 def test_the_sql_of_a_mapping_ends(imported, monkeypatch):
     monkeypatch.setattr("moelaws.tables.selected._SECONDS", 1)
-    with pytest.raises(UserError, match="sql: the SQL gave no answer within 1 s"):
+    with pytest.raises(UserError, match="sql: there was no answer within 1 s"):
         imported(sql="SELECT count(*) FROM range(1000000000000) a, range(1000000) b")
-    with pytest.raises(UserError, match="sql: the SQL needs more than 2 GB of memory"):
+    with pytest.raises(UserError, match="sql: the answer needs more than 2 GB of memory"):
         imported(sql="SELECT repeat('x', 4000000000) AS run_id FROM source")
 
 

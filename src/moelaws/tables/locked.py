@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from moelaws.records.memory import die_with
+from moelaws.spec.errors import UserError
 
 MAX_ROWS = 1_000_000  # of an answer
 # DuckDB refuses every file, every extension and every change of a setting.
@@ -39,7 +40,8 @@ def answer(sql: str, tables: Mapping[str, pa.Table], seconds: int, gigabytes: in
 
     DESCRIBE, SUMMARIZE, SHOW, VALUES and FROM are SELECTs to DuckDB's parser. Raises ValueError for
     any other statement, and for an answer that is too long, duckdb.Error for a mistake in the SQL
-    and for SQL that reaches outside of the tables, and TimeoutError after that many ``seconds``.
+    and for SQL that reaches outside of the tables, and UserError for what needs more ``seconds`` or
+    ``gigabytes``.
     """
     # DuckDB's own limits do not hold while it plans, nor for a single text of gigabytes.
     ended, sender = Pipe(duplex=False)
@@ -49,13 +51,15 @@ def answer(sql: str, tables: Mapping[str, pa.Table], seconds: int, gigabytes: in
     sender.close()
     try:
         if not ended.poll(seconds):
-            raise TimeoutError
+            raise UserError(f"there was no answer within {seconds} s")
         outcome = ended.recv()
     except EOFError:
-        raise MemoryError from None
+        outcome = MemoryError()
     finally:
         process.kill()
         process.join()
+    if isinstance(outcome, duckdb.OutOfMemoryException | MemoryError):
+        raise UserError(f"the answer needs more than {gigabytes} GB of memory")
     if isinstance(outcome, Answer):
         return outcome
     raise outcome

@@ -41,15 +41,9 @@ def query(
     tables = {name: _table(name, results, tier, warn) for name in named}
     try:
         return answer(sql, tables, seconds, gigabytes)
-    except TimeoutError:
+    except UserError as error:
         raise UserError(
-            f"query: there was no answer within {seconds} s; ask for less, or allow more "
-            "time with --time-limit"
-        ) from None
-    except (duckdb.OutOfMemoryException, MemoryError):
-        raise UserError(
-            f"query: the answer needs more than {gigabytes} GB of memory; ask for less, or allow "
-            "more with --memory-limit"
+            f"query: {error}; ask for less, or allow more with --time-limit or --memory-limit"
         ) from None
     except (duckdb.Error, RecursionError, ValueError) as error:
         raise UserError(
