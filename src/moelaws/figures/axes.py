@@ -63,7 +63,8 @@ def log(
     axis.set_label_text(label)
     inches = axis.axes.bbox.width / axis.axes.figure.dpi
     limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
-    fixed_ticks(axis, list(ticks) or round_ticks(*axis.get_view_interval(), limit), text)
+    low, high = axis.get_view_interval()
+    fixed_ticks(axis, list(ticks) or round_ticks(low, high, limit), text)
 
 
 def size(axis: Any, label: str) -> None:

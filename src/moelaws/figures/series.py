@@ -253,7 +253,7 @@ def _draw_marks(
         crowded = len(every) > CROWDED and series.look != "open"
         face = HOLLOW if why or series.hollow else style.EDGE if crowded else {}
         shape, words = BOUNDS.get(why, ("s", why))
-        bound = {"marker": shape, "markersize": 5} if why else {}
+        bound: dict[str, Any] = {"marker": shape, "markersize": 5} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
         title = f"{name} ({why})" if why else name
         panel.points(title, own[x], own[y], **_ends(series, every, own), **options)
