@@ -140,8 +140,8 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
             rows = rows.sort_values(x, kind="stable")
         if series.by:  # in the order of the colours
             places = {v: i for i, v in enumerate(style.in_order(rows[series.by]))}
-            own = rows[series.by].map(places).to_numpy(float)
-            rows = rows.iloc[np.argsort(own, kind="stable")]
+            order = rows[series.by].map(places).to_numpy(float)
+            rows = rows.iloc[np.argsort(order, kind="stable")]
         rows = rows.assign(series=[write(series.name, row) for row in records(rows)])
         if series.line == "mean":
             cells = ["series", x]
@@ -216,7 +216,7 @@ def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Col
     for i, rows in enumerate(groups):
         first = rows.iloc[0]
         value = first[series.by] if series.by else ""
-        look = {"color": colours.get(value, style.ORDERED(0.0)), "marker": "o"}
+        look: dict[str, Any] = {"color": colours.get(value, style.ORDERED(0.0)), "marker": "o"}
         if series.by and isinstance(value, str):
             look["marker"] = style.MARKERS[[*colours].index(value) % len(style.MARKERS)]
         look |= LOOKS[series.look]
@@ -253,7 +253,7 @@ def _draw_marks(
         crowded = len(every) > CROWDED and series.look != "open"
         face = HOLLOW if why or series.hollow else style.EDGE if crowded else {}
         shape, words = BOUNDS.get(why, ("s", why))
-        bound = {"marker": shape} if why else {}
+        bound: dict[str, Any] = {"marker": shape, "markersize": 5} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
         title = f"{name} ({why})" if why else name
         panel.points(title, own[x], own[y], **_ends(series, every, own), **options)

@@ -69,9 +69,9 @@ def gain_lines(inputs: FittedInputs) -> pd.DataFrame:
     lines = []
     for router, fit in FITS.items():
         sizes = inputs.derived("gains", router=router)["N_dense"]
-        ends = (sizes.min(), sizes.max(), LARGEST)
-        for beyond in (False, True):
-            N = np.geomspace(*ends[beyond : beyond + 2], 60)
+        parts = ((False, sizes.min(), sizes.max()), (True, sizes.max(), LARGEST))
+        for beyond, low, high in parts:
+            N = np.geomspace(low, high, 60)
             dense = inputs.predict(fit, N_active=N, E=1)
             about = {"router": router, "beyond": beyond, "N_dense": N}
             for E in SHOWN:
@@ -83,7 +83,8 @@ def gain_lines(inputs: FittedInputs) -> pd.DataFrame:
 def gains(inputs: FittedInputs) -> pd.DataFrame:
     """Returns the measured gains of the numbers of experts whose lines are drawn."""
     rows = inputs.derived("gains")
-    return rows[rows["E"].isin(SHOWN)]
+    shown: pd.DataFrame = rows[rows["E"].isin(SHOWN)]
+    return shown
 
 
 def cutoffs(inputs: FittedInputs) -> pd.DataFrame:
@@ -98,6 +99,6 @@ def cutoffs(inputs: FittedInputs) -> pd.DataFrame:
     )
     rows = []
     for what, numbers, gain in columns:
-        N = 10 ** numbers.clip(0, np.log10(LARGEST)).stack()
-        rows.append(N.rename("N").reset_index("router").assign(what=what, gain=gain))
+        ends = numbers.clip(0, np.log10(LARGEST)).melt(value_name="end", ignore_index=False)
+        rows.append(ends.assign(N=10 ** ends["end"], what=what, gain=gain).reset_index())
     return pd.concat(rows)

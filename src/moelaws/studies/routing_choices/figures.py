@@ -29,7 +29,7 @@ def effects(inputs: Inputs) -> pd.DataFrame:
 def loads(inputs: Inputs) -> pd.DataFrame:
     """Returns how unevenly each arm uses its experts, at the budget of most arms."""
     runs = Arms(inputs).runs
-    rows = means(runs[runs["arm"].isin(ARMS)])
+    rows: pd.DataFrame = means(runs[runs["arm"].isin(ARMS)])
     rows = rows[rows["C"] == rows["C"].mode().max()]
     names = [f"{ARMS[arm]}, $k$ = {k}" for arm, k in zip(rows["arm"], rows["k"], strict=True)]
     return rows.assign(name=names)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import records
+from moelaws.analysis.derive import Row, records
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.sectional.arms import (
     ARMS,
@@ -28,7 +28,7 @@ SHOWN = {"slice_all": 4, "slice_chunks": 4}  # the number of slices that is show
 COUNTED = {"all_ratio": "slice_all", "chunks_ratio": "slice_chunks"}  # column -> arm
 
 
-def name_of(row: pd.Series) -> str:
+def name_of(row: Row) -> str:
     """Returns the name of a row: the arm, and its number of slices or dense layers."""
     name = ARMS[row["arm"]]
     if row["arm"] in SLICES:
