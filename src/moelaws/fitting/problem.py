@@ -253,8 +253,11 @@ def _distinct(
     objective: Objective, theta_BP: Array, value_B: Array, bounds: Array
 ) -> tuple[Array, Array]:
     """Returns the polished optimum and up to ``ENDS - 1`` others far from it, and their values."""
-    near = theta_BP[value_B <= np.nanmin(value_B) * NEARLY + 1e-15]
-    chosen = [polish(objective, theta_BP[np.nanargmin(value_B)], bounds)]
+    best = np.nanargmin(value_B)
+    is_near = value_B <= value_B[best] * NEARLY + 1e-15
+    is_near[best] = False  # a polish may lead away from where it began
+    near = theta_BP[is_near]
+    chosen = [polish(objective, theta_BP[best], bounds)]
     while len(chosen) < ENDS and len(near):
         distance = np.abs(near[:, None] - np.array(chosen)[None]).max(axis=2).min(axis=1)
         if distance.max() < APART:
