@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_answer, print_json
 from moelaws.cli.common import INPUT, Paths, out_option, study_option, table_option
+from moelaws.cli.compare import scores_table
 from moelaws.cli.fit import read, seed_option, threads_option
 from moelaws.cli.project import source_options, tier_folder
 from moelaws.cli.study_files import study_with
@@ -81,16 +82,8 @@ def command(
 
 def _print(split: SplitScores, level: float) -> None:
     if split["laws"]:
-        rows = [
-            [
-                *(law["law"], law["parameters"], law["rmse"]),
-                *law.get("rmse_interval", [None, None]),
-                *(law["r2"], law["rank"], law.get("first")),
-            ]
-            for law in split["laws"]
-        ]
-        columns = ("law", "parameters", "rmse", f"low ({level:.0%})", "high", "r2", "rank")
-        print_table((*columns, "first"), rows, title=f"{split['name']}: to predict {split['use']}")
+        title = f"{split['name']}: to predict {split['use']}; intervals {level:.0%}"
+        click.echo(scores_table(split["laws"], title))
     for law, reason in split["refused"].items():
         click.echo(f"refused at the split {split['name']}: {law}: {reason}", err=True)
 
