@@ -51,9 +51,9 @@ def test_round_trip(split, tmp_path):
 
 
 def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
-    """Weights, blocks, a profile, a roll-out, several optima: JSON has no infinity and no NaN."""
+    """Weights, blocks, a profile, several optima: JSON has no infinity and no NaN."""
     table = dense(sizes=9, tokens=8).assign(se=0.02, budget=np.repeat([1.0, 2.0, 3.0], 24))
-    fields = {"weights": "se", "resample_by": "budget", "profile": ("beta",), "rollout": "budget"}
+    fields = {"weights": "se", "resample_by": "budget", "profile": ("beta",)}
     report = fitted(LAW, table, **fields, bootstrap=10, protocol={"sample": 40})
     write_fit(report, tmp_path / "all.json")
     text = (tmp_path / "all.json").read_text()
@@ -64,25 +64,21 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     assert read_fit(tmp_path / "all.json") == report
     (group,) = report.parts
     assert list(group.profile) == ["beta"]
-    assert [entry.below for entry in group.rollout] == [1.0, 2.0]
     assert (
         group.intervals
         == "percentile bootstrap over blocks of rows by budget, widened for 3 blocks"
     )
     assert set(group.delta_method) == set(LAW.names)
-    assert group.support.variables == ["N", "D"]
+    assert group.hull.variables == ["N", "D"]
     assert report.table["columns"] == ["D", "L", "N", "budget", "se"]
 
 
-def test_the_keys_of_diagnostics_are_those_of_the_law_and_objective(split, dense):
-    """Scripts read them: a linear law has subsamples, another its starts, a likelihood sigma."""
-    protocol = {"objective": "huber_scale", "sample": 20}
-    likely = fitted(LAW, dense(sizes=6, tokens=5), bootstrap=2, protocol=protocol)
+def test_the_keys_of_diagnostics_are_those_of_the_law(split, written):
+    """Scripts read them: a linear law has no starts."""
     first = ["seed", "objective", "delta", "newton_decrease", "condition_number", "at_bounds"]
-    own = {"subsamples": split.parts[0], "sigma starts near_equivalent": likely.parts[0]}
-    for keys, group in own.items():
-        keys = [*first, *keys.split(), "draws", "unidentified"]
-        assert list(group.to_json()["diagnostics"]) == keys
+    for own, group in (([], split.parts[0]), (["starts", "near_equivalent"], read_fit(written))):
+        data = group.to_json()["diagnostics"]
+        assert list(data) == [*first, *own, "draws", "unidentified"]
 
 
 def test_reading_a_fit_needs_nothing_that_makes_one():
@@ -172,10 +168,14 @@ def evaluated(path):
         (("params",), {}, "params has none; those of chinchilla are A, "),
         (("law",), [1], "law: Input should be a valid string"),
         (("level",), 5, "level: Input should be less than 1"),
-        (("hull", "ranges"), {}, "support: ranges, variables, normals and offsets do not fit toge"),
+        (
+            ("hull", "ranges"),
+            {},
+            "hull: ranges, variables, normals and offsets do not fit",
+        ),
         (("hull", "ranges"), {"N": [1, 2], "D": [1, 2], "X": [1, 2]}, "hull.ranges has N, D, X; "),
         (("diagnostics", "draws"), {"requested": 5}, "diagnostics.draws.used: Field required"),
-        (("split_by",), "C", "the key 'parts' is missing"),
+        (("split_by",), "C", "parts: Field required"),
     ],
 )
 def test_a_broken_report_is_refused_in_a_line(keys, value, message, written, tmp_path):
@@ -282,7 +282,7 @@ def test_options_reach_the_fit(dense, tmp_path):
     frame.assign(C=6 * frame["N"] * frame["D"], se=0.01, run=range(72)).to_csv(table, index=False)
     options = (
         *("--objective", "absolute", "--sample", 50, "--weights", "se", "--resample-by", "run"),
-        *("--level", 0.5, "--rollout", "N", "--profile", "beta", "--bootstrap", 10, "--seed", 3),
+        *("--level", 0.5, "--profile", "beta", "--bootstrap", 10, "--seed", 3),
     )
     out = tmp_path / "fit.json"
     text = _run("fit", table, "--law", "chinchilla", *options, "--out", out).stdout
@@ -296,9 +296,8 @@ def test_options_reach_the_fit(dense, tmp_path):
         == "percentile bootstrap over blocks of rows by run, widened for 72 blocks"
     )
     assert data["level"] == 0.5
-    assert len(data["rollout"]) == 8
     assert data["profile"]["beta"]["low"] < data["profile"]["beta"]["high"]
-    for shown in ("profile likelihood", "N <=", "50 of the grid's 4,500 starts", "low (50 %)"):
+    for shown in ("profile likelihood", "50 of the grid's 4,500 starts", "low (50 %)"):
         assert shown in text
 
 

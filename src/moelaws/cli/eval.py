@@ -174,7 +174,7 @@ class _Fitted:
         """Returns a warning where the point lies outside what the fitted rows cover."""
         from moelaws.fitting.prediction import beyond_ranges, beyond_the_rows, outside
 
-        support = self.group.support
+        support = self.group.hull
         if support is None or not outside(self.law, support, columns)[0]:
             return []
         point = {name: float(x) for name, x in columns.items()}
@@ -195,7 +195,7 @@ def _fitted(path: Path, law: FittableLaw, report: FitReport, given: Mapping[str,
     variables = {variable.name for variable in law.variables}
     for key, names, own in (
         ("params", group.params, set(law.names)),
-        ("hull.ranges", group.support.ranges if group.support else variables, variables),
+        ("hull.ranges", group.hull.ranges if group.hull else variables, variables),
     ):
         if set(names) != own:
             raise UserError(

@@ -64,7 +64,7 @@ fit_options = with_options(
     option(
         "--objective",
         "Objective (default: the law's own).",
-        click.Choice(("huber", "huber_scale", "squared", "absolute")),
+        click.Choice(("huber", "squared", "absolute")),
     ),
     option("--delta", "Threshold of the Huber losses (default: the law's own).", float),
     option(
@@ -112,7 +112,6 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 @click.argument("table", type=TABLE)
 @option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
-@option("--rollout", "Fit below each value, predict above.", metavar="COLUMN")
 @option("--split-by", "One fit for each value of a column.", metavar="COLUMN")
 @option("--select", "Choose among the law's forms by cross-validation.", is_flag=True)
 @option("--sample", "Run only so many of the law's starts (default: all).", int)
@@ -280,13 +279,6 @@ def _lines(report: FitReport, fitted: GroupFit) -> Iterator[str]:
         yield table_text(("profile likelihood", *ends), profiles)
     errors = [(k, v, (fitted.holdout or {}).get(k)) for k, v in fitted.metrics.items()]
     yield table_text(("error", "fitted", "held out"), errors)
-    if fitted.rollout:
-        rows = []
-        for rollout in fitted.rollout:
-            above = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
-            rows.append((rollout.below, rollout.n, *above, rollout.reason or ""))
-        columns = (f"{report.spec['rollout']} <=", "fitted", "above", "rmse", "bias", "r2")
-        yield table_text((*columns, "not fitted"), rows)
     objective, starts = f"objective {fitted.objective:.9g}", fitted.diagnostics.starts
     if starts is not None:
         pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "

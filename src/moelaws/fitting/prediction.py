@@ -114,7 +114,7 @@ def beyond_the_rows(fitted: GroupFit) -> str:
     """Returns how far to trust the fit's intervals beyond its rows."""
     if (own := fitted.calibration) is None:
         return OF_THE_LAW_ALONE
-    if not own:
+    if not own.has_rounds:
         return (
             "these rows have too few budgets to calibrate intervals beyond the fitted compute, "
             "which rest on fits to few budgets of public runs: these erred by "
@@ -124,7 +124,7 @@ def beyond_the_rows(fitted: GroupFit) -> str:
         f"beyond the fitted compute intervals are calibrated on {len(own.rates)} fits to the "
         f"cheaper rows, which erred by {100 * own.per_decade:.2g} % a decade"
     )
-    if fitted.support is None or {*fitted.support.ranges} != {"N", "D"}:
+    if fitted.hull is None or {*fitted.hull.ranges} != {"N", "D"}:
         return text
     return f"{text}; `moelaws compare TABLE --laws average` averages chinchilla and farseer there"
 

@@ -139,7 +139,7 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return
     units, known = _columns(study)
-    _check_numbers((*fit.mapping.values(), fit.weights, fit.rollout), units)
+    _check_numbers((*fit.mapping.values(), fit.weights), units)
     variables = sources(law, fit.mapping, tuple(units))
     unit_factors(variables, fit.units, units)
     if fit.weights:

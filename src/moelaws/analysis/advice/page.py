@@ -247,14 +247,18 @@ def notes(answer: Advice) -> Iterator[str]:
         yield from _of_law(law)
         if distances := robust.beyond.get(law.name):
             yield f"- {law.name} extrapolates to the robust plan: {_far(distances)}."
-        if law.calibration and not math.isnan((run := law.expected(robust.plan))["low"]):
+        own = law.calibration
+        if own and own.has_rounds and not math.isnan((run := law.expected(robust.plan))["low"]):
             yield (
                 f"- By {law.name} a run of the robust plan ends at {run['loss']:.3f} "
                 f"[{run['low']:.3f}, {run['high']:.3f}] nats: the interval is calibrated on its "
-                f"fits to the cheaper runs, which erred by {100 * law.calibration.per_decade:.2g} "
+                f"fits to the cheaper runs, which erred by {100 * own.per_decade:.2g} "
                 "% a decade."
             )
-    if any(law.name in robust.beyond and not law.calibration for law in answer.laws):
+    if any(
+        law.name in robust.beyond and not (law.calibration and law.calibration.has_rounds)
+        for law in answer.laws
+    ):
         yield f"- {OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
     if answer.far:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())

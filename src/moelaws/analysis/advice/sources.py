@@ -99,13 +99,13 @@ def _of_fit(
     read = [v.name for v in law.variables if is_read(v, entry.mapping.get(v.name, v.name))]
     named = {name: report.spec.get("mapping", {}).get(name, name) for name in read}
     mapping, factors = _mapping(entry, named, k)
-    ranges = fitted.support.ranges if fitted.support else {}
+    ranges = fitted.hull.ranges if fitted.hull else {}
     fitted_on = {
         mapping[name]: (low / factors.get(name, 1.0), high / factors.get(name, 1.0))
         for name, (low, high) in ranges.items()
         if name in mapping
     }
-    if compute := _compute(law, fitted.support, mapping, factors):
+    if compute := _compute(law, fitted.hull, mapping, factors):
         fitted_on["C"] = compute
     order = [list(fitted.params).index(name) for name in law.names]
     draws = group_draws(path, report, fitted)[:, order]
