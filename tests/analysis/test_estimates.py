@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.minimum import (
     AT_HIGH_END,
     AT_LOW_END,
@@ -139,4 +139,4 @@ def test_without_draws_or_held_out_rows_there_is_no_interval() -> None:
 
 
 def test_a_factor_scales_the_interval_too():
-    assert (Estimate(2.0, 1.0, 3.0, 7) * 0.5).interval == (1.0, 0.5, 1.5)
+    assert (Effect(2.0, 1.0, 3.0, 7) * 0.5).interval == (1.0, 0.5, 1.5)

@@ -41,6 +41,10 @@ def check_study(study: Study) -> None:
                 )
         with located(study.file, f"{entry.name}: with"):
             _check_sweep(study, sweep_of(entry))
+    for claim in study.claims:
+        if claim.measure and not claim.measure.source:
+            with located(study.file, claim.name):
+                claim.measure.refuse_unknown(_columns(study)[1])
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)

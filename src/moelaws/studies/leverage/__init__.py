@@ -8,5 +8,5 @@ derived/   curves.py is Algorithm 1, points.py makes tables of efficiency levera
            fitted to and the pair's scores on tasks
 figures/   draws the paper's pictures
 tables.py  sets the paper's tables
-claims.py  has the slopes of leverage and one rule a claim
+claims.py  has the slopes of leverage and what its claims measure
 """

@@ -7,5 +7,5 @@ derived/  surface.py reads fitted isoFLOP surfaces and refits them to fewer runs
           width, scores.py scores on tasks and how they follow the loss
 figures/  surface.py is F1, F2, F8 and F9, optima.py F3, F4, F11 and F12, goodness.py F6 and the
           baselines, flops.py F7, downstream.py F5 and F10, runs.py contrasts and times
-tables.py sets T1 from the runs and those of the fits; claims.py has a rule for each claim
+tables.py sets T1 from the runs and those of the fits; its claims need no code of their own
 """
