@@ -53,8 +53,9 @@ class JudgedClaim(TypedDict):
     high: float | None
     unit: str
     needed: str
-    null: NotRequired[str]  # how runs are without the claim's effect; empty if nobody says so
-    clearance: NotRequired[float | None]  # of the intervals; verdicts of older versions have none
+    null: NotRequired[str]  # a sentence on runs without the claim's effect; empty if there is none
+    # How clearly the intervals decide (``clearance``); verdicts of older versions do not say it
+    clearance: NotRequired[float | None]
 
 
 class JudgedStudy(TypedDict):
@@ -69,10 +70,11 @@ class JudgedStudy(TypedDict):
     made_of: dict[str, Any]
 
 
-# The law of a simulated table; with an effect that a null states, it is fitted to the runs
+# Which law gives the losses of a simulated table: the one that the paper publishes, or one that was
+# fitted to the runs, with the effect that a null states or without it
 PUBLISHED, EFFECT, NULL = "published", "effect", "null"
 NOMINAL = 0.05  # how often a 90 % interval lies wholly above a value that holds
-Counts = dict[str, int]  # verdict -> in how many tables
+Counts = dict[str, int]  # verdict -> in how many simulated tables it was given
 
 
 class Tried(TypedDict):
@@ -82,8 +84,8 @@ class Tried(TypedDict):
     tier: str
     tables: int
     noise: float  # standard deviation of ln L
-    noise_of: str  # where that is from
-    # claim -> published or effect: with its effect, null: without, where a law simulates that
+    noise_of: str  # a sentence that says where the noise is taken from
+    # claim -> which law gave the losses: published, effect or null -> counts of verdicts
     claims: dict[str, dict[str, Counts]]
     trial: NotRequired[str]  # digest of the grid and the rules (``files.trials``)
     made_of: dict[str, Any]

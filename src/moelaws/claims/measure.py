@@ -118,25 +118,23 @@ def errors(rule: Excess, inputs: FittedInputs, frame: pd.DataFrame | None) -> Ev
     if fitted < rule.fewest * free:
         few = f"fewer than {rule.fewest} for each of {free} coefficients"
         return Evidence(f"{fitted} runs were fitted, {few}", needed=rule.missing)
+    mask = own.used if rule.runs == "fitted" else own.held
     if rule.runs == "fitted":
-        mask, L = own.used, runs["L"].to_numpy(float)
-        squares = [((each.value - L) ** 2)[mask] for each in (own, *others)]
-        error = float(squares[0].mean())
-        effects = [of_mean(more - squares[0]) for more in squares[1:]]
+        L = runs["L"].to_numpy(float)
+        more = [((one.value - L) ** 2 - (own.value - L) ** 2)[mask] for one in others]
+        effects = [of_mean(squares) for squares in more]
+    elif rule.blocks:
+        level = inputs.fit(rule.fit).level
+        effects = [excess_by_blocks(one, own, rule.blocks, level) for one in others]
     else:
-        mask = own.held
-        error = rmse(own, mask)
-        if rule.blocks:
-            level = inputs.fit(rule.fit).level
-            effects = [excess_by_blocks(one, own, rule.blocks, level) for one in others]
-        else:
-            effects = [excess(one, own) for one in others]
+        effects = [excess(one, own) for one in others]
     effects = [replace(one, of=fit) for one, fit in zip(effects, rule.over, strict=True)]
-    facts = {"fit": rule.fit, "own": error, "n": int(mask.sum()), "each": _listed(effects)}
+    facts = {"fit": rule.fit, "own": rmse(own, mask), "n": int(mask.sum())}
     least = min(effects, key=lambda effect: effect.value)
     if math.isnan(least.value):
         return Evidence(f"{facts['n']} runs are {rule.runs}", needed=rule.missing)
-    return Evidence(_said(rule.says, facts), least, rule.unit, effects)
+    text = _said(rule.says, facts | {"each": _listed(effects)})
+    return Evidence(text, least, rule.unit, effects)
 
 
 RULES: Mapping[str, Callable[..., Evidence]] = {
@@ -156,9 +154,8 @@ def _said(sentence: str, facts: Mapping[str, Any]) -> str:
 
     def fact(match: re.Match[str]) -> str:
         if match[1] not in facts:
-            raise UserError(
-                f"measure: says: there is no {{{match[1]}}}{or_nearest(match[1], facts, 'there are')}"
-            )
+            near = or_nearest(match[1], facts, "there are")
+            raise UserError(f"measure: says: there is no {{{match[1]}}}{near}")
         value = facts[match[1]]
         return f"{value:.3g}" if isinstance(value, float) else str(value)
 

@@ -117,7 +117,7 @@ class Excess(_Rule):
     runs: Literal["held out", "fitted"] = "held out"
     blocks: tuple[Name, ...] = ()  # columns; runs that agree in them err together
     fewest: Whole = 0  # fitted runs for each free parameter of the fit, below which it says nothing
-    says: str = "the error on {n} runs is {own} by {fit}; by others it is larger by: {each}"
+    says: str = "RMSE on {n} runs is {own} by {fit}; by others it is larger by: {each}"
 
     @property
     def read_fits(self) -> tuple[str, ...]:
