@@ -115,7 +115,7 @@ def test_the_groups_of_a_split_fit_that_are_meant_decide():
     exponent = {"rule": "parameter", "parameter": "b", "fits": ["size"]}
     assert measured(inputs, rule(**exponent, where="group == a")).intervals == [(0.4, 0.6)]
     every = measured(inputs, rule(**exponent))
-    assert every.measured == "size a 0.5 [0.4, 0.6]; size b 0.2 (no interval)"
+    assert every.measured == "a 0.5 [0.4, 0.6]; b 0.2 (no interval)"
     assert verdict(every.intervals, above=0) is Verdict.CANNOT_TELL
     assert measured(inputs, rule(**exponent, where="group == c")).intervals == []
     with pytest.raises(UserError, match="the report of size has no 'c'; there are: b|did you mean"):

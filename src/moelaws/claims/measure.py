@@ -90,7 +90,7 @@ def parameter(rule: Parameter, inputs: FittedInputs, frame: None) -> Evidence:
     every, decides = [], []
     for fit in rule.fits:
         for part in inputs.fit(fit).parts:
-            where = "".join(f" {value}" for value in part.where.values())
+            of = " ".join(map(str, part.where.values())) or fit
             known: Mapping[str, Any] = part.profile if rule.ends == "profile" else part.params
             if rule.parameter not in known:
                 near = or_nearest(rule.parameter, known, "there are")
@@ -101,7 +101,7 @@ def parameter(rule: Parameter, inputs: FittedInputs, frame: None) -> Evidence:
             low, high = number_or_nan(own.low), number_or_nan(own.high)
             if rule.ends == "profile":
                 low, high = own.low or 0.0, math.inf if own.high is None else own.high
-            every.append(Effect(own.estimate, low, high, part.n, f"{fit}{where}"))
+            every.append(Effect(own.estimate, low, high, part.n, of))
             if select(part.where, rule.where):
                 decides.append(every[-1])
     text = _said(rule.says, {"each": _listed(every), "n": sum(one.n for one in every)})
