@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.analysis.effect import Effect
-from moelaws.analysis.fitted import FittedInputs
 from moelaws.claims.base import Verdict, verdict
 from moelaws.claims.measure import measured
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_study
 from moelaws.spec.study import Claim, Study
-from moelaws.tables.column import Column
-from moelaws.tables.parquet import write_table
+from moelaws.workflow.check import check_study
+from repository import REPOSITORY
 
 number = st.floats(-100, 100)
 effects = st.tuples(number, st.floats(0, 10), st.floats(0, 10)).map(
@@ -118,7 +118,7 @@ def test_the_groups_of_a_split_fit_that_are_meant_decide():
     assert every.measured == "a 0.5 [0.4, 0.6]; b 0.2 (no interval)"
     assert verdict(every.intervals, above=0) is Verdict.CANNOT_TELL
     assert measured(inputs, rule(**exponent, where="group == c")).intervals == []
-    with pytest.raises(UserError, match="the report of size has no 'c'; there are: b|did you mean"):
+    with pytest.raises(UserError, match="the report of size has no 'c'"):
         measured(inputs, rule(**exponent | {"parameter": "c"}))
 
 
@@ -185,3 +185,12 @@ def test_an_unknown_rule_fit_or_table_is_refused_in_one_line(changes, message):
         study(**chosen)
     assert str(error.value).startswith(message), error.value
     assert "\n" not in str(error.value)
+
+
+def test_a_column_that_no_run_has_is_refused_before_training():
+    known = load_study("sparsity", REPOSITORY)
+    claim = known.entry("claims", "six_N_a_D_counts_the_flops")
+    wrong = claim.measure.model_copy(update={"column": "C_sparse"})
+    changed = known.model_copy(update={"claims": (claim.model_copy(update={"measure": wrong}),)})
+    with pytest.raises(UserError, match="the study's table has no column 'C_sparse'; did you mean"):
+        check_study(changed)
