@@ -171,6 +171,20 @@ def test_a_claim_reads_what_its_rule_reads():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"measure": None}, "it must have either measure or code"),
+        ({"code": "claims:rises"}, "it must have either measure or code"),
+        ({"with": {"slope": 1}}, "with: it is for code"),
+    ],
+)
+def test_a_claim_has_one_rule(changes, message):
+    keys = {"statement": "s", "source": "s", "rule": "r", "expect": {"above": 0}, "figure": "F1"}
+    with pytest.raises(UserError, match=message):
+        parse(Claim, {"name": "c", **keys, "measure": SLOPES} | changes, "study.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"rule": "row"}, "toy.yaml: claims.c.measure.rule is 'row'; it must be rows, bound"),
         ({"table": "slope"}, "toy.yaml: c: derived: the study has no derived table 'slope'"),
         (

@@ -120,10 +120,12 @@ class Claim(Reader):
             raise ValueError("it must have either measure or code")
         if self.measure is None:
             return self
-        table = self.measure.source
+        if self.arguments:
+            raise ValueError("with: it is for code; measure holds all that a general rule takes")
+        tables = (*self.derived, self.measure.source)
         read = {
-            "fits": (*self.fits, *self.measure.read_fits),
-            "derived": (*self.derived, table) if table else self.derived,
+            "fits": tuple(dict.fromkeys((*self.fits, *self.measure.read_fits))),
+            "derived": tuple(name for name in dict.fromkeys(tables) if name),
             "arguments": {"rule": self.measure},
         }
         return self.model_copy(update=read)
