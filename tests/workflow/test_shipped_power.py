@@ -27,7 +27,8 @@ def test_only_what_the_trials_depend_on_changes_their_digest():
     def with_first(changed):
         return study.model_copy(update={"claims": (changed, *others)})
 
-    said = first.model_copy(update={"rule": "Another sentence."})
+    other = {"rule": first.measure.model_copy(update={"says": "another sentence"})}
+    said = first.model_copy(update={"rule": "Another sentence.", "arguments": other})
     assert trial(with_first(said), "demo") == trial(study, "demo")
     moved = first.model_copy(update={"expect": first.expect.model_copy(update={"below": -1.0})})
     assert trial(with_first(moved), "demo") != trial(study, "demo")

@@ -275,6 +275,7 @@ def command(
 @click.argument("study")
 def check(study: str) -> None:
     """Import the code of STUDY's entries, so that its mistakes show before anything is trained."""
+    from moelaws.analysis.derive import derived_table
     from moelaws.workflow.check import check_study
 
     known = load_study(study)
@@ -282,4 +283,9 @@ def check(study: str) -> None:
         for reference in entry.references:
             with located(known.file, f"{entry.name}: code"):
                 resolve(known.home, reference)
+    for claim in known.claims:
+        if claim.measure and claim.measure.source:
+            made = derived_table(known, known.derived_table(claim.measure.source))
+            with located(known.file, claim.name):
+                claim.measure.refuse_unknown((*made.names, "source"))
     check_study(known)

@@ -72,8 +72,12 @@ def folder(package: str) -> Path:
 
 
 def module_of(package: str, reference: str) -> str:
-    """Returns the dotted name of the module that ``reference`` below ``package`` names."""
-    return f"{package}.{reference.partition(':')[0]}"
+    """Returns the dotted name of the module that ``reference`` names.
+
+    It lies below ``package``, unless the reference begins with ``moelaws.``: the core's own code.
+    """
+    module = reference.partition(":")[0]
+    return module if module.startswith("moelaws.") else f"{package}.{module}"
 
 
 def resolve(package: str, reference: str) -> Any:

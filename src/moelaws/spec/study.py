@@ -14,6 +14,7 @@ from moelaws.spec.errors import UserError, or_nearest, refuse_unknown
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.kept_weights import KeptWeights, rows_alone
+from moelaws.spec.measure import Measure
 from moelaws.spec.references import DOTTED, STUDIES, Reference, folder
 from moelaws.spec.rows import RowExpression, parse_rows
 from moelaws.spec.series import Declared
@@ -23,6 +24,7 @@ Package = Annotated[str, text_like(DOTTED, "the dotted name of a Python package"
 RegisterName = Annotated[
     str, text_like("[a-z0-9]+(-[a-z0-9]+)*", "a name of the register, such as marin-v16")
 ]
+MEASURED = "moelaws.claims.measure:measured"  # the code behind all general rules
 DATASET = "dataset"  # the column that says which table of the register a row is of
 # A file below the study's package: data/runs.parquet
 Shipped = Annotated[
@@ -117,15 +119,35 @@ class Expected(Frozen):
 
 
 class Claim(Reader):
-    """What the paper claims, and the rule in code that measures it."""
+    """What the paper claims, and what measures it: one of the general rules, or code."""
 
     statement: str  # what the paper claims, in our words
     source: str  # paper key and section, figure or equation
     rule: str  # what the code does, in a sentence or two
+    code: Reference = MEASURED
+    measure: Measure | None = None  # a general rule, in place of code
     expect: Expected  # an interval within supports the claim, one outside contradicts it
     needed: str = ""  # what would decide the claim if these runs cannot
     null_model: Name | Literal[""] = ""  # of the study's nulls: runs without the claim's effect
     figure: Name  # to look at
+
+    @model_validator(mode="after")
+    def _has_one_rule(self) -> Self:
+        """Returns the claim with what its general rule reads among what the claim reads."""
+        own = self.code != MEASURED
+        if own == bool(self.measure):
+            raise ValueError("it must have either measure or code")
+        if self.measure is None:
+            return self
+        if self.arguments:
+            raise ValueError("with: it is for code; measure holds all that a general rule takes")
+        tables = (*self.derived, self.measure.source)
+        read = {
+            "fits": tuple(dict.fromkeys((*self.fits, *self.measure.read_fits))),
+            "derived": tuple(name for name in dict.fromkeys(tables) if name),
+            "arguments": {"rule": self.measure},
+        }
+        return self.model_copy(update=read)
 
 
 class Null(Frozen):

@@ -45,6 +45,10 @@ def check_study(study: Study) -> None:
     for figure in study.figures:
         with located(study.file, f"{figure.name}: panels"):
             _check_series(study, figure)
+    for claim in study.claims:
+        if claim.measure and not claim.measure.source:
+            with located(study.file, claim.name):
+                claim.measure.refuse_unknown(_columns(study)[1])
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)

@@ -4,5 +4,5 @@ laws/     ratio.py is Eq 1 and its coefficients, loss.py is Eq 2, elasticity.py 
 derived/  r_star.py gives the best ratio of each budget and sparsity, fits.py its coefficients over
           sparsity and each run with r* beside its ratio
 figures/  ratio.py is F1 and F6 with the curves of F2, loss.py is F4
-tables.py sets T1 to T4; claims.py has the trends of r* and one rule a claim
+tables.py sets T1 to T4; claims.py has the trends of r*, a rule each
 """

@@ -9,5 +9,5 @@ derived/   curves.py is Algorithm 1, points.py makes tables of efficiency levera
 figures/   curves.py draws curves beside leverage, losses.py training curves and scores; leverage.py
            and losses.py have tables of series
 tables.py  sets the paper's tables
-claims.py  has the slopes of leverage and one rule a claim
+claims.py  has the slopes of leverage and what its claims measure
 """
