@@ -14,7 +14,8 @@ from moelaws.claims.measure import measured
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Claim, Study
+from moelaws.spec.readers import Claim
+from moelaws.spec.study import Study
 from moelaws.workflow.check import check_study
 from repository import REPOSITORY
 

@@ -15,7 +15,8 @@ from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_f
 from moelaws.fitting.rollout import Progress
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
-from moelaws.spec.study import Derived, Reader, Study
+from moelaws.spec.readers import Derived, Reader
+from moelaws.spec.study import Study
 from moelaws.tables.at_hand import fitted_table
 from moelaws.tables.foreign import read_any
 

@@ -7,8 +7,9 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, clearance, verdict
 from moelaws.files.atomic import finite
 from moelaws.spec.errors import listed
+from moelaws.spec.readers import Claim
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Claim, Study
+from moelaws.spec.study import Study
 
 
 def judge(study: Study, inputs: Inputs) -> JudgedStudy:

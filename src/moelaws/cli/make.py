@@ -24,8 +24,9 @@ from moelaws.records.code import digest
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.project import Project, load_study
+from moelaws.spec.readers import Reader
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Reader, Study
+from moelaws.spec.study import Study
 from moelaws.spec.words import counted
 from moelaws.tables.at_hand import as_made, fitted_table, lacks_first
 from moelaws.workflow import code

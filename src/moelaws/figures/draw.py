@@ -17,8 +17,9 @@ from moelaws.files import seal
 from moelaws.files.atomic import read_json, replacing, write_json
 from moelaws.files.seal import made_of
 from moelaws.spec.errors import UserError
+from moelaws.spec.readers import Figure, PaperTable
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Figure, PaperTable, Study
+from moelaws.spec.study import Study
 
 FIGURE = (".pdf", ".png", ".csv")
 PAPER_TABLE = (".csv", ".md", ".tex")

@@ -18,10 +18,10 @@ from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, losses, style
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.spec.errors import UserError, listed, located
+from moelaws.spec.readers import Figure
 from moelaws.spec.references import resolve
 from moelaws.spec.series import Axis, Look, Role, Series
 from moelaws.spec.series import Panel as DeclaredPanel
-from moelaws.spec.study import Figure
 
 ROW = 0.8  # height of a row of panels among several, over that of one alone
 ROWS = 6  # at most, on a page

@@ -15,8 +15,9 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
+from moelaws.spec.readers import Figure
 from moelaws.spec.rows import parse_rows, select
-from moelaws.spec.study import DATASET, Figure, Simulation, Study, sweep_of
+from moelaws.spec.study import DATASET, Simulation, Study, sweep_of
 from moelaws.tables.at_hand import imported_files
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import joined_columns, read_mapping

@@ -8,8 +8,9 @@ from moelaws.records.code import PACKAGE, closure
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import load_study
+from moelaws.spec.readers import Figure, Reader
 from moelaws.spec.references import module_of
-from moelaws.spec.study import Figure, Reader, Study
+from moelaws.spec.study import Study
 
 # Kind of entry -> the module whose function makes it, if that is not the one for pictures
 COMMANDS = {"derived": "moelaws.analysis.derive", "claims": "moelaws.claims.judge"}

@@ -24,8 +24,9 @@ from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
+from moelaws.spec.readers import Reader
 from moelaws.spec.references import folder
-from moelaws.spec.study import Reader, Study
+from moelaws.spec.study import Study
 from moelaws.tables.at_hand import as_made, fitted_table, lacks_first, left_out
 from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_source, is_file
