@@ -255,10 +255,7 @@ def notes(answer: Advice) -> Iterator[str]:
                 f"fits to the cheaper runs, which erred by {100 * own.per_decade:.2g} "
                 "% a decade."
             )
-    if any(
-        law.name in robust.beyond and not (law.calibration and law.calibration.has_rounds)
-        for law in answer.laws
-    ):
+    if any(law.name in robust.beyond and not law.is_calibrated for law in answer.laws):
         yield f"- {OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
     if answer.far:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
