@@ -75,7 +75,7 @@ def test_a_command_without_out_writes_to_no_output_of_a_rule(copy):
          "--table", evidence / "sparsity.parquet", "--tier", "workstation"),
     ]  # fmt: skip
     for words, text in zip(
-        printed, ("beta", "papers' claims", "Which law to use", "# "), strict=True
+        printed, ("beta", "Claims beside these", "Which law to use", "# "), strict=True
     ):
         done = copy.moelaws(*map(str, words))
         assert done.returncode == 0, done.stderr

@@ -300,7 +300,7 @@ class Jobs:
         its specification.
         """
         entries = self.entries(kind, study, name)
-        read: dict[str, list[Any]] = {"code": [*self.code(kind, study, name)]}
+        read: dict[str, list[Any]] = {"code": self.code(kind, study, name)}
         read["spec"] = [self.entry_spec(kind, study, name)]
         if kind == "fits":
             tables = [fitted_table(self.studies[study], fit, self.folder) for fit in entries]
