@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from moelaws.spec.base import Frozen, NonNegative, Positive, Real, Whole, text_like
+from moelaws.spec.base import Frozen, NonNegative, Positive, Whole, text_like
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.kept_weights import KeptWeights, rows_alone
-from moelaws.spec.measure import Measure
+from moelaws.spec.measure import Expected, Measure
 from moelaws.spec.references import STUDIES, folder
 from moelaws.spec.rows import RowExpression, parse_rows
 from moelaws.spec.tier import Tier, Tiers
@@ -86,19 +86,6 @@ class PaperTable(Reader):
     caption: str
 
 
-class Expected(Frozen):
-    """The range in which the interval of a claim's number lies if the claim holds."""
-
-    above: Real | None = None
-    below: Real | None = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.above is None and self.below is None:
-            raise ValueError("it must have above or below, or both")
-        return self
-
-
 class Claim(Reader):
     """What the paper claims, and what measures it: one of the general rules, or code."""
 
@@ -122,13 +109,8 @@ class Claim(Reader):
             return self
         if self.arguments:
             raise ValueError("with: it is for code; measure holds all that a general rule takes")
-        tables = (*self.derived, self.measure.source)
-        read = {
-            "fits": tuple(dict.fromkeys((*self.fits, *self.measure.read_fits))),
-            "derived": tuple(name for name in dict.fromkeys(tables) if name),
-            "arguments": {"rule": self.measure},
-        }
-        return self.model_copy(update=read)
+        read = self.measure.read_beside(self.fits, self.derived)
+        return self.model_copy(update={**read, "arguments": {"rule": self.measure}})
 
 
 class Null(Frozen):
