@@ -45,8 +45,8 @@ def rows(rule: Rows, inputs: FittedInputs, frame: pd.DataFrame) -> Evidence:
     """Returns the numbers in rows of a derived table."""
     chosen = [row for _, row in frame[row_mask(frame, rule.where)].iterrows()]
     if not chosen:
-        where = f" with {rule.where}" if rule.where else ""
-        return Evidence(f"the table {rule.table} has no row{where}", needed=rule.missing)
+        none = f"the table {rule.table} has no row{' with ' if rule.where else ''}{rule.where}"
+        return Evidence(none, needed=rule.missing)
     effects, decide, texts = [], [], []
     for row in chosen:
         numbers = {name: Effect.of_row(row, name, str(row[rule.of])) for name in rule.numbers}

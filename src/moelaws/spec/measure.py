@@ -1,14 +1,29 @@
-"""The rules by which claims are measured without code of their own, as ``measure`` chooses one."""
+"""What a claim expects, and the general rules one of which may measure it, under ``measure``."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from moelaws.spec.base import Frozen, Real, Whole
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.rows import RowExpression, parse_rows
+
+Names = tuple[str, ...]
+
+
+class Expected(Frozen):
+    """The range in which the interval of a claim's number lies if the claim holds."""
+
+    above: Real | None = None
+    below: Real | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.above is None and self.below is None:
+            raise ValueError("it must have above or below, or both")
+        return self
 
 
 class _Rule(Frozen):
@@ -32,10 +47,10 @@ class _Rule(Frozen):
         """Returns the columns that the rule reads of its table."""
         return set()
 
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Returns those of the columns that must have an interval."""
-        return ()
+    def read_beside(self, fits: Names, derived: Names) -> dict[str, Names]:
+        """Returns the fits and derived tables that the rule reads, behind those given."""
+        own = (self.source,) if self.source else ()
+        return {"fits": (*fits, *self.read_fits), "derived": (*derived, *own)}
 
     def refuse_unknown(self, columns: Iterable[str]) -> None:
         """Refuses a rule that reads a column or an interval which is not among its table's."""
@@ -44,7 +59,7 @@ class _Rule(Frozen):
         for column in sorted(self.columns.difference(known)):
             near = or_nearest(column, known, "it has")
             raise UserError(f"measure: {name} has no column {column!r}{near}")
-        for column in self.numbers:
+        for column in getattr(self, "numbers", ()):
             if not {f"{column}_low", "low"}.intersection(known):
                 no = f"{name} has no interval of {column}: it has no column {column}_low"
                 raise UserError(f"measure: {no}")
@@ -66,6 +81,7 @@ class Rows(_Rule):
 
     @property
     def numbers(self) -> tuple[str, ...]:
+        """Returns those of the columns that must have an interval."""
         return (*self.joined, *self.beside, self.effect)
 
     @property

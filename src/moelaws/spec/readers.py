@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from moelaws.spec.base import Frozen, Real, text_like
+from moelaws.spec.base import text_like
 from moelaws.spec.fit import Entry, Name
-from moelaws.spec.measure import Measure
+from moelaws.spec.measure import Expected, Measure
 from moelaws.spec.references import Reference
 from moelaws.spec.series import Declared
 from moelaws.spec.tier import Tiers
@@ -80,19 +80,6 @@ class PaperTable(Reader):
     """A table that the paper prints, under the paper's name for it, such as T3."""
 
     caption: str
-
-
-class Expected(Frozen):
-    """The range in which the interval of a claim's number lies if the claim holds."""
-
-    above: Real | None = None
-    below: Real | None = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.above is None and self.below is None:
-            raise ValueError("it must have above or below, or both")
-        return self
 
 
 class Claim(Reader):
