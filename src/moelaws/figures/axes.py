@@ -20,6 +20,7 @@ Text = Callable[[float], str]
 
 POWER_WIDTH = 0.5  # inches, of a label such as 2 x 10^10 with room beside it
 LABEL_WIDTH = 0.36  # and of 0.875
+NARROW = 1.9  # inches, of an axis with room for three such labels
 
 
 def power(value: float, _position: object = None) -> str:
@@ -60,7 +61,10 @@ def log(
     if ends:
         axis.axes.set(**{f"{axis.axis_name}lim": ends})
     axis.set_label_text(label)
-    fixed_ticks(axis, list(ticks) or round_ticks(*axis.get_view_interval()), text)
+    inches = axis.axes.bbox.width / axis.axes.figure.dpi
+    limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
+    low, high = axis.get_view_interval()
+    fixed_ticks(axis, list(ticks) or round_ticks(low, high, limit), text)
 
 
 def size(axis: Any, label: str) -> None:

@@ -144,7 +144,7 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
             rows = rows.iloc[np.argsort(order, kind="stable")]
         rows = rows.assign(series=[write(series.name, row) for row in records(rows)])
         if series.line == "mean":
-            cells = ["series", x]
+            cells = ["series", x] + [figure.each] * (figure.each in rows)
             rows = rows.assign(**{y: rows.groupby(cells)[y].transform("mean")})
             rows = rows.drop_duplicates(cells)
         return rows
@@ -255,7 +255,7 @@ def _draw_marks(
         crowded = len(every) > CROWDED and series.look != "open"
         face = HOLLOW if why or series.hollow else style.EDGE if crowded else {}
         shape, words = BOUNDS.get(why, ("s", why))
-        bound = {"marker": shape} if why else {}
+        bound: dict[str, Any] = {"marker": shape, "markersize": 5} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
         title = f"{name} ({why})" if why else name
         panel.points(title, own[x], own[y], **_ends(series, every, own), **options)

@@ -52,6 +52,8 @@ class Sheet:
             handles, labels = panel.ax.get_legend_handles_labels()
             for label, handle in zip(labels, handles, strict=True):
                 entries.setdefault(label, handle)
+        # What is grey explains or compares, and comes after what is shown.
+        entries = dict(sorted(entries.items(), key=lambda item: item[1].get_color() == style.GREY))
         self.panels[self.across - 1].explain(entries, title, **options)
 
     def align(self) -> None:
