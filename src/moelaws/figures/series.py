@@ -179,8 +179,10 @@ def _is_own(series: Series) -> bool:
 def _palette(inputs: Inputs, by: str, every: Iterable[Layer]) -> Colours:
     """Returns a colour for each value of a column: of all completed runs, if these have them."""
     values = pd.concat([rows[by] for series, rows in every if series.by == by])
-    known = values if inputs.frame is None else inputs.completed.get(by, values)
-    return style.palette(known if set(values) <= set(known) else values)
+    if inputs.frame is not None and values.dtype != "category":
+        runs = inputs.completed.get(by, values)
+        values = runs if set(values) <= set(runs) else values
+    return style.palette(values)
 
 
 def _draw_panel(
