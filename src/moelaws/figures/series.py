@@ -144,7 +144,7 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
             rows = rows.iloc[np.argsort(order, kind="stable")]
         rows = rows.assign(series=[write(series.name, row) for row in records(rows)])
         if series.line == "mean":
-            cells = ["series", x]
+            cells = ["series", x] + [figure.each] * (figure.each in rows)
             rows = rows.assign(**{y: rows.groupby(cells)[y].transform("mean")})
             rows = rows.drop_duplicates(cells)
         return rows
