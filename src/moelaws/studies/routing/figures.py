@@ -5,9 +5,8 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
-from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
+from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS
 
-FIRST = 5e9  # tokens, before which all curves fall steeply
 FITS = {router.name: router.fit for router in ROUTERS}
 SHOWN = (2, 8, 32, 128, 512)  # numbers of experts whose gains are drawn
 LARGEST = 2e13  # base parameters, where the axis of gains ends
@@ -39,14 +38,6 @@ def over_experts(inputs: FittedInputs) -> pd.DataFrame:
             loss = inputs.predict(fit, N_active=N, E=E)
             lines.append(pd.DataFrame({"size": size, "router": router, "E": E, "L": loss}))
     return pd.concat(lines)
-
-
-def curves(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns the losses of S-Base and of the dense model over tokens, without the first ones."""
-    rows = main_runs(inputs.derived("curves"))
-    rows = rows[rows["router"].isin([ROUTERS[0].name, DENSE]) & (rows["D"] >= FIRST)]
-    sizes = inputs.completed.sort_values("N_dense")["size"]
-    return rows.assign(size=pd.Categorical(rows["size"], sizes.unique()))
 
 
 def architectures(inputs: FittedInputs) -> pd.DataFrame:
