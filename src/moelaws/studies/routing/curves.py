@@ -1,4 +1,4 @@
-"""The training curves of published runs, which read no fit."""
+"""The table of training curves, apart from the code of fits, which it does not need."""
 
 import pandas as pd
 
