@@ -50,7 +50,7 @@ def _curvature(theta_BP: Array, columns: Columns, psi_Bn: Array) -> Array:
     # By the curves, they are p q v v' with v = (1, -1, fall), and by_exponent for the last alone.
     v = np.stack([np.ones_like(fall), -np.ones_like(fall), fall])
     along = (v[:, None] * slopes).reshape(9, *fall.shape).swapaxes(0, 1)
-    curvature = (along * (psi_Bn * p * q)[:, None]) @ along.swapaxes(1, 2)
+    curvature: Array = (along * (psi_Bn * p * q)[:, None]) @ along.swapaxes(1, 2)
     last = slopes[2].swapaxes(0, 1)
     curvature[:, 6:, 6:] += (last * (psi_Bn * by_exponent)[:, None]) @ last.swapaxes(1, 2)
     # A curve is linear in its factor and its shift.
