@@ -125,7 +125,7 @@ def compare(
         scores = rank({one.ref: [one.held_out(numbers)] for one in fitted}, spec.level, seed)
         for one, entry in zip(fitted, entries, strict=True):
             at_held = one.predicted(one.rows.held_columns, spec.level)
-            entry["holdout"] = scores[one.ref] | _inside(at_held, one.rows.held_response)
+            entry["holdout"] = scores[one.ref] | at_held.holds(one.rows.held_response)
     if at:
         for one, entry in zip(fitted, entries, strict=True):
             entry["at"] = _at(one.predicted(_point(one.law, at), spec.level))
@@ -151,7 +151,7 @@ def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> di
         observed = members[0].rows.held_response
         held = average.predict([one.rows.held_columns for one in members], spec.level)
         rmse = float(np.sqrt(np.mean((held.value - observed) ** 2)))
-        data["holdout"] = {"rmse": rmse} | _inside(held, observed)
+        data["holdout"] = {"rmse": rmse} | held.holds(observed)
     if at:
         points = [_point(one.law, at) for one in members]
         data["at"] = _at(average.predict(points, spec.level))
@@ -164,13 +164,6 @@ def _point(law: FittableLaw, at: Mapping[str, float]) -> Columns:
 
 def _at(prediction: Prediction) -> dict[str, float | None]:
     return {name: finite(ends[0]) for name, ends in vars(prediction).items()}
-
-
-def _inside(prediction: Prediction, observed: Array) -> dict[str, float | None]:
-    """Returns the fraction of rows (n,) whose observation the interval of a new one holds."""
-    known = np.isfinite(prediction.new_low) & np.isfinite(prediction.new_high)
-    held = (prediction.new_low <= observed) & (observed <= prediction.new_high)
-    return {"inside": float(held[known].mean()) if known.any() else None}
 
 
 class Entrant(NamedTuple):

@@ -34,6 +34,12 @@ class Prediction:
     new_low: Array
     new_high: Array
 
+    def holds(self, observed: Array) -> dict[str, float | None]:
+        """Returns, as ``inside``, the fraction of new observations (n,) that the intervals hold."""
+        known = np.isfinite(self.new_low) & np.isfinite(self.new_high)
+        held = (self.new_low <= observed) & (observed <= self.new_high)
+        return {"inside": float(held[known].mean()) if known.any() else None}
+
 
 def predict(
     law: FittableLaw, fitted: GroupFit, draws: Array, columns: Mapping[str, Any], level: float
