@@ -154,6 +154,7 @@ RUN = "0123456789abcdef"
         (write_study, "demo/tables/a.parquet", "gpu/tables/a.parquet"),
         (write_study, "demo/derived/a/optima.parquet", "demo/derived/a/trends.parquet"),
         (write_summary, f"demo/fits/a/{'long_' * 12}.json", "demo/simulated/fits/a/loss.json"),
+        (write_summary, "mine/fits/a/loss.json", "demo/fits/a/loss.json"),
         (lambda path: write_page(path, "a"), "demo/claims.md", "demo/laws.md"),
         (write_summary, "demo/drawn/a/F1.json", "demo/figures/a/F2.json"),
         (write_summary, f"runs/{RUN}/provenance.json", f"runs/{'f' * 16}/provenance.json"),
@@ -164,7 +165,11 @@ RUN = "0123456789abcdef"
         ),
     ],
 )
-def test_a_file_in_the_place_of_another_is_refused(tmp_path, write, place, other):
+def test_a_file_in_the_place_of_another_is_refused(tmp_path, monkeypatch, write, place, other):
+    """Also in a tier of one's own, which config/tiers declares."""
+    monkeypatch.chdir(tmp_path)
+    Path("config/tiers").mkdir(parents=True)
+    Path("config/tiers/mine.yaml").touch()
     path, swapped, own = (tmp_path / name for name in (place, other, "my" + Path(place).suffix))
     for file in (path, swapped, own):
         file.parent.mkdir(parents=True, exist_ok=True)
