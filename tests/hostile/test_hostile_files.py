@@ -1,10 +1,10 @@
 """Each kind of file that the workflow writes, damaged: no other number ever comes out of it."""
 
 import hashlib
-import random
+import os
 
 import pytest
-from hostile_outcome import CASES, command, judged, outcome
+from hostile_outcome import SEED, TALLY, cases, chance_of, command, judged, outcome
 
 from moelaws.cli import end_as
 from moelaws.files.layout import TOKENIZER
@@ -45,6 +45,19 @@ def explored(root):
     """The page of all that was made, which also says what it left out."""
     out = root / "page.html"
     return digest_after(command(root, "explore", "--out", out, "--json"), out)
+
+
+def verified(root):
+    """What `moelaws verify` says of the tree; where something is damaged, its exit code is 1."""
+
+    def work():
+        try:
+            command(root, "verify", "--json")()
+        except SystemExit as end:
+            if end.code not in (0, 1):
+                raise
+
+    return work
 
 
 def corpus(folder):
@@ -113,6 +126,13 @@ def readers(swept):
             [demo / "claims/sparsity.json"],
             lambda path: command(root, "claims", path, "--out", root / "page.md", "--json"),
         ),
+        "power": (
+            [demo / "power/sparsity.json"],
+            lambda path: command(
+                *(root, "claims", demo / "claims/sparsity.json", "--power", path),
+                *("--out", root / "page.md", "--json"),
+            ),
+        ),
         "contest": (
             [demo / "contests/sparsity/laws.json"],
             lambda path: command(root, "contests", path, "--out", root / "page.md", "--json"),
@@ -143,7 +163,7 @@ def readers(swept):
         "page": (
             sorted((demo / "figures/sparsity").glob("*.png"))
             + sorted((demo / "figures/sparsity").glob("T*.csv"))
-            + [demo / "claims.md", demo / "laws.md"],
+            + [demo / "claims.md", demo / "laws.md", demo / "outlook.md"],
             lambda path: explored(root),
         ),
         "tasks of a text": (
@@ -164,99 +184,106 @@ def readers(swept):
             ),
         ),
         "weights": (
-            sorted((root / "results/weights").glob("*/model.safetensors")),
+            sorted((root / "results/weights").glob("*/*")),
             lambda path: kept(path.parent),
         ),
+        "tree": (all_files(root), lambda path: verified(root)),
     }
 
 
-def flipped(data, chance):
+def all_files(root):
+    """All results but logs, one kind of file as often as another."""
+    files = {}
+    for path in sorted(root.glob("results/*/**/*")):
+        if path.is_file() and path.suffix != ".log" and path.name not in ("log", "lock"):
+            names = path.relative_to(root / "results").parts
+            kind = path.name if names[0] == "runs" else names[:2]
+            files.setdefault((kind, path.suffix), []).append(path)
+    return [path for of_kind in files.values() for path in of_kind[:3]]
+
+
+def flipped(data, others, chance):
     place = chance.randrange(len(data))
     return data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
 
 
-def cut(data, chance):
+def cut(data, others, chance):
     return data[: chance.randrange(len(data))]
 
 
-def edited(data, chance):
+def edited(data, others, chance):
     """A digit changed, as by hand; of a file without any, a bit."""
     digits = [i for i, byte in enumerate(data) if byte in b"0123456789"]
     if not digits:
-        return flipped(data, chance)
+        return flipped(data, others, chance)
     place = chance.choice(digits)
     return data[:place] + bytes([48 + (data[place] - 47) % 10]) + data[place + 1 :]
 
 
-def noise(data, chance):
+def noise(data, others, chance):
     return chance.randbytes(chance.choice((0, 1, 64, len(data))))
 
 
-def foreign(data, chance):
+def foreign(data, others, chance):
     """JSON that holds nothing of what the file should."""
     return chance.choice((b"{}", b"[]", b"7", b"null", b'"x"', b'{"made_of": 1, "study": {}}'))
 
 
-DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign)
+def swapped(data, others, chance):
+    """A file of its kind in its place: that of another study, entry or run."""
+    return chance.choice(others[0] or others[1]).read_bytes()
+
+
+def alien(data, others, chance):
+    """A file of another kind."""
+    return chance.choice(others[1]).read_bytes()
+
+
+DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign, swapped, swapped, alien)
 
 
 @pytest.mark.parametrize(
     "kind",
     [
         *("table", "summary", "collected", "history", "load", "documents", "derived"),
-        *("fit", "draws", "verdicts", "contest", "record", "cover", "corpus", "weights"),
-        *("speed of a table", "configuration", "page", "tasks of a text", "archive"),
+        *("fit", "draws", "verdicts", "contest", "record", "cover", "corpus", "weights", "power"),
+        *("speed of a table", "configuration", "page", "tasks of a text", "archive", "tree"),
     ],
 )
 def test_damaged_files(readers, kind):
     files, reader = readers[kind]
     assert files
-    chance = random.Random(kind)
-    answers = {}
-    for _ in range(max(1, CASES // 12)):
+    chance, answers = chance_of("damage", kind), {}
+    for number in range(cases(1, 30 if kind == "tree" else 14)):
         path, damage = chance.choice(files), chance.choice(DAMAGE)
         data = path.read_bytes()
         if path not in answers:
             whole = outcome(reader(path))
             assert whole.code == 0, whole.stderr
             answers[path] = whole.stdout
-        path.write_bytes(damage(data, chance))
+        same = [p for p in files if p.suffix == path.suffix and p != path]
+        others = [p for each, _ in readers.values() for p in each if p.suffix != path.suffix]
+        path.write_bytes(damage(data, (same, others), chance))
         try:
-            judged(f"{path} {damage.__name__}", outcome(reader(path)), answers[path])
+            case = f"{kind}, case {number}: {path} {damage.__name__}"
+            judged(case, outcome(reader(path)), answers[path])
         finally:
             path.write_bytes(data)
 
 
-def test_a_file_of_its_kind_in_its_place(readers):
-    """That of another study, entry or run: the answer is the same, or a refusal."""
-    chance = random.Random(1)
-    for kind in sorted(readers):
-        files, reader = readers[kind]
-        for _ in range(max(1, CASES // 100)):
-            path = chance.choice(files)
-            others = [p for p in files if p.suffix == path.suffix and p != path]
-            if not others:
-                continue
-            other, data = chance.choice(others), path.read_bytes()
-            whole = outcome(reader(path))
-            path.write_bytes(other.read_bytes())
-            try:
-                judged(f"{other} as {path}", outcome(reader(path)), whole.stdout)
-            finally:
-                path.write_bytes(data)
-
-
-def test_a_file_of_another_kind_in_its_place(readers):
-    chance = random.Random(0)
-    kinds = sorted(readers)
-    for kind in kinds:
-        files, reader = readers[kind]
-        path = chance.choice(files)
-        others = [k for k in kinds if path.suffix not in {p.suffix for p in readers[k][0]}]
-        other = chance.choice(readers[chance.choice(others)][0])
-        data = path.read_bytes()
-        path.write_bytes(other.read_bytes())
-        try:
-            judged(f"{other} as {path}", outcome(reader(path)), "")
-        finally:
-            path.write_bytes(data)
+def test_snakemake_goes_on_or_says_what_is_damaged(swept):
+    files, chance = all_files(swept.root), chance_of("planned")
+    for number in range(cases(1, 12)):
+        path, damage = chance.choice(files), chance.choice(DAMAGE[:7])
+        data, times = path.read_bytes(), path.stat()
+        path.write_bytes(damage(data, (), chance))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        done = swept.snakemake("-n", check=False)
+        path.write_bytes(data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        said = done.stdout + done.stderr
+        TALLY["cases"] += 1
+        TALLY["refused" if done.returncode else "answered"] += 1
+        case = f"case {number} of seed {SEED}: {path} {damage.__name__}"
+        assert "Traceback" not in said, f"{case}: {said}"
+        assert done.returncode == 0 or "moelaws: " in done.stderr, f"{case}: {said}"
