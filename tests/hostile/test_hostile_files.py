@@ -2,193 +2,116 @@
 
 import hashlib
 import os
+import shlex
 
 import pytest
 from hostile_outcome import SEED, TALLY, cases, chance_of, command, judged, outcome
 
 from moelaws.cli import end_as
-from moelaws.files.layout import TOKENIZER
 
 pytestmark = pytest.mark.slow
 
 
-def printed_table(path):
-    def work():
-        from moelaws.tables.parquet import read_table
+def answering(work, out):
+    """What a command prints, and the digest of the file ``out`` if it writes one."""
 
-        end_as(lambda: print(read_table(path).to_json()))
-
-    return work
-
-
-def digest_after(make, out):
-    """What a command prints, and the digest of the file ``out`` that it writes."""
-
-    def work():
+    def both():
         try:
-            make()
+            work()
         except SystemExit as end:
-            if end.code:
+            if end.code not in (0, 1):  # 1 is of `moelaws verify`, where something is damaged
                 raise
-        print(hashlib.sha256(out.read_bytes()).hexdigest())
+        if out.is_file():
+            print(hashlib.sha256(out.read_bytes()).hexdigest())
 
-    return work
-
-
-def collected(root):
-    """The study's table made again."""
-    out = root / "collected.parquet"
-    return digest_after(command(root, "aggregate", "sparsity", "--out", out), out)
+    return both
 
 
-def explored(root):
-    """The page of all that was made, which also says what it left out."""
-    out = root / "page.html"
-    return digest_after(command(root, "explore", "--out", out, "--json"), out)
+def show_table(path):
+    from moelaws.tables.parquet import read_table
+
+    print(read_table(path).to_json())
 
 
-def verified(root):
-    """What `moelaws verify` says of the tree; where something is damaged, its exit code is 1."""
+def show_corpus(path):
+    from moelaws.corpus.shards import PreparedCorpus
 
-    def work():
-        try:
-            command(root, "verify", "--json")()
-        except SystemExit as end:
-            if end.code not in (0, 1):
-                raise
-
-    return work
+    data = PreparedCorpus.open(path.parent)
+    print(int(data.train.sum()), int(data.validation.sum()), data.token_bytes.sum())
+    print(data.validation_starts.tolist(), data.meta["corpus_id"])
 
 
-def corpus(folder):
-    def show():
-        from moelaws.corpus.shards import PreparedCorpus
+def show_weights(path):
+    from moelaws.training.weights import load
 
-        data = PreparedCorpus.open(folder)
-        print(int(data.train.sum()), int(data.validation.sum()), data.token_bytes.sum())
-        print(data.validation_starts.tolist(), data.meta["corpus_id"])
-
-    return lambda: end_as(show)
+    config, model = load(path.parent)
+    print(config.run_id, [float(p.sum()) for p in model.parameters()])
 
 
-def kept(folder):
-    def show():
-        from moelaws.training.weights import load
-
-        config, model = load(folder)
-        print(config.run_id, [float(p.sum()) for p in model.parameters()])
-
-    return lambda: end_as(show)
+# What reads a kind, if it is no command
+SHOWN = {"parquet": show_table, "corpus": show_corpus, "weights": show_weights}
+COLLECT, PAGE = "aggregate sparsity --out collected.parquet", "--out page.md --json"
+AT = "N=1e4 D=1e5 S=0.5"
+# Kind -> its files below results/, the words that read one, and the file that these write
+KINDS = {
+    "table": (
+        "demo/tables/*",
+        "query 'SELECT sum(L), sum(C), max(run_id) FROM sparsity' --json",
+    ),
+    "summary": ("runs/*/summary.json", "show {run} --json"),
+    "configuration": ("runs/*/config.json", "query 'SELECT * FROM runs' --json"),
+    "collected": ("runs/*/[sp]*.json runs/*/history.parquet", COLLECT, "collected.parquet"),
+    "curves": ("runs/*/history.parquet runs/*/load.parquet demo/derived/*/*", "parquet"),
+    "documents": ("runs/*/documents.parquet", "diff {run} {other} --json"),
+    "fit": (
+        "demo/fits/sparsity/loss.*",
+        f"eval sparsity.loss {AT} --params results/demo/fits/sparsity/loss.json --json",
+    ),
+    "verdicts": ("demo/claims/*", f"claims {{path}} {PAGE}"),
+    "power": (
+        "demo/power/*",
+        f"claims results/demo/claims/sparsity.json --power {{path}} {PAGE}",
+    ),
+    "contest": ("demo/contests/*/*", f"contests {{path}} {PAGE}"),
+    "record": ("demo/figures/sparsity/*.json", "show {path} --json"),
+    "cover": ("demo/figures/sparsity/*.json", f"cover {{path}} --text README.md {PAGE}"),
+    "page": (
+        "demo/figures/sparsity/*.png demo/figures/sparsity/T*.csv demo/*.md",
+        "explore --out page.html --json",
+        "page.html",
+    ),
+    "corpus": ("corpora/*/*", "corpus"),
+    "tasks of a text": (
+        "corpora/*/validation* corpora/*/tokenizer.json",
+        "tasks held-out --corpus {folder} --json",
+    ),
+    "weights": ("weights/*/*", "weights"),
+    "archive": (
+        "demo/figures/sparsity/* demo/*.html demo/*.rst demo/*.md runs/*/config.json",
+        "archive --to a.zip --force --set studies=sparsity",
+    ),
+    "tree": ("", "verify --json"),
+}
 
 
 @pytest.fixture(scope="session")
 def readers(swept):
     """Kind -> (its files, what reads one of them and prints what it makes of it)."""
-    root = swept.root
-    demo, runs = root / "results/demo", sorted((root / "results/runs").iterdir())
-    folder = next((root / "results/corpora").glob("*/meta.json")).parent
-    point = ("N=1e4", "D=1e5", "S=0.5")
+    root, runs = swept.root, sorted((swept.root / "results/runs").iterdir())
 
-    def run_file(name):
-        return [run / name for run in runs]
+    def reader(words, out="", path=None):
+        if words in SHOWN:
+            return lambda: end_as(lambda: SHOWN[words](path))
+        run, other = path.parent.name, runs[path.parent == runs[0]].name
+        fill = {"path": path, "folder": path.parent, "run": run, "other": other}
+        work = command(root, *(word.format(**fill) for word in shlex.split(words)))
+        return answering(work, root / out)
 
-    def fit(path):
-        return command(root, "eval", "sparsity.loss", *point, "--params", path, "--json")
-
-    loss = demo / "fits/sparsity/loss.json"
-    return {
-        "table": (
-            [demo / "tables/sparsity.parquet"],
-            lambda path: command(
-                root, "query", "SELECT sum(L), sum(C), max(run_id) FROM sparsity", "--json"
-            ),
-        ),
-        "summary": (
-            run_file("summary.json"),
-            lambda path: command(root, "show", path.parent.name, "--json"),
-        ),
-        "collected": (
-            [*run_file("summary.json"), *run_file("provenance.json")],
-            lambda path: collected(root),
-        ),
-        "history": (run_file("history.parquet"), printed_table),
-        "load": (run_file("load.parquet"), printed_table),
-        "documents": (
-            run_file("documents.parquet"),
-            lambda path: command(
-                root, "diff", path.parent.name, runs[path.parent == runs[0]].name, "--json"
-            ),
-        ),
-        "derived": (sorted((demo / "derived/sparsity").glob("*.parquet")), printed_table),
-        "fit": ([loss], fit),
-        "draws": ([loss.with_suffix(".bootstrap.parquet")], lambda path: fit(loss)),
-        "verdicts": (
-            [demo / "claims/sparsity.json"],
-            lambda path: command(root, "claims", path, "--out", root / "page.md", "--json"),
-        ),
-        "power": (
-            [demo / "power/sparsity.json"],
-            lambda path: command(
-                *(root, "claims", demo / "claims/sparsity.json", "--power", path),
-                *("--out", root / "page.md", "--json"),
-            ),
-        ),
-        "contest": (
-            [demo / "contests/sparsity/laws.json"],
-            lambda path: command(root, "contests", path, "--out", root / "page.md", "--json"),
-        ),
-        "record": (
-            sorted((demo / "figures/sparsity").glob("*.json")),
-            lambda path: command(root, "show", path, "--json"),
-        ),
-        "cover": (
-            sorted(demo.glob("figures/sparsity/*.json")),
-            lambda path: command(
-                *(root, "cover", path, "--text", root / "README.md"),
-                *("--out", root / "cover.rst", "--json"),
-            ),
-        ),
-        "corpus": (
-            sorted(folder.iterdir()),
-            lambda path: corpus(path.parent),
-        ),
-        "speed of a table": (
-            run_file("history.parquet"),
-            lambda path: collected(root),
-        ),
-        "configuration": (
-            run_file("config.json"),
-            lambda path: command(root, "query", "SELECT * FROM runs", "--json"),
-        ),
-        "page": (
-            sorted((demo / "figures/sparsity").glob("*.png"))
-            + sorted((demo / "figures/sparsity").glob("T*.csv"))
-            + [demo / "claims.md", demo / "laws.md", demo / "outlook.md"],
-            lambda path: explored(root),
-        ),
-        "tasks of a text": (
-            [folder / name for name in ("validation.bin", "validation_documents.npy", TOKENIZER)],
-            lambda path: command(root, "tasks", "held-out", "--corpus", folder, "--json"),
-        ),
-        "archive": (
-            [
-                *sorted((demo / "figures/sparsity").iterdir()),
-                *(
-                    demo / name
-                    for name in ("claims.md", "explore.html", "report.rst", "report.html")
-                ),
-                *run_file("config.json"),
-            ],
-            lambda path: command(
-                root, "archive", "--to", root / "a.zip", "--force", "--set", "studies=sparsity"
-            ),
-        ),
-        "weights": (
-            sorted((root / "results/weights").glob("*/*")),
-            lambda path: kept(path.parent),
-        ),
-        "tree": (all_files(root), lambda path: verified(root)),
-    }
+    found = {}
+    for kind, (patterns, *how) in KINDS.items():
+        files = [p for each in patterns.split() for p in sorted(root.glob(f"results/{each}"))]
+        found[kind] = (files or all_files(root), lambda path, how=how: reader(*how, path=path))
+    return found
 
 
 def all_files(root):
@@ -242,19 +165,12 @@ def alien(data, others, chance):
 DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign, swapped, swapped, alien)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("table", "summary", "collected", "history", "load", "documents", "derived"),
-        *("fit", "draws", "verdicts", "contest", "record", "cover", "corpus", "weights", "power"),
-        *("speed of a table", "configuration", "page", "tasks of a text", "archive", "tree"),
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files(readers, kind):
     files, reader = readers[kind]
     assert files
     chance, answers = chance_of("damage", kind), {}
-    for number in range(cases(1, 30 if kind == "tree" else 14)):
+    for number in range(cases(1, 40 if kind == "tree" else 17)):
         path, damage = chance.choice(files), chance.choice(DAMAGE)
         data = path.read_bytes()
         if path not in answers:

@@ -82,6 +82,18 @@ def test_snakemake_killed_with_and_without_its_jobs(swept):
         nothing_left_over(root, about)
 
 
+def test_a_job_killed_while_it_places_a_figure(swept, tmp_path):
+    for name in ("cp", "mv"):  # do their work, and kill the shell that called them
+        (tmp_path / name).write_text(f'#!/bin/sh\n/bin/{name} "$@"\nkill -9 $PPID\n')
+        (tmp_path / name).chmod(0o755)
+    before, path = content(swept.root), f"{tmp_path}:{os.environ['PATH']}"
+    words = swept.command("--forcerun", "draw", "--", f"{TIER}/figures/sparsity/F7.png")
+    killed = subprocess.run(words, cwd=swept.root, env={**swept.environment, "PATH": path})
+    assert killed.returncode != 0
+    swept.snakemake("--", f"{TIER}/figures/sparsity/F7.png")
+    lost(before, content(swept.root), "placed again")
+
+
 NAMESPACE = ("unshare", "--map-root-user", "--mount")
 
 

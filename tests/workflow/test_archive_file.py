@@ -54,8 +54,10 @@ def written(path, entries):
         (lambda e: [*e[:-1], ("SHA256SUMS", b"{}")], "SHA256SUMS: '{}' is no digest and name"),
         (lambda e: [*e[:-1], ("SHA256SUMS", b"\xff")], "or it was cut short or damaged"),
         (lambda e: [*e[:-1], ("SHA256SUMS", b" " * 10**8 + b"{}")], "at most 100 MB are read"),
-        (lambda e: [*e, (of_kind("in/d", stat.S_IFLNK), b"/etc/passwd")], "'in/d' is no plain file"),
-        (lambda e: [*e, (of_kind("in/d", stat.S_IFCHR), b"")], "'in/d' is no plain file"),
+        *(
+            (lambda e, kind=kind: [*e, (of_kind("in/d", kind), b"/etc")], "'in/d' is no plain file")
+            for kind in (stat.S_IFLNK, stat.S_IFCHR)
+        ),
         *(
             (lambda e, name=name: with_sum(e, name), "would be unpacked elsewhere")
             for name in ("/etc/x", "in/../../x", "C:/x", "in\\..\\x", "in/./a.json", "in//a.json")

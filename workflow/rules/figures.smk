@@ -25,10 +25,11 @@ rule draw:
 
 
 # One that could not be drawn there hides no other: it is tried alone, each time, until that works.
+# Copies, for a job that is killed between two moves would find half of its files the next time.
 PLACE = (
     "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
-    "mv {input.drawn}/{wildcards.name}.log {log}; "
-    "mv {input.drawn}/{wildcards.name}.* $(dirname {output.csv}); "
+    "cp {input.drawn}/{wildcards.name}.log {log}; "
+    "for file in {output}; do cp {input.drawn}/$(basename $file) $file; done; "
     "else moelaws {params.verb} {wildcards.name} --study {params.study:q} --tier {params.tier} "
     f"{SIMULATED} --out {{output.csv}} > {{log}} 2>&1; fi"
 )
