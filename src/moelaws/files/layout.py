@@ -33,7 +33,7 @@ _PLACE = re.compile(
 def place_of(path: Path) -> str:
     """Returns a result's own place below ``results/``; empty for a file of another kind."""
     match = _PLACE.search(path.absolute().as_posix())
-    if match is None or match["tier"] not in (None, *TIERS) and match["tier"] not in own_tiers():
+    if match is None or (match["tier"] not in (None, *TIERS) and match["tier"] not in own_tiers()):
         return ""
     return match[1].replace("/drawn/", "/figures/")
 
