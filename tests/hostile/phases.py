@@ -5,6 +5,7 @@ import shutil
 from functools import cache
 
 from hostile_outcome import command
+from safetensors.numpy import load_file
 
 # Loaded once, for the many processes that are forked from this one.
 import moelaws.analysis.derive
@@ -48,6 +49,7 @@ PHASES = {
 }
 # Of a run's record what tells the time of its processes
 TIMES = ("wall_seconds", "training_seconds", "tokens_per_second", "peak_memory_bytes", "seconds")
+PASSING = ("lock", "log", "digests.json")  # the last is a cache
 ROUNDS = "config/studies/sparsity.rounds.yaml"
 
 
@@ -75,7 +77,7 @@ def content(root):
     for path in [*root.glob("results/**/*"), root / ROUNDS]:
         name = path.relative_to(root).as_posix()
         own = name.split("/")[1] not in ("logs", "checkpoints", "trunks") and path.name[0] != "."
-        if path.is_file() and own and path.name not in ("lock", "log") and path.suffix != ".log":
+        if path.is_file() and own and path.name not in PASSING and path.suffix != ".log":
             about = path.stat()
             found[name] = _lasting(path, about.st_ino, about.st_mtime_ns)
     return found
@@ -90,6 +92,8 @@ def _lasting(path, *version):
         return read_table(path).drop(columns=[*TIMES], errors="ignore").to_json()
     if path.suffix == ".zip":
         return sorted(archive.check(path, lambda *so_far: None))
+    if path.suffix == ".safetensors":  # the library writes its header's keys in any order
+        return {name: hash(one.tobytes()) for name, one in load_file(path).items()}
     if path.suffix == ".html" or path.name == "provenance.json":
         return seal.inspect(path)[0]
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -87,7 +87,7 @@ KINDS = {
     ),
     "weights": ("weights/*/*", "weights"),
     "archive": (
-        "demo/figures/sparsity/* demo/*.html demo/*.rst demo/*.md runs/*/config.json",
+        "demo/figures/sparsity/* demo/*.html demo/*.rst demo/*.md runs/*/*",
         "archive --to a.zip --force --set studies=sparsity",
     ),
     "tree": ("", "verify --json"),
