@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moelaws import __version__, laws
+from moelaws.analysis.fitted import FittedInputs
 from moelaws.cli import cli
 from moelaws.cli.fit import fit_entry, report_text
 from moelaws.files import seal
@@ -45,8 +46,9 @@ def test_round_trip(split, tmp_path):
     again = tmp_path / "again.json"
     write_fit(read_fit(path), again)
     assert again.read_bytes() == path.read_bytes()
-    pd.testing.assert_frame_equal(read_draws(path), split.draws)
-    assert read_draws(path).columns.tolist()[:2] == ["C", "draw"]
+    drawn = read_draws(path, read_fit(path)).to_pandas()
+    pd.testing.assert_frame_equal(drawn, split.draws)
+    assert drawn.columns.tolist()[:2] == ["C", "draw"]
     assert set(path.parent.iterdir()) == {path, draws_path(path)}
 
 
@@ -134,9 +136,11 @@ def test_draws_of_another_fit_are_refused(split, tmp_path):
     split.draws.iloc[:-1].to_parquet(draws_path(path), index=False)
     with pytest.raises(UserError, match="the draws of another fit"):
         group_draws(path, back, back.parts[0])
+    with pytest.raises(UserError, match="the draws of another fit"):
+        FittedInputs(frame=None, fits={"surface": path}).draws("surface")
 
 
-def test_foreign_files_are_refused(tmp_path):
+def test_foreign_files_are_refused(split, tmp_path):
     (tmp_path / "other.json").write_text('{"law": "sparsity.loss"}')
     with pytest.raises(UserError, match=r"other\.json: this is not a fit report"):
         read_fit(tmp_path / "other.json")
@@ -144,7 +148,7 @@ def test_foreign_files_are_refused(tmp_path):
         read_fit(tmp_path / "none.json")
     (tmp_path / "cut.bootstrap.parquet").write_bytes(b"PAR1")
     with pytest.raises(UserError, match="no readable Parquet file"):
-        read_draws(tmp_path / "cut.json")
+        read_draws(tmp_path / "cut.json", split)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from hostile_outcome import TALLY
+import yaml
+from hostile_outcome import SEED, TALLY
 
 from sweep_copy import Copy
 
@@ -26,7 +27,7 @@ def pytest_testnodedown(node):
 def pytest_terminal_summary(terminalreporter):
     if TALLY:
         counts = ", ".join(f"{TALLY[kind]} {kind}" for kind in KINDS)
-        terminalreporter.write_line(f"hostile: {counts}")
+        terminalreporter.write_line(f"hostile, seed {SEED}: {counts}")
 
 
 @pytest.fixture(scope="session")
@@ -37,5 +38,9 @@ def swept(finished, tmp_path_factory):
     study = copy.study()
     study["keep_weights"] = "C <= 2e8 and S == 0 and d_model == 8"
     copy.write_study(study)
+    # A tier of one's own, from which `moelaws next` chooses, too
+    wide = study["grids"]["demo"] | {"sweeps": [{"axes": {"C": 2e8, "S": 0, "d_model": [16, 20]}}]}
+    (root / "config/tiers").mkdir()
+    (root / "config/tiers/wide.yaml").write_text(yaml.safe_dump({"sparsity": wide}))
     copy.snakemake()
     return copy

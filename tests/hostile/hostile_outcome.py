@@ -1,18 +1,22 @@
 """What a command comes to on hostile files: the same answer, one clear line, or a defect."""
 
 import os
+import random
 import resource
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS = 30  # of a processor's time: what takes longer hangs, however busy the machine is
-# Cases for each test: of each kind one, or a few where they are cheap. `make hostile` takes 1,000.
+# The slow suite takes a case or a few of each test; `make hostile` sets 1,000, for all counts.
 CASES = int(os.environ.get("MOELAWS_HOSTILE", "12"))
+SEED = os.environ.get("MOELAWS_HOSTILE_SEED", "0")  # of all choices; a failure names its own
 
 # How the commands that show a run, a chain or a report tell in their JSON of what is not whole.
 DAMAGE_REPORTS = (
@@ -22,6 +26,16 @@ DAMAGE_REPORTS = (
 
 # Over all tests of one call, for the last lines of pytest's report.
 TALLY: Counter[str] = Counter()
+
+
+def cases(few: int, of_a_thousand: int) -> int:
+    """How many cases a test takes: ``few``, or its part where all counts are asked for."""
+    return few if CASES < 100 else max(few, CASES * of_a_thousand // 1000)
+
+
+def chance_of(*about: object) -> random.Random:
+    """The same choices again in each call with the same seed."""
+    return random.Random(f"{about} {SEED}")
 
 
 @dataclass(frozen=True)
@@ -49,11 +63,15 @@ class Outcome:
         return "refused" if clear and "Traceback" not in self.stderr else "traceback"
 
 
-def outcome(work: Callable[[], object]) -> Outcome:
-    """Does ``work`` in a forked process, which is ended after 30 s."""
+def outcome(work: Callable[[], object], kill: float | None = None, alone: bool = False) -> Outcome:
+    """Does ``work`` in a forked process, which is ended after 30 s of a processor's time.
+
+    SIGKILL comes after ``kill`` seconds, to the process ``alone`` or to all that it started.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = os.fork()
         if child == 0:
+            os.setpgid(0, 0)
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(10 * SECONDS)  # what sleeps
@@ -68,9 +86,16 @@ def outcome(work: Callable[[], object]) -> Outcome:
                 code = end.code if isinstance(end.code, int) else int(end.code is not None)
             except BaseException:
                 sys.excepthook(*sys.exc_info())
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+            finally:
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError):
+                        stream.flush()
+                os._exit(code)
+        with suppress(OSError):  # it may have done so itself
+            os.setpgid(child, child)
+        if kill is not None:
+            time.sleep(kill)
+            (os.kill if alone else os.killpg)(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         texts = []
         for file in (out, err):
@@ -92,11 +117,12 @@ def command(root: Path, *words: object) -> Callable[[], None]:
     return work
 
 
-def judged(case: str, ended: Outcome, expected: str | None = None) -> None:
-    """Counts the outcome of a case, and fails where it is a defect."""
+def judged(case: str, ended: Outcome, expected: str | None = None, of: str = "cases") -> str:
+    """Counts the outcome of a case and returns its kind; fails where it is a defect."""
     kind = ended.kind(expected)
-    TALLY["cases"] += 1
+    TALLY[of] += 1
     TALLY[kind] += 1
     assert kind in ("same", "answered", "refused"), (
-        f"{case}: {kind}\n{ended.stdout[-2000:]}{ended.stderr}"
+        f"{case}, seed {SEED}: {kind}\n{ended.stdout[-2000:]}{ended.stderr}"
     )
+    return kind

@@ -1,96 +1,151 @@
-"""A disk that fails, odd times and odd folders: one clear line, and nothing is lost."""
+"""A disk that fails, odd clocks, times and folders: one clear line, and nothing is lost."""
 
+import errno
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from hostile_outcome import CASES, TALLY, Outcome
+from forks import Forks
+from hostile_outcome import cases, chance_of, command, judged, outcome
+from phases import PHASES, TIER, Phase, content
 
+from full_disk import files_of_at_most
 from moelaws.files.leftovers import temporaries
 from repository import REPOSITORY
 
 pytestmark = pytest.mark.slow
-
-# Command -> the file that it writes again
-MADE = {
-    "make derived sparsity optima --out {}": "results/demo/derived/sparsity/optima.parquet",
-    "make runs sparsity --out {}": "results/demo/tables/sparsity.parquet",
-    "explore --out {}": "results/demo/explore.html",
-    "claims results/demo/claims/sparsity.json --out {}": "results/demo/claims.md",
-    "archive --force --to {}": "results/sweep.zip",
-}
-DATED = (".zip", ".html")  # whose bytes are others each time
+CALLS = ("rename", "write", "open", "read", "unlink", "link", "mkdir", "fsync")
+FEW = ("derive", "aggregate", "train", "explore", "archive")  # in the slow suite
+YEAR = 365 * 86_400
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory):
+def forks(tmp_path_factory):
     if shutil.which("gcc") is None:
         pytest.skip("there is no gcc to compile what lets calls fail")
     path = tmp_path_factory.mktemp("faults") / "faults.so"
     source = REPOSITORY / "tests/hostile/faults.c"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, source, "-ldl"], check=True)
-    return path
+    forks = Forks(path)
+    yield forks
+    forks.process.communicate()
 
 
-def ended(swept, words, **environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "moelaws", *words],
-        cwd=swept.root,
-        env={**swept.environment, **environment},
-        capture_output=True,
-        text=True,
-    )
-    return Outcome(done.returncode, "", done.stderr)
+@pytest.fixture
+def whole(swept):
+    """Makes a phase's files once more; returns it and all content."""
+
+    def made(name):
+        phase = Phase(swept.root, name)
+        phase.clear()
+        done = outcome(phase.work)
+        assert done.code == 0, done.stderr
+        return phase, content(swept.root)
+
+    return made
 
 
-def judged(case, outcome):
-    kind = outcome.kind("")
-    TALLY["faults"] += 1
-    TALLY[kind] += 1
-    assert kind in ("same", "answered", "refused"), f"{case}: {kind}\n{outcome.stderr}"
-    return kind
+def clean(root):
+    return not [path for above in root.glob("results/**/") for path in temporaries(above)]
 
 
-@pytest.mark.parametrize("command", MADE)
-def test_a_call_that_fails_is_one_line_and_loses_nothing(swept, library, command):
-    """Each call of its kind fails once, until a command has no further one."""
-    out = swept.root / MADE[command]
-    words = command.format(out.relative_to(swept.root)).split()
-    assert ended(swept, words).code == 0
-    whole = out.read_bytes()
-    for call in ("rename", "write", "unlink", "fsync"):
-        for number in range(1 if CASES < 100 else 8):
-            about = {
-                "MOELAWS_FAULT": f"{call}:{number}",
-                "MOELAWS_FAULT_BELOW": "results/",
-            }
-            outcome = ended(swept, words, LD_PRELOAD=str(library), **about)
-            judged(f"{command} {call}:{number}", outcome)
-            assert outcome.code == 0 or out.suffix in DATED or out.read_bytes() == whole
-            assert ended(swept, words).code == 0
-            assert out.suffix in DATED or out.read_bytes() == whole
-            assert temporaries(out.parent) == []
-            if outcome.code == 0:  # there was no such call
+@pytest.mark.parametrize("name", PHASES)
+def test_a_call_that_fails_is_one_line_and_loses_nothing(swept, forks, whole, tmp_path, name):
+    """Each kind of call fails, at one place after the other, until a command has no further one."""
+    phase, before = whole(name)
+    came, chance = tmp_path / "came", chance_of("fault", name)
+    places = cases(int(name in FEW), 4)
+    for call in CALLS if places > 1 else chance.sample(CALLS[:5], places):
+        for number in range(places):
+            code = chance.choice((errno.EIO, errno.ENOSPC))
+            about = {"MOELAWS_FAULT": f"{call}:{number}:{code}", "MOELAWS_FAULT_BELOW": "results/"}
+            phase.clear()
+            left = content(swept.root)
+            done = forks.ended(swept.root, phase.words, **about, MOELAWS_FAULT_CAME=str(came))
+            if not came.exists():  # there was no such call
                 break
+            came.unlink()
+            case = f"{name} {about['MOELAWS_FAULT']}"
+            judged(case, done, None, "faults")
+            after = content(swept.root)
+            assert left.items() <= after.items(), case
+            done = outcome(phase.work)
+            assert done.code == 0, case + done.stderr
+            assert content(swept.root) == before, case
+            assert clean(swept.root), case
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_a_full_disk_odd_clocks_and_masks(swept, forks, whole, name):
+    if not (few := name in FEW) and cases(0, 1) == 0:
+        pytest.skip("make hostile takes it")
+    phase, before = whole(name)
+    chance = chance_of("circumstances", name)
+
+    def small():
+        with files_of_at_most(1000):  # as where the disk has no room
+            phase.work()
+
+    phase.clear()
+    left = content(swept.root)
+    judged(f"{name} without room", outcome(small), None, "full disks")
+    assert left.items() <= content(swept.root).items()
+    for _ in range(cases(few, 3)):
+        jump = (
+            f"{chance.choice((-40 * YEAR, -90_000, 3_600, 40 * YEAR))}:{chance.choice((0, 9, 99))}"
+        )
+        phase.clear()
+        judged(f"{name}, clock {jump}", forks.ended(swept.root, phase.words, MOELAWS_CLOCK=jump))
+        assert content(swept.root) == before, jump
+    for mask in (0o000, 0o077):
+        phase.clear()
+        done = outcome(lambda mask=mask: (os.umask(mask), phase.work()))
+        assert judged(f"{name}, umask {mask:o}", done) == "answered"
+        assert content(swept.root) == before, mask
+    assert clean(swept.root)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_who_may_only_read_hears_one_line_and_changes_nothing(swept):
+    above = {path: path.stat().st_mode for path in swept.root.parents}
+    before = content(swept.root)
+
+    def as_nobody(work):
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        work()
+
+    try:
+        for path in above:
+            path.chmod(0o755)
+        for name in PHASES:
+            work = Phase(swept.root, name).work
+            judged(f"{name} as nobody", outcome(lambda work=work: as_nobody(work)))
+            assert content(swept.root) == before, name
+    finally:
+        for path, mode in above.items():
+            path.chmod(mode)
 
 
 def test_a_file_that_cannot_be_replaced_stays(swept):
     """Root may write everywhere, so a folder stands in the file's way."""
-    for command, name in MADE.items():
-        out = swept.root / name
-        if not out.exists():
-            continue
-        data = out.read_bytes()
-        out.unlink()
+    for name in ("derive", "aggregate", "explore", "claims", "archive"):
+        phase = Phase(swept.root, name)
+        out = swept.root / phase.words[-1]
+        aside = out.rename(out.with_suffix(".aside")) if out.exists() else None
         (out / "in").mkdir(parents=True)
-        judged(f"{command} onto a folder", ended(swept, command.format(name).split()))
+        judged(f"{name} onto a folder", outcome(phase.work))
         assert (out / "in").is_dir()
-        assert temporaries(out.parent) == []
+        assert clean(swept.root)
         shutil.rmtree(out)
-        out.write_bytes(data)
+        if aside:
+            aside.rename(out)
+
+
+READING = (["verify"], ["query", "SELECT count(*) FROM runs"], ["runs"])
 
 
 @pytest.mark.parametrize("years", [-40, 40])
@@ -100,23 +155,32 @@ def test_files_of_another_time_are_read_as_any(swept, years):
     times = {path: path.stat() for path in paths}
     try:
         for path, stat in times.items():
-            shifted = stat.st_mtime_ns + years * 365 * 86_400 * 10**9
+            shifted = stat.st_mtime_ns + years * YEAR * 10**9
             os.utime(path, ns=(shifted, shifted))
-        for words in (["verify"], ["query", "SELECT count(*) FROM runs"], ["runs"]):
-            judged(f"{words} {years} years away", ended(swept, words))
+        for words in READING:
+            judged(f"{words} {years} years away", outcome(command(swept.root, *words)))
     finally:
         for path, stat in times.items():
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-@pytest.mark.parametrize("name", ["with space", "quote'd", "é\u0301", "a#b", "dollar$HOME", "%s{}"])
+NAMES = [
+    *("with space", "quote'd", 'double"', "é\u0301 模型", "a#b", "dollar$HOME", "%s{}", "-rf"),
+    *("new\nline", "back\\slash", "semi;colon", "*?["),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_folder_may_have_any_name(swept, tmp_path, name):
     root = Path(shutil.copytree(swept.root, tmp_path / name, symlinks=True))
-    here = type(swept)(root)
-    for words in (["verify"], ["explore"], ["make", "derived", "sparsity", "optima"]):
-        judged(f"{words} in {name}", ended(here, words))
-    old = os.umask(0o777)
-    try:
-        judged(f"umask 777 in {name}", ended(here, ["explore", "--out", "umask.html"]))
-    finally:
-        os.umask(old)
+    for words in (*READING, ["explore"], ["make", "derived", "sparsity", "optima"]):
+        judged(f"{words} in {name!r}", outcome(command(root, *words)))
+    if name in NAMES[:1] or cases(0, 1):
+        force = (
+            "--force",
+            TIER + "/figures/sparsity/F7.png",
+            TIER + "/derived/sparsity/optima.parquet",
+        )
+        before = content(root)
+        assert type(swept)(root).snakemake(*force).returncode == 0
+        assert content(root) == before

@@ -1,262 +1,205 @@
 """Each kind of file that the workflow writes, damaged: no other number ever comes out of it."""
 
 import hashlib
-import random
+import os
+import shlex
 
 import pytest
-from hostile_outcome import CASES, command, judged, outcome
+from hostile_outcome import SEED, TALLY, cases, chance_of, command, judged, outcome
 
 from moelaws.cli import end_as
-from moelaws.files.layout import TOKENIZER
 
 pytestmark = pytest.mark.slow
 
 
-def printed_table(path):
-    def work():
-        from moelaws.tables.parquet import read_table
+def answering(work, out):
+    """What a command prints, and the digest of the file ``out`` if it writes one."""
 
-        end_as(lambda: print(read_table(path).to_json()))
-
-    return work
-
-
-def digest_after(make, out):
-    """What a command prints, and the digest of the file ``out`` that it writes."""
-
-    def work():
+    def both():
         try:
-            make()
+            work()
         except SystemExit as end:
-            if end.code:
+            if end.code not in (0, 1):  # 1 is of `moelaws verify`, where something is damaged
                 raise
-        print(hashlib.sha256(out.read_bytes()).hexdigest())
+        if out.is_file():
+            print(hashlib.sha256(out.read_bytes()).hexdigest())
 
-    return work
-
-
-def collected(root):
-    """The study's table made again."""
-    out = root / "collected.parquet"
-    return digest_after(command(root, "make", "runs", "sparsity", "--out", out), out)
+    return both
 
 
-def explored(root):
-    """The page of all that was made, which also says what it left out."""
-    out = root / "page.html"
-    return digest_after(command(root, "explore", "--out", out, "--json"), out)
+def show_table(path):
+    from moelaws.tables.parquet import read_table
+
+    print(read_table(path).to_json())
 
 
-def corpus(folder):
-    def show():
-        from moelaws.corpus.shards import PreparedCorpus
+def show_corpus(path):
+    from moelaws.corpus.shards import PreparedCorpus
 
-        data = PreparedCorpus.open(folder)
-        print(int(data.train.sum()), int(data.validation.sum()), data.token_bytes.sum())
-        print(data.validation_starts.tolist(), data.meta["corpus_id"])
-
-    return lambda: end_as(show)
+    data = PreparedCorpus.open(path.parent)
+    print(int(data.train.sum()), int(data.validation.sum()), data.token_bytes.sum())
+    print(data.validation_starts.tolist(), data.meta["corpus_id"])
 
 
-def kept(folder):
-    def show():
-        from moelaws.training.weights import load
+def show_weights(path):
+    from moelaws.training.weights import load
 
-        config, model = load(folder)
-        print(config.run_id, [float(p.sum()) for p in model.parameters()])
+    config, model = load(path.parent)
+    print(config.run_id, [float(p.sum()) for p in model.parameters()])
 
-    return lambda: end_as(show)
+
+# What reads a kind, if it is no command
+SHOWN = {"parquet": show_table, "corpus": show_corpus, "weights": show_weights}
+COLLECT, PAGE = "make runs sparsity --out collected.parquet", "--out page.md --json"
+AT = "N=1e4 D=1e5 S=0.5"
+# Kind -> its files below results/, the words that read one, and the file that these write
+KINDS = {
+    "table": (
+        "demo/tables/*",
+        "query 'SELECT sum(L), sum(C), max(run_id) FROM sparsity' --json",
+    ),
+    "summary": ("runs/*/summary.json", "show {run} --json"),
+    "configuration": ("runs/*/config.json", "query 'SELECT * FROM runs' --json"),
+    "collected": ("runs/*/[sp]*.json runs/*/history.parquet", COLLECT, "collected.parquet"),
+    "curves": ("runs/*/history.parquet runs/*/load.parquet demo/derived/*/*", "parquet"),
+    "documents": ("runs/*/documents.parquet", "diff {run} {other} --json"),
+    "fit": (
+        "demo/fits/sparsity/loss.*",
+        f"eval sparsity.loss {AT} --params results/demo/fits/sparsity/loss.json --json",
+    ),
+    "verdicts": ("demo/claims/*", f"claims {{path}} {PAGE}"),
+    "power": (
+        "demo/power/*",
+        f"claims results/demo/claims/sparsity.json --power {{path}} {PAGE}",
+    ),
+    "contest": ("demo/contests/*/*", f"contests {{path}} {PAGE}"),
+    "record": ("demo/figures/sparsity/*.json", "show {path} --json"),
+    "cover": ("demo/figures/sparsity/*.json", f"cover {{path}} --text README.md {PAGE}"),
+    "page": (
+        "demo/figures/sparsity/*.png demo/figures/sparsity/T*.csv demo/*.md",
+        "explore --out page.html --json",
+        "page.html",
+    ),
+    "corpus": ("corpora/*/*", "corpus"),
+    "tasks of a text": (
+        "corpora/*/validation* corpora/*/tokenizer.json",
+        "tasks held-out --corpus {folder} --json",
+    ),
+    "weights": ("weights/*/*", "weights"),
+    "archive": (
+        "demo/figures/sparsity/* demo/*.html demo/*.rst demo/*.md runs/*/*",
+        "archive --to a.zip --force --set studies=sparsity",
+    ),
+    "tree": ("", "verify --json"),
+}
 
 
 @pytest.fixture(scope="session")
 def readers(swept):
     """Kind -> (its files, what reads one of them and prints what it makes of it)."""
-    root = swept.root
-    demo, runs = root / "results/demo", sorted((root / "results/runs").iterdir())
-    folder = next((root / "results/corpora").glob("*/meta.json")).parent
-    point = ("N=1e4", "D=1e5", "S=0.5")
+    root, runs = swept.root, sorted((swept.root / "results/runs").iterdir())
 
-    def run_file(name):
-        return [run / name for run in runs]
+    def reader(words, out="", path=None):
+        if words in SHOWN:
+            return lambda: end_as(lambda: SHOWN[words](path))
+        run, other = path.parent.name, runs[path.parent == runs[0]].name
+        fill = {"path": path, "folder": path.parent, "run": run, "other": other}
+        work = command(root, *(word.format(**fill) for word in shlex.split(words)))
+        return answering(work, root / out)
 
-    def fit(path):
-        return command(root, "eval", "sparsity.loss", *point, "--params", path, "--json")
-
-    loss = demo / "fits/sparsity/loss.json"
-    return {
-        "table": (
-            [demo / "tables/sparsity.parquet"],
-            lambda path: command(
-                root, "query", "SELECT sum(L), sum(C), max(run_id) FROM sparsity", "--json"
-            ),
-        ),
-        "summary": (
-            run_file("summary.json"),
-            lambda path: command(root, "show", path.parent.name, "--json"),
-        ),
-        "collected": (
-            [*run_file("summary.json"), *run_file("provenance.json")],
-            lambda path: collected(root),
-        ),
-        "history": (run_file("history.parquet"), printed_table),
-        "load": (run_file("load.parquet"), printed_table),
-        "documents": (
-            run_file("documents.parquet"),
-            lambda path: command(
-                root, "diff", path.parent.name, runs[path.parent == runs[0]].name, "--json"
-            ),
-        ),
-        "derived": (sorted((demo / "derived/sparsity").glob("*.parquet")), printed_table),
-        "fit": ([loss], fit),
-        "draws": ([loss.with_suffix(".bootstrap.parquet")], lambda path: fit(loss)),
-        "verdicts": (
-            [demo / "claims/sparsity.json"],
-            lambda path: command(root, "claims", path, "--out", root / "page.md", "--json"),
-        ),
-        "contest": (
-            [demo / "contests/sparsity/laws.json"],
-            lambda path: command(root, "contests", path, "--out", root / "page.md", "--json"),
-        ),
-        "record": (
-            sorted((demo / "figures/sparsity").glob("*.json")),
-            lambda path: command(root, "show", path, "--json"),
-        ),
-        "cover": (
-            sorted(demo.glob("figures/sparsity/*.json")),
-            lambda path: command(
-                *(root, "cover", path, "--text", root / "README.md"),
-                *("--out", root / "cover.rst", "--json"),
-            ),
-        ),
-        "corpus": (
-            sorted(folder.iterdir()),
-            lambda path: corpus(path.parent),
-        ),
-        "speed of a table": (
-            run_file("history.parquet"),
-            lambda path: collected(root),
-        ),
-        "configuration": (
-            run_file("config.json"),
-            lambda path: command(root, "query", "SELECT * FROM runs", "--json"),
-        ),
-        "page": (
-            sorted((demo / "figures/sparsity").glob("*.png"))
-            + sorted((demo / "figures/sparsity").glob("T*.csv"))
-            + [demo / "claims.md", demo / "laws.md"],
-            lambda path: explored(root),
-        ),
-        "tasks of a text": (
-            [folder / name for name in ("validation.bin", "validation_documents.npy", TOKENIZER)],
-            lambda path: command(root, "tasks", "held-out", "--corpus", folder, "--json"),
-        ),
-        "archive": (
-            [
-                *sorted((demo / "figures/sparsity").iterdir()),
-                *(
-                    demo / name
-                    for name in ("claims.md", "explore.html", "report.rst", "report.html")
-                ),
-                *run_file("config.json"),
-            ],
-            lambda path: command(
-                root, "archive", "--to", root / "a.zip", "--force", "--set", "studies=sparsity"
-            ),
-        ),
-        "weights": (
-            sorted((root / "results/weights").glob("*/model.safetensors")),
-            lambda path: kept(path.parent),
-        ),
-    }
+    found = {}
+    for kind, (patterns, *how) in KINDS.items():
+        files = [p for each in patterns.split() for p in sorted(root.glob(f"results/{each}"))]
+        found[kind] = (files or all_files(root), lambda path, how=how: reader(*how, path=path))
+    return found
 
 
-def flipped(data, chance):
+def all_files(root):
+    """All results but logs, one kind of file as often as another."""
+    files = {}
+    for path in sorted(root.glob("results/*/**/*")):
+        if path.is_file() and path.suffix != ".log" and path.name not in ("log", "lock"):
+            names = path.relative_to(root / "results").parts
+            kind = path.name if names[0] == "runs" else names[:2]
+            files.setdefault((kind, path.suffix), []).append(path)
+    return [path for of_kind in files.values() for path in of_kind[:3]]
+
+
+def flipped(data, others, chance):
     place = chance.randrange(len(data))
     return data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
 
 
-def cut(data, chance):
+def cut(data, others, chance):
     return data[: chance.randrange(len(data))]
 
 
-def edited(data, chance):
+def edited(data, others, chance):
     """A digit changed, as by hand; of a file without any, a bit."""
     digits = [i for i, byte in enumerate(data) if byte in b"0123456789"]
     if not digits:
-        return flipped(data, chance)
+        return flipped(data, others, chance)
     place = chance.choice(digits)
     return data[:place] + bytes([48 + (data[place] - 47) % 10]) + data[place + 1 :]
 
 
-def noise(data, chance):
+def noise(data, others, chance):
     return chance.randbytes(chance.choice((0, 1, 64, len(data))))
 
 
-def foreign(data, chance):
+def foreign(data, others, chance):
     """JSON that holds nothing of what the file should."""
     return chance.choice((b"{}", b"[]", b"7", b"null", b'"x"', b'{"made_of": 1, "study": {}}'))
 
 
-DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign)
+def swapped(data, others, chance):
+    """A file of its kind in its place: that of another study, entry or run."""
+    return chance.choice(others[0] or others[1]).read_bytes()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("table", "summary", "collected", "history", "load", "documents", "derived"),
-        *("fit", "draws", "verdicts", "contest", "record", "cover", "corpus", "weights"),
-        *("speed of a table", "configuration", "page", "tasks of a text", "archive"),
-    ],
-)
+def alien(data, others, chance):
+    """A file of another kind."""
+    return chance.choice(others[1]).read_bytes()
+
+
+DAMAGE = (flipped, flipped, flipped, cut, edited, noise, foreign, swapped, swapped, alien)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files(readers, kind):
     files, reader = readers[kind]
     assert files
-    chance = random.Random(kind)
-    answers = {}
-    for _ in range(max(1, CASES // 12)):
+    chance, answers = chance_of("damage", kind), {}
+    for number in range(cases(1, 40 if kind == "tree" else 17)):
         path, damage = chance.choice(files), chance.choice(DAMAGE)
         data = path.read_bytes()
         if path not in answers:
             whole = outcome(reader(path))
             assert whole.code == 0, whole.stderr
             answers[path] = whole.stdout
-        path.write_bytes(damage(data, chance))
+        same = [p for p in files if p.suffix == path.suffix and p != path]
+        others = [p for each, _ in readers.values() for p in each if p.suffix != path.suffix]
+        path.write_bytes(damage(data, (same, others), chance))
         try:
-            judged(f"{path} {damage.__name__}", outcome(reader(path)), answers[path])
+            case = f"{kind}, case {number}: {path} {damage.__name__}"
+            judged(case, outcome(reader(path)), answers[path])
         finally:
             path.write_bytes(data)
 
 
-def test_a_file_of_its_kind_in_its_place(readers):
-    """That of another study, entry or run: the answer is the same, or a refusal."""
-    chance = random.Random(1)
-    for kind in sorted(readers):
-        files, reader = readers[kind]
-        for _ in range(max(1, CASES // 100)):
-            path = chance.choice(files)
-            others = [p for p in files if p.suffix == path.suffix and p != path]
-            if not others:
-                continue
-            other, data = chance.choice(others), path.read_bytes()
-            whole = outcome(reader(path))
-            path.write_bytes(other.read_bytes())
-            try:
-                judged(f"{other} as {path}", outcome(reader(path)), whole.stdout)
-            finally:
-                path.write_bytes(data)
-
-
-def test_a_file_of_another_kind_in_its_place(readers):
-    chance = random.Random(0)
-    kinds = sorted(readers)
-    for kind in kinds:
-        files, reader = readers[kind]
-        path = chance.choice(files)
-        others = [k for k in kinds if path.suffix not in {p.suffix for p in readers[k][0]}]
-        other = chance.choice(readers[chance.choice(others)][0])
-        data = path.read_bytes()
-        path.write_bytes(other.read_bytes())
-        try:
-            judged(f"{other} as {path}", outcome(reader(path)), "")
-        finally:
-            path.write_bytes(data)
+def test_snakemake_goes_on_or_says_what_is_damaged(swept):
+    files, chance = all_files(swept.root), chance_of("planned")
+    for number in range(cases(1, 12)):
+        path, damage = chance.choice(files), chance.choice(DAMAGE[:7])
+        data, times = path.read_bytes(), path.stat()
+        path.write_bytes(damage(data, (), chance))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        done = swept.snakemake("-n", check=False)
+        path.write_bytes(data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        said = done.stdout + done.stderr
+        TALLY["cases"] += 1
+        TALLY["refused" if done.returncode else "answered"] += 1
+        case = f"case {number} of seed {SEED}: {path} {damage.__name__}"
+        assert "Traceback" not in said, f"{case}: {said}"
+        assert done.returncode == 0 or "moelaws: " in done.stderr, f"{case}: {said}"

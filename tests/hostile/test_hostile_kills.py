@@ -1,85 +1,97 @@
-"""Commands killed under Snakemake wherever they write, and a full disk: nothing is lost."""
+"""SIGKILL at a random moment of every phase: nothing is lost, and the same is made again."""
 
+import os
 import shutil
+import signal
 import subprocess
-from pathlib import Path
+import time
 
 import pytest
-from hostile_outcome import CASES, TALLY
+from hostile_outcome import SEED, TALLY, cases, chance_of, outcome
+from phases import PHASES, TIER, Phase, content
 
 from moelaws.files.leftovers import temporaries
 from repository import REPOSITORY
 
 pytestmark = pytest.mark.slow
-
-# Command -> the file that is made again, and the files that are written with it.
-MADE = {
-    "make fits": "results/demo/fits/sparsity/chinchilla.json",
-    "make pictures": "results/demo/figures/sparsity/F7.png",
-    "make derived": "results/demo/derived/sparsity/optima.parquet",
-    "make runs": "results/demo/tables/sparsity.parquet",
-    "make claims": "results/demo/claims/sparsity.json",
-    "claims": "results/demo/claims.md",
-    "make contests": "results/demo/contests/sparsity/laws.json",
-    "contests": "results/demo/laws.md",
-    "cover": "results/demo/report.rst",
-}
+# Phase -> kills of a thousand cases; the few of the slow suite
+KILLS = dict.fromkeys(PHASES, 12) | {"train": 24, "fit": 18, "corpus": 18, "contest": 4}
+FEW = ("train", "fit", "archive")
 
 
-def content(root):
-    """The bytes of all that stands below a tier, but logs and the report's own page."""
-    folder = root / "results/demo"
-    paths = [p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".log", ".html")]
-    return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
+def lost(before, after, about):
+    """Fails if what was there is another now, or gone."""
+    names = [name for name, was in before.items() if after.get(name) != was]
+    TALLY["lost"] += len(names)
+    assert names == [], about
 
 
-def kept(root, before):
-    """Counts the files that are not what they were before, and fails if there are any."""
-    after = content(root)
-    lost = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    TALLY["lost"] += len(lost)
-    assert not lost
+def nothing_left_over(root, about):
+    folders = [root / "config/studies", *(p for p in root.glob("results/**") if p.is_dir())]
+    assert [path for folder in folders for path in temporaries(folder)] == [], about
 
 
-def make(swept, target, **environment):
-    """One call of Snakemake for ``target``; returns its exit code."""
-    path = f"{REPOSITORY / 'tests/killer'}:{swept.root / 'src'}"
-    if target == MADE["make pictures"]:  # a picture that is up to date is copied, not drawn
-        (swept.root / target).unlink(missing_ok=True)
-    done = subprocess.run(
-        swept.command("--rerun-incomplete", "--force", target),
-        cwd=swept.root,
-        env={**swept.environment, "PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-    )
-    return done.returncode
-
-
-@pytest.mark.parametrize("command", ["make fits", "make pictures"] if CASES < 100 else MADE)
-def test_kills(swept, command):
-    before = content(swept.root)
-    for point in range(1 if CASES < 100 else 12):
-        killed = make(swept, MADE[command], MOELAWS_KILL=f"{command}:{point}") != 0
+@pytest.mark.parametrize("name", PHASES)
+def test_a_phase_killed_at_a_random_moment(swept, name):
+    root, phase, chance = swept.root, Phase(swept.root, name), chance_of("kill", name)
+    phase.clear()
+    began = time.monotonic()
+    done = outcome(phase.work)
+    took = time.monotonic() - began
+    assert done.code == 0, done.stderr
+    whole = content(root)
+    for number in range(cases(int(name in FEW), KILLS[name])):
+        moment, alone = chance.uniform(0, took), chance.random() < 0.5
+        about = f"{name}, case {number} of seed {SEED}: killed after {moment:.3f} s, {alone=}"
+        phase.clear()
+        before = content(root)
+        killed = outcome(phase.work, moment, alone).code < 0
         TALLY["kills" if killed else "ended before the kill"] += 1
-        assert make(swept, MADE[command]) == 0
-        kept(swept.root, before)
-        if not killed:
-            break
-    folders = {Path(swept.root / target).parent for target in MADE.values()}
-    assert [path for folder in folders for path in temporaries(folder)] == []
+        lost(before, content(root), about)
+        again = outcome(phase.work)
+        assert again.code == 0, about + again.stderr
+        assert content(root) == whole, about
+        nothing_left_over(root, about)
 
 
-@pytest.mark.parametrize("command", list(MADE)[: 1 if CASES < 100 else 3])
-def test_a_full_disk(swept, command):
-    """No file of the command may grow beyond 1 kB, as where the disk has no room."""
-    before = content(swept.root)
-    assert make(swept, MADE[command], MOELAWS_DISK="1000") != 0
-    TALLY["full disks"] += 1
-    folder = swept.root / "results/logs/demo"
-    assert any("cannot be written" in log.read_text() for log in folder.rglob("*.log"))
-    assert make(swept, MADE[command]) == 0
-    kept(swept.root, before)
+def test_snakemake_killed_with_and_without_its_jobs(swept):
+    """Some files are not made yet; what the next call makes is what there was."""
+    whole, root = content(swept.root), swept.root
+    made = sorted(p for p in root.glob(f"{TIER}/*/sparsity/*") if p.suffix in (".json", ".png"))
+    for number in range(cases(1, 8)):
+        chance = chance_of("snakemake", number)
+        for path in chance.sample([p for p in made if "specs" not in p.parts], 4):
+            path.unlink()
+        words, moment, alone = swept.command(), chance.uniform(2, 15), chance.random() < 0.5
+        about = f"case {number} of seed {SEED}: killed after {moment:.2f} s, {alone=}"
+        call = subprocess.Popen(
+            words, cwd=root, env=swept.environment, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            call.wait(moment)
+            TALLY["ended before the kill"] += 1
+        except subprocess.TimeoutExpired:
+            (os.kill if alone else os.killpg)(call.pid, signal.SIGKILL)
+            call.wait()
+            TALLY["kills"] += 1
+        swept.snakemake("--unlock")
+        again = swept.snakemake("--rerun-incomplete", check=False)
+        assert again.returncode == 0, about + again.stdout + again.stderr
+        lost(whole, content(root), about)
+        nothing_left_over(root, about)
+
+
+def test_a_job_killed_while_it_places_a_figure(swept, tmp_path):
+    for name in ("cp", "mv"):  # do their work, and kill the shell that called them
+        (tmp_path / name).write_text(f'#!/bin/sh\n/bin/{name} "$@"\nkill -9 $PPID\n')
+        (tmp_path / name).chmod(0o755)
+    before, path = content(swept.root), f"{tmp_path}:{os.environ['PATH']}"
+    words = swept.command("--forcerun", "draw", "--", f"{TIER}/figures/sparsity/F7.png")
+    killed = subprocess.run(words, cwd=swept.root, env={**swept.environment, "PATH": path})
+    assert killed.returncode != 0
+    swept.snakemake("--", f"{TIER}/figures/sparsity/F7.png")
+    lost(before, content(swept.root), "placed again")
 
 
 NAMESPACE = ("unshare", "--map-root-user", "--mount")
@@ -91,9 +103,14 @@ def test_a_disk_that_is_full_for_snakemake_too(swept, tmp_path):
     if shutil.which("unshare") is None or subprocess.run(mounted).returncode != 0:
         pytest.skip("no disk in memory can be mounted here")
     before = content(swept.root)
-    words = swept.command("--rerun-incomplete", "--force", *MADE.values())
-    rooms = (100,) if CASES < 100 else range(0, 400, 50)
-    for room in rooms:
+    targets = (
+        "fits/sparsity/chinchilla.json",
+        "figures/sparsity/F7.png",
+        "claims.md",
+        "report.rst",
+    )
+    words = swept.command("--rerun-incomplete", "--force", *(f"{TIER}/{name}" for name in targets))
+    for room in range(100, 100 + 100 * cases(1, 4), 100):
         out = tmp_path / str(room)
         out.mkdir()
         script = REPOSITORY / "tests/hostile/full_disk.sh"
@@ -102,5 +119,5 @@ def test_a_disk_that_is_full_for_snakemake_too(swept, tmp_path):
         )
         assert done.returncode == 0, (out / "second.log").read_text()
         TALLY["full disks"] += (out / "first").read_text() != "0\n"
-        kept(out, before)
+        lost(before, content(out), room)
         assert not list((out / "results").rglob(".*.tmp*"))

@@ -141,7 +141,7 @@ def test_weights_of_another_run_are_refused_and_damaged(two, results, step):
         folder = results.weights(run)
         with pytest.raises(UserError, match=f"it is weights/{other}/{name}"):
             weights.load(folder, step)
-        with pytest.raises(UserError, match=f"is of run {other}"):
+        with pytest.raises(UserError, match=f"it is weights/{other}/{name}"):
             Inputs(frame=None, results=results).weights(run, step)
     states = {v.path: v.state for v in Verification(results, {}).shared() if v.kind == "weights"}
     assert {path.name for path, state in states.items() if state == "damaged"} == {name}

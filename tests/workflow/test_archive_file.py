@@ -23,10 +23,17 @@ def path(tmp_path):
     return written(tmp_path / "x.zip", [*FILES.items(), ("SHA256SUMS", "".join(lines).encode())])
 
 
-def link(name):
+def of_kind(name, kind):
     entry = zipfile.ZipInfo(name)
-    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    entry.external_attr = (kind | 0o777) << 16
     return entry
+
+
+def with_sum(entries, name, content=b"x"):
+    """A file more, whose digest stands among the sums, as whoever means harm would write it."""
+    *others, (sums, lines) = entries
+    line = f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode()
+    return [*others, (name, content), (sums, lines + line)]
 
 
 def written(path, entries):
@@ -47,10 +54,21 @@ def written(path, entries):
         (lambda e: [*e[:-1], ("SHA256SUMS", b"{}")], "SHA256SUMS: '{}' is no digest and name"),
         (lambda e: [*e[:-1], ("SHA256SUMS", b"\xff")], "or it was cut short or damaged"),
         (lambda e: [*e[:-1], ("SHA256SUMS", b" " * 10**8 + b"{}")], "at most 100 MB are read"),
-        (lambda e: [*e, (link("in/d"), b"/etc/passwd")], "'in/d' is a link"),
+        *(
+            (lambda e, kind=kind: [*e, (of_kind("in/d", kind), b"/etc")], "'in/d' is no plain file")
+            for kind in (stat.S_IFLNK, stat.S_IFCHR)
+        ),
+        *(
+            (lambda e, name=name: with_sum(e, name), "would be unpacked elsewhere")
+            for name in ("/etc/x", "in/../../x", "C:/x", "in\\..\\x", "in/./a.json", "in//a.json")
+        ),
+        (lambda e: with_sum(e, "in/a.json"), "in/a.json is in it twice"),
+        (lambda e: with_sum(e, "zeros", bytes(10**6)), "unpacked, has 1 MB; at most 0 MB are read"),
     ],
 )
-def test_what_is_not_what_was_written_is_named(path, change, message):
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_what_is_not_what_was_written_is_named(path, change, message, monkeypatch):
+    monkeypatch.setattr(archive, "LARGEST", 1000)
     with zipfile.ZipFile(path) as old:
         entries = [(name, old.read(name)) for name in old.namelist()]
     written(path, change(entries))

@@ -71,18 +71,6 @@ def test_a_trainer_killed(slow):
     finished_well(slow)
 
 
-def test_snakemake_killed(slow):
-    sweep = start(slow, "tables")
-    wait_for(lambda: trainers(slow))
-    os.kill(sweep.pid, signal.SIGKILL)  # its children live on and go on training
-    sweep.wait()
-    refused = slow.snakemake("tables", check=False)
-    assert "--unlock" in refused.stdout + refused.stderr  # what Snakemake asks for
-    slow.snakemake("--unlock")
-    slow.snakemake("tables")
-    finished_well(slow)
-
-
 def test_jobs_that_end_after_snakemake_was_killed_are_done(slow):
     """Snakemake never learned that they ended, and still the same line makes the whole tier."""
     study = slow.study()
@@ -97,6 +85,8 @@ def test_jobs_that_end_after_snakemake_was_killed_are_done(slow):
     wait_for(lambda: all(p.with_name(p.name.replace(".runs", "")).exists() for p in orders))
     finished_well(slow)
     records = {path: path.stat().st_mtime_ns for path in slow.summaries()}
+    refused = slow.snakemake(check=False)
+    assert "--unlock" in refused.stdout + refused.stderr  # what Snakemake asks for
     slow.snakemake("--unlock")
     assert "train" not in slow.planned()
     slow.snakemake()

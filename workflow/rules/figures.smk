@@ -23,11 +23,12 @@ rule draw:
 
 
 # One that could not be drawn there hides no other: it is tried alone, each time, until that works.
+# Copies, for a job that is killed between two moves would find half of its files the next time.
 def place(kind):
     return (
         "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
-        "mv {input.drawn}/{wildcards.name}.log {log}; "
-        "mv {input.drawn}/{wildcards.name}.* $(dirname {output[0]}); "
+        "cp {input.drawn}/{wildcards.name}.log {log}; "
+        "for file in {output}; do cp {input.drawn}/$(basename $file) $file; done; "
         f"else {make(kind, '{wildcards.name}')}; fi"
     )
 

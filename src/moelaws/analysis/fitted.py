@@ -65,7 +65,9 @@ class FittedInputs(Inputs):
 
     def draws(self, name: str) -> pd.DataFrame:
         """Returns the draws of the fit ``name``: a row a draw, a column a parameter."""
-        return read_draws(declared("fit", name, self.fits))
+        report = self.fit(name)
+        drawn: pd.DataFrame = read_draws(self.fits[name], report).to_pandas()
+        return drawn
 
     def spec(self, name: str) -> Fit:
         """Returns the study's entry of the fit ``name``: its rows, mapping and hold-out."""

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from moelaws.spec.errors import UserError
-from moelaws.spec.tier import TIERS
+from moelaws.spec.tier import TIERS, own_tiers
 
 CONFIG = "config.json"  # of a run; its digest is the run's id
 META = "meta.json"  # of a corpus
@@ -22,8 +21,9 @@ ANNOTATIONS = "notes.json"  # what people wrote of a run
 
 # A file in the place of another study's, tier's, entry's or run's would be taken for that one.
 _PLACE = re.compile(
-    rf"(?:^|/)((?:{'|'.join(TIERS)})/(?:simulated/)?(?:(?:tables|speed|derived|fits|contests|"
-    r"figures|drawn|claims|power)/[\w./-]+|(?:claims|laws)\.md|(?:report|explore|outlook)\.\w+)|"
+    r"(?:^|/)((?P<tier>[\w.-]+)/(?:simulated/)?"
+    r"(?:(?:tables|speed|derived|fits|contests|figures|drawn|claims|power)/[\w./-]+|"
+    r"(?:claims|laws)\.md|(?:report|explore|outlook)\.\w+)|"
     r"(?:runs|weights)/[0-9a-f]{16}/[\w.-]+|"
     r"(?:hidden|scores|batches)/[\w.-]+)$",
     re.ASCII,
@@ -33,18 +33,9 @@ _PLACE = re.compile(
 def place_of(path: Path) -> str:
     """Returns a result's own place below ``results/``; empty for a file of another kind."""
     match = _PLACE.search(path.absolute().as_posix())
-    return match[1].replace("/drawn/", "/figures/") if match else ""
-
-
-def check_run(path: Path, run_id: str | None) -> None:
-    """Raises UserError for a file of ``run_id`` in the place of another run's.
-
-    Files older than this check do not say their run, and other folders are no run's.
-    """
-    place = path.absolute()
-    own = place.stem if place.parent.name in ("hidden", "scores") else place.parent.name
-    if run_id not in (None, own) and re.fullmatch("[0-9a-f]{16}", own):
-        raise UserError(f"{path} is of run {run_id}, and lies where that of run {own} should")
+    if match is None or (match["tier"] not in (None, *TIERS) and match["tier"] not in own_tiers()):
+        return ""
+    return match[1].replace("/drawn/", "/figures/")
 
 
 class _Named:

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from moelaws.files import seal
 from moelaws.files.atomic import replacing
-from moelaws.files.layout import check_run
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_disk import LARGEST, refuse_large
 from moelaws.spec.from_json import parse_json
@@ -42,7 +41,7 @@ def write_parquet(path: Path, table: pa.Table, made_of: Mapping[str, Any] | None
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """Returns the table at ``path``; one that says it is of another run than its folder's fails."""
+    """Returns the table at ``path``, which must be whole and lie in its own place."""
     return _opened(path, partial(_read, path))
 
 
@@ -58,7 +57,6 @@ def _read(path: Path, file: pa.BufferReader) -> pa.Table:
         raise UserError(f"{path} has {cells:,} cells; at most {MOST_CELLS:,} are read")
     groups = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     refuse_large(sum(groups), f"{path}, unpacked,", 4 * LARGEST)
-    check_run(path, _origin(about, path).get("run"))
     # A text that stands once in the file may stand in every row of the table. So texts are read as
     # numbers of different texts first.
     plain = opened.schema_arrow

@@ -101,8 +101,11 @@ def made_of(files: Iterable[Path], code: str) -> dict[str, Any]:
 
 
 def digests(files: Iterable[Path]) -> dict[str, str]:
-    """Returns name -> digest, for a sealed record beside ``files`` (under ``files``)."""
-    return {path.name: digest(path) for path in files}
+    """Returns name -> digest, for a sealed record beside ``files`` (under ``files``).
+
+    An older record there may name others: what was drawn anew, or half of it before a kill.
+    """
+    return {path.name: inspect(path)[1] for path in files}
 
 
 def inspect(path: Path) -> tuple[State, str]:

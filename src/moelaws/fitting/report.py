@@ -28,6 +28,7 @@ from moelaws.spec.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from moelaws.laws.base import Array, Variable
 
@@ -235,32 +236,32 @@ def is_report(path: Path) -> bool:
     return False
 
 
-def read_draws(path: Path) -> "pd.DataFrame":
-    """Returns the draws of the report at ``path``: the split column, ``draw`` and parameters."""
+def read_draws(path: Path, report: FitReport) -> "pa.Table":
+    """Returns the draws of the ``report`` at ``path``: the split column, ``draw``, parameters.
+
+    A UserError refuses the draws of another fit, such as an older one.
+    """
     from moelaws.files.parquet import read_parquet
 
-    frame: pd.DataFrame = read_parquet(draws_path(path)).to_pandas()
-    return frame
+    table = read_parquet(draws_path(path))
+    if seal.digest(draws_path(path)) != report.draws_digest:
+        raise UserError(
+            f"{draws_path(path)} holds the draws of another fit than {path}; make the fit again"
+        )
+    return table
 
 
 def group_draws(path: Path, report: FitReport, group: GroupFit) -> "Array":
     """Returns the draws (B, P) of one ``group`` of the ``report`` at ``path``.
 
     The parameters are in the group's order. There are none without the draws' file, and none of an
-    exact fit. No pandas is imported, so that an interval of one prediction is quick. A UserError
-    refuses the draws of another fit.
+    exact fit. No pandas is imported, so that an interval of one prediction is quick.
     """
     import numpy as np
 
-    from moelaws.files.parquet import read_parquet
-
     if group.is_exact or not draws_path(path).is_file():
         return np.empty((0, len(group.params)))
-    if seal.digest(draws_path(path)) != report.draws_digest:
-        raise UserError(
-            f"{draws_path(path)} holds the draws of another fit than {path}; make the fit again"
-        )
-    table = read_parquet(draws_path(path))
+    table = read_draws(path, report)
     # Lists stand between Arrow and NumPy, since Arrow's own way imports pandas.
     drawn = np.array([table[name].to_pylist() for name in group.params]).T
     own = np.ones(len(drawn), dtype=bool)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from moelaws.files import leftovers, seal
 from moelaws.files.atomic import read_json, replacing
-from moelaws.files.layout import KEPT, WEIGHTS, check_run
+from moelaws.files.layout import KEPT, WEIGHTS
 from moelaws.records.summary import Status
 from moelaws.spec.base import Frozen, Whole, parse
 from moelaws.spec.errors import UserError
@@ -79,21 +79,7 @@ def is_whole(folder: Path, run_id: str, step: int | None) -> bool:
 
 
 def config_of(path: Path) -> RunConfig:
-    """Returns the run whose weights the file at ``path`` holds, by its header.
-
-    Raises UserError for a header that names another run, and for a file in another run's folder.
-    """
-    about = read_header(path)
-    if "config" not in about:
-        raise foreign(path, "its header has no configuration")
-    config = parse(RunConfig, parse_json(about["config"], path), path)
-    if (named := about.get("run_id")) != config.run_id:
-        raise foreign(path, f"it names run {named}, and has the configuration of {config.run_id}")
-    return config
-
-
-def read_header(path: Path) -> dict[str, str]:
-    """Returns what a file of weights says of itself; one of another run's folder is refused."""
+    """Returns the run whose weights the file at ``path`` holds, by its header."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -101,8 +87,12 @@ def read_header(path: Path) -> dict[str, str]:
             about: dict[str, str] = file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise foreign(path, error) from None
-    check_run(path, about.get("run_id"))
-    return about
+    if "config" not in about:
+        raise foreign(path, "its header has no configuration")
+    config = parse(RunConfig, parse_json(about["config"], path), path)
+    if (named := about.get("run_id")) != config.run_id:
+        raise foreign(path, f"it names run {named}, and has the configuration of {config.run_id}")
+    return config
 
 
 def foreign(path: Path, reason: object) -> UserError:

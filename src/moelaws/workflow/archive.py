@@ -21,7 +21,7 @@ from moelaws.records.code import PACKAGE, training_code
 from moelaws.records.progress import Report
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError, listed, quoted
-from moelaws.spec.from_disk import refuse_large
+from moelaws.spec.from_disk import LARGEST, refuse_large
 from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
@@ -96,6 +96,9 @@ def check(path: Path, report: Report) -> Sums:
             if SUMS not in archive.namelist():
                 raise UserError(f"{path} is no archive of moelaws: no {SUMS} names its files")
             refuse_large(archive.getinfo(SUMS).file_size, f"{path}: {SUMS}", LONGEST)
+            # A few bytes may stand for more than anybody has the time to read; ours for ten times.
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+            refuse_large(unpacked, f"{path}, unpacked,", LARGEST + 100 * path.stat().st_size)
             lines = archive.read(SUMS).decode().splitlines()
             if wrong := [line for line in lines if not re.fullmatch("[0-9a-f]{64}  .+", line)]:
                 raise UserError(f"{path}: {SUMS}: {quoted(wrong[0])} is no digest and name")
@@ -121,10 +124,11 @@ def _problems(archive: zipfile.ZipFile, sums: Sums, report: Report) -> Iterator[
     for number, entry in enumerate(entries, 1):
         name, known = entry.filename, sums.get(entry.filename)
         path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or set("\\:") & set(name):
+        odd = path.is_absolute() or ".." in path.parts or set("\\:") & set(name)
+        if odd or str(path) != name:  # a//b and a/./b would take the place of a/b
             yield f"{name!r} would be unpacked elsewhere"
-        elif stat.S_ISLNK(entry.external_attr >> 16):
-            yield f"{name!r} is a link"
+        elif stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
+            yield f"{name!r} is no plain file"
         elif known is None and name != SUMS:
             yield f"{name} was added"
         elif known is not None and not _is_kept(archive, entry, known):

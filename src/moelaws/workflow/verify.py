@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import read_json
-from moelaws.files.layout import META, Results, TierFolder, check_run
+from moelaws.files.layout import META, Results, TierFolder
 from moelaws.files.parquet import read_origin
 from moelaws.records import chain
 from moelaws.records.code import digest, training_code
@@ -152,7 +152,7 @@ class Verification:
 
 
 def wrong(path: Path) -> str:
-    """Returns why a file is damaged: its content changed, or it is of another run's folder."""
+    """Returns why a file is damaged: its content changed, or it is another's."""
     if chain.inspect(path)[0] == "damaged":
         return NOT_IT
     try:
@@ -161,7 +161,7 @@ def wrong(path: Path) -> str:
         elif path.suffix == ".json":
             read_json(path)
         elif path.suffix == ".parquet":
-            check_run(path, read_origin(path).get("run"))
+            read_origin(path)
         return ""
     except UserError as error:
         return str(error)
