@@ -84,7 +84,7 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     width = figure.width if n == 1 else style.DOUBLE
     down = -(-n // across)
     sheet = Sheet(width, figure.height * (1 if down == 1 else ROW * down), n, across)
-    colours = {s.by: _palette(inputs, s.by, every) for s, _ in every if s.by}
+    colours = {s.by: _palette(inputs, figure, s.by, every) for s, _ in every if s.by}
     places = ((value, *place) for value in values for place in panels)
     for panel, (value, declared, layers) in zip(sheet.panels, places, strict=True):
         own = [(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
@@ -176,13 +176,18 @@ def _is_own(series: Series) -> bool:
     return not series.curve and series.look != "published"
 
 
-def _palette(inputs: Inputs, by: str, every: Iterable[Layer]) -> Colours:
-    """Returns a colour for each value of a column: of all completed runs, if these have them."""
+def _palette(inputs: Inputs, figure: Figure, by: str, every: Iterable[Layer]) -> Colours:
+    """Returns a colour for each value of a column: of all in the first table that has those shown.
+
+    So a value keeps its colour in figures that show some of the rows alone.
+    """
     values = pd.concat([rows[by] for series, rows in every if series.by == by])
-    if inputs.frame is not None and values.dtype != "category":
-        runs = inputs.completed.get(by, values)
-        values = runs if set(values) <= set(runs) else values
-    return style.palette(values)
+    if values.dtype == "category":
+        return style.palette(values)
+    tables = [] if inputs.frame is None else [inputs.completed]
+    tables += [inputs.derived(name) for name in figure.derived]
+    known = (table[by] for table in tables if by in table)
+    return style.palette(next((whole for whole in known if set(values) <= set(whole)), values))
 
 
 def _draw_panel(
