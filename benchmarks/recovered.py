@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from moelaws.analysis.plan import Coefficient, coefficients, fitted_table
+from moelaws.analysis.plan import Coefficient, coefficients, rows_of
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.report import FitReport, read_fit
@@ -44,7 +44,7 @@ def compared(
         path = folder.fit(study.study, entry.name)
         if path.is_file():
             report = read_fit(path)
-            yield report, coefficients(report, about, *fitted_table(study, entry, folder))
+            yield report, coefficients(report, about, *rows_of(study, entry, folder))
 
 
 def section(study: Study, folder: TierFolder) -> str:

@@ -38,6 +38,8 @@ MEASURED = {
 # Keys of older versions: of claims, of near optima and of counts of draws.
 RENAMED = {"id": "name", "found": "optima", "asked": "requested"}
 WORDS = {"statement", "rule"}
+# Keys of fits that are no more.
+GONE = {"rollout", "subsamples", "parameters_differ"}
 WORDED_LINES = ("- *Claim*", "- *Rule*", r"\caption{")
 
 
@@ -77,7 +79,7 @@ def same_json(before: Path, after: Path) -> str:
 def strip(data: Any) -> Any:
     """The data without what differs between two trainings of one run."""
     if isinstance(data, dict):
-        kept = {key: value for key, value in data.items() if key not in MEASURED | WORDS}
+        kept = {key: value for key, value in data.items() if key not in MEASURED | WORDS | GONE}
         return {RENAMED.get(key, key): strip(value) for key, value in kept.items()}
     return [strip(value) for value in data] if isinstance(data, list) else data
 

@@ -14,10 +14,11 @@ from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice import Constraints, advise, ideal, side_by_side
 from moelaws.analysis.advice.advise import advised, value_set
-from moelaws.analysis.advice.page import Table, details, of_ceilings, summary
+from moelaws.analysis.advice.blocks import Table
+from moelaws.analysis.advice.page import details, of_ceilings, summary
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.analysis.advice.regret import Minimax, drawn_optima
-from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, as_plans, buildable
+from moelaws.analysis.advice.shapes import ACTIVE, EXPERTS, Space, buildable
 from moelaws.analysis.advice.sources import published_laws
 from moelaws.analysis.advice.sweeps import three_runs
 from moelaws.laws.clark import routing as clark
@@ -54,7 +55,7 @@ def test_counts_are_those_of_the_model(shape, limits, at):
     model = shapes.model(i)
     parameters, (attention, ffn) = count_parameters(model), attention_and_ffn(model, "allocation")
     assert (shapes.total[i], shapes.active[i]) == (parameters.total, parameters.active)
-    assert shapes.embeddings[i] == parameters.embeddings
+    assert shapes.counts.embeddings[i] == parameters.embeddings
     assert shapes.flops[i] == pytest.approx(TRAINING * sum(forward_terms(model).values()))
     heads = model.n_layers * model.n_kv * model.width_of_head
     assert shapes.cache_bytes[i] == 2 * 2 * heads * model.context  # keys and values in bf16
@@ -64,12 +65,12 @@ def test_counts_are_those_of_the_model(shape, limits, at):
         assert (model.ffn.n_experts, model.ffn.top_k) == (shapes.E[i], shapes.k[i])
         assert model.ffn.n_experts in EXPERTS
         assert model.ffn.top_k in (limits.k, *ACTIVE)
-    own, plan = (
-        as_plans([model], [1e9]),
-        shapes.plans(np.full(len(shapes.E), 1e9)).at(slice(i, i + 1)),
+    plan = shapes.plans(np.full(len(shapes.E), 1e9)).at(i)
+    assert (plan.N, plan.N_active, plan.D) == (parameters.total, parameters.active, 1e9)
+    sparsity, width = (
+        (model.ffn.sparsity, model.ffn.d_expert) if shapes.E[i] else (0.0, model.d_model)
     )
-    for name, values in vars(own).items():
-        assert getattr(plan, name) == pytest.approx(values), name
+    assert (plan.S, plan.G) == pytest.approx((sparsity, 2 * model.d_model / width))
 
 
 @pytest.mark.parametrize("C", [1e21, 1e23])
@@ -162,9 +163,11 @@ def test_the_factor_of_compute_buys_the_same_loss():
     plan = minimax.truths[0].best
     for law, regret in zip(LAWS, minimax.regrets(plan, 1e21).values(), strict=True):
         less = space(replace(limits, compute=limits.compute / regret.compute_factor))
-        assert law.loss(less.plans.at(law.best(less))) == pytest.approx(
-            float(law.loss(plan)), abs=2e-3
-        )
+        best = less.plans.at(law.best(less))
+        assert law.loss(best) == pytest.approx(float(law.loss(plan)), abs=2e-3)
+        if law is not CHINCHILLA:  # a plan that spends less is held to what it spends
+            spends_less = minimax.regrets(best, less.limits.compute)[law.name]
+            assert spends_less.compute_factor == pytest.approx(1, rel=0.05)
 
 
 def drawn(law, spread, n):
@@ -214,15 +217,6 @@ def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     said = [block for block in blocks if isinstance(block, str)]
     assert any(text.startswith("- 1 law is left out") and text.endswith(": odd.") for text in said)
     assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > without.robust.worst
-
-
-def test_a_plan_that_spends_less_is_held_to_what_it_spends():
-    models = space(Constraints(1e21))
-    less = space(Constraints(1e20))
-    tenth = less.plans.at(CHINCHILLA.best(less))
-    regret = Minimax(LAWS, models).regrets(tenth, 1e20)[CHINCHILLA.name]
-    assert regret.nats > 0.05
-    assert regret.compute_factor == pytest.approx(1, rel=0.05)
 
 
 def test_beyond_two_decades_a_law_judges_nothing():

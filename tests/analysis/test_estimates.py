@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.minimum import (
     AT_HIGH_END,
     AT_LOW_END,
@@ -139,4 +139,28 @@ def test_without_draws_or_held_out_rows_there_is_no_interval() -> None:
 
 
 def test_a_factor_scales_the_interval_too():
-    assert (Estimate(2.0, 1.0, 3.0, 7) * 0.5).interval == (1.0, 0.5, 1.5)
+    assert (Effect(2.0, 1.0, 3.0, 7) * 0.5).interval == (1.0, 0.5, 1.5)
+
+
+@given(st.floats(0.1, 10), st.floats(0, 5), st.floats(0, 5))
+def test_a_falling_function_swaps_the_ends(value, below, above):
+    effect = Effect(value + below, value, value + below + above)
+    for function in (np.reciprocal, np.negative, np.exp):
+        mapped = effect.map(function)
+        assert mapped.low <= mapped.value <= mapped.high
+        assert {mapped.low, mapped.high} == set(function(np.array([effect.low, effect.high])))
+
+
+@pytest.mark.parametrize(
+    ("effect", "text"),
+    [
+        (Effect(0.1234, 0.1, 0.2), "0.123 [0.1, 0.2]"),
+        (Effect(2.0), "2 (no interval)"),
+        (Effect(np.nan), "not determined"),
+        (Effect(3.0, 1.0, np.inf), "3 (1 or more)"),
+        (Effect(3.0, -np.inf, np.inf), "3 (anywhere)"),
+        (Effect(np.nan, note="one budget"), "one budget"),
+    ],
+)
+def test_a_number_is_printed_with_its_ends(effect, text):
+    assert str(effect) == text

@@ -6,7 +6,7 @@ import pytest
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.errors import UserError
-from moelaws.spec.study import Derived
+from moelaws.spec.readers import Derived
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from moelaws import laws
 from moelaws.analysis.derive import derive
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence, Verdict, verdict
@@ -36,12 +37,13 @@ CLAIM = {
 }
 CODE = """
 from moelaws.analysis.derive import table
+from moelaws.analysis.effect import Effect
 from moelaws.claims.base import Evidence
 from moelaws.tables.column import Column
 
 
 def rises(inputs, slope):
-    return Evidence(f"slope {slope}, 5 runs", slope, slope - 0.1, slope + 0.1)
+    return Evidence(f"slope {slope}, 5 runs", Effect(slope, slope - 0.1, slope + 0.1))
 
 
 @table(Column("alpha", "float", "1", "exponent"))
@@ -120,7 +122,7 @@ def test_texts_of_a_study_are_no_html_on_the_page(toy):
 
 
 def test_evidence_without_an_interval_decides_nothing():
-    for evidence in (Evidence("one run"), Evidence("bounds", 1.0, 0.5, 1.5, decides=[])):
+    for evidence in (Evidence("one run"), Evidence("bounds", Effect(1.0, 0.5, 1.5), decides=[])):
         assert verdict(evidence.intervals, above=0) is Verdict.CANNOT_TELL
 
 

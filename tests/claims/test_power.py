@@ -12,6 +12,7 @@ from planned_study import STUDY, small
 
 CODE = """
 import numpy as np
+from moelaws.analysis.effect import Effect
 from moelaws.claims.base import Evidence
 from moelaws.fitting.quantiles import least_squares
 
@@ -23,7 +24,7 @@ def on_size(inputs, budgets):
     frame = frame - frame.mean()
     fitted = least_squares(frame[["N_active"]].to_numpy(), frame["L"].to_numpy(), draws=400)
     low, high = np.quantile(fitted.draws[:, 0], [0.05, 0.95])
-    return Evidence("a slope", float(fitted.coefficients[0]), float(low), float(high))
+    return Evidence("a slope", Effect(float(fitted.coefficients[0]), float(low), float(high)))
 """
 
 

@@ -38,6 +38,11 @@ def line(first, output):
     return next(text for text in output.splitlines() if text.startswith(first))
 
 
+def cells(title, output):
+    """The cells of a row, for training alone and for serving."""
+    return re.split("  +", line(title, output))[1:]
+
+
 def answer(*words):
     return json.loads(advise(*words, "--json"))
 
@@ -54,9 +59,8 @@ def test_gpu_hours_are_flops_at_an_assumed_speed(project_folder):
 
 def test_memory_and_tokens_at_hand_limit_every_plan(project_folder):
     words = ["--compute", 1e21, "--serve-memory", "48GB", "--gpus", 8, "--memory", "80GiB"]
-    given = answer(*words, "--max-tokens", 1e10, "--epochs", 4)
+    given = answer(*words, "--max-tokens", "40B")
     assert given["limits"]["max_tokens"] == 4e10
-    assert answer(*words, "--max-tokens", "10B", "--epochs", 4)["limits"] == given["limits"]
     assert given["limits"]["max_parameters"] == {
         "the memory to serve from": pytest.approx(24e9),
         "the memory to train in": pytest.approx(0.8 * 8 * 80 * 2**30 / 18),
@@ -80,54 +84,57 @@ def test_a_users_own_plan_is_judged_beside_the_others(project_folder):
 
 @pytest.mark.slow
 def test_the_answer_is_written_on_one_page_with_a_picture(project_folder):
-    for name in ("answer.html", "answer.pdf"):
-        output = advise("--compute", 1e21, "--out", name)
-    page = (project_folder / "answer.html").read_text()
-    assert line("Build", output)[:60] in page
-    assert "worst regret, training only" in page
-    assert "worst regret, served" in page
-    assert not re.search(r"(href|src)=\"https?://", page)
-    assert (project_folder / "answer.pdf").read_bytes().startswith(b"%PDF")
-    data = answer("--compute", 1e21, "--out", "more/answer.html")
-    assert data["plans"][-1]["name"] == "robust"
-    assert (project_folder / "more/answer.html").read_text() == page
-    with pytest.raises(UserError, match=r"its name must end in \.pdf or \.html"):
-        advise("--compute", 1e21, "--out", "answer.png")
+    words = ("--compute", 1e21, "--laws", "chinchilla,joint.loss")
+    assert advise(*words, "--out", "answer.md") == "answer.md\n"
+    page = (project_folder / "answer.md").read_text()
+    printed = advise(*words, "--details")
+    for first in ("Build (served)", "- People trained", "Budget", "- It takes"):
+        assert line(first, printed) in page
+    assert f"| days | {' | '.join(cells('days', printed))} |" in page
+    assert "| S at most | N | N_active |" in page
+    assert "](answer.png)" in page
+    assert (project_folder / "answer.png").read_bytes()[1:4] == b"PNG"
+    assert answer(*words, "--out", "more/answer.md") == answer(*words)
+    assert (project_folder / "more/answer.md").read_text() == page
+    with pytest.raises(UserError, match=r"its name must end in \.md"):
+        advise(*words, "--out", "answer.png")
 
 
-@pytest.mark.parametrize(("gpus", "days"), [(("--gpus", 8), 4.18), (("--days", 1), 0.836)])
-def test_days_follow_from_the_gpus_and_gpus_from_the_days(project_folder, gpus, days):
-    cost = line("Cost", advise("--compute", 1e21, *gpus))
-    number = 8 if gpus[0] == "--gpus" else 40  # whole nodes
-    assert f": {days:g} days on {number} GPUs, waiting for" in cost
+@pytest.mark.parametrize(
+    ("gpus", "days"), [(("--gpus", 8), "4.18 on 8 GPUs"), (("--days", 1), "0.836 on 40 GPUs")]
+)
+def test_days_follow_from_the_gpus_and_gpus_in_whole_nodes_from_the_days(
+    project_folder, gpus, days
+):
+    assert cells("days", advise("--compute", 1e21, *gpus))[0] == days
 
 
-def test_the_cost_says_how_long_gpus_wait_and_what_that_leaves(project_folder):
+def test_a_slow_network_makes_gpus_wait_which_lowers_the_mfu(project_folder):
     """Experts beyond a node exchange tokens over the network, which the user may know."""
     words = ["--gpu-hours", 32256, "--gpu", "h100"]
-    wait, mfu = re.search(
-        r"waiting .* (\d+) % of the time, .* MFU of (\d+) %", line("Cost", advise(*words))
-    ).groups()
-    assert int(wait) > 30
-    assert int(mfu) == pytest.approx(35 * (1 - int(wait) / 100), abs=1)
+    output = advise(*words)
+    wait, mfu = (int(cells(row, output)[0].partition(" ")[0]) for row in ("GPUs wait", "MFU"))
+    assert wait > 30
+    assert mfu == pytest.approx(35 * (1 - wait / 100), abs=1)
     own = answer(*words, "--network", 10)["configuration"]
     assert own["mfu"] == pytest.approx(0.35 * (1 - own["waiting"]))
-    assert (
-        own["parameters"]["total"] < 8 * 0.8 * 80e9 / 18
-    )  # a node's memory: it avoids the network
+    node = 8 * 0.8 * 80e9 / 18  # parameters that its memory holds: the answer avoids the network
+    assert own["parameters"]["total"] < node
 
 
 @pytest.mark.parametrize("compute", [1e20, 4e22])
 def test_the_parameters_follow_from_the_line_of_what_to_build(project_folder, compute):
-    text = line("Build", advise("--compute", compute))
-    numbers = [int(x) for x in re.findall(r"(?<![\d.])(\d+)(?![\d.BMK])", text)]
+    output = advise("--compute", compute)
+    text = line("Build", output)
+    numbers = [int(x) for x in re.findall(r"\d+", text)]
     layers, d, heads, kv, E, d_expert, k, shared, *dense, vocabulary = numbers
     first, width = dense or (0, 0)
-    assert text.partition("vocabulary ")[2].startswith(f"{vocabulary}, untied.")
+    assert text.endswith(f"vocabulary {vocabulary}, untied.")
     others = layers * (2 * d * d * (1 + kv / heads) + 2 * d) + d + 2 * vocabulary * d
     others += first * 3 * d * width + (layers - first) * d * E
     total, active = (others + (layers - first) * 3 * d * d_expert * (n + shared) for n in (E, k))
-    assert f"It has {in_units(total)} parameters, {in_units(active)} of them active" in text
+    assert cells("parameters", output)[0] == in_units(total)
+    assert cells("of them active", output)[0] == in_units(active)
 
 
 def test_a_known_model_is_compared_at_its_own_budget(project_folder):
@@ -157,7 +164,9 @@ def test_a_known_model_is_compared_at_its_own_budget(project_folder):
         (["--compute", 1e20, "--compare", "N=8e9 S=0.9 D=1e13"], "more than the budget of 1e"),
         (["--compute", 1e22, "--inference-tokens", 1e29], "no model of whole layers and experts"),
         (["--compute", 1e20, "--max-tokens", 1e9, "--compare", "N=1e9 S=0 D=2e9"], "tokens allows"),
-        (["--compute", 1e20, "--compare", "N=5e-324 S=0.9"], "N = 4.94066e-324 is no value of N"),
+        (["--compute", 1e20, "--compare", "N=5e-324 S=0.9"], "give two of N"),
+        (["--compute", 1e20, "--compare", "N=1e9 N_active=2e9"], "sparsity, at least 0"),
+        (["--compute", 1e20, "--serve-sequences", 8], "limit nothing without --serve-memory"),
     ],
 )
 def test_mistakes_are_told_in_one_line(project_folder, words, message):
@@ -209,13 +218,7 @@ def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simula
     assert without == {"fits/own": "--laws leaves out its law"}
     low, high = own["intervals"]["N_active"]
     assert low <= high
-
-
-@pytest.mark.slow
-def test_a_dense_law_that_was_fitted_to_total_parameters_finds_no_plan_better_than_its_own(
-    project_folder, simulated
-):
-    path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
+    # A dense law that was fitted to total parameters wants sparse models, like its runs' best.
     frame, units = read_any(path.with_suffix(".parquet"))
     mapping = {"N": "N_total", "D": "D", "L": "L"}
     write_fit(fitted(frame.assign(source="trained"), mapping, units=units), path)
@@ -254,12 +257,7 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "S"),
-    [
-        ({"E": 64, "k": 4}, 0.9375),
-        ({"S": 0.75}, 0.75),
-        ({"E": [16, 64] * 21, "k": 4}, 0),
-        ({"E": "few", "k": 4}, 0),
-    ],
+    [({"E": 64, "k": 4}, 0.9375), ({"S": 0.75}, 0.75), ({"E": [16, 64] * 21, "k": 4}, 0)],
 )
 def test_a_dense_law_of_mixtures_of_one_sparsity_recommends_that_sparsity(
     project_folder, columns, S
@@ -295,19 +293,15 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
             assert regret["nats"] >= 0
             assert regret["nats"] == 0 or plan["name"] != law
     page = (project_folder / "o/outlook.md").read_text()
-    assert re.search(r"\nBuild: \d+ layers of width \d+, ", page)
+    assert re.search(r"\nBuild \d+ layers of width \d+, ", page)
     assert "| sparsity/own | sparsity/wang | worst |" in page
-    drawn = read_any(project_folder / "o/outlook.csv")[0]
-    regrets = drawn[drawn["series"] == "worst-case regret"]
-    assert (regrets["z"].dropna() >= 0).all()
-    assert {"robust", "sparsity/own", "sparsity/wang"} <= set(drawn["series"])
     # The same inputs write the same bytes.
     before = {file: file.read_bytes() for file in (project_folder / "o").iterdir()}
     printed(*words)
     assert {file: file.read_bytes() for file in (project_folder / "o").iterdir()} == before
     verification = Verification(Results(project_folder), {}, advice=load_advice())
     verdict, *pages = verification.tier(TierFolder(project_folder / "o"))
-    assert {page.path.suffix for page in pages} == {".md", ".pdf", ".png", ".csv"}
+    assert {page.path.suffix for page in pages} == {".md", ".png"}
     assert {page.state for page in pages} == {"whole"}
     assert (verdict.kind, verdict.state) == ("outlook", "whole")
     with ADVICE.open("a") as config:
@@ -339,18 +333,14 @@ def test_each_data_set_of_a_split_fit_is_a_law_and_says_which_loss_to_expect(pro
     words = ["--law", "chinchilla", "--map", "N=N_active", "--split-by", "dataset"]
     call("fit", table, *words, "--sample", 40, "--bootstrap", 20, "--out", fit_file)
     given = answer("--compute", 1e20, "--fits", fit_file)
-    judges = {judge["name"].partition("(")[2]: judge for judge in given["judges"]}
-    (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
-    point = [f"N={robust['N_active']!r}", f"D={robust['D']!r}"]
-    for name in ("c4", "pile"):
-        own = judges[f"{name})"]["at_robust"]
-        words = ["chinchilla", *point, f"dataset={name}", "--params", fit_file, "--json"]
-        said = json.loads(call("eval", *words).stdout)
-        assert own["loss"] == pytest.approx(said["value"])
-        assert own["low"] < own["loss"] < own["high"]
-        low, high = said["intervals"]["new"]
-        assert low <= own["low"] * (1 + 1e-9)
-        assert own["high"] * (1 - 1e-9) <= high
+    own = {judge["name"].partition("(")[2]: judge["at_robust"] for judge in given["judges"]}
+    robust = given["plans"][-1]
+    words = ["chinchilla", f"N={robust['N_active']!r}", f"D={robust['D']!r}", "dataset=pile"]
+    said = json.loads(call("eval", *words, "--params", fit_file, "--json").stdout)
+    assert own["c4)"]["loss"] > own["pile)"]["loss"] == pytest.approx(said["value"])
+    low, high = said["intervals"]["new"]
+    assert low * (1 - 1e-9) <= own["pile)"]["low"] < own["pile)"]["loss"]
+    assert own["pile)"]["loss"] < own["pile)"]["high"] <= high * (1 + 1e-9)
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ from moelaws import cli as cli_module
 from moelaws.cli.common import check_out
 from moelaws.spec.errors import UserError
 
+FIT = ("fit", "losses.csv", "--law", "chinchilla")
+
 
 @pytest.fixture
 def losses(tmp_path):
@@ -56,7 +58,7 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_work(
         ("compare", "none.csv", "--laws", "chinchilla,wang.loss"),
         ("eval", "chinchilla", "N=1e9", "D=1e10", "--params", "none.csv"),
         ("plan", "sparsity", "--params", "none.csv"),
-        ("derive", "optima", "--table", "none.csv"),
+        ("make", "derived", "sparsity", "optima", "--table", "none.csv"),
         ("outlook", "none.csv", "--table", "none.csv"),
     ],
     ids=lambda words: words[0],
@@ -79,9 +81,29 @@ def test_a_missing_file_is_refused_before_libraries_are_loaded(words):
         (("runs",), "there is no folder "),
         (("query", "SELECT 1 FROM sparsity"), "sparsity does not exist!; allowed is one SELECT"),
         (("grid", "config/studies/nope.yaml"), "config/studies/nope.yaml: no such file\n"),
+        (("make", "fits", "sparsity", "los"), "'sparsity' has no fit 'los'; did you mean loss?"),
+        (("make", "figures", "sparsity"), "'sparsity' has no figure ''; there are: F1a, "),
+        (
+            ("make", "claims", "sparsity"),
+            "tables/sparsity.parquet: no such table; run the workflow first",
+        ),
+        (("make", "runs", "public"), "marin-v16.parquet is not here; run moelaws import marin-v16"),
+        # A zero that was given is not forgotten
+        ((*FIT, "--sample", "0"), "protocol: sample is 0; it must be at least 1"),
+        ((*FIT, "--seed", "-1"), "-1 is not in the range x>=0"),
+        # A number that cannot be meant
+        (("eval", "chinchilla", "N=1_000", "D=2e10"), "'N=1_000' is not VAR=VALUE"),
+        ((*FIT, "--bootstrap", "1_0"), "'1_0' is not a valid integer"),
+        (("plan", "sparsity", "--noise", "0"), "--noise is 0, but losses vary between trainings"),
+        (("advise", "--compute", "1_0"), "'1_0' is no number above 1e-30"),
+        (("advise", "--compute", "5e-324"), "'5e-324' is no number above 1e-30"),
+        (("next", "sparsity", "--target", "1e-320"), "'1e-320' is no budget, such as C=1e21"),
+        (("watch", "--every", "nan"), "'nan' is no number from 0.1 to 86400"),
+        (("grid", "--set", "studies=[]"), "studies is []; it must be all or a list of 1 or more"),
+        (("fti", "runs.csv"), "No such command 'fti'. Did you mean fit?"),
     ],
 )
-def test_a_mistake_is_one_line(project_folder, ended, words, message):
+def test_a_mistake_is_one_line(project_folder, losses, ended, words, message):
     code, _, text = ended(*words)
     assert (code, text.count("\n")) == (2, 1)
     assert text.startswith("moelaws: ")
@@ -103,45 +125,6 @@ def test_a_reader_who_has_seen_enough_is_no_failure():
         listing.stdout.close()
         assert listing.stderr.read() == b""
     assert listing.returncode == 141
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (("--sample", "0"), "protocol: sample is 0; it must be at least 1"),
-        (("--seed", "-1"), "-1 is not in the range x>=0"),
-    ],
-)
-def test_a_zero_that_was_given_is_not_forgotten(option, message, ended, losses):
-    code, _, text = ended("fit", losses, "--law", "chinchilla", *option)
-    assert code == 2
-    assert message in text
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("eval", "chinchilla", "N=1_000", "D=2e10"), "'N=1_000' is not VAR=VALUE"),
-        (("fit", "x.csv", "--bootstrap", "1_0"), "'1_0' is not a valid integer"),
-        (("plan", "sparsity", "--noise", "0"), "--noise is 0, but losses vary between trainings"),
-        (("advise", "--compute", "1_0"), "'1_0' is no number above 1e-30"),
-        (("advise", "--compute", "5e-324"), "'5e-324' is no number above 1e-30"),
-        (("next", "sparsity", "--target", "1e-320"), "'1e-320' is no budget, such as C=1e21"),
-        (("watch", "--every", "nan"), "'nan' is no number from 0.1 to 86400"),
-        (("grid", "--set", "studies=[]"), "studies is []; it must be all or a list of 1 or more"),
-    ],
-)
-def test_a_number_that_cannot_be_meant_is_refused(ended, words, message):
-    code, _, text = ended(*words)
-    assert code == 2
-    assert message in text
-
-
-def test_a_misspelt_command_is_told_the_one_meant(ended):
-    code, _, text = ended("fti", "runs.csv")
-    assert code == 2
-    assert "No such command 'fti'. Did you mean fit?" in text
-    assert "No such command 'zzz'." in ended("zzz")[2]
 
 
 def test_memory_that_does_not_suffice_is_no_traceback(ended, monkeypatch):
@@ -170,12 +153,6 @@ def test_a_broken_configuration_is_no_matter_to_a_command_that_does_not_need_it(
     assert printed(*words)
     with pytest.raises(UserError, match="unknown key colour"):  # where it may hold the law
         call("laws", "ours.law")
-
-
-def test_a_name_that_several_studies_have_is_the_chosen_study_s(ended):
-    code, _, error = ended("show", "figure", "F7", "--tier", "paper")  # of hyperparameters as well
-    assert code == 2
-    assert "results/paper/figures/sparsity/F7.json: no such file" in error
 
 
 def test_a_closed_standard_input_is_an_empty_one():

@@ -91,13 +91,10 @@ def test_slips_are_refused(table, words, message):
         printed("next", str(table), *words)
 
 
-def test_more_runs_than_can_be_weighed_in_seconds_are_refused(tmp_path):
+def test_more_runs_than_can_be_weighed_in_seconds_and_damaged_rounds_are_refused(tmp_path):
     pd.DataFrame({"N": 1e8, "D": 1e9, "C": 6e17}, range(10_001)).to_csv(tmp_path / "many.csv")
     with pytest.raises(UserError, match="10,001 runs are too many to choose among; give at most"):
         printed("next", tmp_path / "many.csv", "--target", "C=1e20", "--budget", "1%")
-
-
-def test_a_round_that_is_damaged_is_refused(tmp_path):
     path = tmp_path / "a.rounds.yaml"
     path.write_text("rounds: [{round: 1, tier: demo, target: C=1e12, runs: [{run: a, cost: -1}]}]")
     with pytest.raises(UserError, match=r"a\.rounds\.yaml"):
@@ -189,11 +186,15 @@ def test_a_wider_pool_of_another_study_is_trained_by_snakemake(tmp_path):
     assert targets == ["C=1e+10", "C=1e+12"]  # each target has rounds, and a budget, of its own
 
 
+def rounds_of(*runs, failed=(), **about):
+    """Rounds of one, which asks for these runs of the demo."""
+    each = [{"run": run, "name": "", "cost": 1.0, "reason": ""} for run in runs]
+    of = {"round": 1, "tier": "demo", "target": "C=1e12", "runs": each, **about}
+    return parse(Rounds, {"rounds": [of], "failed": failed}, "here")
+
+
 def test_runs_that_simulated_losses_chose_are_not_those_of_a_trained_sweep():
-    project = load_project()
-    one = {"run": "a" * 16, "name": "", "cost": 1.0, "reason": ""}
-    of = {"round": 1, "tier": project.tier, "source": "simulated", "target": "C=1", "runs": [one]}
-    rounds = parse(Rounds, {"rounds": [of]}, "here")
+    project, rounds = load_project(), rounds_of("a" * 16, source="simulated")
     assert not rounds.run_ids(project)
     assert rounds.run_ids(project.model_copy(update={"source": "simulated"})) == {"a" * 16}
 
@@ -205,16 +206,12 @@ def test_a_sweep_of_rounds_has_their_runs_alone():
         expand_study(study, project)
     whole = expand_study(study, project.model_copy(update={"runs": "all"}))
     first, second = (run.run_id for run in whole.runs[:2])
-    runs = [{"run": run, "name": "", "cost": 1.0, "reason": ""} for run in (first, second)]
-    rounds = [{"round": 1, "tier": project.tier, "target": "C=1e12", "runs": runs}]
-    write_rounds(Path(ROUNDS), parse(Rounds, {"rounds": rounds, "failed": [second]}, "here"))
+    write_rounds(Path(ROUNDS), rounds_of(first, second, failed=[second]))
     assert [run.run_id for run in expand_study(study, project).runs] == [first]
     assert "sparsity.rounds" not in study_names()  # it is no study
 
 
 def test_a_run_that_a_round_took_from_elsewhere_is_no_orphan(folder):
     (folder / "results/weights" / ("a" * 16)).mkdir(parents=True)
-    one = {"run": "a" * 16, "name": "", "cost": 1.0, "reason": ""}
-    of = {"round": 1, "tier": "demo", "target": "C=1e12", "pool": "wide.yaml", "runs": [one]}
-    write_rounds(Path(ROUNDS), parse(Rounds, {"rounds": [of]}, "here"))
+    write_rounds(Path(ROUNDS), rounds_of("a" * 16, pool="wide.yaml"))
     assert of_project(Results())[1] == {"a" * 16}

@@ -1,13 +1,12 @@
-"""``moelaws derive`` and ``moelaws figure``: paths by default and given, mistakes in words."""
+"""``moelaws make`` of a derived table and a figure: paths by default and given."""
 
 import json
 import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from moelaws.cli.entries import derive, figure
+from command_line import printed
 from moelaws.figures.draw import is_current
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
@@ -48,10 +47,10 @@ def _made() -> dict[Path, bytes]:
 @pytest.mark.slow
 def test_without_out_files_are_read_from_results_and_written_here(project: Case) -> None:
     before = _made()
-    derived = json.loads(_run(derive, "optima", "--study", "sparsity", "--json"))
+    derived = json.loads(printed("make", "derived", "sparsity", "optima", "--json"))
     assert derived["files"] == ["optima.parquet"]
     _copy(Path("optima.parquet"), (optima := Results().tier("demo").derived("sparsity", "optima")))
-    drawn = json.loads(_run(figure, "F3a", "--json"))
+    drawn = json.loads(printed("make", "figures", "sparsity", "F3a", "--json"))
     optima.unlink()
     assert drawn["files"] == [f"F3a.{suffix}" for suffix in ("pdf", "png", "csv", "json")]
     assert all(Path(file).stat().st_size > 100 for file in drawn["files"])
@@ -60,8 +59,7 @@ def test_without_out_files_are_read_from_results_and_written_here(project: Case)
 
 def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None:
     out = tmp_path / "elsewhere" / "F2b.pdf"
-    options = ("--table", str(project.table), "--out", str(out))
-    _run(figure, "F2b", "--study", "sparsity", *options)
+    printed("make", "figures", "sparsity", "F2b", "--table", project.table, "--out", out)
     files = sorted(p.name for p in out.parent.iterdir())
     assert files == ["F2b.csv", "F2b.json", "F2b.pdf", "F2b.png"]
     record = read_json(out.with_suffix(".json"))
@@ -71,9 +69,3 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
     assert record["files"] == {name: seal.digest(out.with_name(name)) for name in record["files"]}
     out.with_suffix(".json").write_text('{"made_of": 5}')  # by another program
     assert not is_current(*[None] * 3, out)
-
-
-def _run(command: object, *arguments: str) -> str:
-    result = CliRunner().invoke(command, arguments, catch_exceptions=False)  # type: ignore[arg-type]
-    assert result.exit_code == 0, result.output
-    return result.stdout

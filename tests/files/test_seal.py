@@ -224,7 +224,7 @@ OPENERS = {
     "cli/runs.py": "specifications, which it reads as a list of runs",
     "cli/cover.py": "the repository's text for the report",
     "workflow/jobs.py": "specifications, which it writes and compares",
-    "tables/query.py": "the memory that this process takes",
+    "tables/locked.py": "the memory that this process takes",
     "workflow/archive.py": "a ZIP file with a digest of each entry, and the package's template",
 }
 OPENING = (

@@ -133,7 +133,7 @@ def test_on_two_cores_short_fits_go_a_law_a_core_and_say_the_same(table):
             scores.append(contest(of_laws, table, progress=lambda *stage: stages.append(stage)))
     assert scores[0] == scores[1]
     assert scores[0][0]["refused"]
-    assert ("s0: laws", 4, 4) in stages
+    assert ("s0: laws", 2, 2) in stages
 
 
 def ranked(**laws):

@@ -30,7 +30,7 @@ COUNTS = (1, 2, 3)
             pytest.param(fields, marks=pytest.mark.slow)
             for fields in (
                 {"protocol": {"sample": 130, "objective": "absolute"}, "bootstrap": 130},
-                {"protocol": {"sample": 130}, "bootstrap": 5, "profile": ["alpha"], "rollout": "D"},
+                {"protocol": {"sample": 130}, "bootstrap": 5, "profile": ["alpha"]},
             )
         ),
     ],

@@ -10,11 +10,11 @@ from fitting_case import fitted, fitted_group
 from moelaws import laws
 from moelaws.fitting.descent import certify
 from moelaws.fitting.errors import TAILS, criteria, describe, errors
+from moelaws.fitting.objective import sigma_huber
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
 
 LINE = laws.fittable("leverage.allocation:M")  # ln M over ln C
-DENSE = laws.fittable("chinchilla")
 
 
 def _line(C, noise=0.05):
@@ -41,16 +41,16 @@ def test_an_estimate_that_no_number_holds_is_refused():
         fitted(LINE, table)
 
 
-@pytest.mark.slow
-def test_criteria_are_of_the_weighted_likelihood(dense):
-    """The objective huber_scale is that likelihood; sigma counts as a parameter."""
-    table = dense(sizes=6, tokens=6)
-    table["se"] = table["L"] * np.where(np.arange(36) % 2, 0.02, 0.005)
-    for weights in ("", "se"):
-        protocol = {"objective": "huber_scale", "sample": 40}
-        group = fitted_group(DENSE, table, weights=weights, bootstrap=2, protocol=protocol)
-        assert group.metrics["aic"] == pytest.approx(2 * 6 + 2 * group.objective, rel=1e-6)
-        assert group.metrics["bic"] == pytest.approx(6 * np.log(36) + 2 * group.objective, rel=1e-6)
+def test_criteria_are_of_the_weighted_likelihood_and_count_its_scale():
+    observed, w = np.linspace(2.0, 3.0, 36), np.linspace(0.5, 1.5, 36)
+    predicted = observed * np.exp(0.02 * np.random.default_rng(0).standard_normal(36))
+    nll = sigma_huber(np.log(predicted / observed), 1e-3, w)
+    known = criteria(observed, predicted, 5, 1e-3, w)
+    assert known["aic"] == pytest.approx(2 * 6 + 2 * nll)
+    assert known["aicc"] == pytest.approx(known["aic"] + 2 * 6 * 7 / (36 - 7))
+    assert known["bic"] == pytest.approx(6 * np.log(36) + 2 * nll)
+    for n_params in (34, 35, 36):  # and sigma: n - k - 1 is 0 or less
+        assert set(criteria(observed, predicted, n_params, 1e-3, w).values()) == {None}
 
 
 LEVELS = np.linspace(0.005, 0.995, TAILS)
@@ -92,16 +92,6 @@ def test_errors_by_their_definitions():
     same = np.full(180, 2.1)  # its mean is another number in the last digit
     assert errors(same, same, 1e-3)["r2"] is None
     assert errors(observed - 3, predicted, 1e-3)["huber_sum"] is None
-
-
-def test_criteria_have_hurvich_and_tsais_correction_and_need_more_rows_than_parameters():
-    rng = np.random.default_rng(0)
-    predicted = np.full(12, 2.0)
-    observed = predicted * np.exp(0.01 * rng.standard_normal(12))
-    known = criteria(observed, predicted, 5, 1e-3)
-    assert known["aicc"] - known["aic"] == pytest.approx(2 * 6 * 7 / (12 - 6 - 1))
-    for n_params in (10, 11, 12):  # and sigma: n - k - 1 is 0 or less
-        assert set(criteria(observed, predicted, n_params, 1e-3).values()) == {None}
 
 
 def test_no_optimum_no_criterion(monkeypatch, dense):

@@ -6,7 +6,6 @@ from fitting_case import fitted, fitted_group
 from scipy.stats import binom
 
 from moelaws import laws
-from moelaws.fitting.objective import huber
 from repository import REPOSITORY
 
 
@@ -38,7 +37,7 @@ def test_predicts_the_truth_of_a_noisy_table_and_its_held_out_sparsity(simulated
     assert any("coefficients are not identifiable one by one" in text for text in group.warnings)
 
 
-@pytest.mark.parametrize("objective", ["huber", "huber_scale", "squared", "absolute"])
+@pytest.mark.parametrize("objective", ["huber", "squared", "absolute"])
 def test_every_objective_finds_the_dense_law(dense, objective):
     law = laws.fittable("chinchilla")
     protocol = {"objective": objective, "sample": 60}
@@ -47,7 +46,6 @@ def test_every_objective_finds_the_dense_law(dense, objective):
     assert group.estimates() == pytest.approx(dict(law.published), rel=0.02)
     assert group.diagnostics.objective == objective
     assert group.diagnostics.starts.reached >= 10
-    assert (group.diagnostics.sigma is not None) == (objective == "huber_scale")
 
 
 def test_isoflop_surface_is_least_squares(simulated):
@@ -67,9 +65,6 @@ def test_isoflop_surface_is_least_squares(simulated):
         assert np.abs(X.T @ residual).max() < 1e-7 * np.abs(X.T @ y).max()
         assert group.objective == pytest.approx(float(residual @ residual))
         assert group.metrics["mse"] == pytest.approx(group.objective / group.n)
-        resampled = group.diagnostics.subsamples
-        assert resampled.pearson > 0.99
-        assert group.metrics["mse"] < resampled.mse < 2 * group.metrics["mse"]
         assert group.intervals.startswith("Student-t")
         for p in group.params.values():
             assert p.low < p.estimate < p.high
@@ -83,19 +78,6 @@ def test_the_surfaces_degrees_are_chosen_in_common(simulated):
     chosen = laws.fittable(report.law)
     assert all(set(group.params) == set(chosen.names) for group in report.parts)
     assert report.selection["candidates"] == 125
-
-
-def test_reported_huber_of_the_sparsity_paper_is_a_sum():
-    """The rows implied by the paper's Huber errors at its mean squared errors (erratum E2.3)."""
-    for mse, reported, expected in [
-        (0.00056, 0.0036, 195.85020744953064),
-        (0.0058, 0.0011, 18.25269360303175),
-    ]:
-        z = np.linspace(-10, 10, 400_001)
-        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-        mean = np.trapezoid(huber(mse**0.5 * z, 1e-3) * density, z)
-        # The expected numbers take every residual as beyond delta, which is 3e-4 off at most.
-        assert reported / mean == pytest.approx(expected, rel=5e-4)
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,14 @@ from hypothesis import strategies as st
 from moelaws import __version__, laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.cli import cli
+from moelaws.cli.fit import fit_entry, report_text
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.fitting.report import draws_path, group_draws, read_draws, read_fit, write_fit
 from moelaws.fitting.rows import selected_rows
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.fit import Fit
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 from repository import REPOSITORY
@@ -50,9 +53,9 @@ def test_round_trip(split, tmp_path):
 
 
 def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
-    """Weights, blocks, a profile, a roll-out, several optima: JSON has no infinity and no NaN."""
+    """Weights, blocks, a profile, several optima: JSON has no infinity and no NaN."""
     table = dense(sizes=9, tokens=8).assign(se=0.02, budget=np.repeat([1.0, 2.0, 3.0], 24))
-    fields = {"weights": "se", "resample_by": "budget", "profile": ("beta",), "rollout": "budget"}
+    fields = {"weights": "se", "resample_by": "budget", "profile": ("beta",)}
     report = fitted(LAW, table, **fields, bootstrap=10, protocol={"sample": 40})
     write_fit(report, tmp_path / "all.json")
     text = (tmp_path / "all.json").read_text()
@@ -63,25 +66,21 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     assert read_fit(tmp_path / "all.json") == report
     (group,) = report.parts
     assert list(group.profile) == ["beta"]
-    assert [entry.below for entry in group.rollout] == [1.0, 2.0]
     assert (
         group.intervals
         == "percentile bootstrap over blocks of rows by budget, widened for 3 blocks"
     )
     assert set(group.delta_method) == set(LAW.names)
-    assert group.support.variables == ["N", "D"]
+    assert group.hull.variables == ["N", "D"]
     assert report.table["columns"] == ["D", "L", "N", "budget", "se"]
 
 
-def test_the_keys_of_diagnostics_are_those_of_the_law_and_objective(split, dense):
-    """Scripts read them: a linear law has subsamples, another its starts, a likelihood sigma."""
-    protocol = {"objective": "huber_scale", "sample": 20}
-    likely = fitted(LAW, dense(sizes=6, tokens=5), bootstrap=2, protocol=protocol)
+def test_the_keys_of_diagnostics_are_those_of_the_law(split, written):
+    """Scripts read them: a linear law has no starts."""
     first = ["seed", "objective", "delta", "newton_decrease", "condition_number", "at_bounds"]
-    own = {"subsamples": split.parts[0], "sigma starts near_equivalent": likely.parts[0]}
-    for keys, group in own.items():
-        keys = [*first, *keys.split(), "draws", "unidentified"]
-        assert list(group.to_json()["diagnostics"]) == keys
+    for own, group in (([], split.parts[0]), (["starts", "near_equivalent"], read_fit(written))):
+        data = group.to_json()["diagnostics"]
+        assert list(data) == [*first, *own, "draws", "unidentified"]
 
 
 def test_reading_a_fit_needs_nothing_that_makes_one():
@@ -173,10 +172,14 @@ def evaluated(path):
         (("params",), {}, "params has none; those of chinchilla are A, "),
         (("law",), [1], "law: Input should be a valid string"),
         (("level",), 5, "level: Input should be less than 1"),
-        (("hull", "ranges"), {}, "support: ranges, variables, normals and offsets do not fit toge"),
+        (
+            ("hull", "ranges"),
+            {},
+            "hull: ranges, variables, normals and offsets do not fit",
+        ),
         (("hull", "ranges"), {"N": [1, 2], "D": [1, 2], "X": [1, 2]}, "hull.ranges has N, D, X; "),
         (("diagnostics", "draws"), {"requested": 5}, "diagnostics.draws.used: Field required"),
-        (("split_by",), "C", "the key 'parts' is missing"),
+        (("split_by",), "C", "parts: Field required"),
     ],
 )
 def test_a_broken_report_is_refused_in_a_line(keys, value, message, written, tmp_path):
@@ -283,7 +286,7 @@ def test_options_reach_the_fit(dense, tmp_path):
     frame.assign(C=6 * frame["N"] * frame["D"], se=0.01, run=range(72)).to_csv(table, index=False)
     options = (
         *("--objective", "absolute", "--sample", 50, "--weights", "se", "--resample-by", "run"),
-        *("--level", 0.5, "--rollout", "N", "--profile", "beta", "--bootstrap", 10, "--seed", 3),
+        *("--level", 0.5, "--profile", "beta", "--bootstrap", 10, "--seed", 3),
     )
     out = tmp_path / "fit.json"
     text = _run("fit", table, "--law", "chinchilla", *options, "--out", out).stdout
@@ -297,9 +300,8 @@ def test_options_reach_the_fit(dense, tmp_path):
         == "percentile bootstrap over blocks of rows by run, widened for 72 blocks"
     )
     assert data["level"] == 0.5
-    assert len(data["rollout"]) == 8
     assert data["profile"]["beta"]["low"] < data["profile"]["beta"]["high"]
-    for shown in ("profile likelihood", "N <=", "50 of the grid's 4,500 starts", "low (50 %)"):
+    for shown in ("profile likelihood", "50 of the grid's 4,500 starts", "low (50 %)"):
         assert shown in text
 
 
@@ -339,16 +341,13 @@ def test_fit_from_a_studys_entry(simulated, tmp_path):
     entry = {"name": "loss", "law": "sparsity.loss", "mapping": {"N": "N", "L": "L"}}
     entry |= {"holdout": "S >= 0.98", "protocol": {"sample": 3}, "bootstrap": 1}
     out = tmp_path / "loss.json"
-    result = _run("fit", table, "--spec", json.dumps(entry), "--out", out)
-    assert "sparsity.loss: 60 rows (simulated)" in result.stdout
+    assert "sparsity.loss: 60 rows (simulated)" in report_text(
+        fit_entry(parse(Fit, entry, "x"), table, out)
+    )
     report = read_fit(out)
     assert report.name == "loss"
     assert report.parts[0].diagnostics.starts.run == 3
     assert report.parts[0].diagnostics.starts.grid == 437_400
-    (tmp_path / "entry.json").write_text(json.dumps(entry))
-    again = tmp_path / "again.json"
-    _run("fit", table, "--spec", tmp_path / "entry.json", "--out", again)
-    assert again.read_bytes() == out.read_bytes()
 
 
 def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(dense, tmp_path):
@@ -366,7 +365,7 @@ def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(den
     assert own == pytest.approx(factor * dense_fit["A"]["estimate"], rel=0.01)
     entry = {"name": "f", "law": "chinchilla", "mapping": {"L": "L"}, "units": {"C": "PF-days"}}
     with pytest.raises(UserError, match="no column 'N' for N of chinchilla"):
-        _run("fit", tmp_path / "t.csv", "--spec", json.dumps(entry))
+        fit_entry(parse(Fit, entry, "x"), tmp_path / "t.csv", None)
     both = ("compare", tmp_path / "t.csv", "--laws", "chinchilla,wang.loss", *words[4:])
     refused = json.loads(_run(*both, "--json").stdout)["refused"]
     assert list(refused) == ["wang.loss"]

@@ -24,20 +24,18 @@ from moelaws.tables.parquet import read_table
 from moelaws.workflow import archive
 
 TIER = "results/demo"
-ENTRY = f"--study sparsity --tier demo --out {TIER}"
+ENTRY = f"--tier demo --out {TIER}"
 PHASES = {
     "corpus": "corpus --vocab-size 300 --out {corpus}",
     "train": "train {batch} --workers 2",
-    "aggregate": f"aggregate sparsity --out {TIER}/tables/sparsity.parquet",
-    "fit": f"fit {TIER}/tables/sparsity.parquet --study sparsity "
-    f"--spec {TIER}/specs/fits/sparsity/chinchilla.json --out {TIER}/fits/sparsity/chinchilla.json",
-    "derive": f"derive optima {ENTRY}/derived/sparsity/optima.parquet",
-    "figure": f"figure F7 {ENTRY}/figures/sparsity/F7.pdf",
-    "table": f"table T3 {ENTRY}/figures/sparsity/T3.csv",
-    "judge": f"judge sparsity --tier demo --out {TIER}/claims/sparsity.json",
+    "aggregate": f"make runs sparsity {ENTRY}/tables/sparsity.parquet",
+    "fit": f"make fits sparsity chinchilla {ENTRY}/fits/sparsity/chinchilla.json",
+    "derive": f"make derived sparsity optima {ENTRY}/derived/sparsity/optima.parquet",
+    "figure": f"make figures sparsity F7 {ENTRY}/figures/sparsity/F7.pdf",
+    "table": f"make tables sparsity T3 {ENTRY}/figures/sparsity/T3.csv",
+    "judge": f"make claims sparsity {ENTRY}/claims/sparsity.json",
     "claims": f"claims {TIER}/claims/sparsity.json --tier demo --out {TIER}/claims.md",
-    "contest": f"contest laws --study sparsity --table {TIER}/tables/sparsity.parquet "
-    f"--out {TIER}/contests/sparsity/laws.json",
+    "contest": f"make contests sparsity laws {ENTRY}/contests/sparsity/laws.json",
     "contests": f"contests {TIER}/contests/sparsity/laws.json --tier demo --out {TIER}/laws.md",
     "outlook": f"outlook {TIER}/fits/sparsity/loss.json --table {TIER}/tables/sparsity.parquet "
     f"--tier demo --out {TIER}/outlook.md",

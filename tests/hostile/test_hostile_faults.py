@@ -173,7 +173,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_may_have_any_name(swept, tmp_path, name):
     root = Path(shutil.copytree(swept.root, tmp_path / name, symlinks=True))
-    for words in (*READING, ["explore"], ["derive", "optima", "--study", "sparsity"]):
+    for words in (*READING, ["explore"], ["make", "derived", "sparsity", "optima"]):
         judged(f"{words} in {name!r}", outcome(command(root, *words)))
     if name in NAMES[:1] or cases(0, 1):
         picture = root / TIER / "figures/sparsity/F7.png"

@@ -50,7 +50,7 @@ def show_weights(path):
 
 # What reads a kind, if it is no command
 SHOWN = {"parquet": show_table, "corpus": show_corpus, "weights": show_weights}
-COLLECT, PAGE = "aggregate sparsity --out collected.parquet", "--out page.md --json"
+COLLECT, PAGE = "make runs sparsity --out collected.parquet", "--out page.md --json"
 AT = "N=1e4 D=1e5 S=0.5"
 # Kind -> its files below results/, the words that read one, and the file that these write
 KINDS = {

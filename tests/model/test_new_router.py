@@ -13,26 +13,46 @@ from torch.nn import functional as F
 from moelaws.spec.base import Positive
 from moelaws.spec.experts import MoE
 
-class CosineRouted(MoE):
-    router = "cosine"
-
+class Tempered(MoE):  # the common base of two routers
     temperature: Positive = 1.0
+
+class CosineRouted(Tempered):
+    router = "cosine"
 
     def router_parameters(self, d_model):
         return super().router_parameters(d_model) + 1  # the scale
 
-from moelaws.model.router import ROUTERS, Router
+class HashRouted(Tempered):
+    router = "hash"
+
+    def router_parameters(self, d_model):
+        return 0
+
+from moelaws.model.router import ROUTERS, Router, Routing, count
 
 class CosineRouter(Router):
-    def __init__(self, moe, d_model, init_std, generator):
-        super().__init__(moe, d_model, init_std, generator)
+    def __init__(self, *settings):
+        super().__init__(*settings)
         self.scale = nn.Parameter(torch.ones(()))
 
-    def forward(self, x, groups=1, noise=()):
+    def forward(self, x, groups=1, noise=(), tokens_BN=None):
         x = F.normalize(x.float(), dim=-1) * self.scale / self.moe.temperature
         return super().forward(x, groups, noise)
 
-ROUTERS["cosine"] = CosineRouter
+class HashRouter(nn.Module):  # by the token's id, otherwise in each layer
+    def __init__(self, moe, d_model, init_std, generator, layer):
+        super().__init__()
+        self.moe, self.layer = moe, layer
+
+    def forward(self, x, groups, noise, tokens_BN):
+        E, K = self.moe.n_experts, self.moe.top_k
+        first_T1 = tokens_BN.reshape(-1, 1) + self.layer
+        experts_TK = (first_T1 + torch.arange(K)) % E
+        zero = torch.zeros(())
+        gates_TK = torch.full(experts_TK.shape, 1 / K)
+        return Routing(experts_TK, gates_TK, count(experts_TK, E, groups), zero, zero)
+
+ROUTERS |= {"cosine": CosineRouter, "hash": HashRouter}
 """
 USED = """
 import sys
@@ -75,7 +95,7 @@ assert describe(cold)["route_by"] == "cosine"
 
 refused("temperature is -1; it must be greater than 0", route_by="cosine", temperature=-1)
 refused("route_by = token with temperature = 2.0; temperature is set where", temperature=2)
-refused("it must be token, chunk, position or cosine", route_by="cosin")
+refused("it must be token, chunk, position, cosine or hash", route_by="cosin")
 
 model = Transformer(cold.config.model, 0)
 built = sum(p.numel() for p in model.parameters())
@@ -91,6 +111,12 @@ class Data:
 trainer = Trainer(cold.config, model, Data())
 assert trainer.run()
 assert all(layer.moe.router.scale != 1 for layer in model.layers)
+
+(hashed,) = grid(route_by="hash")
+model = Transformer(hashed.config.model, 0)
+tokens = torch.randint(300, (2, 16))
+for layer, routing in enumerate(model(tokens)[1]):
+    assert routing.experts_TK[:, 0].tolist() == ((tokens.flatten() + layer) % 4).tolist()
 """
 
 

@@ -115,6 +115,17 @@ def test_the_ratio_of_experts_to_attention_is_that_of_allocation(run_data):
     assert describe(Run(config.run_id, config, None))["r"] == pytest.approx(0.598787, abs=1e-6)
 
 
+def test_options_of_an_optimizer_have_columns(run_data):
+    """Those of another optimizer are empty."""
+    muon = {**run_data, "optimizer": {"kind": "muon", "lr": 0.01, "momentum": 0.9}}
+    rows = [
+        describe(Run(config.run_id, config, None))
+        for config in map(RunConfig.model_validate, (run_data, muon))
+    ]
+    assert [row["momentum"] for row in rows] == [None, 0.9]
+    assert [row["weight_decay"] for row in rows] == [0.1, 0.1]
+
+
 def test_written_and_read_again(sweep, tmp_path):
     results, runs = sweep
     frame = aggregate("sparsity", "demo", runs, results)

@@ -15,8 +15,9 @@ import pytest
 from moelaws.files.atomic import write_json, write_text
 from moelaws.files.layout import Results
 from moelaws.tables.column import Column
+from moelaws.tables.locked import LOCKED, answer
 from moelaws.tables.parquet import write_table
-from moelaws.tables.query import LOCKED, answer, query
+from moelaws.tables.query import query
 
 TABLES = {"sparsity": pa.table({"S": [0.0, 0.5], "L": [4.0, None]})}
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a, range(1000000) b WHERE a.range < b.range"

@@ -29,7 +29,7 @@ def ours(tmp_path, monkeypatch):
     """The current folder, whose register has the table ``ours`` of the files of ``server``."""
     monkeypatch.chdir(tmp_path)
     with serving({"runs.csv": RUNS.encode(), "tokens.csv": TOKENS.encode()}) as server:
-        other = {"file": "tokens.csv", "url": f"{server.address}/pinned/tokens.csv", "join": "name"}
+        other = {"file": "tokens.csv", "url": f"{server.address}/pinned/tokens.csv"}
         origin = {"file": "runs.csv", "url": f"{server.address}/pinned/runs.csv"}
         origin |= {"sha256": sha256(RUNS), "others": [other | {"sha256": sha256(TOKENS)}]}
         mapping = {
@@ -37,8 +37,8 @@ def ours(tmp_path, monkeypatch):
             "origin": origin | {"licence": "CC0-1.0", "attribution": "Nobody, 2026."},
             "public": {"what": "two runs", "losses": "L on theirs", "runs": 2, "C": [6e18, 12e18]}
             | {"assumed": ["The sun shines."]},
-            "columns": {"run_id": "name", "status": {"value": "completed"}, "L": "loss"}
-            | {"C": {"expression": "6e9 * tokens"}, "D": "tokens"},
+            "sql": "SELECT name AS run_id, 'completed' AS status, loss AS L, 6e9 * tokens AS C, "
+            "tokens AS D FROM source JOIN source2 USING (name) ORDER BY source._row",
         }
         FOLDER.mkdir(parents=True)
         (FOLDER / "ours.yaml").write_text(yaml.safe_dump(mapping))
@@ -83,9 +83,8 @@ def test_a_copy_stands_in_for_the_addresses(ours):
 
 def test_one_file_may_come_from_any_address(ours):
     origin = {k: v for k, v in ours.mapping["origin"].items() if k != "others"}
-    columns = ours.mapping["columns"] | {"C": {"expression": "6e15 * steps"}}
-    columns.pop("D")
-    mapping = ours.mapping | {"origin": origin, "columns": columns}
+    sql = "SELECT name AS run_id, 'completed' AS status, loss AS L, 6e15 * steps AS C FROM source"
+    mapping = ours.mapping | {"origin": origin, "sql": sql}
     (FOLDER / "one.yaml").write_text(yaml.safe_dump(mapping))
     with serving({"raw?id=1": RUNS.encode()}) as mirror:
         address = mirror.address.replace("http", "HTTP")

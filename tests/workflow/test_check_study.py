@@ -24,7 +24,7 @@ def check(**fields):
     "fields",
     [
         {},
-        {"weights": "L_se", "resample_by": "run_id", "rollout": "C", "profile": ("alpha", "e")},
+        {"weights": "L_se", "resample_by": "run_id", "profile": ("alpha", "e")},
         {"law": "sparsity.isoflop:212", "split_by": "C"},
         {"law": "chinchilla", "mapping": {"N": "N_active"}, "rows": "N > 1e6 and S <= 0.5"},
         # No study's table holds r_star: it follows from C and S.

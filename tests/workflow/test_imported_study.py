@@ -35,19 +35,19 @@ def test_the_table_of_published_runs_is_that_of_every_tier(project_folder, tier)
     code = [Path(file).name for file in jobs.code("runs", "routing")]
     assert "imported.py" in code
     assert "aggregate.py" not in code
-    (curves,) = jobs.shipped("routing", jobs.entry("derived", "routing", "curves"))
+    (curves,) = jobs.read_by("derived", "routing", "curves")["data"]
     assert curves.as_posix().endswith(f"{DATA}/curves.csv.gz")
 
 
 def test_a_taken_table_is_whole_and_leads_back_to_the_authors_file(root, tmp_path):
     results = Results(tmp_path / "results")
     table = results.tier("demo").table("routing")
-    done = CliRunner().invoke(cli, ["aggregate", "routing", "--out", str(table)])
+    done = CliRunner().invoke(cli, ["make", "runs", "routing", "--out", str(table)])
     assert done.output == f"{table}: 223 runs (223 imported)\n"
     # A derived table that has the name of a figure.
     curves = results.tier("demo").derived("routing", "curves")
-    words = ["--study", "routing", "--table", str(table), "--out", str(curves)]
-    assert CliRunner().invoke(cli, ["derive", "curves", *words]).exit_code == 0
+    words = ["routing", "curves", "--table", str(table), "--out", str(curves)]
+    assert CliRunner().invoke(cli, ["make", "derived", *words]).exit_code == 0
     verification = Verification(results, {"routing": load_study("routing")})
     verdicts = {(v.kind, v.state, v.reason) for v in verification.tier(results.tier("demo"))}
     assert verdicts == {("tables", "whole", ""), ("derived", "whole", "")}
@@ -103,13 +103,13 @@ def test_a_table_of_another_mapping_is_not_taken(own, tmp_path, root):
     )
     mapping.write_text(mapping.read_text().replace("study: routing", "study: theirs"))
     own()
-    words = ["aggregate", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "t.parquet")]
+    words = ["make", "runs", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "t.parquet")]
     with pytest.raises(UserError, match="no imported table of the study theirs; make it again: mo"):
         CliRunner().invoke(cli, words, catch_exceptions=False)
     again = ["import", str(source), "--mapping", str(mapping), "--out", str(table)]
     assert CliRunner().invoke(cli, again).exit_code == 0
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
-    mapping.write_text(mapping.read_text() + "rows: step > 0\n")
+    mapping.write_text(mapping.read_text().replace("FROM source", "FROM source WHERE step > 0"))
     with pytest.raises(UserError, match=r"was imported by another mapping than .*runs.yaml is now"):
         CliRunner().invoke(cli, words, catch_exceptions=False)
 

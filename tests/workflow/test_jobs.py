@@ -39,7 +39,6 @@ def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
     assert Jobs.without_runs(larger, REPOSITORY).fit_threads("sparsity", "loss") == 8
     assert trained.fit_threads("sparsity", "isoflop_total") == 1  # a linear law has no starts
     assert jobs.fit_threads("sparsity", "loss") == 1
-    assert trained.contest_threads("routing", "laws") == 1
 
 
 def names(files):

@@ -177,21 +177,3 @@ def test_ctrl_c_while_snakemake_plans(slow):
     ended = slow.snakemake("tables", check=False)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (130, "moelaws: interrupted")
     assert "Error" not in ended.stderr
-
-
-def test_a_second_copy_waits_and_ends_well(slow):
-    slow.snakemake("--until", "prepare_corpus")
-    (batch, *_) = slow.root.glob("results/batches/*.runs.json")
-    words = [sys.executable, "-m", "moelaws", "train", str(batch)]
-    copies = [
-        subprocess.Popen(
-            words, cwd=slow.root, env=slow.environment, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
-        )
-        for _ in range(2)
-    ]  # fmt: skip
-    ends = [copy.communicate(timeout=120) for copy in copies]
-    assert [copy.returncode for copy in copies] == [0, 0], ends
-    logs = [path.with_name("log").read_text() for path in slow.summaries()]
-    assert any("waiting for" in log for log in logs)
-    assert all(json.loads(p.read_text())["status"] == "completed" for p in slow.summaries())

@@ -5,7 +5,6 @@ import json
 import pandas as pd
 import pytest
 import yaml
-from test_demo import COMMAND_LINE, Demo
 
 from moelaws.files.parquet import read_origin
 from sweep_copy import Copy
@@ -54,8 +53,7 @@ def timed(tmp_path_factory):
     write_study(root, STUDY)
     (root / "ours/widths/derived").mkdir(parents=True)
     (root / "ours/widths/derived/times.py").write_text(CODE)
-    copy = Demo(root, ())
-    copy.loaded.mkdir(parents=True)
+    copy = Copy(root)
     copy.snakemake(TIMES)
     return copy
 
@@ -72,18 +70,7 @@ def test_a_row_for_each_architecture_and_a_table_made_of_them(timed):
     assert sorted(times["step_seconds"]) == sorted(speeds["step_seconds"])
     assert set(speeds["threads"]) == {1}  # as a training has
     assert SPEED in read_origin(timed.root / TIMES)["files"]
-
-
-def test_a_second_call_measures_nothing(timed):
     assert timed.planned(TIMES) == {}
-
-
-def test_the_command_loads_only_what_the_rule_declares(timed):
-    declared = {(timed.root / file).resolve() for file in timed.jobs()[SPEED]["input"]}
-    ((_, files),) = [(words, files) for words, files in timed.commands() if words[0] == "speed"]
-    loaded = {name for name in files if not name.startswith(COMMAND_LINE)}
-    assert "probing/speed.py" in loaded
-    assert {name for name in loaded if timed.root / "src/moelaws" / name not in declared} == set()
 
 
 def test_code_that_measures_makes_the_speeds_again_and_trains_nothing(timed):

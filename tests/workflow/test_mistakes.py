@@ -67,8 +67,10 @@ def test_mistakes_on_the_command_line(fresh, key, value, message):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (("figures.flops:draw", "figures.flop:draw"), "F7: code: there is no module moelaws."),
-        (("figures.flops:draw", "figures.flops:drew"), "flops has no function drew; it has draw"),
+        (("figures.optima:sp", "figures.optim:sp"), "F4: code: there is no module moelaws."),
+        (("figures.optima:sp", "figures.optima:p"), "optima has no function parsity_over_size"),
+        (("role: size", "role: sizes"), "role is 'sizes'; it must be plain, log, loss, size"),
+        (("over: C_6N", "over: C_7N"), "F7: panels: 'C_7N' is no column; there are run_id"),
         (("fit: isoflop_total\n", "fits: x\n"), "F1a: code: with: figures.surface:surface takes"),
     ],
 )

@@ -68,22 +68,22 @@ def test_a_command_without_out_writes_to_no_output_of_a_rule(copy):
     before, evidence = made(), copy.root / "docs/evidence"
     own = "../ours/study.yaml"
     printed = [
-        ("judge", own),
+        ("make", "claims", own),
         ("claims", "--set", f"studies={own}"),
         ("contests", evidence / "contests/sparsity/laws.json"),
         ("outlook", evidence / "fits/sparsity/chinchilla.json",
          "--table", evidence / "sparsity.parquet", "--tier", "workstation"),
     ]  # fmt: skip
     for words, text in zip(
-        printed, ("beta", "papers' claims", "Which law to use", "# "), strict=True
+        printed, ("beta", "Claims beside these", "Which law to use", "# "), strict=True
     ):
         done = copy.moelaws(*map(str, words))
         assert done.returncode == 0, done.stderr
         assert text in done.stdout
     written = {
-        ("aggregate", own): "dense.parquet",
-        ("derive", "best", "--study", own): "best.parquet",
-        ("figure", "curves", "--study", own): "curves.pdf",
+        ("make", "runs", own): "dense.parquet",
+        ("make", "derived", own, "best"): "best.parquet",
+        ("make", "figures", own, "curves"): "curves.pdf",
         ("explore", "--set", f"studies={own}"): "explore.html",
     }
     for words, name in written.items():

@@ -122,7 +122,7 @@ def chinchilla(copy):
 
 
 def test_a_figures_code_edited_calls_for_a_new_drawing_alone(finished):
-    with finished.edited(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n"):
+    with finished.edited(f"{STUDY}/figures/optima.py", r"\Z", "\n# Edited.\n"):
         planned = finished.planned("figures")
     assert planned.keys() == {"figures", "draw", "place_figure", "place_table"}
 
@@ -229,8 +229,8 @@ def test_what_was_damaged_is_named_with_what_makes_it_again(moved):
 
 def test_a_result_in_the_place_of_another_is_refused_by_both_names(moved):
     for words, one, other in (
-        ("derive optima --study sparsity", "fits/sparsity/isoflop_active", "isoflop_total"),
-        ("judge sparsity", "derived/sparsity/optima", "trends"),
+        ("make derived sparsity optima", "fits/sparsity/isoflop_active", "isoflop_total"),
+        ("make claims sparsity", "derived/sparsity/optima", "trends"),
     ):
         folder = (moved.root / "results/demo" / one).parent
         (there,) = folder.glob(f"{other}.[jp]*")
@@ -285,15 +285,14 @@ def test_what_no_entry_makes_is_orphaned(finished):
 
 
 def test_a_figure_leads_back_to_its_runs_their_commit_and_text(finished):
-    shown = finished.moelaws("show", "figure", "F7", "--study", "sparsity").stdout
+    shown = finished.moelaws("show", F7).stdout
     assert TABLE in shown
     assert "18 runs, as they are" in shown
     data = json.loads(finished.moelaws("show", F7, "--json").stdout)
     assert data["state"] == "whole"
     table = next(link for link in data["inputs"] if link["path"] == TABLE)
     assert {seal.digest(path) for path in finished.summaries()} == set(table["runs"].values())
-    unknown = finished.moelaws("show", "figure", "F99", "--study", "sparsity")
+    unknown = finished.moelaws("make", "figures", "sparsity", "F99")
     assert unknown.returncode == 2
     assert "has no figure 'F99'" in unknown.stderr
-    assert finished.moelaws("show", "picture", "F7").returncode == 2
     assert finished.moelaws("show", "results/demo/none.parquet").returncode == 2

@@ -15,7 +15,7 @@ FILES = sorted((REPOSITORY / SHIPPED).glob("*/*.json"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_shipped_trials_are_of_the_present_grid_and_rules(path):
-    """If this fails, give `moelaws power STUDY --tier TIER --tables 100 --out` that file again."""
+    """If this fails, give `make power STUDY --tier TIER --set power=100 --out` that file."""
     study = load_study(path.stem, REPOSITORY).at_tier(path.parent.name)
     assert json.loads(path.read_text())["trial"] == trial(study, path.parent.name)
 
@@ -27,7 +27,8 @@ def test_only_what_the_trials_depend_on_changes_their_digest():
     def with_first(changed):
         return study.model_copy(update={"claims": (changed, *others)})
 
-    said = first.model_copy(update={"rule": "Another sentence."})
+    other = {"rule": first.measure.model_copy(update={"says": "another sentence"})}
+    said = first.model_copy(update={"rule": "Another sentence.", "arguments": other})
     assert trial(with_first(said), "demo") == trial(study, "demo")
     moved = first.model_copy(update={"expect": first.expect.model_copy(update={"below": -1.0})})
     assert trial(with_first(moved), "demo") != trial(study, "demo")

@@ -70,8 +70,8 @@ def test_pictures_are_drawn_again_one_by_one(simulated, drawn):
     study["figures"][0]["caption"] += " Well."
     simulated.write_study(study)
     assert drawn() == {study["figures"][0]["name"]}
-    simulated.edit(f"{STUDY}/figures/flops.py", r"\Z", "\n# Edited.\n")
-    mine = pictures(simulated, lambda entry: entry["code"].startswith("figures.flops:"))
+    simulated.edit(f"{STUDY}/figures/optima.py", r"\Z", "\n# Edited.\n")
+    mine = pictures(simulated, lambda entry: "figures.optima:" in str(entry))
     assert drawn() == mine
     (root / "F3a.png").unlink()
     assert drawn() == {"F3a"}
@@ -99,15 +99,16 @@ def test_pictures_follow_the_fits_derived_tables_and_the_table_that_they_read(si
 def test_a_picture_that_cannot_be_drawn_hides_no_other(simulated, drawn):
     root, config = simulated.root / FIGURES, ("--config", "source=simulated", "tier=demo")
     (root / "F3a.png").unlink()
-    with simulated.edited(f"{STUDY}/figures/flops.py", r"\Z", "\ndef draw(inputs): return 1 / 0\n"):
+    broken = "\ndef sparsity_over_size(inputs, size): return 1 / 0\n"
+    with simulated.edited(f"{STUDY}/figures/optima.py", r"\Z", broken):
         done = simulated.snakemake("figures", "-k", *config, check=False)
     assert done.returncode != 0
-    assert "the job place_figure sparsity F7 failed; its log ends so" in done.stderr
+    assert "the job place_figure sparsity F4 failed; its log ends so" in done.stderr
     assert "ZeroDivisionError" in done.stderr
     assert (root / "F3a.png").exists()
-    assert not (root / "F7.png").exists()
+    assert not (root / "F4.png").exists()
     drawn()
-    assert (root / "F7.png").exists()
+    assert (root / "F4.png").exists()
     assert not (root.parents[1] / "drawn").exists()
 
 

@@ -3,7 +3,7 @@
 
 rule judge:
     input:
-        **read_by("claims"),
+        read_by("claims"),
     output:
         FOLDER.verdicts("{study}"),
     log:
@@ -12,16 +12,14 @@ rule judge:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        tier=TIER,
     shell:
-        f"moelaws judge {{params.study:q}} --tier {{params.tier}} {SIMULATED} "
-        "--out {output} > {log} 2>&1"
+        make("claims")
 
 
 rule power:
     input:
         table=lambda w: JOBS.folder.table(w.study),
-        code=lambda w: relative(of_power(JOBS.studies[w.study])),
+        code=lambda w: JOBS.code("power", w.study),
         spec=lambda w: JOBS.power_spec(w.study),
     output:
         FOLDER.power("{study}"),
@@ -31,11 +29,8 @@ rule power:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        tables=JOBS.project.trials,
-        tier=TIER,
     shell:
-        "moelaws power {params.study:q} --tier {params.tier} --table {input.table} "
-        "--tables {params.tables} --out {output} > {log} 2>&1"
+        make("power")
 
 
 rule claims:
@@ -52,8 +47,7 @@ rule claims:
     conda:
         "../../envs/cpu.yaml"
     params:
-        tier=TIER,
-        powers=words(*(word for path in JOBS.powers() for word in ("--power", path))),
+        powers=[word for path in JOBS.powers() for word in ("--power", path)],
     shell:
-        "moelaws claims {input.verdicts} {params.powers} --tier {params.tier} --out {output} "
+        f"moelaws claims {{input.verdicts}} {{params.powers}} {SETTINGS} --out {{output}} "
         "> {log} 2>&1"

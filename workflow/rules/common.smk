@@ -28,14 +28,7 @@ from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.words import without_tags
-from moelaws.workflow.code import (
-    of_explore,
-    of_outlook,
-    of_power,
-    of_speed,
-    of_study,
-    relative,
-)
+from moelaws.workflow.code import of_explore, of_outlook, of_study, relative
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.labels import report_labels
 from moelaws.workflow.slurm import SITE, SITE_LIMITS, Patient, check
@@ -126,7 +119,15 @@ SETTINGS = words(
         for word in ("--set", f"{key}={json.dumps(value, ensure_ascii=False)}")
     ),
 )
-SIMULATED = "--simulated" if JOBS.simulated else ""
+
+
+def make(kind, name="", more=""):
+    """Returns the shell line of a rule that makes an entry of a study, or all of a kind."""
+    return (
+        f"moelaws make {kind} {{params.study:q}} {name} {SETTINGS} {more} "
+        "--out {output[0]} > {log} 2>&1"
+    )
+
 
 shell.prefix(
     "set -euo pipefail; "
@@ -151,17 +152,7 @@ def read_by(kind):
 
     They are what it reads, its code, and its configuration.
     """
-
-    def entries(wildcards):
-        return JOBS.entries(kind, wildcards.study, wildcards.get("name", ""))
-
-    return {
-        "table": lambda w: JOBS.own_table(w.study),
-        "fits": lambda w: JOBS.fits_read(w.study, entries(w)),
-        "derived": lambda w: JOBS.derived_read(w.study, entries(w)),
-        "code": lambda w: JOBS.code(kind, w.study, w.get("name", "")),
-        "spec": lambda w: JOBS.entry_spec(kind, w.study, w.get("name", "")),
-    }
+    return unpack(lambda w: JOBS.read_by(kind, w.study, w.get("name", "")))
 
 
 def code(*modules):

@@ -3,27 +3,19 @@
 
 rule contest:
     input:
-        table=lambda w: JOBS.own_table(w.study),
-        code=lambda w: JOBS.code("contests", w.study, w.name),
-        spec=lambda w: JOBS.entry_spec("contests", w.study, w.name),
+        read_by("contests"),
     output:
         FOLDER.contest("{study}", "{name}"),
     log:
         log_file("contests"),
-    wildcard_constraints:
-        name=JOBS.names("contests"),
     conda:
         "../../envs/cpu.yaml"
     # Snakemake limits them to --cores.
-    threads: lambda w: JOBS.contest_threads(w.study, w.name)
-    resources:
-        mem_mb=2000,
-        runtime=60,
+    threads: 8
     params:
         study=study_of,
     shell:
-        f"moelaws contest {{wildcards.name}} --study {{params.study:q}} {SETTINGS} {SIMULATED} "
-        "--table {input.table} --threads {threads} --out {output} > {log} 2>&1"
+        make("contests", "{wildcards.name}", "--threads {threads}")
 
 
 rule contests:
@@ -38,7 +30,5 @@ rule contests:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
-    params:
-        tier=TIER,
     shell:
-        "moelaws contests {input.contests} --tier {params.tier} --out {output} > {log} 2>&1"
+        f"moelaws contests {{input.contests}} {SETTINGS} --out {{output}} > {{log}} 2>&1"

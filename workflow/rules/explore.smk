@@ -12,8 +12,5 @@ rule explore:
         FOLDER.explore.with_suffix(".log"),
     conda:
         "../../envs/cpu.yaml"
-    resources:
-        mem_mb=2000,
-        runtime=20,
     shell:
-        f"moelaws explore {SETTINGS} {SIMULATED} --out {{output}} > {{log}} 2>&1"
+        f"moelaws explore {SETTINGS} --out {{output}} > {{log}} 2>&1"

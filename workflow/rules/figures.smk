@@ -9,7 +9,7 @@
 # with new time stamps, and so forget that the job failed.
 rule draw:
     input:
-        **read_by("pictures"),
+        read_by("pictures"),
     output:
         temp(directory(FOLDER.drawn("{study}"))),
     log:
@@ -18,26 +18,24 @@ rule draw:
         "../../envs/cpu.yaml"
     params:
         study=study_of,
-        tier=TIER,
     shell:
-        f"moelaws draw {{params.study:q}} --tier {{params.tier}} {SIMULATED} "
-        "--out {output} > {log} 2>&1"
+        make("pictures")
 
 
 # One that could not be drawn there hides no other: it is tried alone, each time, until that works.
 # Copies, for a job that is killed between two moves would find half of its files the next time.
-PLACE = (
-    "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
-    "cp {input.drawn}/{wildcards.name}.log {log}; "
-    "for file in {output}; do cp {input.drawn}/$(basename $file) $file; done; "
-    "else moelaws {params.verb} {wildcards.name} --study {params.study:q} --tier {params.tier} "
-    f"{SIMULATED} --out {{output.csv}} > {{log}} 2>&1; fi"
-)
+def place(kind):
+    return (
+        "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
+        "cp {input.drawn}/{wildcards.name}.log {log}; "
+        "for file in {output}; do cp {input.drawn}/$(basename $file) $file; done; "
+        f"else {make(kind, '{wildcards.name}')}; fi"
+    )
 
 
 rule place_figure:
     input:
-        **read_by("figures"),
+        read_by("figures"),
         drawn=FOLDER.drawn("{study}"),
     output:
         png=report(
@@ -58,16 +56,14 @@ rule place_figure:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("figures", w.study, w.name).caption),
-        verb="figure",
         study=study_of,
-        tier=TIER,
     shell:
-        PLACE
+        place("figures")
 
 
 rule place_table:
     input:
-        **read_by("tables"),
+        read_by("tables"),
         drawn=FOLDER.drawn("{study}"),
     output:
         csv=report(
@@ -88,8 +84,6 @@ rule place_table:
         "../../envs/cpu.yaml"
     params:
         caption=lambda w: without_tags(JOBS.entry("tables", w.study, w.name).caption),
-        verb="table",
         study=study_of,
-        tier=TIER,
     shell:
-        PLACE
+        place("tables")

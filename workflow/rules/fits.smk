@@ -4,9 +4,7 @@
 
 rule fit:
     input:
-        table=lambda w: JOBS.fitted_table(w.study, w.name),
-        code=lambda w: JOBS.code("fits", w.study, w.name),
-        spec=lambda w: JOBS.entry_spec("fits", w.study, w.name),
+        read_by("fits"),
     output:
         json=FOLDER.fit("{study}", "{name}"),
         draws=FOLDER.draws("{study}", "{name}"),
@@ -16,11 +14,7 @@ rule fit:
         "../../envs/cpu.yaml"
     # Snakemake limits them to --cores.
     threads: lambda w: JOBS.fit_threads(w.study, w.name)
-    resources:
-        mem_mb=2000,
-        runtime=60,
     params:
         study=study_of,
     shell:
-        "moelaws fit {input.table} --study {params.study:q} --spec {input.spec:q} "
-        "--threads {threads} --out {output.json} > {log} 2>&1"
+        make("fits", "{wildcards.name}", "--threads {threads}")

@@ -11,26 +11,18 @@ rule outlook:
         spec=lambda w: JOBS.page_spec("outlook", JOBS.advising_fits()),
     output:
         page=report(FOLDER.outlook, category="advice"),
-        pdf=FOLDER.outlook.with_suffix(".pdf"),
         png=report(
             FOLDER.outlook.with_suffix(".png"),
             category="advice",
             caption="../report/outlook.rst",
         ),
-        csv=FOLDER.outlook.with_suffix(".csv"),
         record=FOLDER.outlook.with_suffix(".json"),
     log:
         FOLDER.outlook.with_suffix(".log"),
     conda:
         "../../envs/cpu.yaml"
-    resources:
-        mem_mb=2000,
-        runtime=20,
     params:
-        tier=TIER,
-        tables=lambda wildcards, input: [
-            word for path in input.tables for word in ("--table", path)
-        ],
+        tables=[word for path in JOBS.advising_tables() for word in ("--table", path)],
     shell:
-        "moelaws outlook {input.fits} {params.tables} --tier {params.tier} "
+        f"moelaws outlook {{input.fits}} {{params.tables}} {SETTINGS} "
         "--out {output.page} > {log} 2>&1"

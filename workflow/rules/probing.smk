@@ -71,7 +71,7 @@ rule bench:
 
 rule measure_speed:
     input:
-        code=relative(of_speed()),
+        code=lambda w: JOBS.code("speed", w.study),
     output:
         FOLDER.speed("{study}"),
     log:

@@ -114,4 +114,4 @@ def attention_and_ffn(model: Model, convention: ConventionName) -> tuple[float, 
     """
     counted = CONVENTIONS[convention].forward(model)
     attention, ffn = (sum(counted.get(term, 0) for term in group) for group in (ATTENTION, FFN))
-    return float(attention), float(ffn)
+    return attention, ffn

@@ -10,8 +10,9 @@ import pandas as pd
 
 from moelaws.analysis.inputs import EXACT_FITS, Inputs
 from moelaws.spec.errors import UserError
+from moelaws.spec.readers import Derived
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Derived, Study
+from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import TRAINED_COLUMNS

@@ -15,7 +15,7 @@ from moelaws.fitting.report import FitReport, draws_path, read_draws, read_fit
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
-from moelaws.spec.study import Reader
+from moelaws.spec.readers import Reader
 from moelaws.tables.sweeps import best_trials, in_sweep
 
 # Number of a fit's report -> its heading in tables of errors

@@ -20,8 +20,9 @@ from moelaws.files.seal import made_of
 from moelaws.records.paired import PairedLosses, paired_losses
 from moelaws.records.tensors import check_kept, file_of, read_kept
 from moelaws.spec.errors import UserError, listed
+from moelaws.spec.readers import Reader
 from moelaws.spec.rows import select
-from moelaws.spec.study import Reader, reads_speed
+from moelaws.spec.study import reads_speed
 from moelaws.tables.foreign import columns, read_any
 from moelaws.tables.parquet import is_study, notes, read_study, read_table
 from moelaws.tables.sweeps import in_sweep

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.remake import fitted_table, remake, with_starts
+from moelaws.analysis.remake import remake, rows_of, with_starts
 from moelaws.files.layout import TierFolder
 from moelaws.fitting.report import FitReport, Where
 from moelaws.fitting.rollout import Progress
@@ -90,7 +90,7 @@ def plan(
 
     for entry, report, reason in remake(study, folder, chosen, progress, has_no_truth):
         if isinstance(entry, Fit) and entry.name in chosen:
-            read = fitted_table(study, entry, folder) if report else None
+            read = rows_of(study, entry, folder) if report else None
             known = coefficients(report, about, *read) if report and read else []
             yield Planned(entry, report, known, reason)
 

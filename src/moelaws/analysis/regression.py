@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.fitting.quantiles import t_interval
 
@@ -15,17 +15,17 @@ LEVEL = 0.9
 BySeed = Mapping[int, float]
 
 
-def of_mean(values: ArrayLike) -> Estimate:
+def of_mean(values: ArrayLike) -> Effect:
     """Returns the mean of ``values`` (n,); a single one has no interval."""
     x = np.asarray(values, float)
     mean, n = float(x.mean()), len(x)
     error = float(x.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return Estimate(mean, *t_interval(mean, error, n - 1, LEVEL), n)
+    return Effect(mean, *t_interval(mean, error, n - 1, LEVEL), n)
 
 
-def of_draws(values: Array, n: int) -> Estimate:
+def of_draws(values: Array, n: int) -> Effect:
     """Returns the first of ``values`` (1 + draws,) with the interval of the others, of n rows."""
-    return Estimate(float(values[0]), *percentile_interval(values[1:], LEVEL), n)
+    return Effect(float(values[0]), *percentile_interval(values[1:], LEVEL), n)
 
 
 def slope_weights(x: Array) -> Array:
@@ -40,7 +40,7 @@ def indicators(values: ArrayLike) -> Array:
     return np.asarray((rounded[:, None] == np.unique(rounded)).astype(float))
 
 
-def contrast(X: Array, y: Array, weights: Array) -> Estimate:
+def contrast(X: Array, y: Array, weights: Array) -> Effect:
     """Returns ``weights`` (p,) times the least-squares coefficients of ``y`` (n,) on ``X`` (n, p).
 
     Its interval follows from the residuals by Student's t. Value and interval are NaN where ``X``
@@ -51,15 +51,15 @@ def contrast(X: Array, y: Array, weights: Array) -> Estimate:
     scale[scale == 0] = 1.0
     Z = X / scale
     if n < p or np.linalg.matrix_rank(Z) < p:
-        return Estimate(math.nan, math.nan, math.nan, n)
+        return Effect(math.nan, n=n)
     coefficients, *_ = np.linalg.lstsq(Z, y, rcond=None)
     w = weights / scale
     value = float(w @ coefficients)
     if n == p:
-        return Estimate(value, math.nan, math.nan, n)
+        return Effect(value, n=n)
     variance = float(np.sum((y - Z @ coefficients) ** 2)) / (n - p)
     error = float(np.sqrt(variance * (w @ np.linalg.inv(Z.T @ Z) @ w)))
-    return Estimate(value, *t_interval(value, error, n - p, LEVEL), n)
+    return Effect(value, *t_interval(value, error, n - p, LEVEL), n)
 
 
 @dataclass(frozen=True)

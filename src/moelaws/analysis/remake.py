@@ -15,7 +15,9 @@ from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_f
 from moelaws.fitting.rollout import Progress
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
-from moelaws.spec.study import Derived, Reader, Study
+from moelaws.spec.readers import Derived, Reader
+from moelaws.spec.study import Study
+from moelaws.tables.at_hand import fitted_table
 from moelaws.tables.foreign import read_any
 
 
@@ -54,7 +56,7 @@ def remake(
                 path = folder.derived(study.study, entry.name)
                 derive(study, entry.name, inputs_of(study, entry, folder), path)
             else:
-                frame, units = fitted_table(study, entry, folder)
+                frame, units = rows_of(study, entry, folder)
                 if skipped(entry, frame, units):
                     continue
                 with located(f"the table of {entry.name}"):
@@ -77,15 +79,10 @@ def inputs_of(study: Study, entry: Reader, folder: TierFolder) -> FittedInputs:
     )
 
 
-def fitted_table(
-    study: Study, entry: Fit, folder: TierFolder
-) -> tuple[pd.DataFrame, dict[str, str]]:
+def rows_of(study: Study, entry: Fit, folder: TierFolder) -> tuple[pd.DataFrame, dict[str, str]]:
     """Returns the table that ``entry`` is fitted to in ``folder``, and its columns' units."""
-    if not entry.table:
-        return read_any(folder.table(study.study))
-    if entry.table in {f.name for f in study.fits}:
-        return estimates_table(read_fit(folder.fit(study.study, entry.table))), {}
-    return read_any(folder.derived(study.study, entry.table))
+    path = fitted_table(study, entry, folder)
+    return (estimates_table(read_fit(path)), {}) if path.suffix == ".json" else read_any(path)
 
 
 def _steps(study: Study, names: Set[str]) -> Iterator[tuple[Fit | Derived, set[str]]]:

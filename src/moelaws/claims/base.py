@@ -8,6 +8,8 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
+from moelaws.analysis.effect import Effect
+
 
 class Verdict(StrEnum):
     """Whether runs support a claim."""
@@ -22,21 +24,18 @@ class Evidence:
     """What a claim's rule measures."""
 
     measured: str  # a sentence with the numbers, their intervals and how many runs there are
-    value: float | None = None  # the number that decides, in ``unit``, with its interval
-    low: float | None = None
-    high: float | None = None
-    unit: str = ""
-    # The intervals that are compared with what the claim expects, by default that of ``value``. All
-    # must agree, and an empty list decides nothing.
-    decides: Sequence[tuple[float, float]] | None = None
+    effect: Effect | None = None  # the number that stands for the claim; none without evidence
+    unit: str = ""  # of the effect
+    # What is compared with what the claim expects, by default the effect. All must agree, and an
+    # empty list decides nothing.
+    decides: Sequence[Effect] | None = None
     needed: str = ""  # what would decide, if the study's entry does not say it for these runs
 
     @property
     def intervals(self) -> Sequence[tuple[float, float]]:
         """Returns the intervals that decide; none if the rule could not measure."""
-        if self.decides is not None:
-            return self.decides
-        return [] if self.low is None or self.high is None else [(self.low, self.high)]
+        alone = [] if self.effect is None else [self.effect]
+        return [(one.low, one.high) for one in (alone if self.decides is None else self.decides)]
 
 
 class JudgedClaim(TypedDict):
@@ -54,8 +53,9 @@ class JudgedClaim(TypedDict):
     high: float | None
     unit: str
     needed: str
-    null: NotRequired[str]  # how runs are without the claim's effect; empty if nobody says so
-    clearance: NotRequired[float | None]  # of the intervals; verdicts of older versions have none
+    null: NotRequired[str]  # a sentence on runs without the claim's effect; empty if there is none
+    # How clearly the intervals decide (``clearance``); verdicts of older versions do not say it
+    clearance: NotRequired[float | None]
 
 
 class JudgedStudy(TypedDict):
@@ -70,10 +70,11 @@ class JudgedStudy(TypedDict):
     made_of: dict[str, Any]
 
 
-# The law of a simulated table; with an effect that a null states, it is fitted to the runs
+# Which law gives the losses of a simulated table: the one that the paper publishes, or one that was
+# fitted to the runs, with the effect that a null states or without it
 PUBLISHED, EFFECT, NULL = "published", "effect", "null"
 NOMINAL = 0.05  # how often a 90 % interval lies wholly above a value that holds
-Counts = dict[str, int]  # verdict -> in how many tables
+Counts = dict[str, int]  # verdict -> in how many simulated tables it was given
 
 
 class Tried(TypedDict):
@@ -83,8 +84,8 @@ class Tried(TypedDict):
     tier: str
     tables: int
     noise: float  # standard deviation of ln L
-    noise_of: str  # where that is from
-    # claim -> published or effect: with its effect, null: without, where a law simulates that
+    noise_of: str  # a sentence that says where the noise is taken from
+    # claim -> which law gave the losses: published, effect or null -> counts of verdicts
     claims: dict[str, dict[str, Counts]]
     trial: NotRequired[str]  # digest of the grid and the rules (``files.trials``)
     made_of: dict[str, Any]
@@ -93,9 +94,11 @@ class Tried(TypedDict):
 def clearance(
     intervals: Sequence[tuple[float, float]], above: float | None = None, below: float | None = None
 ) -> float:
-    """Returns how many half widths lie between an end of what is expected and a middle, at least.
+    """Returns how clearly intervals lie away from the ends of what a claim expects.
 
-    The least is taken over the intervals; NaN without any, or where one has an end at infinity.
+    An interval's distance from an end is that of its middle, in half widths of the interval. At 1
+    the interval just touches the end. The least distance is returned; NaN without an interval that
+    has a width, and where an end of one is infinite.
     """
     ends = [end for end in (above, below) if end is not None]
     clear = [

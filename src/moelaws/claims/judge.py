@@ -1,11 +1,15 @@
 """The verdicts on a study's claims: each rule measures, and the claim's expectation decides."""
 
+from math import nan
+
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, clearance, verdict
 from moelaws.files.atomic import finite
 from moelaws.spec.errors import listed
+from moelaws.spec.readers import Claim
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Claim, Study
+from moelaws.spec.study import Study
 
 
 def judge(study: Study, inputs: Inputs) -> JudgedStudy:
@@ -33,6 +37,7 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         evidence = Evidence(why, needed="more runs behind these fits")
     else:
         evidence = rule(declared, **claim.arguments)
+    effect = evidence.effect or Effect(nan)
     decision = verdict(evidence.intervals, claim.expect.above, claim.expect.below)
     clear = clearance(evidence.intervals, claim.expect.above, claim.expect.below)
     says = {null.name: null.says for null in study.nulls}
@@ -45,9 +50,9 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "figure": claim.figure,
         "verdict": decision,
         "measured": evidence.measured,
-        "value": finite(evidence.value),
-        "low": finite(evidence.low),
-        "high": finite(evidence.high),
+        "value": finite(effect.value),
+        "low": finite(effect.low),
+        "high": finite(effect.high),
         "unit": evidence.unit,
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
         "null": " ".join(says.get(claim.null_model, "").split()),

@@ -25,16 +25,16 @@ from moelaws.spec.words import counted, joined, without_tags
 
 # What a file holds -> the words for it, and the command that writes it
 _HELD: dict[type, tuple[str, str]] = {
-    JudgedStudy: ("verdicts", "judge STUDY"),
-    Tried: ("verdicts on simulated tables", "power STUDY"),
-    ContestScores: ("contest", "contest NAME"),
+    JudgedStudy: ("verdicts", "make claims STUDY"),
+    Tried: ("verdicts on simulated tables", "make power STUDY"),
+    ContestScores: ("contest", "make contests STUDY NAME"),
 }
 Judged = TypeVar("Judged", JudgedStudy, Tried, ContestScores)
 USABLE = 0.05  # nats/token: the largest error at which a law is one to use
 
 
 def read_judged(held: type[Judged], path: Path) -> Judged:
-    """Returns what `moelaws judge`, `power` or `contest` wrote; a UserError refuses all else."""
+    """Returns what `moelaws make` wrote of this kind; a UserError refuses all else."""
     try:
         judged = as_written(held, data := read_json(path))
         if held is ContestScores:

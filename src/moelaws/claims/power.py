@@ -26,7 +26,8 @@ from moelaws.files.trials import trial
 from moelaws.fitting.fit import fit
 from moelaws.spec.errors import located
 from moelaws.spec.fit import Fit
-from moelaws.spec.study import Claim, Null, Simulation, Study
+from moelaws.spec.readers import Claim
+from moelaws.spec.study import Null, Simulation, Study
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import SIMULATED_COLUMNS
 from moelaws.tables.simulate import DEFAULT_MAPPING, simulate

@@ -1,7 +1,7 @@
 """``moelaws advise``: how to spend a budget, by all laws at once."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from moelaws.accounting.cost import Device
 from moelaws.analysis.advice import (
     Advice,
+    CandidateLaw,
     Constraints,
     Plans,
     advise,
@@ -21,18 +22,18 @@ from moelaws.analysis.advice import (
     served_for,
     side_by_side,
 )
+from moelaws.analysis.advice.blocks import Block, Table
 from moelaws.analysis.advice.known import nearby, of_known
 from moelaws.analysis.advice.plans import USUAL_CEILING
-from moelaws.analysis.advice.short import beside, build, cost, expected, of_compared
+from moelaws.analysis.advice.short import beside, costs, of_compared, quantities, shape_in_words
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
 from moelaws.cli.answers import JsonCommand, print_json, print_sentences, print_table
-from moelaws.cli.budget import constraint_options
+from moelaws.cli.budget import constraint_options, constraints
 from moelaws.cli.common import (
     FILE,
     NAMES,
     Paths,
-    Value,
     between,
     law_study_option,
     option,
@@ -44,15 +45,11 @@ from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located, or_nearest
-from moelaws.spec.numbers import number
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
 
-CEILINGS = (0.9, 0.95, 0.99, 0.995, 0.9999)  # asked beside the usual one; the last is none
-DAYS = between(0.1, 3650.0)
-# 2.5, or as bills have it: $2.5/h
-DOLLARS = Value("DOLLARS", lambda text: number(text.removeprefix("$").removesuffix("/h")),
-                lambda x: 0 <= x < 1e6, "no price of an hour, such as 2.5 or 2.5/h")  # fmt: skip
+CEILINGS = (0.9, 0.95, USUAL_CEILING, 0.99, 0.995, 0.9999)  # the last is none
+DAYS, DOLLARS = between(0.1, 3650.0), between(0.0, 1e6)
 
 
 @click.command(name="advise", cls=JsonCommand)
@@ -77,7 +74,7 @@ DOLLARS = Value("DOLLARS", lambda text: number(text.removeprefix("$").removesuff
 @law_study_option
 @option("--price", "Dollars for an hour of one GPU, to print what it costs.", DOLLARS, 2.5)
 @option("--days", "Days that it may take, unless --gpus says on how many GPUs.", DAYS, 30.0)
-@out_option("Write the answer on one page with a picture, as .pdf or .html.", ".pdf", ".html")
+@out_option("Write all of it to this Markdown file, with a picture (PNG) beside it.", ".md")
 @option("--details", "Print all regrets, the limits of each law, and other ceilings.", is_flag=True)
 @option("--laws only", "Ask these laws of config/advice.yaml alone.", NAMES)
 @option(
@@ -92,7 +89,6 @@ DOLLARS = Value("DOLLARS", lambda text: number(text.removeprefix("$").removesuff
     metavar="NAME",
 )
 def command(
-    chosen: tuple[Constraints, Device],
     fits: Paths,
     fits_top_k: int | None,
     shape: str | None,
@@ -104,6 +100,7 @@ def command(
     compare: str | None,
     write_study: str | None,
     as_json: bool,
+    **budget: Any,
 ) -> None:
     """Tell how to spend a budget: the model to build, and what it costs if another law is right.
 
@@ -112,28 +109,10 @@ def command(
     best one would save. The robust plan is the model of the least worst-case regret, among all that
     can be built. docs/advice.md has worked examples.
     """
-    limits, device = chosen
-    config = load_advice()
-    fits, speedups = tuple(map(_of_study, fits)), [*_speedups(fits)]
+    limits, device = constraints(**budget)
+    config, speedups = load_advice(), [*_speedups(fits)]
     join_own_laws(entry.law for entry in config.candidate_laws)
-    own, unusable = fitted_laws(fits, config, lambda *fit: fits_top_k or limits.k)
-    for path in fits:
-        if reason := unusable.get(path.resolve()):
-            raise UserError(f"--fits: {path}: {reason}")
-    candidates = [*published_laws(config), *own]
-    left_out = {str(path): reason for path, reason in unusable.items()}
-    if only is not None:
-        # A fit goes by its own name, or by that of its law.
-        names = {c.name: {c.name, c.law.id} if c in own else {c.name} for c in candidates}
-        known = dict.fromkeys([e.name or e.law for e in config.candidate_laws] + [*names])
-        if unknown := [name for name in only if name not in known]:
-            raise UserError(
-                f"--laws: {unknown[0]!r} is no candidate law of config/advice.yaml; it has "
-                f"{', '.join(known)}"
-            )
-        asked = {name for name, own_names in names.items() if own_names & {*only}}
-        left_out |= {c.name: "--laws leaves out its law" for c in own if c.name not in asked}
-        candidates = [c for c in candidates if c.name in asked]
+    candidates, left_out = _candidates(fits, fits_top_k or limits.k, only, config)
     ask = partial(
         advise,
         candidates,
@@ -143,46 +122,78 @@ def command(
     )
     answer = ask(limits, compare=None if compare is None else _plan(compare, limits, config))
     answer = replace(answer, left_out={**left_out, **answer.left_out})
-    serves = served_for(ask, answer) if answer.compared else None
-    both = side_by_side(ask, answer)
-    far = answer.all_extrapolate and (details or as_json)
-    shown = far or write_study is not None
-    sweeps = small_sweeps(answer.minimax, config.sweep) if shown else []
+    both, serves = side_by_side(ask, answer), served_for(ask, answer)
+    whole = details or out is not None
+    is_far = answer.all_extrapolate and (whole or as_json)
+    sweeps = small_sweeps(answer.minimax, config.sweep) if is_far or write_study else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
-    short = [*_short(answer, both), cost(answer, device, price, days), *map(_in_words, speedups)]
-    if out:
-        from moelaws.figures.advice import one_page, write_page  # most answers draw nothing
-
-        said = [*page.heading(answer, device), *short, *page.agreement(answer)]
-        write_page(one_page(both, ask, said, limits), out)
     if as_json:
-        more: dict[str, Any] = {"served_for": serves, "speedups": speedups, "written": written}
-        more["known"] = nearby(config.known, limits.compute)
-        print_json(page.as_json(answer, sweeps, device, both) | more)
-        return
-    _print([page.Table(("", *both), beside(both, device)), "", *short, ""])
-    if answer.compared:
-        _print([of_compared(answer, answer.compared, serves), ""])
-    _print([*page.summary(answer), of_known(config.known, limits.compute)])
-    if details:
-        _print(["", *page.heading(answer, device), *page.details(answer)])
-        if limits.max_sparsity == USUAL_CEILING:
-            others = {S: ask(replace(limits, max_sparsity=S)) for S in CEILINGS}
-            _print(page.of_ceilings(dict(sorted({**others, USUAL_CEILING: answer}.items()))))
-    if sweeps:
-        _print(["", *page.of_sweeps(answer, sweeps, device)])
+        more = {"served_for": serves, "speedups": speedups, "written": written}
+        known = {"known": nearby(config.known, limits.compute)}
+        print_json(page.as_json(answer, sweeps, device, both) | more | known)
+        if out is None:
+            return
+    columns = {
+        name: quantities(own) | costs(own, device, price, days) for name, own in both.items()
+    }
+    blocks: list[Block] = [Table(("", *both), beside(columns)), ""]
+    blocks += [
+        f"Build ({name}): {shape_in_words(own.configuration.model)}." for name, own in both.items()
+    ]
+    blocks += [*map(_in_words, speedups), ""]
+    blocks += [of_compared(answer, answer.compared, serves), ""] if answer.compared else []
+    blocks += [*page.summary(answer), of_known(config.known, limits.compute)]
+    blocks += _more(ask, answer, device) if whole else []
+    blocks += ["", *page.of_sweeps(answer, sweeps, device)] if sweeps else []
     if written:
-        click.echo(
+        blocks.append(
             f"{written}: `moelaws plan {written} --tier {config.sweep.tier}` tells more of it; "
             f"set corpus in config/config.yaml to enough text and run it with `snakemake "
             f"--cores all --config studies={written} tier={config.sweep.tier} device=cuda`"
         )
+    if out:
+        from moelaws.figures.advice import write_page  # most answers draw nothing
+
+        write_page(out, [f"# How to spend {limits.compute:.3g} FLOPs", *blocks], both)
+        blocks = [str(out)]
+    if not as_json:
+        _print(blocks)
 
 
-def _short(answer: Advice, both: Mapping[str, Advice]) -> Iterator[str]:
-    """Yields what to build, for training alone and for serving, and what loss to expect of it."""
-    yield from (build(other, name) for name, other in both.items())
-    yield from (expected(other, name) for name, other in both.items() if other is answer)
+def _more(ask: Callable[[Constraints], Advice], answer: Advice, device: Device) -> Iterator[Block]:
+    """Yields what ``--details`` adds to an answer."""
+    yield ""
+    yield from page.heading(answer, device)
+    yield from page.details(answer)
+    if answer.limits.max_sparsity == USUAL_CEILING:
+        others = {S: ask(replace(answer.limits, max_sparsity=S)) for S in CEILINGS}
+        yield from page.of_ceilings(others)
+
+
+def _candidates(
+    fits: Paths, top_k: int | None, only: list[str] | None, config: AdviceConfig
+) -> tuple[list[CandidateLaw], dict[str, str]]:
+    """Returns the published laws and those of fits, and why other laws and fits take no part."""
+    paths = tuple(map(_of_study, fits))
+    own, unusable = fitted_laws(paths, config, lambda *fit: top_k)
+    for path in paths:
+        if reason := unusable.get(path.resolve()):
+            raise UserError(f"--fits: {path}: {reason}")
+    candidates = [*published_laws(config), *own]
+    left_out = {str(path): reason for path, reason in unusable.items()}
+    if only is None:
+        return candidates, left_out
+    # A fit goes by its own name, or by that of its law.
+    names = {c.name: {c.name, c.law.id} if c in own else {c.name} for c in candidates}
+    known = dict.fromkeys([e.name or e.law for e in config.candidate_laws] + [*names])
+    if unknown := [name for name in only if name not in known]:
+        raise UserError(
+            f"--laws: {unknown[0]!r} is no candidate law of config/advice.yaml; it has "
+            f"{', '.join(known)}"
+        )
+    asked = [c for c in candidates if names[c.name] & {*only}]
+    more = {c.name: "--laws leaves out its law" for c in own if c not in asked}
+    return asked, left_out | more
 
 
 def _of_study(fits: Path) -> Path:
@@ -226,9 +237,9 @@ def _in_words(speedup: Mapping[str, Any]) -> str:
     )
 
 
-def _print(blocks: Iterable[page.Block]) -> None:
+def _print(blocks: Iterable[Block]) -> None:
     for block in blocks:
-        if isinstance(block, page.Table):
+        if isinstance(block, Table):
             print_table(block.columns, block.rows)
         else:
             print_sentences(block)
@@ -246,7 +257,7 @@ def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) 
             "--write-study: at the budgets of sweep in config/advice.yaml no three models of its "
             "settings can be trained; set smaller models or larger parts of the budget there"
         )
-    # Most answers fit nothing.
+    # Most answers write none.
     from moelaws.analysis.advice.study import study_text
     from moelaws.grids.sweep import expand_study
     from moelaws.tables.simulate import design
@@ -272,17 +283,13 @@ def _plan(text: str, limits: Constraints, config: AdviceConfig) -> Plans:
                 f"{text!r} is no known model{or_nearest(text, config.known, 'there are')}"
             )
         given = given_numbers(text.replace(",", " ").split())
-        for name, value in given.items():
-            if name not in ("N", "N_active", "S", "D") or not (name != "S") <= value < 1e40:
-                raise UserError(f"{name} = {value:g} is no value of N, N_active, S or D")
-        N, N_active, S = map(given.get, ("N", "N_active", "S"))
-        if [N, N_active, S].count(None) != 1 or (S or 0) >= 1:
+        N, N_active, S, D = (given.pop(x, math.nan) for x in ("N", "N_active", "S", "D"))
+        missing = sum(map(math.isnan, (N, N_active, S)))
+        S = 1 - N_active / max(N, 1.0) if math.isnan(S) else S
+        N_active = (1 - S) * N if math.isnan(N_active) else N_active
+        if given or missing != 1 or not (0 <= S < 1 <= N_active < 1e40) or D < 1 or D > 1e40:
             raise UserError(
                 f"{text!r}: give two of N (total parameters), N_active and S (sparsity, at least 0 "
-                "and below 1), such as 'N=8e9 S=0.9 D=2e11'"
+                "and below 1), and D if it is known, such as 'N=8e9 S=0.9 D=2e11'"
             )
-        S = 1 - N_active / N if S is None else S  # type: ignore[operator]
-        if S < 0:
-            raise UserError("N_active is above N")
-        N_active = (1 - S) * N if N_active is None else N_active
-    return ideal(N_active, S, given.get("D", math.nan), limits)
+    return ideal(N_active, S, D, limits)

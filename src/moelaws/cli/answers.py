@@ -1,5 +1,6 @@
 """How commands answer: with text for people or, with ``--json``, one JSON object."""
 
+import inspect
 import io
 import json
 import shutil
@@ -32,13 +33,26 @@ class Visible(io.TextIOWrapper):
         """Leaves the stream open to those that use it by itself."""
 
 
+Answer = tuple[Any, object]  # what a command prints: data for --json, and a text for people
+
+
 class JsonCommand(click.Command):
-    """A command that receives as ``as_json`` whether ``--json``, its last option, is given."""
+    """A command whose last option is ``--json``; it prints the ``Answer`` of its function.
+
+    A function that prints as it goes takes ``as_json`` and returns nothing.
+    """
 
     def __init__(self, *arguments: Any, **values: Any) -> None:
         super().__init__(*arguments, **values)
         help = "Print one JSON object."
         self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=help))
+
+    def invoke(self, ctx: click.Context) -> None:
+        assert self.callback is not None
+        if "as_json" in inspect.signature(self.callback).parameters:
+            super().invoke(ctx)
+        else:
+            print_answer(ctx.params.pop("as_json"), *super().invoke(ctx))
 
 
 def print_json(data: Any) -> None:

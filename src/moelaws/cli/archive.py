@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.answers import Answer, JsonCommand
 from moelaws.cli.common import FILE, INPUT, Words, check_out, option
 from moelaws.cli.project import override_options
 from moelaws.records.progress import reporting
@@ -31,8 +31,7 @@ def command(
     checked: Path | None,
     force: bool,
     overrides: dict[str, Any],
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Write a finished sweep of each STUDY, of all chosen studies by default, to one ZIP file.
 
     It holds the configuration, the pinned packages, the record of each run, tables,
@@ -76,4 +75,4 @@ def command(
         words = "written; `moelaws archive --check` verifies it"
     path = checked or out
     data = {"archive": str(path), "files": sums}
-    print_answer(as_json, data, f"{path}: {counted(len(sums), 'file')}; {words}")
+    return data, f"{path}: {counted(len(sums), 'file')}; {words}"

@@ -94,11 +94,6 @@ def option(
 results_option = option("--results", "Root of the records.", RESULTS, "results")
 marker_option = option("--marker", "Write this file when all is done.", FILE)
 table_option = option("--table", "The study's table; results/... by default.", INPUT)
-study_option = option(
-    "--study study_name",
-    "The study, or the YAML file of your own; needed where several have that name.",
-    metavar="STUDY",
-)
 
 
 def _join_study(_: click.Context, __: click.Parameter, file: str | None) -> None:

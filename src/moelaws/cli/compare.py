@@ -1,5 +1,6 @@
 """moelaws compare: laws side by side on the same rows and the same hold-out."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,22 +95,26 @@ def _table(entries: list[dict[str, Any]], level: float, holdout: str) -> str:
         keys = ("n_params", "rmse", "r2", "aicc_excess", "bic_excess")
         rows = [[name, *map(law.get, keys)] for name, law in zip(laws, entries, strict=True)]
         return table_text(columns, rows, title)
-    each = [
-        (
-            name,
-            law["rmse"],
-            *(_within(law["holdout"], key) for key in ("rmse", "rmse_excess", "rank")),
-            *map(law["holdout"].get, ("first", "inside")),
-        )
-        for name, law in zip(laws, entries, strict=True)
-    ]
     title += f"; {entries[0]['holdout']['n']} rows held out ({holdout}); intervals {level:.0%}"
-    return table_text(
-        ("law", "rmse", "held-out rmse", "excess", "rank", "first", "inside"), each, title
-    )
+    pairs = zip(laws, entries, strict=True)
+    return scores_table([{"law": name, **law["holdout"]} for name, law in pairs], title)
 
 
-def _within(held: dict[str, Any], name: str) -> str:
+def scores_table(laws: Sequence[Mapping[str, Any]], title: str) -> str:
+    """Returns the table of laws' scores on held-out rows (``fitting.compare.rank``)."""
+    rows = [
+        (
+            law["law"],
+            *(_within(law, key) for key in ("rmse", "rmse_excess", "rank")),
+            *map(law.get, ("first", "r2", "inside")),
+        )
+        for law in laws
+    ]
+    columns = ("law", "held-out rmse", "excess", "rank", "first", "r2", "inside")
+    return table_text(columns, rows, title)
+
+
+def _within(held: Mapping[str, Any], name: str) -> str:
     """Returns a number with its interval, such as ``0.031 (0.027 to 0.036)``."""
     value, ends = held.get(name), held.get(f"{name}_interval")
     between = f" ({' to '.join(map(format_cell, ends))})" if ends else ""

@@ -1,108 +1,57 @@
-"""``moelaws contest`` judges laws; ``moelaws contests`` says on a page which one to use."""
+"""Contests of laws, which ``moelaws make`` judges; ``moelaws contests`` sets them as one page."""
 
 from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table
-from moelaws.cli.common import INPUT, Paths, out_option, study_option, table_option
-from moelaws.cli.fit import read, seed_option, threads_option
-from moelaws.cli.project import source_options, tier_folder
-from moelaws.cli.study_files import study_with
-from moelaws.files.atomic import write_json, write_page
+from moelaws.cli.answers import Answer, JsonCommand
+from moelaws.cli.common import INPUT, Paths, out_option
+from moelaws.cli.fit import read
+from moelaws.cli.project import project_options, tier_folder
+from moelaws.files.atomic import write_page
 from moelaws.files.seal import made_of
-from moelaws.fitting.report import ContestScores, SplitScores
+from moelaws.fitting.report import ContestScores
 from moelaws.records.code import digest
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
+from moelaws.spec.fit import Contest
 from moelaws.spec.project import Project, chosen_studies
+from moelaws.spec.study import Study
 from moelaws.tables.at_hand import as_made
 from moelaws.workflow.code import of_contest
 
 
-@click.command("contest", cls=JsonCommand)
-@click.argument("name")
-@source_options
-@study_option
-@table_option
-@seed_option
-@threads_option
-@out_option("A JSON file for the scores; without it they are only printed.", ".json")
-def command(
-    name: str,
-    project: Project,
-    study_name: str | None,
-    table: Path | None,
-    seed: int,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    """Judge the laws of the contest NAME on the rows that each of its splits keeps from them.
-
-    At the tier demo it is in its short form, and a contest without one is unknown. With `contests:
-    all` in the configuration each is whole.
-
-    `moelaws contests` sets the contests of all studies as one page; `moelaws compare` does the same
-    for any table and hold-out.
-    """
-    study = study_with("contests", name, study_name)
-    entry = as_made(study, project).entry("contests", name)
-
+def judged(study: Study, entry: Contest, table: Path) -> ContestScores:
+    """Returns the errors of a contest's laws on the rows that its splits keep from them."""
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
     from moelaws.workflow.check import check_contest
 
     check_contest(study, entry)
-    table = table or tier_folder(project).table(study.study)
     frame, declared = read(table)
     with reporting() as progress, located(table):
-        splits = contest(entry, frame, seed=seed, units=declared, progress=progress)
-    judged = ContestScores(
+        splits = contest(entry, frame, seed=0, units=declared, progress=progress)
+    return ContestScores(
         study=study.study,
         title=study.title,
-        contest=name,
+        contest=entry.name,
         source=source_of(frame),
         runs=study.imported.called if study.imported else "",
         entry=entry.model_dump(mode="json"),
-        seed=seed,
+        seed=0,
         splits=splits,
         made_of=made_of([table], digest(of_contest(entry))),
     )
-    if out:
-        write_json(out, judged)
-    if as_json:
-        print_json(judged)
-        return
-    for split in splits:
-        _print(split, entry.level)
-    if out:
-        click.echo(str(out))
-
-
-def _print(split: SplitScores, level: float) -> None:
-    if split["laws"]:
-        rows = [
-            [
-                *(law["law"], law["parameters"], law["rmse"]),
-                *law.get("rmse_interval", [None, None]),
-                *(law["r2"], law["rank"], law.get("first")),
-            ]
-            for law in split["laws"]
-        ]
-        columns = ("law", "parameters", "rmse", f"low ({level:.0%})", "high", "r2", "rank")
-        print_table((*columns, "first"), rows, title=f"{split['name']}: to predict {split['use']}")
-    for law, reason in split["refused"].items():
-        click.echo(f"refused at the split {split['name']}: {law}: {reason}", err=True)
 
 
 @click.command("contests", cls=JsonCommand)
 @click.argument("files", nargs=-1, type=INPUT)
-@source_options
+@project_options
 @out_option("The Markdown file to write; without it the page is printed.", ".md")
-def contests(files: Paths, project: Project, out: Path | None, as_json: bool) -> None:
+def contests(files: Paths, project: Project, out: Path | None) -> Answer:
     """Write which law to use for what, as one page.
 
-    FILES are what `moelaws contest` wrote; by default those of the chosen studies.
+    FILES are what `moelaws make contests` wrote; by default those of the chosen studies.
     """
     from moelaws.claims.page import contests_page, read_judged
 
@@ -115,4 +64,4 @@ def contests(files: Paths, project: Project, out: Path | None, as_json: bool) ->
     text = contests_page(judged, project.tier)
     if out:
         write_page(out, text)
-    print_answer(as_json, {"page": str(out) if out else None, "contests": judged}, out or text)
+    return {"page": str(out) if out else None, "contests": judged}, out or text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import WHOLE, Words, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.corpus.prepare import prepare, shown_by
@@ -41,8 +41,7 @@ def command(
     vocab_size: int | None,
     least: int,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Prepare the text: learn the tokenizer, write token shards and their hashes.
 
     A corpus that is already there whole is kept.
@@ -79,4 +78,4 @@ def command(
         "bytes of lines that the tokenizer changes": meta.get("bytes_changed_by_tokenizer"),
     }
     lines = [table, *(f"{what}: {count}" for what, count in notes.items() if count)]
-    print_answer(as_json, {"folder": str(folder), **meta}, "\n".join(lines))
+    return {"folder": str(folder), **meta}, "\n".join(lines)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.answers import Answer, JsonCommand
 from moelaws.cli.common import FILE, INPUT, Paths, option
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_page
@@ -20,7 +20,7 @@ from moelaws.files.atomic import read_json, write_page
     required=True,
 )
 @option("--out", "The page to write (.rst).", FILE, required=True)
-def command(files: Paths, text: Path, out: Path, as_json: bool) -> None:
+def command(files: Paths, text: Path, out: Path) -> Answer:
     """Write the report's first page: what it shows, and the digest of the whole.
 
     FILES are the records of its figures and paper tables (.json), the verdicts on its claims and
@@ -40,8 +40,8 @@ def command(files: Paths, text: Path, out: Path, as_json: bool) -> None:
         f"laws. The digest of the whole is ``{whole}``: the SHA-256 of the list of their records "
         f"and digests.{unsealed} "
         "``moelaws verify`` reads everything again and says what is no longer what it was, and "
-        "``moelaws show figure NAME`` leads from a figure back to its runs, their code and text.\n"
+        "``moelaws show FILE`` leads from a figure back to its runs, their code and text.\n"
     )
     write_page(out, f"{text.read_text(encoding='utf-8').rstrip()}\n\n----\n\n{footer}")
     about = {"page": str(out), "files": len(files), "unverified": unverified, "digest": whole}
-    print_answer(as_json, about, f"{out}: digest of the whole {whole}")
+    return about, f"{out}: digest of the whole {whole}"

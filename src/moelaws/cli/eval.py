@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json
+from moelaws.cli.answers import Answer, JsonCommand
 from moelaws.cli.common import PARAMS, Words, law_study_option, option, pairs
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount
@@ -33,7 +33,7 @@ LABELS = {"mean": "the mean", "new": "a new observation"}
     metavar="published|FIT.json",
 )
 @law_study_option
-def command(ref: str, inputs: Words, params: str, as_json: bool) -> None:
+def command(ref: str, inputs: Words, params: str) -> Answer:
     """Evaluate a law at one point, such as: moelaws eval sparsity.loss N=1e9 D=2e10 S=14/17.
 
     LAW is a law's id or ID:VARIANT, as `moelaws laws` lists them. Where a variable is not given
@@ -60,10 +60,7 @@ def command(ref: str, inputs: Words, params: str, as_json: bool) -> None:
     answer = _answer(law, given, fitted)
     for warning in answer.get("warnings", ()):
         click.echo(f"warning: {warning}", err=True)
-    if as_json:
-        print_json(answer)
-    else:
-        _print(law, answer)
+    return answer, "\n".join(_lines(law, answer))
 
 
 def given_numbers(inputs: Sequence[str], named: str = "") -> dict[str, Any]:
@@ -125,22 +122,22 @@ def _answer(law: Law, given: Mapping[str, Any], fitted: _Fitted | None) -> dict[
     return answer
 
 
-def _print(law: Law, answer: Mapping[str, Any]) -> None:
+def _lines(law: Law, answer: Mapping[str, Any]) -> Iterator[str]:
     values, units = answer["value"], answer["unit"]
     if not isinstance(values, dict):
         name = law.results[0].name
         values, units = {name: values}, {name: units}
     for name, value in values.items():
         unit = answer.get("names", {}).get(name, "" if units[name] == "1" else units[name])
-        click.echo(f"{name} = {value:.6g} {unit}".rstrip())
+        yield f"{name} = {value:.6g} {unit}".rstrip()
     intervals = answer.get("intervals", {})
     for kind, label in LABELS.items():
         if kind in intervals:
             low, high = intervals[kind]
             percent = f"{100 * intervals['level']:g} %"
-            click.echo(f"{percent} interval of {label}: {low:.6g} to {high:.6g}")
+            yield f"{percent} interval of {label}: {low:.6g} to {high:.6g}"
     for name, derived in answer.get("derived", {}).items():
-        click.echo(f"with {name} = {derived['value']:.6g}: {derived['by']}")
+        yield f"with {name} = {derived['value']:.6g}: {derived['by']}"
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,7 @@ class _Fitted:
         """Returns a warning where the point lies outside what the fitted rows cover."""
         from moelaws.fitting.prediction import beyond_ranges, beyond_the_rows, outside
 
-        support = self.group.support
+        support = self.group.hull
         if support is None or not outside(self.law, support, columns)[0]:
             return []
         point = {name: float(x) for name, x in columns.items()}
@@ -198,7 +195,7 @@ def _fitted(path: Path, law: FittableLaw, report: FitReport, given: Mapping[str,
     variables = {variable.name for variable in law.variables}
     for key, names, own in (
         ("params", group.params, set(law.names)),
-        ("hull.ranges", group.support.ranges if group.support else variables, variables),
+        ("hull.ranges", group.hull.ranges if group.hull else variables, variables),
     ):
         if set(names) != own:
             raise UserError(

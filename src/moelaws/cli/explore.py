@@ -6,7 +6,7 @@ import click
 
 from moelaws.cli.answers import JsonCommand, print_json, warn
 from moelaws.cli.common import out_option
-from moelaws.cli.project import snakemake_call, source_options
+from moelaws.cli.project import project_options, snakemake_call
 from moelaws.files.atomic import write_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -14,7 +14,7 @@ from moelaws.spec.words import counted
 
 
 @click.command(name="explore", cls=JsonCommand)
-@source_options
+@project_options
 @out_option("The page to write (.html); explore.html in this folder by default.", ".html")
 def command(project: Project, out: Path | None, as_json: bool) -> None:
     """Write a page with all runs, curves, laws, figures and verdicts that were made of a tier.

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer
+from moelaws.cli.answers import Answer, JsonCommand
 from moelaws.cli.common import FILE, FOLDER, Words, option, results_option
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
@@ -33,7 +33,7 @@ def command() -> None:
 @click.argument("run", metavar="RUN")
 @option("--to", "Folder to write.", FILE, required=True)
 @results_option
-def hf(run: str, to: Path, results: Results, as_json: bool) -> None:
+def hf(run: str, to: Path, results: Results) -> Answer:
     """Write RUN (an id, its beginning or a name) as a folder that transformers loads as it stands.
 
     The weights must be kept: by a study's keep_weights, or `moelaws train --keep-weights`. The
@@ -50,7 +50,7 @@ def hf(run: str, to: Path, results: Results, as_json: bool) -> None:
     size = sum(files.values())
     about = {"run_id": run_id, "folder": str(to), "architecture": architecture, "files": files}
     text = f"{to}: run {run_id} as {architecture}, {size / 1e6:.1f} MB"
-    print_answer(as_json, {**about, "bytes": size}, text)
+    return {**about, "bytes": size}, text
 
 
 def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
@@ -78,8 +78,7 @@ def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
         results: Results,
         overrides: dict[str, Any],
         selection: Selection,
-        as_json: bool,
-    ) -> None:
+    ) -> Answer:
         from moelaws.exports.material import export, places_of
 
         try:
@@ -109,7 +108,7 @@ def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
         for reason in dict.fromkeys(run["reason"] for run in left_out):
             ids = [run["run_id"] for run in left_out if run["reason"] == reason]
             lines.append(f"left out, {reason}: {listed(ids, 5)}")
-        print_answer(as_json, data, "\n".join(lines))
+        return data, "\n".join(lines)
 
 
 for _name, _words in table_beside(__file__).items():

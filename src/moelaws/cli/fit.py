@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, print_table
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import (
     TABLE,
     WHOLE,
@@ -64,7 +64,7 @@ fit_options = with_options(
     option(
         "--objective",
         "Objective (default: the law's own).",
-        click.Choice(("huber", "huber_scale", "squared", "absolute")),
+        click.Choice(("huber", "squared", "absolute")),
     ),
     option("--delta", "Threshold of the Huber losses (default: the law's own).", float),
     option(
@@ -93,10 +93,13 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 
     @wraps(command)
     def wrapped(*arguments: Any, threads: int, **values: Any) -> Any:
-        from moelaws.fitting.cores import using_cores
         from moelaws.records.memory import keep_freed_memory
 
         keep_freed_memory()
+        if threads == 1:  # as it is, so what fits nothing loads none of the code for it
+            return command(*arguments, **values)
+        from moelaws.fitting.cores import using_cores
+
         with using_cores(threads):
             return command(*arguments, **values)
 
@@ -109,7 +112,6 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 @click.argument("table", type=TABLE)
 @option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
-@option("--rollout", "Fit below each value, predict above.", metavar="COLUMN")
 @option("--split-by", "One fit for each value of a column.", metavar="COLUMN")
 @option("--select", "Choose among the law's forms by cross-validation.", is_flag=True)
 @option("--sample", "Run only so many of the law's starts (default: all).", int)
@@ -123,11 +125,8 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 @seed_option
 @threads_option
 @out_option("FILE.json; draws go beside it.", ".json")
-@option("--spec", "Take a study's fit entry in place of options.", metavar="JSON|FILE")
 @law_study_option
-def command(
-    table: Path, seed: int, out: Path | None, spec: str | None, as_json: bool, **options: Any
-) -> None:
+def command(table: Path, seed: int, out: Path | None, as_json: bool, **options: Any) -> None:
     """Fit a law to TABLE (Parquet, CSV, TSV, JSON or Markdown), with intervals and diagnostics.
 
     TABLE may also be the FIT.json of a fit that was split. It then has a row for each
@@ -139,15 +138,27 @@ def command(
     """
     # ``is not``, because 0 == False: a zero that was given must be refused, not forgotten.
     given = {k: v for k, v in options.items() if v is not None and v is not False and v != ()}
-    if spec is not None and given:
-        flags = {"mapping": "map", "units": "unit", "fixed": "fix", "priors": "prior"}
-        named = ", ".join(f"--{flags.get(key, key.replace('_', '-'))}" for key in given)
-        raise UserError(f"--spec holds the whole fit; leave {named} out")
-    if spec is None and "law" not in given:
+    if "law" not in given:
         raise UserError("--law is missing; `moelaws laws` lists the laws")
-    entry = _entry(spec) if spec is not None else from_options({"name": "fit"} | given, "fit")
-    from moelaws import laws
+    entry = from_options({"name": "fit"} | given, "fit")
     from moelaws.cli.laws import join_own_laws
+
+    join_own_laws([entry.law])
+    with repaired():
+        report = fit_entry(entry, table, out, seed, by_hand=True)
+    print_answer(as_json, report.to_json(), report_text(report))
+    for warning in report.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def fit_entry(
+    entry: Fit, table: Path, out: Path | None, seed: int = 0, by_hand: bool = False
+) -> FitReport:
+    """Returns the fit ``entry`` of a table, and writes it to ``out``, with its draws.
+
+    Only ``by_hand`` a law may take its size from compute that a table of others has.
+    """
+    from moelaws import laws
     from moelaws.files.seal import made_of
     from moelaws.fitting.fit import fit
     from moelaws.fitting.report import write_fit
@@ -157,29 +168,26 @@ def command(
     from moelaws.tables.parquet import is_study
     from moelaws.workflow.code import of_fit
 
-    join_own_laws([entry.law])
     law = laws.fittable(entry.law)
-    frame, declared, entry, files = read_all(table, entry)
-    law = law if spec is not None or is_study(table) else sized_by_compute(law)
-    with repaired(), reporting() as progress, located(table):
-        report = fit(law, frame, entry, seed=seed, units=declared, progress=progress)
+    frame, declared, spec, files = read_all(table, entry)
+    if by_hand and not is_study(table):
+        law = sized_by_compute(law)
+    with reporting() as progress, located(table):
+        report = fit(law, frame, spec, seed=seed, units=declared, progress=progress)
     if out is not None:
         sources = [file_and_part(file)[0] for file in files]
         write_fit(report, out, made_of(sources, digest(of_fit(entry.law))))
-    if as_json:
-        print_json(report.to_json())
-    else:
-        if report.selection is not None:
-            print_table(
-                ("form", "parameters", "held-out mse", "standard error", "Pearson"),
-                [tuple(form.values()) for form in report.selection["ranked"]],
-                title="Cross-validation, best forms first:",
-            )
-            click.echo()
-        for fitted in report.parts:
-            _print(report, fitted)
-    for warning in report.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    return report
+
+
+def report_text(report: FitReport) -> str:
+    """Returns a report's estimates, errors and diagnostics for people."""
+    lines = []
+    if report.selection is not None:
+        columns = ("form", "parameters", "held-out mse", "standard error", "Pearson")
+        rows = [tuple(form.values()) for form in report.selection["ranked"]]
+        lines += [table_text(columns, rows, "Cross-validation, best forms first:"), ""]
+    return "\n".join([*lines, *(line for part in report.parts for line in _lines(report, part))])
 
 
 @contextmanager
@@ -230,18 +238,6 @@ def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit,
     return joined, units, entry.model_copy(update={"holdout": f"{_HELD} > 0"}), (path, held)
 
 
-def _entry(spec: str) -> Fit:
-    """Returns the fit entry that is a JSON text, or the one in the file of that name."""
-    from moelaws.files.atomic import read_json
-    from moelaws.spec.base import parse
-    from moelaws.spec.fit import Fit
-    from moelaws.spec.from_json import parse_json
-
-    if not spec.lstrip().startswith("{"):
-        return parse(Fit, read_json(Path(spec)), spec)
-    return parse(Fit, parse_json(spec, "--spec"), "--spec")
-
-
 def from_options(given: dict[str, Any], where: str) -> Fit:
     """Returns the entry that the options ``given`` make; messages call it ``where``."""
     from moelaws.spec.base import parse
@@ -264,42 +260,35 @@ def _prior(text: str) -> tuple[str, tuple[str, str]]:
     return match[1], (match[2].strip(), match[3].strip())
 
 
-def _print(report: FitReport, fitted: GroupFit) -> None:
+def _lines(report: FitReport, fitted: GroupFit) -> Iterator[str]:
     from moelaws.fitting.report import place
 
     where = f", {place(fitted.where)}" if fitted.where else ""
     state = "converged" if fitted.converged else "NOT converged"
-    click.echo(f"{report.law}{where}: {fitted.n} rows ({report.source}), {state}")
+    yield f"{report.law}{where}: {fitted.n} rows ({report.source}), {state}"
     for note in fitted.notes:
-        click.echo(f"  {note}")
+        yield f"  {note}"
     for reason, count in fitted.left_out.items():
-        click.echo(f"  left out: {count} ({reason})")
+        yield f"  left out: {count} ({reason})"
     ends = ("estimate", f"low ({100 * report.level:g} %)", "high")
     estimates = [(name, p.estimate, p.low, p.high) for name, p in fitted.params.items()]
-    print_table(("parameter", *ends), estimates)
-    click.echo(f"intervals: {fitted.intervals}")
+    yield table_text(("parameter", *ends), estimates)
+    yield f"intervals: {fitted.intervals}"
     if fitted.profile:
         profiles = [(name, p.estimate, p.low, p.high) for name, p in fitted.profile.items()]
-        print_table(("profile likelihood", *ends), profiles)
+        yield table_text(("profile likelihood", *ends), profiles)
     errors = [(k, v, (fitted.holdout or {}).get(k)) for k, v in fitted.metrics.items()]
-    print_table(("error", "fitted", "held out"), errors)
-    if fitted.rollout:
-        rows = []
-        for rollout in fitted.rollout:
-            above = [(rollout.errors or {}).get(name) for name in ("n", "rmse", "bias", "r2")]
-            rows.append((rollout.below, rollout.n, *above, rollout.reason or ""))
-        columns = (f"{report.spec['rollout']} <=", "fitted", "above", "rmse", "bias", "r2")
-        print_table((*columns, "not fitted"), rows)
+    yield table_text(("error", "fitted", "held out"), errors)
     objective, starts = f"objective {fitted.objective:.9g}", fitted.diagnostics.starts
     if starts is not None:
         pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "
         objective += f"; {starts.run:,} of the grid's {starts.grid:,} starts{pruned}"
         objective += f"{starts.reached} of {starts.survived} reached the optimum"
-    click.echo(objective)
+    yield objective
     if starts is not None and starts.sample:
         lost = "found a LOWER optimum" if starts.pruning_lost else "found none lower"
-        click.echo(
+        yield (
             f"pruning: a sample of {starts.sample} starts run to the end {lost} "
             f"({starts.sample_reached} reached it)"
         )
-    click.echo()
+    yield ""

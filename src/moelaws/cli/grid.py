@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
-# Of these a terminal shows the first ones.
+# Column of a run -> its heading. A terminal that is too narrow for all shows the first ones.
 COLUMNS = {
     "name": "name", "run_id": "id", "S": "S", "N_total": "N", "N_active": "N_active", "D": "D",
     "lr": "lr", "estimated_seconds": "seconds", "steps": "steps", "C": "C", "E": "E", "k": "k",

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
+from moelaws.cli.answers import Answer, JsonCommand, table_text, warn
 from moelaws.cli.common import COUNT, WHOLE, marker_option, option, out_option, results_option
 from moelaws.cli.gpu import device_option, gpus_option, holding
 from moelaws.files import seal
@@ -39,8 +39,7 @@ def probe(
     gpus: Chosen | None,
     out: Path | None,
     marker: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Write a run's hidden states, after each layer, at sampled held-out tokens.
 
     RUN_OR_BATCH is a run's id or its beginning, or the file of a batch, of which all runs with kept
@@ -50,7 +49,7 @@ def probe(
     from moelaws.probing.hidden import probe as write_states
     from moelaws.probing.hidden import write_none
 
-    written = []
+    written, lines = [], []
     with holding(gpus, 1):
         for run_id in _runs(word, results, out):
             path = out or (results.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
@@ -63,9 +62,8 @@ def probe(
             else:
                 write_none(path)
             written.append({"run_id": run_id, "status": status, "file": str(path), "rows": rows})
-            if not as_json:
-                click.echo(f"{path}: {rows} states" + ("" if rows else f" (run {status})"))
-    _finish(word, written, marker, as_json)
+            lines.append(f"{path}: {rows} states" + ("" if rows else f" (run {status})"))
+    return _marked(word, written, marker), "\n".join(lines)
 
 
 @click.command(name="bench", cls=JsonCommand)
@@ -93,8 +91,7 @@ def bench(
     results: Results,
     out: Path | None,
     marker: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Ask the kept weights of a run questions, and show the scores.
 
     RUN_OR_BATCH is a run's id or its beginning, or the file of a batch, of which all runs with kept
@@ -103,23 +100,18 @@ def bench(
     error. Weights are kept by a study's keep_weights, or `moelaws train --keep-weights`. A sweep
     asks what `tasks` in config.yaml says.
     """
-    scored = []
+    scored, lines = [], []
     with holding(gpus, 1):
         for run_id in _runs(word, results, out):
             file = results.scores(run_id) if _is_batch(word) else out
             status, rows = _scored(run_id, sources, _is_batch(word), device, results, file)
             path = str(file) if file else None
             scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
-            if as_json:
-                continue
-            if rows:
-                columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
-                print_table(columns, map(_cells, rows))
-            else:
-                click.echo(f"run {run_id} is {status}: it has no weights")
-            if file:
-                click.echo(str(file))
-    _finish(word, scored, marker, as_json)
+            columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
+            none = f"run {run_id} is {status}: it has no weights"
+            lines += [table_text(columns, map(_cells, rows)) if rows else none]
+            lines += [path] if path else []
+    return _marked(word, scored, marker), "\n".join(lines)
 
 
 def _runs(word: str, results: Results, out: Path | None) -> list[str]:
@@ -139,15 +131,12 @@ def _is_batch(word: str) -> bool:
     return word.endswith(".json")
 
 
-def _finish(
-    word: str, runs: Sequence[Mapping[str, Any]], marker: Path | None, as_json: bool
-) -> None:
-    """Prints what is known of each of the ``runs``, and writes the digests of their files."""
-    if as_json:
-        print_json(runs if _is_batch(word) else runs[0])
+def _marked(word: str, runs: Sequence[Mapping[str, Any]], marker: Path | None) -> Any:
+    """Writes the digests of the files of ``runs``; returns what is known of the one or of each."""
     if marker:
         digests = {run["run_id"]: seal.digest(Path(run["file"])) for run in runs if run["file"]}
         write_json(marker, {"runs": digests})
+    return runs if _is_batch(word) else runs[0]
 
 
 def _scored(

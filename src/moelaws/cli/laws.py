@@ -196,7 +196,6 @@ def _objective(law: FittableLaw) -> str:
     at = f"at delta = {law.protocol.delta:g}"
     return {
         "huber": f"sum of Huber losses of {on} {at}",
-        "huber_scale": f"Huber likelihood of {on} with a fitted scale, {at}",
         "squared": f"sum of squares of {on}",
         "absolute": f"sum of absolute residuals of {on}",
     }[law.protocol.objective]

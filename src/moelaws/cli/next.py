@@ -51,7 +51,7 @@ _CALLS = 4  # of Snakemake for one round: two for runs that fail, one without th
 @option("--pool", "Runs to choose among: a table beside TABLE, else its own rows without a loss; "
         "or beside STUDY's grid another study's, or its own at another tier.",
         metavar="TABLE|STUDY|TIER")  # fmt: skip
-@option("--cost", "FLOPs of a run, of the pool's columns.", default="C", metavar="EXPR")
+@option("--cost", "FLOPs of a run: SQL over the pool's columns.", default="C", metavar="EXPR")
 @option("--rows", "Runs of the pool that may be chosen.", default="", metavar="EXPR")
 @option("--noise", "Standard deviation of ln L between seeds.", between(1e-6, 1), 0.003)
 @option("--tolerance", "Error at the target that is small enough.", between(0, 1), 0.001)
@@ -248,14 +248,15 @@ def question_of(
     from moelaws.analysis.choice.ask import Question, models_of
     from moelaws.cli.laws import join_own_laws
     from moelaws.spec.advice import ADVICE, load_advice
-    from moelaws.spec.expressions import evaluate
     from moelaws.spec.fit import Fit
     from moelaws.spec.rows import select
-    from moelaws.tables.foreign import columns, numbers
+    from moelaws.tables.foreign import columns
+    from moelaws.tables.selected import evaluate
 
     if len(pool) > _MOST:
         raise UserError(f"{len(pool):,} runs are too many to choose among; give at most {_MOST:,}")
-    costs = evaluate(options["cost"], numbers(pool), len(pool))
+    with located("--cost"):
+        costs = evaluate(options["cost"], pool)
     if not (np.isfinite(costs) & (costs > 0)).all():
         raise UserError(f"the cost of runs, {options['cost']!r}, is not above 0 in every row")
     if options["rows"]:

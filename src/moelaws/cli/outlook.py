@@ -1,4 +1,4 @@
-"""``moelaws outlook``: what a sweep advises for larger budgets, as page, table and figure."""
+"""``moelaws outlook``: what a sweep advises for larger budgets, as a page with a picture."""
 
 import math
 from pathlib import Path
@@ -9,7 +9,7 @@ import click
 from moelaws.cli.answers import JsonCommand, print_answer
 from moelaws.cli.common import INPUT, Paths, option, out_option
 from moelaws.cli.project import project_options
-from moelaws.files.atomic import finite, write_json, write_text
+from moelaws.files.atomic import finite, write_json
 from moelaws.files.seal import digests, made_of
 from moelaws.records.code import digest
 from moelaws.spec.advice import ADVICE, load_advice
@@ -35,7 +35,7 @@ TIMES = (10.0, 100.0)
     required=True,
 )
 @out_option(
-    "The Markdown file to write, with its figure and the answers as JSON beside it; without it the "
+    "The Markdown file to write, with a picture and the answers as JSON beside it; without it the "
     "page is printed."
 )
 def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_json: bool) -> None:
@@ -50,53 +50,48 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_j
     import pandas as pd
 
     from moelaws.accounting.cost import CPU
-    from moelaws.analysis.advice import Constraints, advise
-    from moelaws.analysis.advice.outlook import EPOCHS, page
-    from moelaws.analysis.advice.page import as_json as in_json
+    from moelaws.analysis.advice import Constraints, advise, page
+    from moelaws.analysis.advice.blocks import markdown
     from moelaws.analysis.advice.sources import fitted_laws, published_laws
     from moelaws.analysis.inputs import completed, read_runs
-    from moelaws.figures.advice import draw
-    from moelaws.figures.draw import FIGURE, save
+    from moelaws.figures.advice import write_page
     from moelaws.workflow.code import of_outlook
 
     config = load_advice()
     by_study = {}
     for table in tables:
-        frame = read_runs(table)
+        by_study[table.stem] = frame = completed(read_runs(table))
         if missing := {"C_6N", "D", "kind", "k"} - set(frame):
             raise UserError(f"{table}: the column {min(missing)} is missing")
-        by_study[table.stem] = completed(frame)
-        if not (by_study[table.stem]["C_6N"] > 0).all():
-            raise UserError(f"{table}: no completed run says what compute it spent (C_6N)")
     runs = pd.concat(by_study.values())
     own, unusable = fitted_laws(
         fits, config, lambda path, report: _active(by_study.get(path.parent.name, runs), report)
     )
     # Infinite if the tables do not say how much text there was, like those of other tools' runs.
     text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
-    tokens = math.inf if math.isnan(text) else EPOCHS * text
-    answers = {
-        factor: advise(
+    tokens = math.inf if math.isnan(text) else page.EPOCHS * text
+    largest, answers = float(runs["C_6N"].max()), {}
+    for factor in TIMES:
+        answers[factor] = advise(
             [*published_laws(config), *own],
-            Constraints(factor * float(runs["C_6N"].max()), max_tokens=tokens),
+            Constraints(factor * largest, max_tokens=tokens),
             config.shape_of(project.tier),
             advisers=config.advisers,
             setters=config.setters,
         )
-        for factor in TIMES
+    titled = {
+        f"{factor:g} times the largest budget: {own.limits.compute:.3g} FLOPs": own
+        for factor, own in answers.items()
     }
-    left_out = {path.stem: reason for path, reason in unusable.items()}
-    advice = page(answers, project.tier, left_out)
+    advice = [*page.outlook(titled, project.tier, {p.stem: why for p, why in unusable.items()})]
+    data = finite({f"{factor:g}": page.as_json(own, [], CPU) for factor, own in answers.items()})
     if out is None:
-        print_answer(as_json, {"text": advice}, advice)
+        print_answer(as_json, data, markdown(advice))
         return
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
-    save(draw(answers), out.with_suffix(".pdf"))
-    write_text(out, advice)
-    files = [out, *(out.with_suffix(suffix) for suffix in FIGURE)]
-    data = finite({f"{factor:g}": in_json(own, [], CPU) for factor, own in answers.items()})
-    record = {"made_of": origin, "files": digests(files), "answers": data}
-    write_json(out.with_suffix(".json"), record)
+    write_page(out, advice, titled)
+    files = digests([out, out.with_suffix(".png")])
+    write_json(out.with_suffix(".json"), {"made_of": origin, "files": files, "answers": data})
     print_answer(as_json, {"page": str(out)}, out)
 
 

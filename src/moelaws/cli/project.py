@@ -30,11 +30,8 @@ def _overrides(tier: str | None, assignments: Words) -> dict[str, Any]:
     return {**overrides, "tier": tier} if tier else overrides
 
 
-def _project(
-    tier: str | None, config: Path, assignments: Words, simulated: bool = False
-) -> Project:
-    project = load_project(overrides=_overrides(tier, assignments), path=config)
-    return project.model_copy(update={"source": "simulated"}) if simulated else project
+def _project(tier: str | None, config: Path, assignments: Words) -> Project:
+    return load_project(overrides=_overrides(tier, assignments), path=config)
 
 
 def tier_folder(project: Project) -> TierFolder:
@@ -62,12 +59,6 @@ _set_option = option(
 override_options = gathered("overrides", _overrides, tier_option, _set_option)
 
 _config_option = option("--config", "The project's configuration.", FILE, CONFIG)
-simulated_option = option(
-    "--simulated",
-    "Read below results/TIER/simulated, as with source: simulated.",
-    is_flag=True,
-)
-
 # Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
 project_options = gathered("project", _project, tier_option, _config_option, _set_option)
 
@@ -76,9 +67,4 @@ late_project_options = gathered(
     "project",
     lambda tier, config, assignments: partial(_project, tier, config, assignments),
     *(tier_option, _config_option, _set_option),
-)
-
-# Adds the same and ``--simulated``, which sets the source of the ``project``.
-source_options = gathered(
-    "project", _project, tier_option, _config_option, _set_option, simulated_option
 )

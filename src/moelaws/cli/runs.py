@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, print_json, table_text
+from moelaws.cli.answers import Answer, JsonCommand, print_answer, print_json, table_text
 from moelaws.cli.common import COUNT, NAMES, Words, gathered, option
 from moelaws.files.layout import Results
 from moelaws.records.code import training_code
@@ -41,7 +41,7 @@ class Selection:
         ]
         records = [*{r.run_id: r for r in named}.values()] or all_records(results)
         selected = [record for record in records if self._holds(record, code)]
-        return Listing(selected, code).where(self.where)
+        return Listing.of(selected, code).where(self.where)
 
     def _holds(self, record: Record, code: str) -> bool:
         if self.status not in (None, record.status) or (self.stale and not record.is_stale(code)):
@@ -126,11 +126,11 @@ def command(
     total = len(listing.records)
     listing = replace(listing, records=listing.records[:limit])
     if as_json and columns is None:
-        data = [record.as_dict(listing.code) for record in listing.records]
-        print_json([{"name": n, **r} for n, r in zip(listing.column("name"), data, strict=True)])
+        named = zip(listing.table(["name"]), listing.records, strict=True)
+        print_json([{"name": name, **record.as_dict()} for [name], record in named])
         return
-    names = columns or [n for n in COLUMNS if n not in WORDS or any(listing.column(n))]
-    rows = list(zip(*(listing.column(name) for name in names), strict=True))
+    names = columns or [n for n in COLUMNS if n not in WORDS or any(map(any, listing.table([n])))]
+    rows = listing.table(names)
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
@@ -184,7 +184,7 @@ def by_study(results: Results, records: Iterable[Record]) -> list[dict[str, Any]
 
 @click.command(name="tag", cls=JsonCommand)
 @click.argument("words", metavar="RUN... NAME=VALUE...", nargs=-1, required=True)
-def tag(words: tuple[str, ...], as_json: bool) -> None:
+def tag(words: tuple[str, ...]) -> Answer:
     """Give each RUN (an id, its beginning or a name) each tag NAME, with any text as its VALUE.
 
     An earlier VALUE is replaced; an empty VALUE removes the tag. Tags are kept beside the record
@@ -199,13 +199,13 @@ def tag(words: tuple[str, ...], as_json: bool) -> None:
     if len(runs) in (0, len(words)):
         raise UserError("give one RUN or more, and one NAME=VALUE or more, such as baseline=yes")
     assigned = (word.partition("=") for word in words if "=" in word)
-    _annotate(runs, {name: value for name, _, value in assigned}, None, as_json)
+    return _annotate(runs, {name: value for name, _, value in assigned}, None)
 
 
 @click.command(name="note", cls=JsonCommand)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.argument("text")
-def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
+def note(runs: tuple[str, ...], text: str) -> Answer:
     """Write TEXT as the note of each RUN (an id, its beginning or a name), over an earlier one.
 
     An empty TEXT removes the note. It is kept beside the record and changes neither the run nor
@@ -214,16 +214,14 @@ def note(runs: tuple[str, ...], text: str, as_json: bool) -> None:
     \b
     moelaws note 3fb1 "diverged after the node was rebooted"
     """
-    _annotate(runs, {}, text, as_json)
+    return _annotate(runs, {}, text)
 
 
-def _annotate(
-    runs: Iterable[str], tags: Mapping[str, str], note: str | None, as_json: bool
-) -> None:
+def _annotate(runs: Iterable[str], tags: Mapping[str, str], note: str | None) -> Answer:
     results = Results()
     # An unknown run is refused before any is changed.
     ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
     changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}
     data = [{"run_id": i, "tags": a.tags, "note": a.note} for i, a in changed.items()]
     rows = [(i, a.text, " ".join(a.note.split())) for i, a in changed.items()]
-    print_answer(as_json, data, table_text(["run_id", "tags", "note"], rows))
+    return data, table_text(["run_id", "tags", "note"], rows)

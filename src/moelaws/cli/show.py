@@ -6,77 +6,37 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, table_text
-from moelaws.cli.common import study_option
-from moelaws.cli.project import simulated_option, tier_option
-from moelaws.cli.study_files import study_with
-from moelaws.files.layout import Results, TierFolder
+from moelaws.cli.answers import Answer, JsonCommand, table_text
+from moelaws.files.layout import Results
 from moelaws.records.chain import Link, changed_runs, link, trained_by
 from moelaws.records.names import config_of, find_record, name_of
 from moelaws.records.runs import differences, flatten
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project
 from moelaws.spec.words import counted
-
-# Word on the command line -> key of such entries in a study.
-KINDS = {"figure": "figures", "table": "tables", "fit": "fits", "derived": "derived"}
 
 
 @click.command(name="show", cls=JsonCommand)
-@click.argument("what", metavar="RUN|FILE|KIND")
-@click.argument("name", required=False)
-@study_option
-@simulated_option
-@tier_option
-def command(
-    what: str,
-    name: str | None,
-    study_name: str | None,
-    simulated: bool,
-    tier: str | None,
-    as_json: bool,
-) -> None:
+@click.argument("what", metavar="RUN|FILE")
+def command(what: str) -> Answer:
     """Show everything on record of RUN (an id, its beginning, or a name as `moelaws runs` has it).
 
-    With a KIND (figure, table, fit or derived) and a NAME, or with a FILE that was made, show what
-    it was made of: every file behind it by digest, back to the runs, their commits and their text.
+    Of a FILE that the workflow made, show what it was made of: every file behind it by digest, back
+    to the runs, their commits and their text.
 
     \b
     moelaws show 3fb1
-    moelaws show figure F7
-    moelaws show results/demo/tables/sparsity.parquet
+    moelaws show results/demo/figures/sparsity/F7.pdf
     """
-    if name is not None:
-        project = load_project(overrides={"tier": tier} if tier else {})
-        folder = Results().tier(project.tier, simulated or project.source == "simulated")
-        path = _file(what, name, study_name, folder)
-    elif Path(what).suffix and " " not in what:  # which a run's name may have
-        path = Path(what)
-    else:
+    path = Path(what)
+    if not path.suffix or " " in what:  # which a run's name may have
         data = find_record(Results(), what).as_dict()
         rows = [(key, str(value)) for key, value in flatten(data).items()]
-        print_answer(as_json, data, table_text(("key", "value"), rows))
-        return
-
+        return data, table_text(("key", "value"), rows)
     top = link(path.with_suffix(".json") if "figures" in path.parts else path)
     if top.state == "missing":
         raise UserError(f"{top.path}: no such file; run the workflow first")
-    if as_json:
-        print_json(top.as_dict())
-    else:
-        print_table(["file", "state", "digest", "made by code"], _rows(top, 0))
-        _print_runs(top)
-
-
-def _file(kind: str, name: str, study_name: str | None, folder: TierFolder) -> Path:
-    """Returns the file that tells the origin of an entry of a study."""
-    if kind not in KINDS:
-        raise UserError(f"{kind!r} is not among {', '.join(KINDS)}; a run goes by its id alone")
-    study = study_with(KINDS[kind], name, study_name)
-    study.entry(KINDS[kind], name)
-    if kind in ("figure", "table"):
-        return folder.figures(study.study) / f"{name}.json"
-    return folder.fit(study.study, name) if kind == "fit" else folder.derived(study.study, name)
+    table = table_text(["file", "state", "digest", "made by code"], _rows(top, 0))
+    return top.as_dict(), "\n".join([table, *_runs(top)])
 
 
 def _rows(link: Link, depth: int) -> Iterator[list[str]]:
@@ -85,20 +45,20 @@ def _rows(link: Link, depth: int) -> Iterator[list[str]]:
         yield from _rows(below, depth + 1)
 
 
-def _print_runs(top: Link) -> None:
-    """Prints where the runs of every table in the chain are from: a file, or trainings."""
+def _runs(top: Link) -> Iterator[str]:
+    """Yields lines on where the runs of every table in the chain are from: a file, or trainings."""
     for table in _tables(top, "imported"):
-        click.echo(f"\n{table.path}: imported")
+        yield f"\n{table.path}: imported"
         for name, text in table.imported.items():
-            click.echo(f"  {name}: {text or 'not on record'}")
+            yield f"  {name}: {text or 'not on record'}"
     for table in _tables(top, "runs"):
         changed = changed_runs(table, Results())
         since = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
         state = since if changed else "as they are"
-        click.echo(f"\n{table.path}: {counted(len(table.runs), 'run')}, {state}")
+        yield f"\n{table.path}: {counted(len(table.runs), 'run')}, {state}"
         for name, counts in trained_by(table.runs, Results()).items():
             for value, n in counts.most_common():
-                click.echo(f"  {name}: {value} ({counted(n, 'run')})")
+                yield f"  {name}: {value} ({counted(n, 'run')})"
 
 
 def _tables(link: Link, origin: str) -> list[Link]:
@@ -111,7 +71,7 @@ def _tables(link: Link, origin: str) -> list[Link]:
 
 @click.command(name="diff", cls=JsonCommand)
 @click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True)
-def diff(runs: tuple[str, ...], as_json: bool) -> None:
+def diff(runs: tuple[str, ...]) -> Answer:
     """Show what differs between two runs or more: configuration, code, packages, results.
 
     Each run has a column, and each key that is not the same in all of them has a row. The loss of
@@ -129,23 +89,22 @@ def diff(runs: tuple[str, ...], as_json: bool) -> None:
         raise UserError(f"diff of {', '.join(runs)}: give two different runs or more, each once")
     rows = differences(*(record.as_dict() for record in records))
     compared = {other: _loss_difference([ids[0], other]) for other in ids[1:]}
-    if as_json:
-        listed: list[dict[str, Any]] = [{"run": run, **d} for run, d in compared.items()]
-        losses = compared[ids[1]] if len(ids) == 2 else listed
-        print_json({key: list(row) for key, row in rows.items()} | {"loss_difference": losses})
-        return
+    listed: list[dict[str, Any]] = [{"run": run, **d} for run, d in compared.items()]
+    losses = compared[ids[1]] if len(ids) == 2 else listed
+    data = {key: list(row) for key, row in rows.items()} | {"loss_difference": losses}
     names = [name_of(config) if (config := config_of(r)) else "-" for r in records]
     cells = [["run", *names], *([key, *map(str, row)] for key, row in rows.items())]
-    print_table(["key", *ids], cells)
+    lines = [table_text(["key", *ids], cells)]
     for other, loss in compared.items():
         if "unpaired" in loss:
-            click.echo(f"the difference of the losses has no paired error: {loss['unpaired']}")
+            lines.append(f"the difference of the losses has no paired error: {loss['unpaired']}")
             continue
-        click.echo(
+        lines.append(
             f"loss of {ids[0]} less that of {other}: {loss['value']:.4f} nats/token, standard "
             f"error {loss['standard_error']:.2g} (paired, over {loss['documents']} documents; "
             "another seed would change it too)"
         )
+    return data, "\n".join(lines)
 
 
 def _loss_difference(run_ids: list[str]) -> dict[str, Any]:

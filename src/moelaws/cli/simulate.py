@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import (
     PARAMS,
     REPEATS,
@@ -95,8 +95,7 @@ def command(
     rows: str | None,
     mapping: Words,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Write a table of LAW's losses at the points of a study's grid, with noise.
 
     Without LAW it is the study's own `simulation`, as `--config source=simulated` makes it.
@@ -120,7 +119,7 @@ def command(
     lines = [(name, *(values[key] for key in keys)) for name, values in ranges.items()]
     title = f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}"
     data = {"table": str(path), "rows": runs, **about, "ranges": ranges}
-    print_answer(as_json, data, table_text(("", *keys), lines, title))
+    return data, table_text(("", *keys), lines, title)
 
 
 def simulated(

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import COUNT, WHOLE, Words, option, out_option, read_named, results_option
 from moelaws.cli.gpu import device_option, gpus_option, holding
 from moelaws.cli.project import override_options
@@ -46,8 +46,7 @@ def command(
     results: Results,
     gpus: Chosen | None,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Measure how fast configurations train, and what memory a training step takes.
 
     Each RUN_OR_CONFIG is a run on record, by its id or its name, or a JSON file such as
@@ -81,7 +80,7 @@ def command(
     title = f"{rows[0]['device']}, {rows[0]['threads']} threads, {repeats} rounds"
     text = table_text(("run_id", *ARCHITECTURE, *columns), map(_cells, lines), title)
     data = {"file": str(out) if out else None, "speeds": speeds}
-    print_answer(as_json, data, f"{text}\n{out}" if out else text)
+    return data, f"{text}\n{out}" if out else text
 
 
 def _cells(line: dict[str, Any]) -> tuple[object, ...]:

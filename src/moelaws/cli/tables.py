@@ -1,62 +1,19 @@
-"""``moelaws aggregate`` and ``import``: a study's table from its own runs, or somebody else's."""
+"""``moelaws import``: a study's table from somebody else's runs."""
 
-from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text, warn
+from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import INPUT, option, out_option
-from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
-from moelaws.files.seal import made_of
-from moelaws.records.code import digest
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, load_study
 from moelaws.spec.words import counted
-from moelaws.workflow.code import of_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@click.command(name="aggregate", cls=JsonCommand)
-@click.argument("study")
-@project_options
-@out_option("The Parquet file to write; STUDY.parquet in this folder by default.")
-def aggregate(study: str, project: Project, out: Path | None, as_json: bool) -> None:
-    """Collect the summaries of STUDY's runs in one Parquet table.
-
-    Of a study of imported runs, check the table that it ships, or those of the register that are
-    here, and take it.
-    """
-    results, spec = Results(), load_study(study)
-    path = out or Path(f"{spec.study}.parquet")
-    code = digest(of_table(spec))
-    if spec.imported:
-        from moelaws.tables.at_hand import imported_files
-        from moelaws.tables.imported import take
-
-        files = [path for pair in imported_files(spec).items() for path in pair if path.is_file()]
-        counts = Counter(imported=take(spec, path, made_of(files, code)))
-    else:
-        from moelaws.grids.sweep import expand_study
-        from moelaws.tables.aggregate import aggregate as collect
-        from moelaws.tables.aggregate import origin, rates_at_the_edge
-        from moelaws.tables.parquet import write_table
-        from moelaws.tables.schema import TRAINED_COLUMNS
-
-        runs = expand_study(spec, project).runs
-        frame = collect(spec.study, project.tier, runs, results, warn)
-        notes = {"study": spec.study, "tier": project.tier}
-        write_table(frame, TRAINED_COLUMNS, path, notes, {"code": code, **origin(runs, results)})
-        warn(*rates_at_the_edge(frame))
-        counts = Counter(frame["status"])
-    shown = ", ".join(f"{n} {status}" for status, n in counts.items())
-    data = {"table": str(path), "rows": counts.total(), "status": counts}
-    print_answer(as_json, data, f"{path}: {counted(counts.total(), 'run')} ({shown})")
 
 
 @click.command(name="import", cls=JsonCommand)
@@ -85,8 +42,7 @@ def import_(
     given: str,
     is_list: bool,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Answer:
     """Make a study's table of somebody else's runs: Parquet, CSV, TSV, JSON or Markdown.
 
     TABLE is a name of the register, whose files are fetched, or a file with its --mapping (a folder
@@ -98,8 +54,7 @@ def import_(
     from moelaws.tables.register import mapping_of, source_of
 
     if is_list:
-        _print_register(as_json)
-        return
+        return _register()
     if table is None:
         raise UserError("name a file and its --mapping, or public runs: `moelaws import --list`")
     if mapping_file is None and Path(table).is_file():
@@ -131,10 +86,10 @@ def import_(
             lines.append(f"{text} of {imported.about[key.replace('digest', 'file')]}")
         elif key in ("losses", "assumed") and text:
             lines.append(f"{key}: {text}")
-    print_answer(as_json, data | {"origin": imported.about}, "\n".join(lines))
+    return data | {"origin": imported.about}, "\n".join(lines)
 
 
-def _print_register(as_json: bool) -> None:
+def _register() -> Answer:
     from moelaws.tables.register import register
 
     rows = []
@@ -156,7 +111,7 @@ def _print_register(as_json: bool) -> None:
         "are fetched by you, under the licence above.",
         f"no digest known: {unknown or 'none'}",
     ]
-    print_answer(as_json, {"register": rows}, "\n".join(lines))
+    return {"register": rows}, "\n".join(lines)
 
 
 def _range(known: "pd.Series", kind: str) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import FILE, FOLDER, Words, option, out_option
 from moelaws.spec.errors import UserError
 from moelaws.tasks.item import by_task, write_items
@@ -21,9 +21,7 @@ from moelaws.tasks.sources import HELD_OUT, OLMO, items_of
     "A folder to write the tasks to for lm-evaluation-harness: its --include_path.",
     FOLDER,
 )
-def command(
-    sources: Words, corpus: Path | None, out: Path | None, harness: Path | None, as_json: bool
-) -> None:
+def command(sources: Words, corpus: Path | None, out: Path | None, harness: Path | None) -> Answer:
     """List tasks, or write them to a task file: JSON lines, a question each.
 
     A SOURCE is held-out (made from the held-out documents of a corpus), olmo:NAME (one that the
@@ -39,8 +37,7 @@ def command(
             words = f"such as {HELD_OUT}; moelaws tasks --help lists it"
             raise UserError(f"name what to write, {words}")
         bundled = [HELD_OUT, *(f"{OLMO}{name}" for name in available())]
-        print_answer(as_json, {"sources": bundled}, "\n".join(bundled))
-        return
+        return {"sources": bundled}, "\n".join(bundled)
     items = items_of(sources, corpus)
     rows = [
         {
@@ -60,4 +57,4 @@ def command(
         files += write_for_harness(harness, items)
     names = list(map(str, files))
     text = table_text(("task", "group", "items", "choices"), [tuple(row.values()) for row in rows])
-    print_answer(as_json, {"tasks": rows, "files": names}, "\n".join([text, *names]))
+    return {"tasks": rows, "files": names}, "\n".join([text, *names])

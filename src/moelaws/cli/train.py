@@ -213,7 +213,10 @@ def _lacked_memory(order: Order, results: Results) -> bool:
 
 
 def _is_done(order: Order, results: Results) -> bool:
-    """Tells whether a run has all that is wanted of it; this does not load torch."""
+    """Returns whether a run is finished and the weights that ``order`` asks for are kept.
+
+    It reads files alone and loads no torch.
+    """
     run_id = order.config.run_id
     with suppress(UserError):  # the run's own process reports a damaged record
         summary = finished(results.run(run_id), order.config)

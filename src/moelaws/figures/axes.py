@@ -20,6 +20,7 @@ Text = Callable[[float], str]
 
 POWER_WIDTH = 0.5  # inches, of a label such as 2 x 10^10 with room beside it
 LABEL_WIDTH = 0.36  # and of 0.875
+NARROW = 1.9  # inches, of an axis with room for three such labels
 
 
 def power(value: float, _position: object = None) -> str:
@@ -31,6 +32,11 @@ def power(value: float, _position: object = None) -> str:
     exponent = int(np.floor(np.log10(value) + 1e-9))
     mantissa = f"{value / 10**exponent:.2g}"
     return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
+
+
+def percent(value: float) -> str:
+    """Returns a fraction in percent, as papers write activation ratios: 3.12 %."""
+    return f"{100 * value:.3g} %"
 
 
 def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text = "{:g}".format) -> None:
@@ -55,7 +61,10 @@ def log(
     if ends:
         axis.axes.set(**{f"{axis.axis_name}lim": ends})
     axis.set_label_text(label)
-    fixed_ticks(axis, list(ticks) or round_ticks(*axis.get_view_interval()), text)
+    inches = axis.axes.bbox.width / axis.axes.figure.dpi
+    limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
+    low, high = axis.get_view_interval()
+    fixed_ticks(axis, list(ticks) or round_ticks(low, high, limit), text)
 
 
 def size(axis: Any, label: str) -> None:
@@ -81,8 +90,9 @@ def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> N
 
 
 def experts(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
-    """Makes the x axis one of numbers of experts, with a tick at each of them."""
-    log(ax.xaxis, label, sorted({float(number) for number in numbers}))
+    """Makes the x axis one of numbers of experts, with a tick at each of them, or at a few."""
+    known = sorted({float(number) for number in numbers})
+    log(ax.xaxis, label, known[:: -(-len(known) // 7)])
 
 
 def every_other(values: Iterable[float]) -> list[float]:

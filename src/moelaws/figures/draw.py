@@ -17,8 +17,9 @@ from moelaws.files import seal
 from moelaws.files.atomic import read_json, replacing, write_json
 from moelaws.files.seal import made_of
 from moelaws.spec.errors import UserError
+from moelaws.spec.readers import Figure, PaperTable
 from moelaws.spec.references import resolve
-from moelaws.spec.study import Figure, PaperTable, Study
+from moelaws.spec.study import Study
 
 FIGURE = (".pdf", ".png", ".csv")
 PAPER_TABLE = (".csv", ".md", ".tex")
@@ -35,6 +36,8 @@ def draw(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     entry = next(picture for picture in study.pictures if picture.name == name)
     own = inputs.declared_by(entry)
     drawn: Sheet | Tabular
+    # An older record would call the new files damaged.
+    out.with_suffix(".json").unlink(missing_ok=True)
     if isinstance(entry, Figure):
         drawn = make(study, name, inputs)
         save(drawn, out)
@@ -61,7 +64,11 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
     entry = study.entry("figures", figure)
     own = inputs.declared_by(entry)
     with mpl.rc_context(style.RC):
-        sheet: Sheet = resolve(study.home, entry.code)(own, **entry.arguments)
+        sheet: Sheet
+        if entry.code:
+            sheet = resolve(study.home, entry.code)(own, **entry.arguments)
+        else:  # by its name, so that figures of code do not depend on the module
+            sheet = resolve("moelaws.figures", "series:draw")(own, entry, study.home)
         sheet.mark = _mark(study, own.sources)
         if sheet.mark:
             sheet.figure.suptitle(

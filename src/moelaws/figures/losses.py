@@ -8,14 +8,12 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from moelaws.analysis.minimum import Array
-from moelaws.figures import axes, style
-from moelaws.figures.axes import BUDGET
+from moelaws.figures import style
 from moelaws.figures.sheet import Panel
 
 # Columns of errors by document: of each loss alone, most of which all runs have in common, for runs
 # of several budgets; and paired (``records.paired``), for figures that compare runs of one budget.
 ALONE, PAIRED = "L_se", "L_paired_se"
-APART = 3.0  # points between the bars of two budgets
 HOLLOW: dict[str, Any] = {"marker": "s", "markerfacecolor": "white", "markeredgewidth": 0.7}
 
 
@@ -33,37 +31,6 @@ def bars(rows: pd.DataFrame, error: str, value: str = "L") -> dict[str, Array]:
         return {}
     centre, se = rows[value].to_numpy(float), rows[error].to_numpy(float)
     return {"low": centre - se, "high": centre + se}
-
-
-def contrasts(
-    panel: Panel, rows: pd.DataFrame, x: str, value: str, colours: style.Palette | None = None
-) -> None:
-    """Draws contrasts ``value`` over ``x``, a line for each budget, with both of their errors.
-
-    A bar is one paired standard error by documents, of the column ``value``_paired_se. The paler
-    one behind it is one by seeds, of ``value``_seed_se (``analysis.contrasts``).
-    """
-    budgets = list(style.groups(rows.sort_values(x), "C", colours))
-    for i, (C, colour, own) in enumerate(budgets):
-        series, xy = axes.power(C), (own[x], own[value])
-        place = panel.beside(i, len(budgets), APART * (len(budgets) - 1))
-        seeds, documents = (bars(own, f"{value}_{kind}_se", value) for kind in ("seed", "paired"))
-        panel.ax.plot(*xy, color=colour, linewidth=0.6, transform=place)
-        pale = (*colour[:3], 0.35)
-        panel.points(
-            f"{series}, by seeds", *xy, **seeds, color=pale, marker="none", transform=place
-        )
-        panel.points(
-            series,
-            *xy,
-            **documents,
-            color=colour,
-            markersize=2.2,  # so that small errors are seen
-            label=series,
-            transform=place,
-        )
-    panel.ax.axhline(0, color=style.GREY, linewidth=0.8, zorder=0.5)
-    panel.legend(BUDGET)
 
 
 def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:

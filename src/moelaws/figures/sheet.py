@@ -1,6 +1,6 @@
 """A figure that keeps its data: each plotted number goes to the CSV beside the picture."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
@@ -25,8 +25,8 @@ class Sheet:
         """
         panels = ["rectilinear"] * panels if isinstance(panels, int) else panels
         self.figure = Figure(figsize=(width, height), layout="constrained")
-        across = columns or len(panels)
-        shape = -(-len(panels) // across), across
+        self.across = columns or len(panels)
+        shape = -(-len(panels) // self.across), self.across
         axes = [self.figure.add_subplot(*shape, i, projection=p) for i, p in enumerate(panels, 1)]
         self.panels = [Panel(self, ax, ascii_lowercase[i]) for i, ax in enumerate(axes)]
         if len(panels) > 1:
@@ -44,6 +44,27 @@ class Sheet:
         frame = frame.reindex(columns=names)
         frame = frame.drop(columns="z") if frame["z"].isna().all() else frame
         return frame.assign(data=self.mark) if self.mark else frame
+
+    def legend(self, title: str = "", **options: Any) -> None:
+        """Sets one legend of all panels, each entry once, right of the first row of panels."""
+        entries: dict[str, Any] = {}
+        for panel in self.panels:
+            handles, labels = panel.ax.get_legend_handles_labels()
+            for label, handle in zip(labels, handles, strict=True):
+                entries.setdefault(label, handle)
+        # What is grey explains or compares, and comes after what is shown.
+        entries = dict(sorted(entries.items(), key=lambda item: item[1].get_color() == style.GREY))
+        self.panels[self.across - 1].explain(entries, title, **options)
+
+    def align(self) -> None:
+        """Writes the label of a y axis that a whole row of panels shares at the first alone."""
+        for start in range(0, len(self.panels), self.across):
+            first, *others = self.panels[start : start + self.across]
+            for panel in others:
+                if panel.ax.get_ylabel() == first.ax.get_ylabel():
+                    panel.ax.set_ylabel("")
+                if panel.words and panel.words == first.words:
+                    panel.ax.tick_params(labelleft=False)
 
     def message(self, text: str) -> "Sheet":
         """Shows ``text`` in place of each picture, as ``Panel.message`` does in one."""
@@ -69,6 +90,7 @@ class Panel:
     def __init__(self, sheet: Sheet, ax: Any, name: str) -> None:
         self.sheet, self.name = sheet, name
         self.ax: Any = ax  # matplotlib Axes or Axes3D
+        self.words: Sequence[str] = ()  # at places 0, -1, ...; marks have y along the other axis
 
     def line(
         self,
@@ -99,17 +121,21 @@ class Panel:
         x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         options = {"marker": "o", "linestyle": "none", **options}
-        (drawn,) = self.ax.plot(x, y, **options)
+        step = -1 if self.words else 1
+        (drawn,) = self.ax.plot(*(x, y)[::step], **options)
         # Matplotlib does not extend the axes' limits to marks that a transform shifts.
-        self.ax.update_datalim(np.column_stack([x, y]))
+        self.ax.update_datalim(np.column_stack((x, y)[::step]))
         if low is not None and high is not None:
-            ends = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float), np.nan)
+            top = 1e3 * np.nanmax(np.abs(y), initial=0.0)  # where an infinite bar ends
+            bars = np.clip(np.asarray([low, high], float), -top, top)
+            ends = np.broadcast_arrays(*bars, np.nan)
             for end in ends[:2]:
-                self.ax.update_datalim(np.column_stack([x, end]))
+                self.ax.update_datalim(np.column_stack((x, end)[::step]))
+            bars = np.repeat(x, 3), np.column_stack(ends).ravel()
             self.ax.plot(  # one line, broken by NaN between bars
-                np.repeat(x, 3),
-                np.column_stack(ends).ravel(),
+                *bars[::step],
                 color=drawn.get_color(),
+                alpha=drawn.get_alpha(),
                 linewidth=0.8,
                 zorder=drawn.get_zorder() - 0.1,
                 transform=drawn.get_transform(),
@@ -144,10 +170,15 @@ class Panel:
     def legend(self, title: str = "", **options: Any) -> None:
         """Sets a legend right of the panel, where it covers nothing."""
         handles, labels = self.ax.get_legend_handles_labels()
-        if not handles:
+        self.explain(dict(zip(labels, handles, strict=True)), title, **options)
+
+    def explain(self, entries: Mapping[str, Any], title: str = "", **options: Any) -> None:
+        """Sets a legend of ``entries``, label -> what is drawn; there is none without entries."""
+        if not entries:
             return
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02), "borderaxespad": 0.0}
-        self.ax.legend(handles, labels, title=title or None, alignment="left", **(place | options))
+        look = {"title": title or None, "alignment": "left", **place, **options}
+        self.ax.legend(list(entries.values()), list(entries), **look)
 
     def message(self, text: str) -> Sheet:
         """Shows words in place of a picture, keeps them as a warning, and returns the sheet."""

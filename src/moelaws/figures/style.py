@@ -1,12 +1,14 @@
 """One style for every figure: sizes, type, colours that all eyes tell apart."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
-from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.colors import Colormap, ListedColormap, to_rgba
+from pandas.api.types import is_numeric_dtype
 
 from moelaws.analysis.inputs import at
 from moelaws.spec.words import short as short
@@ -61,16 +63,39 @@ for _axis in ("xtick", "ytick"):
 # viridis without its palest end, which fades on paper.
 ORDERED: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)), "ordered")
 
+# Of words, such as routers: colours that all eyes tell apart, and the markers beside them.
+KINDS: Sequence[Colour] = [
+    to_rgba(name)
+    for name in ("#0b5fa5", "#d1730f", "#4b8b3b", "#8a6fb0", "#c0504d", "#8c564b", "#e377c2",
+                 "#17becf", "#bcbd22", GREY, INK)
+]  # fmt: skip
+MARKERS = "os^DvPX<>hd"
+
 
 def ordered_colours(n: int) -> list[Colour]:
     """Returns ``n`` colours for ordered values, dark to light; one alone is the darkest."""
     return [tuple(ORDERED(x)) for x in np.linspace(0, 1, max(n, 2))[:n]]
 
 
-def palette(values: Iterable[float]) -> dict[float, Colour]:
-    """Returns a colour for each of the ``values``, dark to light as they rise."""
-    known = sorted({float(value) for value in values})
-    return dict(zip(known, ordered_colours(len(known)), strict=True))
+def palette(values: Iterable[Any]) -> dict[Any, Colour]:
+    """Returns a colour for each of the ``values``, of numbers dark to light as they rise.
+
+    Words have the colours of ``KINDS``; a categorical column gives each the same one everywhere.
+    """
+    values = pd.Series(values)
+    if is_numeric_dtype(values):
+        known = in_order(values)
+        return dict(zip(known, ordered_colours(len(known)), strict=True))
+    words = in_order(values) if values.dtype != "category" else values.cat.categories
+    return dict(zip(words, cycle(KINDS), strict=False))
+
+
+def in_order(values: "pd.Series[Any]") -> list[Any]:
+    """Returns the different values: numbers as they rise, words as they come or are declared."""
+    if values.dtype == "category":
+        return [word for word in values.cat.categories if word in set(values)]
+    known = values.dropna().unique()
+    return sorted(map(float, known)) if is_numeric_dtype(values) else [*known]
 
 
 def groups(

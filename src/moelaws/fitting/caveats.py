@@ -125,8 +125,8 @@ def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -
     if spec.holdout and fitted.holdout is None:
         yield f"holdout {spec.holdout!r} selects no row here"
     n = len(rows.held_response)
-    if n and fitted.support is not None:
-        beyond = int(outside(law, fitted.support, rows.held_columns).sum())
+    if n and fitted.hull is not None:
+        beyond = int(outside(law, fitted.hull, rows.held_columns).sum())
         if beyond:
             yield (
                 f"{beyond} of the {n} held-out rows lie outside the fitted rows' hull: the law is "
@@ -208,7 +208,6 @@ def near_optima(law: FittableLaw, theta_KP: Array, values_K: Array, columns: Col
         NearOptimum(
             params=dict(zip(law.names, law.natural(theta).tolist(), strict=True)),
             objective_excess=float((value - values_K[0]) / scale),
-            parameters_differ=float(np.abs(theta - theta_KP[0]).max()),
             prediction_differs=float(np.abs(own - prediction[0]).max()),
         )
         for theta, value, own in zip(theta_KP[1:], values_K[1:], prediction[1:], strict=True)

@@ -99,7 +99,8 @@ def compare(
 ) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, Any] | None]:
     """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
 
-    ``spec.law`` is not read, and a mapping concerns the laws that have the variable.
+    ``spec.law`` is not read, and a mapping concerns the laws that have the variable. The entry is
+    neither split nor does it choose among forms.
 
     Returns an ``entry`` of each law that was fitted, best first by held-out rows, else by AICc, the
     reason why each other law was refused, and the average of the laws (``fitting.rollout``), None
@@ -109,8 +110,6 @@ def compare(
     two laws, laws of different responses, and laws that are all refused are UserErrors.
     """
     check_comparable(candidates, spec.mapping)
-    if spec.split_by or spec.select or spec.rollout:
-        raise UserError("a comparison takes no split_by, select or rollout")
     fitted, refused = fit_each(candidates, table, spec, seed=seed, units=units, progress=progress)
     if not fitted:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
@@ -126,7 +125,7 @@ def compare(
         scores = rank({one.ref: [one.held_out(numbers)] for one in fitted}, spec.level, seed)
         for one, entry in zip(fitted, entries, strict=True):
             at_held = one.predicted(one.rows.held_columns, spec.level)
-            entry["holdout"] = scores[one.ref] | _inside(at_held, one.rows.held_response)
+            entry["holdout"] = scores[one.ref] | at_held.holds(one.rows.held_response)
     if at:
         for one, entry in zip(fitted, entries, strict=True):
             entry["at"] = _at(one.predicted(_point(one.law, at), spec.level))
@@ -143,7 +142,7 @@ def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> di
 
     It is None if fewer than two laws are calibrated by a roll-out.
     """
-    members = [one for one in fitted if one.report.parts[0].calibration]
+    members = [one for one in fitted if (own := one.report.parts[0].calibration) and own.has_rounds]
     if len(members) < 2:
         return None
     average = Average.of([one.law for one in members], [one.report.parts[0] for one in members])
@@ -152,7 +151,7 @@ def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> di
         observed = members[0].rows.held_response
         held = average.predict([one.rows.held_columns for one in members], spec.level)
         rmse = float(np.sqrt(np.mean((held.value - observed) ** 2)))
-        data["holdout"] = {"rmse": rmse} | _inside(held, observed)
+        data["holdout"] = {"rmse": rmse} | held.holds(observed)
     if at:
         points = [_point(one.law, at) for one in members]
         data["at"] = _at(average.predict(points, spec.level))
@@ -167,11 +166,10 @@ def _at(prediction: Prediction) -> dict[str, float | None]:
     return {name: finite(ends[0]) for name, ends in vars(prediction).items()}
 
 
-def _inside(prediction: Prediction, observed: Array) -> dict[str, float | None]:
-    """Returns the fraction of rows (n,) whose observation the interval of a new one holds."""
-    known = np.isfinite(prediction.new_low) & np.isfinite(prediction.new_high)
-    held = (prediction.new_low <= observed) & (observed <= prediction.new_high)
-    return {"inside": float(held[known].mean()) if known.any() else None}
+class Entrant(NamedTuple):
+    ref: str  # of the candidate
+    law: FittableLaw  # its form for these rows
+    entry: Fit  # its own: what concerns it of the common entry
 
 
 def fit_each(
@@ -191,66 +189,79 @@ def fit_each(
     law is fitted in its reduced form (``laws.reduced``) if some of its variables hardly vary over
     all rows, held-out ones included. Each core takes a law, unless one law keeps all cores busy.
     """
-    owns = [own_entry(law, spec, mappings) for law in candidates]
-    pairs = zip(candidates, owns, strict=True)
-    starts = [overridden(law, own.protocol, own.name).n_run for law, own in pairs]
-    refits = [own.bootstrap for own in owns if own.resample_by in ("", ROWS)]
-    # Fits of more batches of work than this keep all cores busy one by one.
-    are_short = len(batches(max([*starts, *refits]), max(1, len(table)))) <= 2 * core_count()
-    apart = core_count() > 1 and are_short
+    entrants: list[Entrant] = []
+    reasons: dict[str, str] = {}
+    for law in candidates:
+        try:
+            own = with_size(law, table, own_entry(law, spec, mappings))
+            entrants.append(Entrant(law.ref, _form(law, table, own, units), own))
+        except UserError as error:
+            reasons[law.ref] = str(error)
+    # The longest fits come first, which are mostly those of the most parameters.
+    entrants.sort(key=lambda one: -len(one.law.names))
+    apart = core_count() > 1 and _are_short(entrants, len(table))
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         """Returns the rows and the fit of one law, or why it is refused."""
-        law = candidates[k]
+        one = entrants[k]  # a process cannot be sent a law
 
         def shown(stage: str, done: int, total: int) -> None:
             if not apart:
-                progress(f"{law.ref}: {stage}", done, total)
+                progress(f"{one.ref}: {stage}", done, total)
 
         try:
-            own = with_size(law, table, owns[k])
-            form = _form(law, table, own, units)
-            rows = split_rows(form, table, own, units)[0]
+            rows = split_rows(one.law, table, one.entry, units)[0]
             with np.errstate(all="ignore"):
                 # Where rows hardly determine a law, descents may pass through infinite values.
                 report = fit(
-                    form, table, own,
+                    one.law, table, one.entry,
                     seed=seed, units=units, progress=shown, calibrated=calibrated,
                 )  # fmt: skip
-            if own.holdout:
-                _require_finite(form, report.parts[0].estimates(), rows)
-                require_determined(form, rows.columns, rows.held_columns)
+            if one.entry.holdout:
+                _require_finite(one.law, report.parts[0].estimates(), rows)
+                require_determined(one.law, rows.columns, rows.held_columns)
         except UserError as error:
             return str(error)
         return rows, report
 
-    # The longest fits come first, which are mostly those of the most parameters.
-    order = sorted(range(len(candidates)), key=lambda k: -len(candidates[k].names))
+    n = len(entrants)
     if apart:
-        ended = each(attempt, order, len(order), lambda n: progress("laws", n, len(order)))
+        ended = each(attempt, range(n), n, lambda done: progress("laws", done, n))
     else:
-        ended = [attempt(k) for k in order]
-    fitted: list[Fitted] = []
-    refused: dict[str, str] = {}
-    for k, outcome in sorted(zip(order, ended, strict=True), key=lambda pair: pair[0]):
+        ended = [*map(attempt, range(n))]
+    fits: dict[str, Fitted] = {}
+    for one, outcome in zip(entrants, ended, strict=True):
         if isinstance(outcome, str):
-            refused[candidates[k].ref] = outcome
+            reasons[one.ref] = outcome
         else:
-            own = with_size(candidates[k], table, owns[k])
-            form = _form(candidates[k], table, own, units)  # a process cannot send a law here
-            origins = column_sources(form, table, own)
-            names = {v.name for v in form.variables}
-            names |= {need for step in origins.derivations for need in step.needs}
-            columns = {name: column for name, column in origins.columns.items() if name in names}
-            derived = [step.text for step in origins.derivations]
-            fitted.append(Fitted(candidates[k].ref, form, columns, derived, *outcome))
-    for one in fitted[1:]:
-        if not np.array_equal(one.rows.held_response, fitted[0].rows.held_response):
+            fits[one.ref] = Fitted(one.ref, one.law, *_read(one, table), *outcome)
+    fitted = [fits[law.ref] for law in candidates if law.ref in fits]
+    for other in fitted[1:]:
+        if not np.array_equal(other.rows.held_response, fitted[0].rows.held_response):
             raise UserError(
-                f"{fitted[0].ref} and {one.ref} read the hold-out {spec.holdout!r} from different "
-                "columns; write it in columns of the table that no variable of theirs is named like"
+                f"{fitted[0].ref} and {other.ref} read the hold-out {spec.holdout!r} from "
+                "different columns; write it in columns of the table that no variable of theirs is "
+                "named like"
             )
-    return fitted, refused
+    return fitted, {law.ref: reasons[law.ref] for law in candidates if law.ref in reasons}
+
+
+def _are_short(entrants: Sequence[Entrant], n: int) -> bool:
+    """Tells whether no fit to ``n`` rows has batches enough to keep all cores busy by itself."""
+    counts = [0]
+    for _, law, own in entrants:
+        counts.append(overridden(law, own.protocol, own.name).n_run)
+        counts.append(own.bootstrap if own.resample_by in ("", ROWS) else 0)
+    return len(batches(max(counts), max(1, n))) <= 2 * core_count()
+
+
+def _read(one: Entrant, table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
+    """Returns the columns that a law reads, by variable, and what is derived from these."""
+    origins = column_sources(one.law, table, one.entry)
+    names = {v.name for v in one.law.variables}
+    names |= {need for step in origins.derivations for need in step.needs}
+    columns = {name: column for name, column in origins.columns.items() if name in names}
+    return columns, [step.text for step in origins.derivations]
 
 
 def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, str]) -> FittableLaw:

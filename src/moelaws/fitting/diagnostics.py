@@ -6,9 +6,9 @@ a fit, so that code which only reads fits does not depend on the engine.
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, PlainValidator
+from pydantic import PlainValidator
 
 
 def _number(value: Any) -> float:
@@ -23,14 +23,8 @@ def _number(value: Any) -> float:
 Number = Annotated[float, PlainValidator(_number)]
 
 
-class Checked:
-    """The base of data that is read from a file: it has the fields' types and no other keys."""
-
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
-
-
 @dataclass(frozen=True)
-class Starts(Checked):
+class Starts:
     """How many starts were run, survived pruning and reached the optimum."""
 
     run: int
@@ -43,17 +37,16 @@ class Starts(Checked):
 
 
 @dataclass(frozen=True)
-class NearOptimum(Checked):
+class NearOptimum:
     """An optimum that is nearly as good as the best and far from it."""
 
     params: dict[str, Number]  # natural scale
     objective_excess: Number  # relative to the best's
-    parameters_differ: Number  # the largest difference from the best's, on the working scale
     prediction_differs: Number  # the largest over the fitted rows; relative for a law of logarithms
 
 
 @dataclass(frozen=True)
-class NearOptima(Checked):
+class NearOptima:
     """The near optima, best first, whose objective is within a factor of ``within`` of the best."""
 
     within: Number
@@ -61,16 +54,7 @@ class NearOptima(Checked):
 
 
 @dataclass(frozen=True)
-class Subsamples(Checked):
-    """Errors on the law's scale of the rows that refits to random subsamples left out."""
-
-    share: Number  # the fraction of the rows in a subsample
-    mse: Number
-    pearson: Number | None
-
-
-@dataclass(frozen=True)
-class DrawCount(Checked):
+class DrawCount:
     """How many draws the fit's entry requests, and how many the intervals rest on."""
 
     requested: int
@@ -79,7 +63,7 @@ class DrawCount(Checked):
 
 
 @dataclass(frozen=True)
-class Diagnostics(Checked):
+class Diagnostics:
     """How a fit's optimum was sought and how well the rows determine it."""
 
     seed: int  # of samples of starts and of the draws
@@ -88,23 +72,19 @@ class Diagnostics(Checked):
     newton_decrease: Number  # what a Newton step would gain, relative to the objective
     condition_number: Number | None  # of the scaled Hessian; None in a file if it was infinite
     at_bounds: list[str] = field(default_factory=list)  # parameters that a bound holds
-    sigma: Number | None = None  # scale of the residuals, for the objective ``huber_scale``
     starts: Starts | None = None  # None for a linear law
     near_equivalent: NearOptima | None = None  # None for a linear law
-    subsamples: Subsamples | None = None  # of a linear law whose random subsamples determine it
     draws: DrawCount = DrawCount(0, 0)
     unidentified: list[str] = field(default_factory=list)  # parameters not determined by the rows
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON data, without those that the law or objective lacks."""
-        of_other_laws = ("starts", "near_equivalent") if self.starts is None else ("subsamples",)
-        data = asdict(self)
-        absent = [key for key in ("sigma", *of_other_laws) if data[key] is None]
-        return {key: value for key, value in data.items() if key not in absent}
+        """Returns the fields as JSON data, without those that the law lacks."""
+        optional = ("starts", "near_equivalent")
+        return {k: v for k, v in asdict(self).items() if v is not None or k not in optional}
 
 
 @dataclass(frozen=True)
-class Residuals(Checked):
+class Residuals:
     """Spread, normality and quantiles of residuals on the law's scale, observed minus fitted.
 
     Without a degree of freedom there is no standard deviation and no quantile; for fewer than 8
@@ -119,7 +99,7 @@ class Residuals(Checked):
 
 
 @dataclass(frozen=True)
-class ProfileInterval(Checked):
+class ProfileInterval:
     """A parameter's profile-likelihood interval, natural scale."""
 
     estimate: Number  # where the likelihood is greatest
@@ -128,31 +108,16 @@ class ProfileInterval(Checked):
     curve: list[list[Number]]  # [value, negative log-likelihood], by rising value
 
 
-@dataclass(frozen=True)
-class Rollout(Checked):
-    """The fit to the rows up to one value of the roll-out's column, or the reason for none."""
-
-    below: Number  # the largest value that is fitted
-    reason: str | None = None
-    n: int | None = None  # rows fitted
-    params: dict[str, Number] | None = None  # estimates
-    errors: dict[str, Number | None] | None = None  # on the rows above, as ``estimate.errors``
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON data, without those that are None."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
-
-
 # Of fits to three or four budgets of public tables, 17 roll-outs up to 6 times the compute: the
 # error per decade in the median table (benchmarks/calibration.py)
 PUBLIC_RATE, PUBLIC_ROUNDS = 0.026, 17.0
 
 
 @dataclass(frozen=True)
-class Calibration(Checked):
+class Calibration:
     """How fits to the cheaper rows erred on the dearer ones, on the law's scale.
 
-    It is false without rounds: then fits to public runs say how far such a fit errs.
+    Without rounds, fits to public runs say how far such a fit errs.
     """
 
     powers: dict[str, Number]  # of variables, whose product is the compute up to a factor
@@ -160,7 +125,9 @@ class Calibration(Checked):
     rates: list[Number]  # error per decade of distance of each round, by rising compute
     scatter: Number  # standard deviation of the runs of one budget about their mean
 
-    def __bool__(self) -> bool:
+    @property
+    def has_rounds(self) -> bool:
+        """Tells whether fits to the cheaper rows could be made."""
         return bool(self.rates)
 
     @property
@@ -175,7 +142,7 @@ class Calibration(Checked):
     @property
     def per_decade(self) -> float:
         """Returns the root mean square error of the rounds per decade."""
-        if not self:
+        if not self.rates:
             return PUBLIC_RATE
         pairs = zip(self.weights, self.rates, strict=True)
         return math.sqrt(sum(weight * rate**2 for weight, rate in pairs))
@@ -183,11 +150,11 @@ class Calibration(Checked):
     @property
     def freedom(self) -> float:
         """Returns the effective number of rounds."""
-        return 1 / sum(weight**2 for weight in self.weights) if self else PUBLIC_ROUNDS
+        return 1 / sum(weight**2 for weight in self.weights) if self.rates else PUBLIC_ROUNDS
 
 
 @dataclass(frozen=True)
-class Support(Checked):
+class Support:
     """Where a fit's rows lie: their convex hull, as half-spaces normal . x <= offset."""
 
     ranges: dict[str, list[Number]]  # variable -> its least and its largest value

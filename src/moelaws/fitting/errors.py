@@ -48,7 +48,7 @@ def criteria(
     n, k = len(observed), n_params + 1
     if n <= k + 1 or not ((predicted > 0).all() and (observed > 0).all()):
         return dict.fromkeys(("aic", "aicc", "bic"))
-    nll, _ = sigma_huber(np.log(predicted) - np.log(observed), delta, weights)
+    nll = sigma_huber(np.log(predicted) - np.log(observed), delta, weights)
     aic = 2 * k + 2 * nll
     corrected = aic + 2 * k * (k + 1) / (n - k - 1)
     return {"aic": aic, "aicc": corrected, "bic": k * float(np.log(n)) + 2 * nll}

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from moelaws.files.atomic import finite
-from moelaws.fitting import model_selection
 from moelaws.fitting.caveats import near_optima, unidentified
-from moelaws.fitting.diagnostics import Diagnostics, DrawCount, Subsamples
+from moelaws.fitting.diagnostics import Diagnostics, DrawCount
 from moelaws.fitting.errors import criteria, describe, errors
 from moelaws.fitting.intervals import bootstrap, delta_method, open_ends, profile, student
 from moelaws.fitting.prediction import support_of
@@ -77,16 +76,15 @@ def fit_group(
             objective=protocol.objective,
             delta=protocol.delta,
             newton_decrease=solution.certificate.decrease,
-            sigma=solution.sigma,
             draws=DrawCount(spec.bootstrap, len(drawn), stretch),
             unidentified=unidentified(law, params, exact),
-            **_of_the_kind(rows, task, solution, seed),
+            **_of_the_kind(rows, task, solution),
         ),
         intervals=method,
         delta_method=exact,
         profile=profile(task, solution, spec, progress),
         residuals=describe(residual, law.n_free, rows.weights, protocol.objective == "squared"),
-        support=support_of(law, rows.columns),
+        hull=support_of(law, rows.columns),
         sparsity=rows.sparsity,
         left_out=rows.left_out,
         notes=[*rows.notes, *_assumptions(law)],
@@ -143,7 +141,7 @@ def _within_floats(law: FittableLaw, theta: Array, draws: Array) -> Array:
     return np.asarray(theta + step * factor[:, None])
 
 
-def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> dict[str, Any]:
+def _of_the_kind(rows: Rows, task: Problem, solution: Solution) -> dict[str, Any]:
     """Returns the diagnostics that only linear laws have, or only the others."""
     law, certificate = task.law, solution.certificate
     if isinstance(law, LinearLaw):
@@ -152,16 +150,7 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
         Z = (X - X.mean(axis=0)) / X.std(axis=0)
         s = np.linalg.svd(Z, compute_uv=False) if Z.size else np.ones(1)
         # Of least squares on columns centred and of unit spread
-        known = {"condition_number": float(s[0] / s[-1]) ** 2 if s[-1] > 0 else float("inf")}
-        try:
-            best = model_selection.select({"": law}, [(rows.columns, rows.response)], seed).best
-        except UserError:  # random subsamples of so few rows do not determine the law
-            return known
-        fraction = model_selection.FITTED_FRACTION
-        return known | {"subsamples": Subsamples(fraction, best.mse, best.pearson)}
-    values = solution.end_values
-    if solution.sigma is not None:  # of a likelihood: as factors of the sum of losses
-        values = np.exp((values - values[0]) / task.model.n)
+        return {"condition_number": float(s[0] / s[-1]) ** 2 if s[-1] > 0 else float("inf")}
     ends = task.working(solution.ends)
     return {
         "condition_number": certificate.condition,
@@ -171,7 +160,7 @@ def _of_the_kind(rows: Rows, task: Problem, solution: Solution, seed: int) -> di
             if held and p.low < p.high
         ],
         "starts": replace(solution.search, grid=task.protocol.n_starts),
-        "near_equivalent": near_optima(law, ends, values, rows.columns),
+        "near_equivalent": near_optima(law, ends, solution.end_values, rows.columns),
     }
 
 

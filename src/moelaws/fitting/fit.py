@@ -6,7 +6,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
@@ -17,7 +16,7 @@ from moelaws.fitting.estimate import fit_group
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.prediction import beyond_the_rows
 from moelaws.fitting.report import FitReport, GroupFit, place
-from moelaws.fitting.rollout import Progress, calibrate, roll_out
+from moelaws.fitting.rollout import Progress, calibrate
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.fitting.variables import with_size
 from moelaws.laws.base import FitProtocol, FittableLaw
@@ -46,55 +45,49 @@ def fit(
     intervals are ``calibrated``. A UserError says what in the table or the spec cannot be fitted.
     The caller adds the table's name (``spec.errors.located``).
     """
-    if spec.rollout and spec.holdout:
-        raise UserError(f"rollout holds out the rows above each {spec.rollout}; leave holdout out")
     law, own = assumed(law, spec.fixed, spec.priors, spec.name), spec.mapping
     spec = with_size(law, table, spec)
     prepared = split_rows(law, table, spec, units)
-    selection = None
+    selection, notes = None, []
     if spec.select:
         law, selection = _selected(law, prepared, seed)
-    if unknown := [name for name in spec.profile if name not in law.names]:
-        raise UserError(
-            f"fit {spec.name}: profile: {law.ref} has no parameter {unknown[0]!r}; it has "
-            f"{', '.join(law.names)}"
-        )
-    if spec.priors and spec.profile:
-        raise UserError(f"fit {spec.name}: a profile is of the rows' likelihood; leave priors out")
-    protocol = overridden(law, spec.protocol, spec.name)
-    if spec.priors and protocol.objective not in ("huber", "squared"):
-        raise UserError(f"fit {spec.name}: priors go with the objectives huber and squared")
+        chosen = f"chosen of {selection['candidates']} by held-out error"
+        notes.append(f"the form {law.variant} was {chosen}; the intervals take it as given")
+    for name in spec.mapping.keys() - own.keys():
+        notes.append(f"{name} is the table's column {spec.mapping[name]}")
+    protocol = _protocol(law, spec)
     for rows in prepared:
         with located(_place(rows)):
             require_identifiable(law, rows.columns)
-    apart = 1 < core_count() <= len(prepared)  # each group on a core of its own
+    n = len(prepared)
+    apart = 1 < core_count() <= n  # each group on a core of its own
     stage = unseen if apart else progress  # another process shows nothing
 
     def work(group: tuple[int, Rows]) -> tuple[GroupFit, pd.DataFrame]:
         i, rows = group
+
+        def shown(stage_name: str, done: int, total: int) -> None:
+            stage(f"{stage_name} {_place(rows)}".strip(), done, total)
+
         with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
-            fitted, draws = _fit_rows(law, rows, spec, protocol, seed + i, stage)
+            fitted, draws = fit_group(law, rows, spec, protocol, seed + i, shown)
             if calibrated:
                 known = calibrate(law, rows, protocol, seed + i, fitted)
                 fitted = replace(fitted, calibration=known)
-                if known is not None and not known:
+                if known and not known.has_rounds:
                     fitted.notes.insert(0, beyond_the_rows(fitted))
             # Some of them speak of the calibration.
             fitted.warnings.extend(caveats(law, rows, spec, fitted))
-        return fitted, draws
+        fitted.notes.extend(notes)
+        frame = pd.DataFrame(draws, columns=list(law.names)).rename_axis("draw").reset_index()
+        for column, value in rows.where.items():
+            frame.insert(0, column, value)
+        return fitted, frame
 
-    n = len(prepared)
     if apart:
         fits = each(work, enumerate(prepared), n, lambda done: progress("groups", done, n))
     else:
         fits = [*map(work, enumerate(prepared))]
-    if selection is not None:
-        chosen = f"the form {law.variant} was chosen of {selection['candidates']} by held-out error"
-        for fitted, _ in fits:
-            fitted.notes.append(f"{chosen}; the intervals take it as given")
-    for name in spec.mapping.keys() - own.keys():
-        for fitted, _ in fits:
-            fitted.notes.append(f"{name} is the table's column {spec.mapping[name]}")
     columns = used_columns(law, table, spec)
     packages = {name: version(name) for name in ("numpy", "scipy", "pandas")}
     return FitReport(
@@ -112,22 +105,19 @@ def fit(
     )
 
 
-def _fit_rows(
-    law: FittableLaw, rows: Rows, spec: Fit, protocol: FitProtocol, seed: int, progress: Progress
-) -> tuple[GroupFit, pd.DataFrame]:
-    """Returns the fit of one group of rows, and its draws with the split column's value."""
-
-    def shown(stage: str, done: int, total: int) -> None:
-        progress(f"{stage} {_place(rows)}".strip(), done, total)
-
-    fitted, draws = fit_group(law, rows, spec, protocol, seed, shown)
-    if spec.rollout:
-        fitted.rollout.extend(roll_out(law, rows, spec.rollout, protocol, seed, shown))
-    frame = pd.DataFrame(draws, columns=list(law.names))
-    frame.insert(0, "draw", np.arange(len(frame)))
-    for column, value in rows.where.items():
-        frame.insert(0, column, value)
-    return fitted, frame
+def _protocol(law: FittableLaw, spec: Fit) -> FitProtocol:
+    """Returns how the law is fitted, and refuses what does not go together in the entry."""
+    if unknown := [name for name in spec.profile if name not in law.names]:
+        raise UserError(
+            f"fit {spec.name}: profile: {law.ref} has no parameter {unknown[0]!r}; it has "
+            f"{', '.join(law.names)}"
+        )
+    if spec.priors and spec.profile:
+        raise UserError(f"fit {spec.name}: a profile is of the rows' likelihood; leave priors out")
+    protocol = overridden(law, spec.protocol, spec.name)
+    if spec.priors and protocol.objective not in ("huber", "squared"):
+        raise UserError(f"fit {spec.name}: priors go with the objectives huber and squared")
+    return protocol
 
 
 def _selected(

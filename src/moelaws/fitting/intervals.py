@@ -209,7 +209,7 @@ def profile(
     standard errors.
     """
     law, theta = fitted.law, fitted.working(solution.phi)
-    likelihood = dataclasses.replace(fitted.protocol, objective="huber_scale", sample=1)
+    likelihood = dataclasses.replace(fitted.protocol, objective="absolute", sample=1)
     profiles = {}
     for done, name in enumerate(spec.profile):
         progress("profile", done, len(spec.profile))
@@ -289,4 +289,4 @@ def _crossing(centre: float, values: Array, rises: Array, drop: float) -> float:
 
 def _nll(task: Problem, phi: Array) -> float:
     residual = task.model.evaluate(phi[None])[0][0] - task.observed
-    return sigma_huber(residual, DELTA, task.rows.weights)[0]
+    return sigma_huber(residual, DELTA, task.rows.weights)

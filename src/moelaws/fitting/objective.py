@@ -1,9 +1,8 @@
 """What a fit minimises, with gradient and curvature, for batches of parameter vectors.
 
-AIC, BIC, profiles and the objective ``huber_scale`` rest on the Huber likelihood of residuals whose
-scale sigma is fitted. The density of a residual r is exp(-huber(r / sigma, delta)) / (sigma Z). At
-the usual delta of 1e-3 it is Laplace's but for a tiny round top. Source: Besiroglu et al. 2024, the
-refit of Chinchilla.
+AIC, BIC and profiles rest on the Huber likelihood of residuals whose scale sigma is fitted. The
+density of a residual r is exp(-huber(r / sigma, delta)) / (sigma Z). At the usual delta of 1e-3 it
+is Laplace's but for a tiny round top. Source: Besiroglu et al. 2024, the refit of Chinchilla.
 
 Arrays: B parameter vectors, n rows, P parameters.
 """
@@ -28,8 +27,8 @@ def huber(residual: Any, delta: float) -> Array:
     return np.asarray(inner * (residual - 0.5 * inner))
 
 
-def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> tuple[float, float]:
-    """Returns the least negative log-likelihood of weighted residuals (n,), and its sigma."""
+def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> float:
+    """Returns the negative log-likelihood of weighted residuals (n,), at the best sigma."""
     from scipy.optimize import minimize_scalar  # advice needs an objective without it
     from scipy.special import ndtr
 
@@ -43,8 +42,8 @@ def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> 
 
     # In the density's Laplace limit the best sigma is delta times the mean absolute residual.
     guess = np.log(max(float((w * np.abs(residual)).mean()), 1e-15) * delta)
-    best = minimize_scalar(nll, bounds=(guess - 10, guess + 10), options={"xatol": 1e-10})
-    return float(best.fun), float(np.exp(best.x))
+    bounds = (guess - 10, guess + 10)
+    return float(minimize_scalar(nll, bounds=bounds, options={"xatol": 1e-10}).fun)
 
 
 @dataclass(frozen=True)

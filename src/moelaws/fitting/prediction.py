@@ -34,6 +34,12 @@ class Prediction:
     new_low: Array
     new_high: Array
 
+    def holds(self, observed: Array) -> dict[str, float | None]:
+        """Returns, as ``inside``, the fraction of new observations (n,) that the intervals hold."""
+        known = np.isfinite(self.new_low) & np.isfinite(self.new_high)
+        held = (self.new_low <= observed) & (observed <= self.new_high)
+        return {"inside": float(held[known].mean()) if known.any() else None}
+
 
 def predict(
     law: FittableLaw, fitted: GroupFit, draws: Array, columns: Mapping[str, Any], level: float
@@ -114,7 +120,7 @@ def beyond_the_rows(fitted: GroupFit) -> str:
     """Returns how far to trust the fit's intervals beyond its rows."""
     if (own := fitted.calibration) is None:
         return OF_THE_LAW_ALONE
-    if not own:
+    if not own.has_rounds:
         return (
             "these rows have too few budgets to calibrate intervals beyond the fitted compute, "
             "which rest on fits to few budgets of public runs: these erred by "
@@ -124,7 +130,7 @@ def beyond_the_rows(fitted: GroupFit) -> str:
         f"beyond the fitted compute intervals are calibrated on {len(own.rates)} fits to the "
         f"cheaper rows, which erred by {100 * own.per_decade:.2g} % a decade"
     )
-    if fitted.support is None or {*fitted.support.ranges} != {"N", "D"}:
+    if fitted.hull is None or {*fitted.hull.ranges} != {"N", "D"}:
         return text
     return f"{text}; `moelaws compare TABLE --laws average` averages chinchilla and farseer there"
 

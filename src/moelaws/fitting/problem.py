@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moelaws.fitting.cores import Done, batches, each, unseen
 from moelaws.fitting.descent import APART, Certificate, certify, descend, far_apart, polish
 from moelaws.fitting.diagnostics import Starts
-from moelaws.fitting.objective import Objective, sigma_huber
+from moelaws.fitting.objective import Objective
 from moelaws.fitting.priors import Priors, WithPriors
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Model
@@ -62,10 +62,7 @@ class Problem:
     coordinates: Callable[[Array], Array]  # the reverse
 
     def path(self) -> list[Objective]:
-        """Returns objectives that lead from a smooth one to the protocol's own, which is the last.
-
-        For ``huber_scale`` the last is the sum of absolute values; the scale is estimated later.
-        """
+        """Returns objectives that lead from a smooth one to the protocol's own, the last."""
         if self.protocol.objective == "huber":
             steps = [(self.protocol.delta, 1.0)]
         elif self.protocol.objective == "squared":
@@ -253,8 +250,11 @@ def _distinct(
     objective: Objective, theta_BP: Array, value_B: Array, bounds: Array
 ) -> tuple[Array, Array]:
     """Returns the polished optimum and up to ``ENDS - 1`` others far from it, and their values."""
-    near = theta_BP[value_B <= np.nanmin(value_B) * NEARLY + 1e-15]
-    chosen = [polish(objective, theta_BP[np.nanargmin(value_B)], bounds)]
+    best = np.nanargmin(value_B)
+    is_near = value_B <= value_B[best] * NEARLY + 1e-15
+    is_near[best] = False  # a polish may lead away from where it began
+    near = theta_BP[is_near]
+    chosen = [polish(objective, theta_BP[best], bounds)]
     while len(chosen) < ENDS and len(near):
         distance = np.abs(near[:, None] - np.array(chosen)[None]).max(axis=2).min(axis=1)
         if distance.max() < APART:
@@ -270,31 +270,21 @@ class Solution(Optimum):
     """Where a fit ended, by the protocol's own objective."""
 
     path: list[Objective]  # from a smooth objective to the one whose minimum is the optimum
-    sigma: float | None  # scale of the residuals, for ``huber_scale``
 
 
 def solve(problem: Problem, seed: int, progress: Progress = unseen) -> Solution:
     """Minimises the problem's objective from all of its starts."""
-    path, delta, sigma = problem.path(), problem.protocol.delta, None
+    path = problem.path()
     first = multistart(path[0], problem.starts, problem.bounds, seed, progress)
     if len(path) == 1:
-        return Solution(**vars(first), path=path, sigma=None)
+        return Solution(**vars(first), path=path)
     ends = follow(path[1:], first.ends, problem.bounds)
-    if problem.protocol.objective == "absolute":
-        values = path[-1].value(ends)
-    else:
-        values, sigma = _scale(path[-1], ends, problem)
-        path.append(path[-1].at(delta * sigma, sigma**-2))
-    ends, values = far_apart(ends, values)  # several may have come to one place on the way
+    # Several may have come to one place on the way.
+    ends, values = far_apart(ends, path[-1].value(ends))
     best = ends[0] = polish(path[-1], ends[0], problem.bounds)
-    if sigma is None:
-        values[0] = path[-1].value(best[None])[0]
-    else:
-        values[0], sigma = _likelihood(path[-1], best, delta)
+    values[0] = path[-1].value(best[None])[0]
     certificate = certify(path[-1], best, problem.bounds)
-    return Solution(
-        best, float(values[0]), certificate, first.search, ends, values, path=path, sigma=sigma
-    )
+    return Solution(best, float(values[0]), certificate, first.search, ends, values, path=path)
 
 
 def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
@@ -314,23 +304,3 @@ def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
 
     slices = batches(len(phi_BP), path[0].model.n)
     return np.concatenate(each(work, slices, len(slices)))
-
-
-def _scale(objective: Objective, ends: Array, problem: Problem) -> tuple[Array, float]:
-    """Moves ``ends`` (K, P) to the optima of the Huber likelihood with a fitted scale sigma.
-
-    Returns their values (K,) and the best one's sigma. The threshold, delta sigma, follows the fit.
-    """
-    delta = problem.protocol.delta
-    values, sigmas = np.empty(len(ends)), np.empty(len(ends))
-    for k, end in enumerate(ends):
-        for _ in range(5):
-            values[k], sigmas[k] = _likelihood(objective, end, delta)
-            target = objective.at(delta * sigmas[k], 1 / (delta * sigmas[k]))
-            end = follow([target], end[None], problem.bounds)[0]
-        ends[k] = end
-    return values, float(sigmas[np.argmin(values)])
-
-
-def _likelihood(objective: Objective, phi: Array, delta: float) -> tuple[float, float]:
-    return sigma_huber(objective.evaluate(phi[None]).residual[0], delta, objective.weights[0])

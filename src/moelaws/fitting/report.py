@@ -6,7 +6,7 @@ A report or a contest is read without the engine and without pandas, so that it 
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
@@ -17,12 +17,10 @@ from moelaws.files import seal
 from moelaws.files.atomic import finite, read_json, write_json
 from moelaws.fitting.diagnostics import (
     Calibration,
-    Checked,
     Diagnostics,
     Number,
     ProfileInterval,
     Residuals,
-    Rollout,
     Support,
 )
 from moelaws.spec.base import as_written
@@ -58,7 +56,7 @@ def has_value(cells: Any, value: float | str, tolerance: float = 1e-9) -> Any:
 
 
 @dataclass(frozen=True)
-class Estimate(Checked):
+class Estimate:
     """One parameter on its natural scale, with the ends of its interval; None if unknown."""
 
     estimate: FiniteFloat
@@ -67,7 +65,7 @@ class Estimate(Checked):
 
 
 @dataclass(frozen=True)
-class GroupFit(Checked):
+class GroupFit:
     """One law fitted to one group of rows: all of a table, or those of one ``split_by`` value."""
 
     where: dict[str, Any]  # the split column's value, such as {"C": 1e11}; empty without split
@@ -83,9 +81,8 @@ class GroupFit(Checked):
     delta_method: dict[str, dict[str, Number | None]] = field(default_factory=dict)
     profile: dict[str, ProfileInterval] = field(default_factory=dict)  # as the entry requests
     residuals: Residuals = field(default_factory=Residuals)
-    support: Support | None = None  # its key in JSON is ``hull``
+    hull: Support | None = None
     calibration: Calibration | None = None  # of intervals beyond the fitted compute
-    rollout: list[Rollout] = field(default_factory=list)
     sparsity: Number | None = None  # of all fitted runs, if the table tells one
     left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows of the whole table
     notes: list[str] = field(default_factory=list)  # unit conversions and derivations
@@ -104,13 +101,11 @@ class GroupFit(Checked):
         """Returns the fields as JSON data, in which numbers that are not finite are null."""
         data = asdict(self)
         data["diagnostics"] = self.diagnostics.to_json()
-        data["rollout"] = [rollout.to_json() for rollout in self.rollout]
-        data["support"] = data["support"] or {}
-        return {_KEYS[name]: finite(value) for name, value in data.items()}
+        return {name: finite(value) for name, value in data.items()}
 
 
 @dataclass(frozen=True)
-class FitReport(Checked):
+class FitReport:
     """A law fitted to all rows of a table, or to a group of rows for each ``split_by`` value.
 
     ``draws`` is a data frame with the columns of ``where``, ``draw`` and the parameters. A report
@@ -177,11 +172,6 @@ class FitReport(Checked):
         return data | {"spec": self.spec, "table": self.table, "versions": self.versions}
 
 
-_HEAD = tuple(own.name for own in fields(FitReport) if own.name not in ("parts", "draws"))
-# Field of a group's fit -> its key in JSON.
-_KEYS = {own.name: "hull" if own.name == "support" else own.name for own in fields(GroupFit)}
-
-
 def draws_path(path: Path) -> Path:
     """Returns the draws' file beside a report: ``loss.json`` -> ``loss.bootstrap.parquet``."""
     return path.with_suffix(".bootstrap.parquet")
@@ -207,26 +197,19 @@ def write_fit(report: FitReport, path: Path, made_of: Mapping[str, Any] | None =
 def read_fit(path: Path) -> FitReport:
     """Returns the report that :func:`write_fit` wrote; a UserError says what is wrong with it."""
     data = read_json(path)
+    if not data.get("split_by"):
+        data = {**data, "parts": [{**data, "where": {}}]}
+    if isinstance(data.get("spec"), dict):
+        for key in ("holdouts", "rollout"):  # of older reports, whose other keys are passed over
+            data["spec"].pop(key, None)
     try:
-        groups = data["parts"] if data.get("split_by") else [{**data, "where": {}}]
-        head = {key: data[key] for key in _HEAD}
-        head["spec"].pop("holdouts", None)  # of older reports, whose hold-out is the tier's
-        older = {"calibration": None, "sparsity": None}  # which older reports do not have
-        groups = [older | group for group in groups]
-        groups = [{name: group[key] for name, key in _KEYS.items()} for group in groups]
-        for group in groups:
-            group["support"] = group["support"] or None
-        return as_written(FitReport, head | {"parts": groups})
+        return as_written(FitReport, data)
     except ValidationError as error:
         first = error.errors()[0]
         keys = list(first["loc"])
-        if keys[:1] == ["parts"] and not data["split_by"]:
+        if keys[:1] == ["parts"] and not data.get("split_by"):
             del keys[:2]
         reason = f"{'.'.join(map(str, keys))}: {first['msg'].removeprefix('Value error, ')}"
-    except KeyError as error:
-        reason = f"the key {error} is missing"
-    except TypeError:
-        reason = "parts is not a list of mappings"
     raise UserError(
         f"{path}: this is not a fit report of this version of moelaws ({reason}); make the fit "
         f"again with `moelaws fit TABLE --law LAW --out {path.name}`"
@@ -335,7 +318,7 @@ class SplitScores(TypedDict):
 
 
 class ContestScores(TypedDict):
-    """All that `moelaws contest` writes."""
+    """All that `moelaws make contests` writes."""
 
     study: str
     title: str

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 
 from moelaws.fitting.caveats import require_identifiable
-from moelaws.fitting.diagnostics import Calibration, Rollout
-from moelaws.fitting.errors import errors
+from moelaws.fitting.diagnostics import Calibration
 from moelaws.fitting.prediction import Prediction, log_compute, reaches
-from moelaws.fitting.problem import descend_all, follow, problem, solve
+from moelaws.fitting.problem import descend_all, follow, problem
 from moelaws.fitting.report import GroupFit
 from moelaws.fitting.rows import Rows
 from moelaws.fitting.variables import Observations
@@ -40,37 +39,6 @@ STARTS = 48  # of a round of a calibration, beside the estimates of the whole fi
 LEAST = 1e-6  # error per decade below which a law's weight does not grow
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
-
-
-def roll_out(
-    law: FittableLaw, rows: Rows, name: str, protocol: FitProtocol, seed: int, progress: Progress
-) -> list[Rollout]:
-    """Fits the rows below each of the ``thresholds`` of ``rows.rollout`` and predicts those above.
-
-    A row whose value is NaN is neither below nor above. Where no fit is possible, a UserError says
-    why and names the column ``name``.
-    """
-    assert rows.rollout is not None
-    cuts = thresholds(rows.rollout)
-    rollouts: list[Rollout] = []
-    for i, below in enumerate(cuts):
-        progress("roll-out", i, len(cuts))
-        fitted, above = _where(rows, rows.rollout <= below), _where(rows, rows.rollout > below)
-        try:
-            _require_enough(law, fitted)
-        except UserError as error:
-            rollouts.append(Rollout(below, reason=str(error)))
-            continue
-        task = problem(law, fitted, protocol, seed)
-        theta = task.working(solve(task, seed).phi)
-        params = dict(zip(law.names, law.natural(theta).tolist(), strict=True))
-        erred = errors(above.response, law.predict(params, above.columns), protocol.delta)
-        rollouts.append(Rollout(below, None, len(fitted.response), params, erred))
-    progress("roll-out", len(cuts), len(cuts))
-    if all(rollout.reason for rollout in rollouts):
-        reason = rollouts[-1].reason if rollouts else f"{name} has one value"
-        raise UserError(f"rollout {name}: no value of it can be fitted: {reason}")
-    return rollouts
 
 
 def _compute_powers(law: FittableLaw) -> dict[str, float]:
@@ -112,11 +80,12 @@ def calibrate(
     scatters: list[float] = []
     for cut in cuts:
         fitted, held = _where(rows, budget <= cut), budget > cut
-        try:
-            _require_enough(law, fitted)
-        except UserError:
+        n = int((~held).sum())
+        if n < ROWS_PER_PARAMETER * law.n_free or len(np.unique(budget[~held])) < BUDGETS:
             continue
-        if len(np.unique(budget[~held])) < BUDGETS:
+        try:
+            require_identifiable(law, fitted.columns)
+        except UserError:
             continue
         task = problem(law, fitted, replace(protocol, sample=STARTS), seed)
         starts, path = np.vstack([task.starts, task.coordinates(theta)]), task.path()
@@ -153,16 +122,6 @@ def budgets(compute: Array) -> Array:
     budget = np.zeros(len(order))
     budget[order[1:]] = np.cumsum(np.diff(compute[order]) > GAP)
     return budget if budget.max() >= BUDGETS else np.round(compute / GAP)
-
-
-def _require_enough(law: FittableLaw, fitted: Observations) -> None:
-    """Refuses the rows of a round that do not determine the law, or are too few for it."""
-    require_identifiable(law, fitted.columns)
-    n, needed = len(fitted.response), ROWS_PER_PARAMETER * law.n_free
-    if n < needed:
-        raise UserError(
-            f"{n} rows are too few for {law.n_free} parameters; at least {needed} are needed"
-        )
 
 
 def _where(rows: Rows, mask: Mask) -> Observations:

@@ -29,7 +29,6 @@ from moelaws.tables.foreign import as_numbers, refuse_twice
 from moelaws.tables.foreign import columns as columns_of
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
-LOSS_UNITS = ("nats/token", "bits/byte")
 # Rows of one value err together: runs of a trunk, checkpoints of a tracker's run, points of one
 # fitted curve, runs of one budget.
 SHARED = ("trunk", "run_name", "Name", "architecture", "C")
@@ -56,7 +55,6 @@ class Rows(Observations):
     blocks_by: str = ROWS  # the column whose values are blocks
     blocks: NDArray[np.intp] | None = None  # (n,) block of each fitted row, counted from 0
     held_blocks: NDArray[np.object_] | None = None  # of the held-out rows, the block's name
-    rollout: Array | None = None  # (n,) of the fitted rows, the values that a roll-out cuts
     sparsity: float | None = None  # (E - k) / E, if the table has one for all fitted rows
 
 
@@ -110,7 +108,7 @@ def selected_rows(
 def used_columns(law: FittableLaw, table: pd.DataFrame, spec: Fit) -> list[str]:
     """Returns the table's columns that decide the fit, sorted."""
     columns = set(column_sources(law, table, spec).columns.values())
-    columns |= {"status", spec.split_by, spec.weights, spec.rollout, *spec.best_per}
+    columns |= {"status", spec.split_by, spec.weights, *spec.best_per}
     columns |= {spec.resample_by or spec.mapping.get(name, name) for name in SHARED}
     columns |= {"sweep"} if spec.sweep else set()
     columns |= {name for text in (spec.rows, spec.holdout) for name in names_in(text)}
@@ -231,25 +229,35 @@ class _Reader:
             )
         return columns_of(self.table[[name]])[name].astype(object)
 
-    def rollout(self) -> Array | None:
-        """Returns the values that a roll-out cuts, read as a hold-out reads them.
-
-        A UserError refuses values that are not known before a training: the response, and other
-        measures of a loss.
-        """
-        name = self.spec.rollout
-        if not name:
+    def weights(self, fitted: Mask, warnings: list[str]) -> Array | None:
+        """Returns (s / se)^2 of the fitted rows, of mean 1; a doubt about ``se`` is a warning."""
+        se, response = self.standard_errors(fitted), self.law.response.name
+        if se is None:
             return None
-        known = {name: x for name, x in self.named().items() if x.dtype != object}
-        response = self.law.response.name
-        measured = {response, self.given.sources.columns[response], self.spec.weights}
-        measured |= {column for column, unit in self.units.items() if unit in LOSS_UNITS}
-        if name in measured:
-            raise UserError(
-                f"rollout is {name}, which training measures; a roll-out cuts at what is known "
-                f"before it, here {', '.join(sorted(known.keys() - measured))}"
+        scale = 1.0 if self.law.log_response else self.given.values[response]
+        ratio = float(np.median(np.abs((se / scale)[fitted])))
+        ratio *= self.given.factors.get(response, 1.0)
+        if not SMALLEST_ERROR <= ratio <= 1:
+            doubt = f"is {ratio:.2g} of the value: is it one of its logarithm or another unit?"
+            warnings.append(f"the median error in column {self.spec.weights} {doubt}")
+        weights = (se[fitted].min() / se[fitted]) ** 2
+        return np.asarray(weights / np.sort(weights).mean())  # to the last digit in any order
+
+    def block_names(
+        self, fitted: Mask, notes: list[str], warnings: list[str]
+    ) -> tuple[str, NDArray[np.object_] | None]:
+        """Returns the column whose values are blocks, and the name of each row's block."""
+        by, count = self.shared(fitted)
+        if count >= FEWEST_BLOCKS:
+            notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
+        elif count:
+            warnings.append(
+                f"the rows share {count} values of {by}, too few to draw as blocks: an error that "
+                "rows of one value have in common is not in the intervals"
             )
-        return known[name] if name in known else numbers(self.table, name, "rollout")
+            by = ROWS
+        by = self.spec.resample_by or by
+        return by, self.blocks(fitted, by)
 
     def rows(self, where: Where, fitted: Mask, held: Mask, left_out: dict[str, int]) -> Rows:
         """Returns the rows of the group ``where``, the fitted ones sorted."""
@@ -264,44 +272,19 @@ class _Reader:
         values = self.given.values
         names = [v.name for v in self.law.variables if v.name in values]
         response = values[self.law.response.name]
-        se, (by, count) = self.standard_errors(fitted), self.shared(fitted)
-        notes, warnings = list(self.given.notes), []
-        weights: Array | None = None
-        if se is not None:
-            relative = np.abs((se if self.law.log_response else se / response)[fitted])
-            ratio = float(np.median(relative)) * self.given.factors.get(self.law.response.name, 1.0)
-            if not SMALLEST_ERROR <= ratio <= 1:
-                doubt = f"is {ratio:.2g} of the value: is it one of its logarithm or another unit?"
-                warnings.append(f"the median error in column {self.spec.weights} {doubt}")
-            # (s / se)^2 of mean 1, to the last digit in any order of rows
-            weights = (se[fitted].min() / se[fitted]) ** 2
-            weights = np.asarray(weights / np.sort(weights).mean())
-        # As texts, for a cell may hold a list.
-        if copies := int(self.table[fitted | held].astype(str).duplicated().sum()):
-            warnings.append(
-                f"{counted(copies, 'row stands', 'rows stand')} twice: the same as another row in "
-                "every column; such copies make intervals too narrow"
-            )
+        notes, warnings = list(self.given.notes), list[str]()
+        weights = self.weights(fitted, warnings)
+        warnings += _repeated(self.table[fitted | held])
         warnings += _unfinished(self.table[fitted | held])
-        if count >= FEWEST_BLOCKS:
-            notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
-        elif count:
-            warnings.append(
-                f"the rows share {count} values of {by}, too few to draw as blocks: an error that "
-                "rows of one value have in common is not in the intervals"
-            )
-            by = ROWS
-        by = self.spec.resample_by or by
-        names_of_blocks = self.blocks(fitted, by)
-        rollout = self.rollout()
+        by, names_of_blocks = self.block_names(fitted, notes, warnings)
         blocks: NDArray[np.intp] | None = None
         if names_of_blocks is not None:
             blocks = np.unique(names_of_blocks[fitted], return_inverse=True)[1]
-        if blocks is not None and not blocks.any():
-            raise UserError(
-                f"resample_by {by}: all {n} rows{at} are one block; at least 2 are needed to draw "
-                "from"
-            )
+            if not blocks.any():
+                raise UserError(
+                    f"resample_by {by}: all {n} rows{at} are one block; at least 2 are needed to "
+                    "draw from"
+                )
         last = [x for x in (blocks, weights) if x is not None]
         # The response is the first key: the bootstrap draws rows by their position, and laws that
         # are compared have only the response in common.
@@ -319,8 +302,16 @@ class _Reader:
             blocks_by=by,
             blocks=None if blocks is None else blocks[order],
             held_blocks=None if names_of_blocks is None else names_of_blocks[held],
-            rollout=None if rollout is None else rollout[fitted][order],
             sparsity=_sparsity(self.table[fitted], self.spec.mapping),
+        )
+
+
+def _repeated(table: pd.DataFrame) -> Iterator[str]:
+    """Yields a warning if rows stand twice."""
+    if copies := int(table.astype(str).duplicated().sum()):  # as texts: a cell may hold a list
+        yield (
+            f"{counted(copies, 'row stands', 'rows stand')} twice: the same as another row in "
+            "every column; such copies make intervals too narrow"
         )
 
 

@@ -13,7 +13,7 @@ from moelaws.spec.errors import UserError, located
 from moelaws.spec.grid import Derivations, Grid, Settings, data_of
 from moelaws.spec.hyperparameters import Choice
 from moelaws.spec.model import Model
-from moelaws.spec.run import AdamW, Evaluation, Muon, RunConfig, Schedule
+from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _config(point: Mapping[str, Any], model: Model, text: Corpus) -> dict[str, A
         **data_of(point, RunConfig),
         "model": model,
         "corpus": text,
-        "optimizer": data_of(point, AdamW, Muon) | kind,
+        "optimizer": data_of(point, *OPTIMIZERS) | kind,
         "schedule": data_of(point, Schedule),
         "evaluation": data_of(point, Evaluation),
         "steps": 1,

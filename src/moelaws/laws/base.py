@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Columns = Mapping[str, Array]  # a law's variable -> its values, shape (n,)
 Starts = tuple[float, ...]  # of a parameter, on the working scale
-Objective = Literal["huber", "huber_scale", "squared", "absolute"]
+Objective = Literal["huber", "squared", "absolute"]
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ class FitProtocol:
     """How a law is fitted.
 
     The objective is over residuals on the law's scale (ln L for a loss): ``huber``, the sum of
-    Huber losses; ``huber_scale``, the negative Huber log-likelihood whose scale sigma is fitted
-    too; ``squared``, the sum of squares; ``absolute``, the sum of absolute values. The starts are
-    all combinations of the ``grid``; an empty grid is filled with the starts of the parameters.
+    Huber losses; ``squared``, the sum of squares; ``absolute``, the sum of absolute values. The
+    starts are all combinations of the ``grid``; an empty grid is filled with the starts of the
+    parameters.
     """
 
     objective: Objective
     source: str = ""  # where the paper states all this
     holdout: str = ""  # the paper's, for reference: a fit holds out what its entry says
-    delta: float = 1e-3  # the Huber threshold, in units of the residual (sigma for huber_scale)
+    delta: float = 1e-3  # the Huber threshold, in units of the residual
     grid: Mapping[str, Starts] = field(default_factory=dict)  # on the working scale
     sample: int | None = None  # how many starts are run, a seeded sample; None for all
 

@@ -179,36 +179,30 @@ _QUANTITIES = {
 }
 
 
-def refuse_unit(
-    variable: Variable,
-    column: str,
-    declared: str | None,
-    word: str | None,
-    statement: str = "--unit {name}={word}",
-) -> None:
+def refuse_unit(variable: Variable, column: str, declared: str | None, word: str | None) -> None:
     """Refuses a column whose declared unit is of another quantity than the variable's, or of none.
 
-    It also refuses a ``word`` that would convert a column in the variable's own unit. The message
-    shows how to state a unit by the ``statement``.
+    It also refuses a ``word`` that would convert a column in the variable's own unit.
     """
     if variable.unit not in _QUANTITIES or declared not in {*_QUANTITIES, "1"}:
         return
     if declared == variable.unit:
         if word is not None and factor(variable, word) != 1:
-            said = statement.format(name=variable.name, word=word)
             raise UserError(
-                f"column {column} is in {declared}, as its table says; leave {said} out"
+                f"column {column} is in {declared}, as its table says; leave "
+                f"--unit {variable.name}={word} out"
             )
         return
     if (declared, variable.unit, word) == ("bits/token", "nats/token", "bits"):
         return
     remedy = f"map a column in {variable.unit}"
     if (declared, variable.unit) == ("bits/token", "nats/token"):
-        remedy = f"say so with {statement.format(name=variable.name, word='bits')}"
+        remedy = f"say so with --unit {variable.name}=bits"
     elif (declared, variable.unit) == ("bits/byte", "nats/token"):
-        remedy += "; bits a byte and nats a token differ by the text's bytes a token"
-        if statement.startswith("--unit"):
-            remedy += f", and a fit stays in bits a byte with --unit {variable.name}={BITS_A_BYTE}"
+        remedy += (
+            "; bits a byte and nats a token differ by the text's bytes a token, and a fit stays in "
+            f"bits a byte with --unit {variable.name}={BITS_A_BYTE}"
+        )
     raise UserError(
         f"column {column} is in {declared}, and {variable.name} in {variable.unit}; {remedy}"
     )

@@ -34,19 +34,27 @@ class MoELayer(nn.Module):
     """Router, routed experts, and shared experts: in sum, one MLP of n_shared times the width."""
 
     def __init__(
-        self, moe: MoE, d_model: int, init_std: float, backend: Backend, generator: torch.Generator
+        self,
+        moe: MoE,
+        d_model: int,
+        init_std: float,
+        backend: Backend,
+        generator: torch.Generator,
+        layer: int = 0,
     ) -> None:
         super().__init__()
         self.settings = moe
         self.capacity: int | None = None  # of an expert, in assignments of a sequence
-        self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator)
+        self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator, layer)
         self.routed_experts = RoutedExperts(moe, d_model, init_std, backend, generator)
         width = moe.n_shared * moe.d_expert
         self.shared_experts = MLP(moe.mlp, d_model, width, init_std, generator) if width else None
 
-    def forward(self, x_BND: Tensor, groups: int, noise: Noise = ()) -> tuple[Tensor, Routing]:
+    def forward(
+        self, x_BND: Tensor, groups: int, noise: Noise = (), tokens_BN: Tensor | None = None
+    ) -> tuple[Tensor, Routing]:
         """Returns (T, D) and the routing; ``x_BND`` has the computing type, the router is fp32."""
-        routing = self.router(x_BND, groups, noise)
+        routing = self.router(x_BND, groups, noise, tokens_BN)
         if self.capacity is not None:
             routing = within_capacity(routing, len(x_BND), self.capacity)
         x_TD = x_BND.flatten(0, -2)

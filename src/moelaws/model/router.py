@@ -52,7 +52,14 @@ class Router(nn.Module):
 
     bias: Tensor | None  # (E,): no parameter; ``Transformer.move_biases`` moves it
 
-    def __init__(self, moe: MoE, d_model: int, init_std: float, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        moe: MoE,
+        d_model: int,
+        init_std: float,
+        generator: torch.Generator,
+        layer: int = 0,
+    ) -> None:
         super().__init__()
         self.moe = moe
         self.weight = nn.Parameter(torch.empty(moe.n_experts, d_model))
@@ -60,11 +67,14 @@ class Router(nn.Module):
         bias = torch.zeros(moe.n_experts) if moe.balance == "bias" else None
         self.register_buffer("bias", bias)
 
-    def forward(self, x: Tensor, groups: int = 1, noise: Noise = ()) -> Routing:
+    def forward(
+        self, x: Tensor, groups: int = 1, noise: Noise = (), tokens_BN: Tensor | None = None
+    ) -> Routing:
         """Routes tokens (..., D); each of ``groups`` equal runs of them is balanced by itself.
 
         ``noise`` has a generator for each group, so that a group's jitter does not depend on what
-        is computed beside it. Evaluation passes none.
+        is computed beside it. Evaluation passes none. This router looks at hidden states alone:
+        the ids ``tokens_BN`` and the index of its layer are there for others.
         """
         E, K = self.moe.n_experts, self.moe.top_k
         x_TD = x.flatten(0, -2).float()
@@ -144,7 +154,12 @@ class ChunkRouter(nn.Module):
     """
 
     def __init__(
-        self, moe: ChunkRouted, d_model: int, init_std: float, generator: torch.Generator
+        self,
+        moe: ChunkRouted,
+        d_model: int,
+        init_std: float,
+        generator: torch.Generator,
+        layer: int = 0,
     ) -> None:
         super().__init__()
         self.moe, self.chunk = moe, moe.chunk
@@ -153,7 +168,9 @@ class ChunkRouter(nn.Module):
         self.w_start = nn.Parameter(torch.empty(1, d_model))
         nn.init.normal_(self.w_start, generator=generator)
 
-    def forward(self, x_BND: Tensor, groups: int = 1, noise: Noise = ()) -> Routing:
+    def forward(
+        self, x_BND: Tensor, groups: int = 1, noise: Noise = (), tokens_BN: Tensor | None = None
+    ) -> Routing:
         B, N, _ = x_BND.shape
         routing: Routing = self.decide(self._seen(x_BND.float()), groups, noise)
         K = self.moe.top_k
@@ -181,12 +198,19 @@ class PositionRouter(nn.Module):
     """
 
     def __init__(
-        self, moe: PositionRouted, d_model: int, init_std: float, generator: torch.Generator
+        self,
+        moe: PositionRouted,
+        d_model: int,
+        init_std: float,
+        generator: torch.Generator,
+        layer: int = 0,
     ) -> None:
         super().__init__()
         self.moe = moe
 
-    def forward(self, x_BND: Tensor, groups: int = 1, noise: Noise = ()) -> Routing:
+    def forward(
+        self, x_BND: Tensor, groups: int = 1, noise: Noise = (), tokens_BN: Tensor | None = None
+    ) -> Routing:
         B, N, _ = x_BND.shape
         E, K, C = self.moe.n_experts, self.moe.top_k, self.moe.chunk
         places_NK = torch.arange(N, device=x_BND.device)[:, None] // C * K
@@ -197,7 +221,8 @@ class PositionRouter(nn.Module):
         return Routing(experts_TK, gates_TK, count(experts_TK, E, groups), zero, zero)
 
 
-# A router takes the settings, d_model, the standard deviation of initial weights and a generator.
+# A router takes the settings, d_model, the standard deviation of initial weights, a generator and
+# the index of its layer.
 ROUTERS: dict[str, Callable[..., nn.Module]] = {
     "token": Router,
     "chunk": ChunkRouter,

@@ -49,19 +49,25 @@ class Block(nn.Module):
         self.moe: MoELayer | None = None
         self.dense_ffn: nn.Module | None = None
         if isinstance(ffn, MoE) and layer >= ffn.n_dense_layers:
-            self.moe = MoELayer(ffn, d, std, backend, generator)
+            self.moe = MoELayer(ffn, d, std, backend, generator, layer)
         else:
             assert ffn.d_ffn is not None  # by the checks of the configuration
             self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
 
     def forward(
-        self, x_BND: Tensor, rotation: Tensor, dtype: torch.dtype, groups: int, noise: Noise
+        self,
+        x_BND: Tensor,
+        rotation: Tensor,
+        dtype: torch.dtype,
+        groups: int,
+        noise: Noise,
+        tokens_BN: Tensor,
     ) -> tuple[Tensor, Routing | None]:
         y_BND = self.attention(self.attention_norm(x_BND, dtype), rotation)
         x_BND, h_BND = added_and_normed(x_BND, y_BND, self.ffn_norm.gain, dtype)
         routing = None
         if self.moe is not None:
-            y_TD, routing = self.moe(h_BND, groups, noise)
+            y_TD, routing = self.moe(h_BND, groups, noise, tokens_BN)
         else:
             assert self.dense_ffn is not None
             y_TD = self.dense_ffn(h_BND.flatten(0, 1))
@@ -161,7 +167,7 @@ class Transformer(nn.Module):
             if isinstance(layer, SlicedBlock):
                 x_BND = layer(x_BND, self.slice_rotation, self.dtype)
                 continue
-            x_BND, routing = layer(x_BND, self.rotation, self.dtype, groups, noise)
+            x_BND, routing = layer(x_BND, self.rotation, self.dtype, groups, noise, tokens_BN)
             if routing is not None:
                 routings.append(routing)
         head_VD = self.embedding if self.unembedding is None else self.unembedding

@@ -91,12 +91,13 @@ def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
     with torch.no_grad():
         for start in range(0, len(sample.tokens_BN), BATCH):
             tokens_BN = torch.from_numpy(sample.tokens_BN[start : start + BATCH])
-            x_BND = F.embedding(tokens_BN.to(model.embedding.device), model.embedding)
+            tokens_BN = tokens_BN.to(model.embedding.device)
+            x_BND = F.embedding(tokens_BN, model.embedding)
             inside = (sample.sequence_T >= start) & (sample.sequence_T < start + BATCH)
             at = (sample.sequence_T[inside] - start, sample.position_T[inside])
             stages = [x_BND[at]]
             for block in model.layers:
-                x_BND, _ = block(x_BND, model.rotation, model.dtype, 1, ())
+                x_BND, _ = block(x_BND, model.rotation, model.dtype, 1, (), tokens_BN)
                 stages.append(x_BND[at])
             batches.append(torch.stack(stages).cpu())
     return torch.cat(batches, dim=1).float().numpy()

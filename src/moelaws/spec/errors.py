@@ -1,7 +1,7 @@
 """A user's mistake raises ``UserError``, whose text says where the mistake is."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -73,3 +73,11 @@ def or_nearest(word: object, known: Iterable[str], label: str) -> str:
     near = nearest(word, words)
     listed = f"{label}: {', '.join(words) or 'none'}"
     return f"{near} {listed[0].upper()}{listed[1:]}" if near else f"; {listed}"
+
+
+def refuse_unknown(place: str, what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raises a ValueError that names the first of ``names`` that is not ``known`` to a study."""
+    for name in names:
+        if name not in known:
+            near = or_nearest(name, known, "there are")
+            raise ValueError(f"{place}: the study has no {what} {name!r}{near}")

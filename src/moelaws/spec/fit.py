@@ -61,7 +61,6 @@ class Fit(Entry):
     # Columns in which the trials of a model agree: of these rows only the one of least loss is used
     best_per: tuple[str, ...] = ()
     drop_missing: bool = False  # leave out rows in which a variable's cell is empty
-    rollout: str = ""  # a column such as C: fit below each of its values and predict above it
     protocol: dict[str, Any] = {}  # overrides of the law's own fit protocol
     fixed: dict[str, Real] = {}  # parameter -> its value, which is not estimated
     # Parameter -> mean and standard deviation of what is known of it from elsewhere

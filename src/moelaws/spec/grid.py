@@ -15,7 +15,7 @@ from moelaws.spec.errors import or_nearest
 from moelaws.spec.experts import routers
 from moelaws.spec.fit import Name
 from moelaws.spec.model import DenseFFN, Model, Slices
-from moelaws.spec.run import AdamW, Evaluation, Muon, RunConfig, Schedule
+from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
 Scalar = bool | int | float | str
 MAX_POINTS = 100_000  # of one sweep
@@ -29,8 +29,7 @@ ConventionName = Literal[
 # The parts of a run whose fields a grid may set. Its name for a field is the field's own behind the
 # part's prefix, if there is one, unless ``RENAMED`` gives another.
 PARTS: tuple[type[Frozen], ...] = (
-    Model, *routers().values(), DenseFFN, Slices, RunConfig, AdamW, Muon, Schedule,
-    Evaluation,
+    Model, *routers().values(), DenseFFN, Slices, RunConfig, *OPTIMIZERS, Schedule, Evaluation,
 )  # fmt: skip
 PREFIX: dict[type[Frozen], str] = {Slices: "slice_", Evaluation: "evaluation_"}
 RENAMED: dict[tuple[type[Frozen], str], str] = {

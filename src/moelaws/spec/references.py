@@ -10,9 +10,17 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from moelaws.spec.base import text_like
 from moelaws.spec.errors import UserError
+
+DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+# A module and its function below the study's package: figures.optima:draw
+Reference = Annotated[
+    str,
+    text_like(rf"{DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
+]
 
 STUDIES = "moelaws.studies"
 
@@ -64,8 +72,12 @@ def folder(package: str) -> Path:
 
 
 def module_of(package: str, reference: str) -> str:
-    """Returns the dotted name of the module that ``reference`` below ``package`` names."""
-    return f"{package}.{reference.partition(':')[0]}"
+    """Returns the dotted name of the module that ``reference`` names.
+
+    It lies below ``package``, unless the reference begins with ``moelaws.``: the core's own code.
+    """
+    module = reference.partition(":")[0]
+    return module if module.startswith("moelaws.") else f"{package}.{module}"
 
 
 def resolve(package: str, reference: str) -> Any:

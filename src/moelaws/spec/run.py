@@ -7,7 +7,7 @@ never change, so that every run that was ever trained keeps its ``run_id`` (gold
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from moelaws.spec.base import BelowOne, Count, Fraction, Frozen, NonNegative, Positive, Rate, Seed
 from moelaws.spec.corpus import Corpus
@@ -19,16 +19,18 @@ class AdamW(Frozen):
 
     ``scale_free`` decouples the decay from the peak learning rate, too: a step shrinks weights by
     ``weight_decay * lr_t / lr`` (the sparsity paper) instead of ``weight_decay * lr_t``.
+
+    A number with a description has a column in the study's table (``tables.schema``).
     """
 
     kind: Literal["adamw"] = "adamw"
     lr: Rate  # peak learning rate
-    beta1: BelowOne = 0.9
-    beta2: BelowOne = 0.95
-    eps: Positive = 1e-8
-    weight_decay: NonNegative = 0.1
+    beta1: BelowOne = Field(0.9, description="decay of AdamW's first moment")
+    beta2: BelowOne = Field(0.95, description="decay of AdamW's second moment")
+    eps: Positive = Field(1e-8, description="added to the root of AdamW's second moment")
+    weight_decay: NonNegative = Field(0.1, description="decoupled decay of the weights")
     scale_free: bool = False
-    clip: NonNegative = 1.0  # global gradient norm; 0 is off
+    clip: NonNegative = Field(1.0, description="largest global gradient norm; 0 clips nothing")
 
 
 class Muon(AdamW):
@@ -39,7 +41,17 @@ class Muon(AdamW):
     """
 
     kind: Literal["muon"]  # type: ignore[assignment]
-    momentum: BelowOne = 0.95  # of the matrices, by Nesterov
+    momentum: BelowOne = Field(0.95, description="of Muon's matrices, by Nesterov")
+
+
+OPTIMIZERS = (AdamW, Muon)
+# Option of an optimizer -> its description, of those that have a column in a study's table
+DESCRIBED_OPTIONS = {
+    name: option.description
+    for optimizer in OPTIMIZERS
+    for name, option in optimizer.model_fields.items()
+    if option.description
+}
 
 
 def _kind(optimizer: Any) -> str:

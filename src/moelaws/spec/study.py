@@ -1,42 +1,29 @@
 """A study as data: the grids of its tiers, its fits, derived tables, figures and claims."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from moelaws.spec.base import Frozen, NonNegative, Positive, Real, Whole, text_like
+from moelaws.spec.base import Frozen, NonNegative, Positive, Whole, text_like
 from moelaws.spec.corpus import CorpusSetting
-from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.errors import UserError, or_nearest, refuse_unknown
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
 from moelaws.spec.kept_weights import KeptWeights, rows_alone
-from moelaws.spec.references import STUDIES, folder
+from moelaws.spec.readers import Claim, Derived, Figure, PaperTable, Reader, Shipped
+from moelaws.spec.references import DOTTED, STUDIES, folder
 from moelaws.spec.rows import RowExpression, parse_rows
-from moelaws.spec.tier import Tier, Tiers
+from moelaws.spec.tier import Tier
 
-_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-Package = Annotated[str, text_like(_DOTTED, "the dotted name of a Python package")]
-# A module and its function below the study's package: figures.optima:draw
-Reference = Annotated[
-    str,
-    text_like(rf"{_DOTTED}:[A-Za-z_]\w*", "a module and its function, such as figures.optima:draw"),
-]
+Package = Annotated[str, text_like(DOTTED, "the dotted name of a Python package")]
 RegisterName = Annotated[
     str, text_like("[a-z0-9]+(-[a-z0-9]+)*", "a name of the register, such as marin-v16")
 ]
 DATASET = "dataset"  # the column that says which table of the register a row is of
-# A file below the study's package: data/runs.parquet
-Shipped = Annotated[
-    str,
-    text_like(
-        r"[A-Za-z0-9]\w{0,99}([./-]\w{1,100}){0,19}",
-        "the path of a file below the study's package, such as data/runs.parquet",
-    ),
-]
 # A study's key -> what one of its entries is called
 KINDS = {
     "fits": "fit",
@@ -48,69 +35,8 @@ KINDS = {
 }
 
 
-class Reader(Entry):
-    """An entry whose code reads the study's table, and the fits and derived tables it names."""
-
-    code: Reference  # the function that makes it, below the study's package: figures.optima:draw
-    arguments: dict[Name, Any] = Field({}, alias="with")  # keywords of the function
-    fits: tuple[Name, ...] = ()
-    derived: tuple[Name, ...] = ()
-
-    @property
-    def needs(self) -> set[str]:
-        return {*self.fits, *self.derived}
-
-
-class Derived(Reader):
-    """A table made from a study's table and fits."""
-
-    # Whether it reads, of the runs whose weights are kept, these, hidden states, scores on tasks
-    weights: bool = False
-    hidden: bool = False
-    scores: bool = False
-    speed: Tiers = ()  # the tiers at which it reads how fast configurations train side by side
-    data: tuple[Shipped, ...] = ()  # files of the study's package that it reads
-
-
-class Figure(Reader):
-    """A picture of the paper under the paper's name for it, such as F1a."""
-
-    caption: str
-
-
-class PaperTable(Reader):
-    """A table that the paper prints, under the paper's name for it, such as T3."""
-
-    caption: str
-
-
-class Expected(Frozen):
-    """The range in which the interval of a claim's number lies if the claim holds."""
-
-    above: Real | None = None
-    below: Real | None = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.above is None and self.below is None:
-            raise ValueError("it must have above or below, or both")
-        return self
-
-
-class Claim(Reader):
-    """What the paper claims, and the rule in code that measures it."""
-
-    statement: str  # what the paper claims, in our words
-    source: str  # paper key and section, figure or equation
-    rule: str  # what the code does, in a sentence or two
-    expect: Expected  # an interval within supports the claim, one outside contradicts it
-    needed: str = ""  # what would decide the claim if these runs cannot
-    null_model: Name | Literal[""] = ""  # of the study's nulls: runs without the claim's effect
-    figure: Name  # to look at
-
-
 class Null(Frozen):
-    """Runs without the effect of some claims, on which `moelaws power` tries the claims' rules."""
+    """Runs without the effect of some claims, on which `moelaws make power` tries their rules."""
 
     name: Name
     says: str  # what holds for such runs, in a sentence
@@ -202,17 +128,17 @@ class Study(Frozen):
             if twice := sorted({n for n in names if names.count(n) > 1}):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
         for fit in self.fits:
-            _refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
+            refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
         for entry in self.readers:
-            _refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
-            _refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
+            refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
+            refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
         for claim in self.claims:
-            _refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
+            refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
             if claim.null_model:
                 nulls = [null.name for null in self.nulls]
-                _refuse_unknown(f"{claim.name}: null_model", "null", [claim.null_model], nulls)
+                refuse_unknown(f"{claim.name}: null_model", "null", [claim.null_model], nulls)
         if self.simulation:
-            _refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
+            refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
         return self
 
     @model_validator(mode="after")
@@ -361,13 +287,6 @@ class Study(Frozen):
         if all(left[key] == getattr(self, key) for key in KINDS):
             return self
         return self.model_copy(update=left)._without(cannot)
-
-
-def _refuse_unknown(place: str, what: str, names: Iterable[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            near = or_nearest(name, known, "there are")
-            raise ValueError(f"{place}: the study has no {what} {name!r}{near}")
 
 
 def reads_weights(entry: Entry) -> bool:

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from moelaws.files.layout import Results
+from moelaws.files.layout import Results, TierFolder
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import Project
 from moelaws.spec.study import KINDS, Study, reads_speed, reads_weights, sweep_of
 from moelaws.spec.tier import Tier
@@ -40,6 +41,14 @@ def as_made(study: Study, project: Project) -> Study:
     if project.source == "simulated":
         left = left.of_simulated()
     return left.with_short_contests() if project.short_contests else left
+
+
+def fitted_table(study: Study, fit: Fit, folder: TierFolder) -> Path:
+    """Returns the table of a fit: the study's, a derived one or another fit's estimates."""
+    if not fit.table:
+        return folder.table(study.study)
+    of_fit = fit.table in {other.name for other in study.fits}
+    return (folder.fit if of_fit else folder.derived)(study.study, fit.table)
 
 
 def absent(study: Study) -> list[str]:

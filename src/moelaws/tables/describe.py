@@ -10,6 +10,7 @@ from moelaws.spec.errors import located
 from moelaws.spec.grid import ConventionName
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.rows import select
+from moelaws.spec.run import DESCRIBED_OPTIONS
 
 _COUNTS: tuple[ConventionName, ...] = ("sparsity", "allocation", "leverage", "leverage_no_router")
 _OF_MODEL = ("n_layers", "d_model", "n_heads", "n_kv", "gates", "context", "vocab_size")
@@ -60,6 +61,7 @@ def describe(run: Run) -> dict[str, Any]:
         if schedule.warmup_steps is None
         else schedule.warmup_steps / config.steps,
         "optimizer": config.optimizer.kind,
+        **{name: getattr(config.optimizer, name, None) for name in DESCRIBED_OPTIONS},
         "shuffle": config.shuffle,
         "recipe": config.model_copy(update=common).fingerprint(),
     }

@@ -1,15 +1,15 @@
-"""Checks of a table of imported runs; messages name rows by their number in the source."""
+"""Checks of a table of imported runs; messages name rows by their number in the SQL's answer."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE
-from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, USUAL_UNITS, VOCABULARY
+from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, VOCABULARY
 from moelaws.spec.errors import UserError
-from moelaws.spec.importing import Mapping, Published
+from moelaws.spec.importing import Published
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import refuse_twice
 from moelaws.tables.schema import IMPORTED_COLUMNS
@@ -18,7 +18,6 @@ STATUSES = ("completed", "diverged", "out_of_memory")
 LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train")
 _ABOVE_0 = ("parameters", "tokens", "FLOP", "heads", "steps")
 _ABOVE_0_NAMES = ("L", "bpb", "L_train", "lr", "n_layers", "d_model", "d_expert")
-ONE_IS_KEPT = "`duplicates: first` in the mapping keeps the first"
 # In each row the first of two such columns is at most the second.
 _ORDERED = (
     ("k", "E"),
@@ -37,56 +36,65 @@ def refuse_first(wrong: pd.Series, text: Callable[[Any], str]) -> None:
         raise UserError(f"row {row}: {text(row)}")
 
 
-def as_lines(source: pd.DataFrame) -> pd.Series:
-    """Returns each row as a text, by which rows are compared."""
-    return pd.Series(map(repr, source.itertuples(index=False, name=None)), source.index)
+def check(frame: pd.DataFrame, explained: Collection[str]) -> None:
+    """Refuses a study's table of imported runs that is wrong somewhere.
 
-
-def check(
-    frame: pd.DataFrame, source: pd.DataFrame, with_unit: Collection[str], mapping: Mapping
-) -> None:
-    """Refuses a study's table, made of the rows of ``source``, that is wrong somewhere.
-
-    The mapping or the source states the unit of the columns ``with_unit``; for other columns small
-    counts are a sign of another unit.
+    Small counts are a sign of another unit, but in columns that a note has ``explained``.
     """
+    refuse_first(frame["run_id"].fillna("") == "", lambda row: "run_id is empty")
     refuse_twice(
         frame["run_id"],
         lambda run: (
-            f"both have run_id {run}; a table holds one row a run. If these are two runs, map "
-            "run_id to a column that tells them apart (in W&B: ID); if they are rows of one run, "
-            f"add `last: COLUMN`; if they are alike in that column too, {ONE_IS_KEPT}"
+            f"both have run_id {run}; a table holds one row a run. If these are two runs, select a "
+            "run_id that tells them apart (in W&B: ID); if they are rows of one run, keep the last "
+            "with QUALIFY row_number() OVER (PARTITION BY name ORDER BY step DESC) = 1"
         ),
     )
-    if mapping.duplicates != "all":
-        refuse_twice(as_lines(source), lambda line: f"are the same in every column; {ONE_IS_KEPT}")
     status = frame["status"]
     refuse_first(
         ~status.isin(STATUSES),
         lambda row: (
-            f"status is {status[row]!r}; it must be one of {', '.join(STATUSES)}. A mapping says "
-            "it under columns.status, by value or by values."
+            f"status of run {frame['run_id'][row]} is {status[row]!r}; it must be one of "
+            f"{', '.join(STATUSES)}, as CASE state WHEN 'finished' THEN 'completed' END makes it"
         ),
     )
     for column in IMPORTED_COLUMNS:
         if column.type in ("int", "float"):
-            _check_range(frame, column, column.name in with_unit)
+            _check_range(frame, column, column.name in explained)
     for less, more in _ORDERED:
         _check_order(frame[less], frame[more])
     completed = status == "completed"
+    loss = "bpb" if frame["L"].isna().all() and frame["bpb"].notna().any() else "L"
     refuse_first(
-        completed & frame[mapping.loss].isna(),
+        completed & frame[loss].isna(),
         lambda row: (
-            f"the loss {mapping.loss} of run {frame['run_id'][row]} is missing, and its status is "
-            "completed. Leave such rows out by rows or only, or add `without_loss: diverged` to "
-            "the mapping."
+            f"the loss {loss} of run {frame['run_id'][row]} is missing, and its status is "
+            f"completed. Leave such rows out with WHERE isfinite({loss}), or let the status of "
+            "such a run be 'diverged'."
         ),
     )
     if (typical := frame["L"][completed].median()) > MAX_LOSS:
         raise UserError(
             f"the loss L is {typical:.6g} nats/token in the median row, more than any vocabulary "
-            "gives; a perplexity p becomes a loss by the expression ln(p)"
+            "gives; a perplexity p becomes a loss by ln(p)"
         )
+
+
+def check_copies(frame: pd.DataFrame, sources: Iterable[pd.DataFrame]) -> None:
+    """Refuses runs that are alike in all but their names, where rows of a source are copies."""
+    if any(_as_lines(source).duplicated().any() for source in sources):
+        refuse_twice(
+            _as_lines(frame.drop(columns="run_id")),
+            lambda line: (
+                "are the same in every column but run_id, and so are rows of the source; keep one "
+                "with SELECT DISTINCT, or select a column that tells them apart"
+            ),
+        )
+
+
+def _as_lines(table: pd.DataFrame) -> pd.Series:
+    """Returns each row as a text, by which rows are compared."""
+    return pd.Series(map(repr, table.itertuples(index=False, name=None)), table.index)
 
 
 def check_published(frame: pd.DataFrame, said: Published, mapping_file: object) -> None:
@@ -121,6 +129,6 @@ def _check_range(frame: pd.DataFrame, column: Column, has_unit: bool) -> None:
     is_count = name.startswith(("N_", "C", "D"))
     if is_count and not has_unit and values.max() < SOME_ROW_ABOVE.get(unit, 0):
         raise UserError(
-            f"{name} is at most {values.max():.6g} {unit}. Say its unit in the mapping, such as "
-            f"`unit: {USUAL_UNITS[unit]}`, or `unit: {unit}` if the numbers are right."
+            f"{name} is at most {values.max():.6g} {unit}. The SQL must convert other units, as "
+            f"1e6 * x does millions; if the numbers are right, say so in the mapping's notes.{name}"
         )

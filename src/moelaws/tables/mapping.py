@@ -13,44 +13,40 @@ from moelaws.spec.study import DATASET
 from moelaws.tables.column import Column
 from moelaws.tables.schema import IMPORTED_COLUMNS
 
-_SET_BY_IMPORT = ("study", "tier", "source")
-
 
 def read_mapping(path: Path) -> Mapping:
     """Returns the mapping in a YAML file."""
-    mapping = parse(Mapping, read_yaml(path), path)
-    known = [c.name for c in IMPORTED_COLUMNS if c.name not in _SET_BY_IMPORT]
-    for name in mapping.columns:
-        if name not in known:
-            also = "; it is set by the import itself" if name in _SET_BY_IMPORT else ""
-            near = also or or_nearest(name, known, "there are")
-            raise UserError(f"{path}: columns: a study's table has no {name!r} to fill{near}")
-    for name in mapping.more:
-        if name in {c.name for c in IMPORTED_COLUMNS}:
-            raise UserError(
-                f"{path}: more.{name}: a study's table has this column; put it under columns"
-            )
-    if "status" not in mapping.columns:
+    said = read_yaml(path)
+    if "columns" in said:
         raise UserError(
-            f"{path}: columns.status is missing; where all runs completed it is "
-            "`status: {value: completed}`"
+            f"{path} is a mapping of an older version: its columns, rows and other words are now "
+            "one SELECT under the key sql; docs/importing.md has the SQL for each of these words"
         )
+    mapping = parse(Mapping, said, path)
+    ours = {column.name for column in IMPORTED_COLUMNS}
+    for name in mapping.more:
+        if name in ours:
+            raise UserError(f"{path}: more.{name}: a study's table has this column by itself")
+    known = [*ours, *mapping.more]
+    for name in mapping.notes:
+        if name not in known:
+            near = or_nearest(name, known, "there are")
+            raise UserError(f"{path}: notes: the table has no column {name!r}{near}")
     return mapping
 
 
 def columns_of(mapping: Mapping) -> tuple[Column, ...]:
     """Returns the columns of the table that ``mapping`` makes: a study's, then its own."""
-    own = tuple(
+    further = (
+        Column(name, column.type, column.unit, column.description, nullable=True)
+        for name, column in mapping.more.items()
+    )
+    return tuple(
         replace(column, description=f"{column.description}; here: {note}")
-        if (note := mapping.columns[column.name].note if column.name in mapping.columns else "")
+        if (note := mapping.notes.get(column.name))
         else column
-        for column in IMPORTED_COLUMNS
+        for column in (*IMPORTED_COLUMNS, *further)
     )
-    further = tuple(
-        Column(name, f.type, f.unit, "; here: ".join(filter(None, (f.description, f.note))), True)
-        for name, f in mapping.more.items()
-    )
-    return own + further
 
 
 def joined_columns(mappings: Iterable[Mapping]) -> tuple[Column, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from moelaws.spec.run import DESCRIBED_OPTIONS
 from moelaws.tables.column import Column
 
 _FLOPS = "training FLOPs of the run, "
@@ -95,6 +96,7 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
     Column("dropped", "float", "1", "share of assignments that were dropped", True),
     Column("warmup", "float", "1", "fraction of the steps that warm up", nullable=True),
     Column("optimizer", "string", "1", "adamw or muon", nullable=True),
+    *(Column(name, "float", "1", text, True) for name, text in DESCRIBED_OPTIONS.items()),
     Column("shuffle", "string", "1", "tokens where each document's are shuffled, else none", True),
     Column("recipe", "string", "1", "what runs that differ in sparsity and seed alone share", True),
     Column("chunk", "int", "positions", "that share a routing decision; 0 where none is made"),

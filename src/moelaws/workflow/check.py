@@ -15,6 +15,7 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
+from moelaws.spec.readers import Figure
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import DATASET, Simulation, Study, sweep_of
 from moelaws.tables.at_hand import imported_files
@@ -31,16 +32,24 @@ def check_study(study: Study) -> None:
     with located(study.file, "keep_weights"):
         _check_sweep(study, study.keep_weights.sweep)
     for entry in study.readers:
-        with located(study.file, f"{entry.name}: code"):
-            function = definition(study.home, entry.code).args
-            _, *parameters = (a.arg for a in (*function.args, *function.kwonlyargs))
-            if unknown := sorted(set(entry.arguments) - set(parameters)):
-                raise UserError(
-                    f"with: {entry.code} takes no {', '.join(unknown)}; it takes "
-                    f"{', '.join(parameters) or 'nothing'}"
-                )
+        for code in entry.references:
+            with located(study.file, f"{entry.name}: code"):
+                function = definition(study.home, code).args
+                _, *parameters = (a.arg for a in (*function.args, *function.kwonlyargs))
+                if unknown := sorted(set(entry.arguments) - set(parameters)):
+                    raise UserError(
+                        f"with: {code} takes no {', '.join(unknown)}; it takes "
+                        f"{', '.join(parameters) or 'nothing'}"
+                    )
         with located(study.file, f"{entry.name}: with"):
             _check_sweep(study, sweep_of(entry))
+    for figure in study.figures:
+        with located(study.file, f"{figure.name}: panels"):
+            _check_series(study, figure)
+    for claim in study.claims:
+        if claim.measure and not claim.measure.source:
+            with located(study.file, claim.name):
+                claim.measure.refuse_unknown(_columns(study)[1])
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)
@@ -53,6 +62,18 @@ def check_study(study: Study) -> None:
         with located(study.file, f"contest {contest.name}"):
             short = contest.shortened()
         check_contest(study, short)
+
+
+def _check_series(study: Study, figure: Figure) -> None:
+    """Refuses series of runs whose columns these have not; other tables are not made yet."""
+    for series in figure.series:
+        if series.code or series.table in figure.derived or series.predicted:
+            continue
+        units, known = _columns(study)
+        _check_rows([series.rows], known, units)
+        for name in filter(None, (series.x, series.y, series.over, series.by, *series.ends)):
+            if name not in known:
+                raise UserError(f"{name!r} is no column; there are {', '.join(known)}")
 
 
 def check_contest(study: Study, contest: Contest) -> None:
@@ -86,17 +107,10 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
 
 def _check_sweep(study: Study, sweep: str) -> None:
     """Refuses a sweep that no tier has; ``at_tier`` leaves out what a single tier lacks."""
-    names, where = study.sweep_names, "no grid has a"
-    if study.imported:
-        where = "the imported table has no"
-        columns = [read_mapping(m).columns.get("sweep") for m in imported_files(study).values()]
-        if not all(column and column.values for column in columns):
-            return
-        words = [str(word) for column in columns if column for word in column.values.values()]
-        names = {name for text in words for name in text.split(",")} - {""}
-    if sweep and sweep not in names:
+    names = study.sweep_names
+    if sweep and sweep not in names and not study.imported:
         known = ", ".join(sorted(names)) or "none with a name"
-        raise UserError(f"sweep: {where} sweep {sweep!r}; there are {known}")
+        raise UserError(f"sweep: no grid has a sweep {sweep!r}; there are {known}")
 
 
 def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
@@ -105,7 +119,7 @@ def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
     if study.imported:  # its table has the columns that are not mapped, too, but they are empty
         mappings = [read_mapping(path) for path in imported_files(study).values()]
         names = {"run_id", "study", "source"} | ({DATASET} if study.imported.names else set())
-        names |= {name for mapping in mappings for name in mapping.entries}
+        names = names.union(*(mapping.words for mapping in mappings))
         columns = [column for column in joined_columns(mappings) if column.name in names]
     return {c.name: c.unit for c in columns if c.type in NUMBERS}, [c.name for c in columns]
 
@@ -130,7 +144,7 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return
     units, known = _columns(study)
-    _check_numbers((*fit.mapping.values(), fit.weights, fit.rollout), units)
+    _check_numbers((*fit.mapping.values(), fit.weights), units)
     variables = sources(law, fit.mapping, tuple(units))
     unit_factors(variables, fit.units, units)
     if fit.weights:

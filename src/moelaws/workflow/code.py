@@ -8,22 +8,29 @@ from moelaws.records.code import PACKAGE, closure
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import load_study
+from moelaws.spec.readers import Figure, Reader
 from moelaws.spec.references import module_of
-from moelaws.spec.study import Reader, Study
+from moelaws.spec.study import Study
 
 # Kind of entry -> the module whose function makes it, if that is not the one for pictures
 COMMANDS = {"derived": "moelaws.analysis.derive", "claims": "moelaws.claims.judge"}
 PICTURES = "moelaws.figures.draw"
+SERIES, FITTED = "moelaws.figures.series", "moelaws.figures.fitted"
 
 
 def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> tuple[Path, ...]:
     """Returns the files behind the entry ``name`` of a kind or, without a name, behind all.
 
-    The kind is a key of the study, or ``runs`` for the table of its runs.
+    The kind is a key of the study, ``runs`` for the table of its runs, ``speed`` for the measured
+    speeds of its configurations, or ``power`` for the trials of its rules on simulated tables.
     """
     if kind == "runs":
         law = study.simulation.law if simulated and study.simulation else ""
         return of_simulation(law) if law else of_table(study)
+    if kind == "speed":
+        return of_speed()
+    if kind == "power":
+        return of_power(study)
     if kind == "fits":
         return of_fit(study.fit(name).law)
     if kind == "contests":
@@ -37,10 +44,7 @@ def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path
     They include the laws of the fits that ``entries`` declare, for a fit's report names its law.
     """
     entries = list(entries)
-    modules = {
-        COMMANDS.get(kind, PICTURES),
-        *(module_of(study.home, entry.code) for entry in entries),
-    }
+    modules = {COMMANDS.get(kind, PICTURES), *_modules(study, entries)}
     if fits := {name for entry in entries for name in entry.fits}:
         modules |= {"moelaws.analysis.fitted", *(_law(study.fit(name).law) for name in fits)}
     return closure(*modules)
@@ -53,7 +57,7 @@ def relative(files: Iterable[Path]) -> list[str]:
 
 def of_study(study: Study) -> tuple[Path, ...]:
     """Returns the files of the code of all entries of a study."""
-    return closure(*(module_of(study.home, entry.code) for entry in study.readers))
+    return closure(*_modules(study, study.readers))
 
 
 def of_power(study: Study) -> tuple[Path, ...]:
@@ -61,8 +65,16 @@ def of_power(study: Study) -> tuple[Path, ...]:
     readers = (*study.claims, *study.derived)
     laws = {fit.law for fit in study.fits} | {null.law for null in study.nulls if null.law}
     laws |= {study.simulation.law} if study.simulation else set()
-    modules = (module_of(study.home, entry.code) for entry in readers)
-    return closure("moelaws.claims.power", *modules, *map(_law, laws))
+    return closure("moelaws.claims.power", *_modules(study, readers), *map(_law, laws))
+
+
+def _modules(study: Study, entries: Iterable[Reader]) -> set[str]:
+    """Returns the modules that the ``entries`` name, and those that draw declared figures."""
+    entries = list(entries)
+    own = {module_of(study.home, name) for entry in entries for name in entry.references}
+    declared = [series for e in entries if isinstance(e, Figure) for series in e.series]
+    own |= {SERIES} if declared else set()
+    return own | ({FITTED} if any(s.predicted or s.curve for s in declared) else set())
 
 
 def of_fit(law: str) -> tuple[Path, ...]:
@@ -79,7 +91,7 @@ def of_contest(contest: Contest) -> tuple[Path, ...]:
 def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
     """Returns the files behind the outlook of a sweep: advice, its figure and its laws."""
     modules = {_law(law) for law in config.laws}
-    own = ("moelaws.analysis.advice.outlook", "moelaws.analysis.advice.sources")
+    own = ("moelaws.analysis.advice.page", "moelaws.analysis.advice.sources")
     shown = ("moelaws.figures.advice", "moelaws.figures.draw", "moelaws.tables.parquet")
     return closure(*own, *shown, "moelaws.analysis.inputs", *modules)
 

@@ -19,24 +19,22 @@ from moelaws.grids.budget import over_limit
 from moelaws.grids.expand import Run
 from moelaws.grids.rounds import path_of, read_rounds
 from moelaws.grids.sweep import Sweep, expand_study, too_long_for
-from moelaws.laws.protocol import overridden, own_overrides
+from moelaws.laws.protocol import overridden
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.fit import Contest
 from moelaws.spec.project import CONFIG, Project, chosen_studies, load_project
+from moelaws.spec.readers import Reader
 from moelaws.spec.references import folder
-from moelaws.spec.study import Reader, Study
-from moelaws.tables.at_hand import as_made, lacks_first, left_out
+from moelaws.spec.study import Study
+from moelaws.tables.at_hand import as_made, fitted_table, lacks_first, left_out
 from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_source, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
 
 STARTS_PER_THREAD = 50_000  # of a fit; a thread then has at least a second of work
-DESCENTS_PER_BATCH = 250  # of a contest's long fits, of which a core takes one batch at a time
-LAWS_PER_CORE = 4  # of a contest's short fits; the longest takes about a third of the time
-BUSY = 8  # the most threads of one job
+BUSY = 8  # the most threads of a fit
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -245,8 +243,8 @@ class Jobs:
         """Returns the files that the page of the tier shows; it reads no others of the tier."""
         data = {*self.tables(), *self.fits(), *self._each("fits", self.folder.draws)}
         for key, s in self.shown_studies.items():
-            read = [self.fitted_table(key, fit.name) for fit in s.fits]
-            read += self.derived_read(key, [*s.figures, *s.tables, *s.claims])
+            read = [fitted_table(s, fit, self.folder) for fit in s.fits]
+            read += self._declared(key, [*s.pictures, *s.claims])["derived"]
             data.update(path for path in read if self._has(key, path))
         return [*sorted(data), *self.verdicts(), *self.reported()]
 
@@ -289,47 +287,42 @@ class Jobs:
         names = {entry.name for study in self.studies.values() for entry in getattr(study, kind)}
         return "|".join(sorted(names)) or "(?!)"
 
-    def fitted_table(self, study: str, name: str) -> Path:
-        """Returns the table of a fit: the study's, a derived one or another fit's estimates."""
-        fits = {fit.name: fit for fit in self.shown_studies[study].fits}
-        if not (table := fits[name].table):
-            return self.folder.table(study)
-        if table in fits:
-            return self.folder.fit(study, table)
-        return self.folder.derived(study, table)
-
     def fit_threads(self, study: str, name: str) -> int:
         """Returns how many cores a fit can use; most fits take seconds and use one."""
         fit = self.studies[study].fit(name)
         starts = overridden(laws.fittable(fit.law), fit.protocol, name).n_run
         return max(1, min(BUSY, starts // STARTS_PER_THREAD))
 
-    def contest_threads(self, study: str, name: str) -> int:
-        """Returns how many cores a contest can use."""
-        contest: Contest = self.studies[study].entry("contests", name)
-        # Few blocks have few distinct resamples, and each of these is refitted only once.
-        descents = [0 if contest.resample_by else contest.bootstrap]
-        for law in map(laws.fittable, contest.laws):
-            descents.append(overridden(law, own_overrides(law, contest.protocol), name).n_run)
-        threads = max(max(descents) // DESCENTS_PER_BATCH, len(contest.laws) // LAWS_PER_CORE)
-        return max(1, min(BUSY, threads))
+    def read_by(self, kind: str, study: str, name: str = "") -> dict[str, list[Any]]:
+        """Returns the inputs of the job of one entry of a study or, without a name, all of a kind.
 
-    def fits_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
-        """Returns the reports of the fits that ``entries`` of a study declare, with their draws."""
-        names = sorted({name for entry in entries for name in entry.fits})
-        return [path(study, n) for path in (self.folder.fit, self.folder.draws) for n in names]
+        They are the table, fits, derived tables and shipped files that the job reads, its code and
+        its specification.
+        """
+        entries = self.entries(kind, study, name)
+        read: dict[str, list[Any]] = {"code": self.code(kind, study, name)}
+        read["spec"] = [self.entry_spec(kind, study, name)]
+        if kind == "fits":
+            tables = [fitted_table(self.studies[study], fit, self.folder) for fit in entries]
+            return {"table": tables, **read}
+        if kind == "contests":
+            return {"table": self.own_table(study), **read}
+        return {"table": self.own_table(study), **self._declared(study, entries), **read}
 
-    def derived_read(self, study: str, entries: Iterable[Reader]) -> list[Path]:
-        """Returns the derived tables that ``entries`` of a study declare."""
-        names = sorted({name for entry in entries for name in entry.derived})
-        return [self.folder.derived(study, name) for name in names]
+    def _declared(self, study: str, entries: Iterable[Reader]) -> dict[str, list[Path]]:
+        """Returns the files that ``entries`` of a study declare; draws go with fits."""
+        spec, folder, entries = self.shown_studies[study], self.folder, [*entries]
+        fits = sorted({name for entry in entries for name in entry.fits})
+        derived = sorted({name for entry in entries for name in entry.derived})
+        data = sorted({name for entry in entries for name in getattr(entry, "data", ())})
+        return {
+            "fits": [path(study, n) for path in (folder.fit, folder.draws) for n in fits],
+            "derived": [folder.derived(study, name) for name in derived],
+            "data": [spec.shipped(name) for name in data],
+        }
 
     def task_files(self) -> list[str]:
         return [source for source in self.project.tasks if is_file(source)]
-
-    def shipped(self, study: str, entry: Any) -> list[Path]:
-        """Returns the files of the study's package that a derived table reads."""
-        return [self.studies[study].shipped(name) for name in entry.data]
 
     # ---- the code of one job, as paths from the current folder
 

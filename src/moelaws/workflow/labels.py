@@ -10,9 +10,10 @@ _PLAIN = str.maketrans("{}<>", "()()")
 
 
 def report_labels(study: Study, name: str) -> dict[str, str]:
-    """Returns the columns of a row, of which Snakemake sorts the rows by the text of the first.
+    """Returns the columns of the row of a figure or table.
 
-    It is the place in the natural order of names, for by their text F10 would precede F2.
+    Snakemake sorts the rows by the text of the first column. So this one is the place in the
+    natural order of names, because as texts F10 would precede F2.
     """
     captions = {picture.name: picture.caption for picture in study.pictures}
     place = sorted(captions, key=natural).index(name) + 1

@@ -65,6 +65,7 @@ class Verification:
         """Verifies what was made of the runs of one tier."""
         kinds = {"tables": "*.parquet", "derived": "*/*.parquet", "claims": "*.json"}
         kinds |= dict.fromkeys(("fits", "contests", "figures"), "*/*.json")
+        kinds |= {"speed": "*.parquet", "power": "*.json"}
         for kind, pattern in kinds.items():
             for path in _files(folder.root / kind, pattern):
                 names = path.relative_to(folder.root / kind).with_suffix("").parts
@@ -73,17 +74,10 @@ class Verification:
             name = path.name.removesuffix(chain.DRAWS)
             orphaned = name not in self._names("fits", path.parent.name)
             yield self._sealed("draws of fits", path, orphaned)
-        for path in _files(folder.root / "speed", "*.parquet"):
-            study = self.studies.get(path.stem)
-            read = study is not None and any(map(reads_speed, study.derived))
-            yield self._made("speed", path, code.of_speed if read else None)
-        for path in _files(folder.root / "power", "*.json"):
-            study = self.studies.get(path.stem)
-            yield self._made("power", path, partial(code.of_power, study) if study else None)
         for path in _files(folder.root, f"{folder.outlook.stem}.json"):
             behind = None if self.advice is None else partial(code.of_outlook, self.advice)
             yield self._made("outlook", path, behind)
-        beside = [folder.outlook.with_suffix(s) for s in (".md", ".pdf", ".png", ".csv")]
+        beside = [folder.outlook.with_suffix(s) for s in (".md", ".png")]
         pages = (folder.claims, folder.laws, folder.cover, folder.explore, folder.report)
         for path in (*pages, *beside):
             if path.is_file():
@@ -114,7 +108,8 @@ class Verification:
     def _with_origin(self, kind: str, path: Path, study: str, name: str = "") -> Verdict:
         """Verifies a file of a study's entry, which records what it was made of."""
         spec, own = self.studies.get(study), _KEYS.get(kind, kind)
-        if spec is None or (name and name not in self._names(own, study)):
+        unread = kind == "speed" and spec and not any(map(reads_speed, spec.derived))
+        if spec is None or unread or (name and name not in self._names(own, study)):
             return self._made(kind, path, None)
         simulated = "simulated" in path.parts
         verdict = self._made(kind, path, partial(code.of_entry, spec, own, name, simulated))

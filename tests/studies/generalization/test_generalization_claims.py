@@ -64,16 +64,6 @@ def test_the_loss_over_active_parameters_on_each_corpus(tmp_path, corpora, r2, v
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [(0.8, 1.3, SUPPORTED), (2.1, 4.0, NOT_SUPPORTED), (0.1, 0.4, NOT_SUPPORTED),
-     (0.4, 1.1, CANNOT_TELL), (np.nan, np.nan, CANNOT_TELL)],
-)  # fmt: skip
-def test_exponents_are_consistent_within_a_factor_of_two(tmp_path, low, high, verdict):
-    tables = slopes(tmp_path, (low, high), floor="fitted", series="both", name="kappa")
-    assert judged("exponent_identity", tables) is verdict
-
-
-@pytest.mark.parametrize(
     ("few", "many", "verdict"),
     [((0.01, 0.05), (-0.06, -0.02), SUPPORTED), ((-0.05, -0.01), (-0.06, -0.02), NOT_SUPPORTED),
      ((0.01, 0.05), (0.01, 0.02), NOT_SUPPORTED), ((-0.01, 0.05), (-0.06, -0.02), CANNOT_TELL),

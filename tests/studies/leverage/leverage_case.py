@@ -16,7 +16,8 @@ from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.spec.study import Derived, Study
+from moelaws.spec.readers import Derived
+from moelaws.spec.study import Study
 from moelaws.tables.simulate import design, simulate
 from repository import REPOSITORY
 from study_case import Case, filled

@@ -102,7 +102,6 @@ def test_an_architecture_of_few_budgets_is_drawn_as_single_runs_and_says_so(make
         ]
         np.testing.assert_allclose(np.sort(runs["y"]), np.sort(rows["L"]))
         assert "single runs" in words(sheet)
-        assert any("no curve" in warning for warning in sheet.warnings)
 
 
 def test_shapes_are_counted_from_the_one_whose_experts_are_as_wide_as_the_model():

@@ -68,5 +68,5 @@ def test_a_rule_cannot_tell_where_its_table_is_missing(register):
     register.add("marin-v16", write_isoflop)
     verdict = register.judge("a_mixture_needs_several_times_less_compute")
     assert verdict["verdict"] == str(Verdict.CANNOT_TELL)
-    assert verdict["measured"] == "the runs of marin-ladder are not here"
+    assert verdict["measured"] == "the table leverage has no row"
     assert verdict["needed"] == "import marin-ladder"

@@ -45,7 +45,7 @@ def test_the_study_from_the_first_table_on(copy):
         assert len(lines) == 1
         assert lines[0].startswith("moelaws: study public: results/imported/marin-v16.parquet")
         assert lines[0].endswith("is not here; run moelaws import marin-v16")
-    asked = copy.moelaws("aggregate", "public")
+    asked = copy.moelaws("make", "runs", "public")
     assert asked.returncode == 2
     assert "run moelaws import marin-v16" in asked.stderr
 

@@ -20,7 +20,7 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.quantiles import jackknife
 from moelaws.laws.clark.routing import log10_cutoff
 from moelaws.spec.project import load_study
-from moelaws.studies.routing import claims
+from moelaws.spec.references import resolve
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 from moelaws.tables.at_hand import imported_files
 from repository import REPOSITORY
@@ -94,14 +94,15 @@ def tables_of(form, number):
         yield truth, exact + RESIDUALS * RUNS["N_dense"].map(factor)
 
 
-def decided(name, rule, inputs, **options):
-    expect = CLAIMS[name].expect
-    return verdict(rule(inputs, **options).intervals, expect.above, expect.below)
+def decided(name, inputs):
+    claim = CLAIMS[name]
+    evidence = resolve(STUDY.home, claim.code)(inputs, **claim.arguments)
+    return verdict(evidence.intervals, claim.expect.above, claim.expect.below)
 
 
 def over_sizes(truth, ln_L):
-    """The rules' inputs by refits without one base size: ``sizes``, ``cutoffs`` and the fits."""
-    sizes, cutoffs, fits = [], [], {}
+    """The rules' inputs by refits without one base size: the table ``sizes``."""
+    sizes = []
     for router in ROUTERS:
         rows = RUNS.loc[OWN[router.name]]
         refits = [solved(rows, ln_L[rows.index].to_numpy(), start=truth)]
@@ -113,47 +114,40 @@ def over_sizes(truth, ln_L):
         with np.errstate(invalid="ignore"):  # a refit may have no cut-off
             low, high = jackknife(values[0], values[1:], 0.9)
         for i, quantity in enumerate((*LAW.names, CUTOFF)):
-            row = {"router": router.name, "quantity": quantity, "low": low[i], "high": high[i]}
-            sizes.append(row)
-        cut = {"router": router.name, "objective": "squared", "log10_N": cuts[0]}
-        cutoffs.append(
-            cut | dict.fromkeys(("low", "high", "stated", "printed"), 11.0)
-        )  # of the text alone
-        c = SimpleNamespace(estimate=refits[0][2], low=None, high=None)
-        group = SimpleNamespace(params={"c": c})
-        fits[router.fit] = SimpleNamespace(group=lambda where, group=group: group)
-    derived = {"sizes": pd.DataFrame(sizes), "cutoffs": pd.DataFrame(cutoffs)}
-    return SimpleNamespace(derived=derived.get, fit=fits.get)
+            row = {"router": router.name, "quantity": quantity, "estimate": values[0][i]}
+            sizes.append(row | {"low": low[i], "high": high[i]})
+    return SimpleNamespace(derived={"sizes": pd.DataFrame(sizes)}.get)
 
 
-def refitted(name, rule, form, tables):
+def refitted(name, form, tables):
     """How many of the ``tables`` support a claim that rests on refits."""
     given = [over_sizes(*pair) for pair in tables_of(form, tables)]
-    return sum(decided(name, rule, inputs) == Verdict.SUPPORTED for inputs in given)
+    return sum(decided(name, inputs) == Verdict.SUPPORTED for inputs in given)
 
 
-SHRINKS = ("routing_helps_less_as_models_grow", claims.helps_less)
-BEYOND = ("routing_stops_helping_beyond_the_sizes_measured", claims.stops_helping)
+SHRINKS = "routing_helps_less_as_models_grow"
+BEYOND = "routing_stops_helping_beyond_the_sizes_measured"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("claim", "form"), [(SHRINKS, SAME_FRACTION), (BEYOND, UP_TO_THE_LARGEST)])
 def test_a_coefficient_without_its_effect_is_seldom_supported(claim, form):
-    assert refitted(*claim, form, TABLES) <= 10
+    assert refitted(claim, form, TABLES) <= 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", [SHRINKS, BEYOND])
 def test_eq_1_as_fitted_is_told_from_its_nulls(claim):
-    assert refitted(*claim, EQ_1, TABLES) >= 90
+    assert refitted(claim, EQ_1, TABLES) >= 90
 
 
 def test_refits_without_a_cutoff_decide_nothing():
     """Where the gain is the same at all sizes, -b/c may be endless, or beyond a float."""
     given = [over_sizes(*pair) for pair in tables_of(SAME_FRACTION, 3)]
-    given[0].derived("cutoffs").loc[0, "log10_N"] = 900.0
-    given[1].derived("cutoffs").loc[0, "log10_N"] = np.inf
-    assert {decided(*BEYOND, inputs) for inputs in given} == {Verdict.CANNOT_TELL}
+    for inputs, cutoff in zip(given, (900.0, np.inf), strict=False):
+        sizes = inputs.derived("sizes")
+        sizes.loc[sizes["quantity"] == CUTOFF, "estimate"] = cutoff
+    assert {decided(BEYOND, inputs) for inputs in given} == {Verdict.CANNOT_TELL}
 
 
 @pytest.mark.slow
@@ -190,9 +184,9 @@ def gains(L):
 
 def helping(exact, tables):
     """How many ``tables`` of losses with the dense seeds' noise support that routing helps."""
-    rule = ("routing_helps_at_every_size", claims.helps_everywhere)
+    rule = "routing_helps_at_every_size"
     drawn = (exact + np.random.default_rng(i).normal(0, SEED_SD, len(exact)) for i in range(tables))
-    return sum(decided(*rule, gains(L)) == Verdict.SUPPORTED for L in drawn)
+    return sum(decided(rule, gains(L)) == Verdict.SUPPORTED for L in drawn)
 
 
 @pytest.mark.slow
@@ -209,10 +203,9 @@ def test_routing_that_does_nothing_at_one_size_is_seldom_called_helping():
 
 def best(permuted, tables):
     """How many ``tables`` of losses ``permuted`` (rng) among routers support the best one."""
-    rule = ("s_base_is_the_best_router", claims.best_router)
+    rule = "s_base_is_the_best_router"
     drawn = (gains(permuted(np.random.default_rng(seed))) for seed in range(tables))
-    options = CLAIMS[rule[0]].arguments
-    return sum(decided(*rule, inputs, **options) == Verdict.SUPPORTED for inputs in drawn)
+    return sum(decided(rule, inputs) == Verdict.SUPPORTED for inputs in drawn)
 
 
 def permuted_by_model(rng):

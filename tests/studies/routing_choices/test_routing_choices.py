@@ -17,12 +17,13 @@ from moelaws.accounting.flops import train_flops_per_token
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
+from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.grids.expand import architectures, expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
-from moelaws.studies.routing_choices import figures, tables
+from moelaws.studies.routing_choices import tables
 from moelaws.studies.routing_choices.arms import ARMS, BASE, Arms
 from moelaws.studies.routing_choices.derived import effects
 from moelaws.tables.describe import describe
@@ -265,9 +266,9 @@ def test_at_equal_time_a_slower_step_costs_what_the_steps_left_out_would_have_ga
 
 def test_figures_and_tables_show_every_arm(timed):
     inputs = Inputs(frame=timed.table)
-    drawn = figures.effects(inputs)
+    drawn = make(STUDY, "effects", inputs)
     assert len(drawn.data.query("panel == 'a'")) == 3
     assert len(drawn.data.query("panel == 'b'")) == 8
-    series = set(figures.compute(inputs).data["series"])
+    series = set(make(STUDY, "compute", inputs).data["series"])
     assert {"AdamW, runs", "Muon, runs", "Muon, rates tried", "AdamW, shuffled text"} <= series
     assert len(tables.arms(inputs).frame) == 15  # both optimizers have their best rates beside

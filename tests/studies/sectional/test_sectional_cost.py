@@ -11,8 +11,10 @@ from moelaws import laws
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
+from moelaws.figures.draw import make
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.laws import cost
+from picture import assert_legible, words
 from repository import REPOSITORY
 
 SHAPE = {"L": 4096, "d0": 4096}
@@ -168,3 +170,12 @@ def test_a_model_in_which_experts_pay_would_be_supported(monkeypatch):
     monkeypatch.setattr(cost, "VARIANTS", {"printed": Cheaper()})
     for claim in list(VERDICTS)[:4]:
         assert verdict_on(claim).verdict == Verdict.SUPPORTED, claim
+
+
+@pytest.mark.parametrize("figure", ["cost", "E_opt", "reduction"])
+def test_figures_of_the_model_need_no_run_and_say_what_is_published(figure):
+    sheet = make(STUDY, figure, Inputs(frame=None))
+    assert_legible(sheet)
+    assert "DATA" not in words(sheet)
+    assert "published" in words(sheet)
+    assert not sheet.warnings

@@ -96,7 +96,7 @@ def test_the_papers_own_law_supports_what_is_no_arithmetic(claim, world):
 def test_the_papers_own_law_has_weaker_trends_than_arithmetic(claim, world):
     judgement = verdict_on(claim, world(eq_6, 0.002))
     assert (judgement.high < 0) == (CLAIMS[claim].expect.above == 0), judgement
-    assert "of the null" in judgement.measured
+    assert "null" in judgement.measured
     assert "no number of runs" in judgement.needed
 
 
@@ -161,7 +161,7 @@ def test_the_law_that_made_the_losses_predicts_the_sparsest_best(loss, verdict, 
     judgement = verdict_on(UNSEEN, held_out(tmp_path, loss, "S >= 0.95"))
     assert judgement.verdict == verdict, judgement
     assert judgement.low < judgement.value < judgement.high
-    assert f"RMSE on the {7 * len(BUDGETS)} runs with S >= 0.95" in judgement.measured
+    assert f"RMSE on {7 * len(BUDGETS)} held-out runs" in judgement.measured
     assert abs(judgement.value) > 0.05  # nats: their difference, not the noise
 
 
@@ -185,13 +185,13 @@ def test_too_few_fitted_runs_decide_nothing(tmp_path):
     """Fits of ten coefficients to few runs may miss, whatever the law."""
     judgement = verdict_on(UNSEEN, held_out(tmp_path, chinchilla, "S >= 0.95", fitted=26))
     assert judgement.verdict == Verdict.CANNOT_TELL
-    assert judgement.measured.startswith("26 runs were fitted, fewer than 3 for each of Eq 6's 10")
+    assert judgement.measured.startswith("26 runs were fitted, fewer than 3 for each of 10")
 
 
 def test_nothing_held_out_decides_nothing(tmp_path):
     judgement = verdict_on(UNSEEN, held_out(tmp_path, eq_6, "S >= 0.99"))
     assert judgement.verdict == Verdict.CANNOT_TELL
-    assert judgement.measured == "0 runs are held out (S >= 0.99)"
+    assert judgement.measured == "0 runs are held out"
 
 
 def test_the_slope_over_sparsity_may_change_with_the_budget(world):

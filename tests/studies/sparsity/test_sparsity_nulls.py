@@ -17,7 +17,7 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.quantiles import least_squares
 from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
-from moelaws.studies.sparsity import claims
+from moelaws.spec.references import resolve
 from moelaws.studies.sparsity.derived.surface import Surface
 from moelaws.studies.sparsity.derived.trends import beside_nulls
 from repository import REPOSITORY
@@ -72,9 +72,12 @@ def slopes(L, seed=0):
 def verdicts(table):
     inputs = SimpleNamespace(derived=lambda name: table)
     for claim in TRENDS:
-        rule = getattr(claims, claim.code.removeprefix("claims:"))
-        evidence = rule(inputs, **claim.arguments)
-        yield claim.name, verdict(evidence.intervals, claim.expect.above, claim.expect.below)
+        yield claim.name, decided(claim, inputs)
+
+
+def decided(claim, inputs):
+    evidence = resolve(STUDY.home, claim.code)(inputs, **claim.arguments)
+    return verdict(evidence.intervals, claim.expect.above, claim.expect.below)
 
 
 def supported(law, tables):
@@ -130,8 +133,8 @@ def more_by_chinchilla(L, folder):
         spec = entry.model_copy(update={"bootstrap": 1, "protocol": {"sample": 10}})
         fits[name] = folder / f"{name}.json"
         write_fit(fit(laws.fittable(spec.law), frame, spec), fits[name])
-    evidence = claims.predicts_unseen(FittedInputs(frame=frame, fits=fits))
-    return verdict(evidence.intervals, above=0)
+    claim = STUDY.entry("claims", "eq_6_predicts_the_sparsest")
+    return decided(claim, FittedInputs(frame=frame, fits=fits))
 
 
 @pytest.mark.slow

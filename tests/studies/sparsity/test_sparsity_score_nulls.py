@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 
 from moelaws.claims.base import Verdict, verdict
+from moelaws.claims.measure import measured
 from moelaws.spec.project import load_study
-from moelaws.studies.sparsity.claims import READING, equal_at_equal_loss
 from moelaws.studies.sparsity.derived import scores
 from repository import REPOSITORY
 
 STUDY = load_study("sparsity", REPOSITORY)
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
+READING = "reading comprehension"
 EQUAL, READ_WORSE = "sparsity_changes_no_score_at_equal_loss", "sparser_models_read_worse"
 SCORES = pd.read_parquet(REPOSITORY / "docs/evidence/scores.parquet").query("by == 'group'")
 MARGIN = CLAIMS[EQUAL].expect.below
@@ -48,7 +49,7 @@ def supported(claim, equivalent_of_group, by):
         downstream = SimpleNamespace(derived={"downstream": pd.concat(drawn)}.get)
         relation = {"relation": pd.DataFrame(scores.relation(downstream))}
         inputs, entry = SimpleNamespace(derived=relation.get), CLAIMS[claim]
-        evidence = equal_at_equal_loss(inputs, **entry.arguments)
+        evidence = measured(inputs, entry.measure)
         decision = verdict(evidence.intervals, entry.expect.above, entry.expect.below)
         count += decision == Verdict.SUPPORTED
     return count

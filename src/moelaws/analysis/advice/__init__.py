@@ -8,8 +8,9 @@ advise.py      the whole answer
 study.py       the best of these as a study, with the fits that its runs determine
 known.py       models that people trained, beside the budget
 sweeps.py      the small sweep that would narrow the regret most
-short.py       what to build, what loss to expect, and what it costs, in three lines
-page.py        the answer as tables, sentences and JSON; outlook.py the page of a tier
+short.py       what to build, what loss to expect, and what it costs, side by side for two plans
+blocks.py      tables and sentences, and what they are as Markdown
+page.py        the answer as tables, sentences and JSON, and the outlook of a tier
 """
 
 from moelaws.analysis.advice.advise import Advice, Recommendation, advise, served_for, side_by_side

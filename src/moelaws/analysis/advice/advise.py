@@ -334,13 +334,12 @@ def _compared(minimax: Minimax, plan: Plans) -> Recommendation:
             f"--compare: this plan costs {spent:.3g} FLOPs, or {C:.3g} by 6 N_active D, more than "
             f"the budget of {limits.compute:.3g}; lower its N or D, or raise the budget"
         )
-    held = [("{} parameters", plan.N, limit, name) for name, limit in limits.max_parameters.items()]
-    held.append(("{} training tokens", plan.D, limits.max_tokens, "the limit of tokens"))
-    held.append(("a sparsity of {}", plan.S, limits.max_sparsity, "the ceiling on sparsity"))
-    for what, value, limit, name in held:
-        if float(value) > limit * (1 + 1e-9):
-            own = what.format(f"{float(value):.10g}")
-            raise UserError(f"--compare: this plan has {own}, and {name} allows {limit:.10g}")
+    held = {name: (plan.N, most) for name, most in limits.max_parameters.items()}
+    held["the limit of tokens"] = plan.D, limits.max_tokens
+    held["the ceiling on sparsity"] = plan.S, limits.max_sparsity
+    for name, (own, most) in held.items():
+        if own > most * (1 + 1e-9):
+            raise UserError(f"--compare: {name} allows {most:.10g}, and this plan has {own:.10g}")
     return _judged(minimax, YOURS, plan, spent)
 
 

@@ -1,32 +1,58 @@
-"""An answer as tables and sentences: what `moelaws advise` prints, and the page of an outlook."""
+"""An answer as tables, sentences and JSON: what `moelaws advise` prints, and an outlook."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from moelaws.accounting.cost import Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
+from moelaws.analysis.advice.blocks import Block, Table
 from moelaws.analysis.advice.plans import USUAL_CEILING, USUAL_G
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
-from moelaws.analysis.advice.short import in_figures, in_units, mfu
+from moelaws.analysis.advice.short import (
+    beside,
+    in_figures,
+    in_units,
+    mfu,
+    quantities,
+    shape_in_words,
+)
 from moelaws.analysis.advice.sweeps import SmallSweep, three_runs
 from moelaws.files.atomic import finite
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import MoE
-from moelaws.spec.words import counted, joined, without_tags
+from moelaws.spec.words import counted, joined
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
+EPOCHS = 4  # of the text of a sweep's runs, at most, in an outlook
 _ALIKE = 1.25  # ratio of sizes up to which laws want the same
 
 
-@dataclass(frozen=True)
-class Table:
-    columns: Sequence[str]
-    rows: Sequence[Sequence[object]]
-
-
-Block = str | Table  # a text that begins with a dash is an item of a list
+def outlook(
+    answers: Mapping[str, Advice], tier: str, left_out: Mapping[str, str]
+) -> Iterator[Block]:
+    """Yields the answers under their titles, and why fits take no part."""
+    yield f"# What these runs advise ({tier} tier)"
+    yield (
+        "Each law of the loss is taken as the truth in turn: the published ones, and those that "
+        "were fitted to the runs of this tier. The robust plan is the model of the least "
+        "worst-case regret, among all that can be built. "
+        "`moelaws advise` answers for any other budget and for constraints."
+    )
+    limits = next(iter(answers.values())).limits
+    if limits.max_tokens < math.inf:
+        yield (
+            f"A plan trains on at most {limits.max_tokens:.3g} tokens: the text of these runs, "
+            f"{EPOCHS} times over, which costs little against new text (Muennighoff et al. 2023)."
+        )
+    yield from (f"`{name}` takes no part: {reason}." for name, reason in left_out.items())
+    for title, answer in answers.items():
+        yield f"## {title}"
+        yield f"Build {shape_in_words(answer.configuration.model)}."
+        yield Table(("", "robust"), beside({"": quantities(answer)}))
+        yield from summary(answer)
+        yield from details(answer)
 
 
 def heading(answer: Advice, device: Device) -> Iterator[str]:
@@ -46,14 +72,6 @@ def heading(answer: Advice, device: Device) -> Iterator[str]:
         )
     if limits.max_tokens < math.inf:
         yield f"Limit: at most {in_units(limits.max_tokens)} training tokens."
-
-
-def summary(answer: Advice) -> Iterator[Block]:
-    """Yields the plans, and what the laws agree on."""
-    yield _plans(answer)
-    yield ""
-    yield from agreement(answer)
-    yield f"- Defaults, which no law here sets: {', '.join(_defaults(answer))}."
 
 
 def details(answer: Advice) -> Iterator[Block]:
@@ -126,9 +144,11 @@ def of_ceilings(answers: Mapping[float, Advice]) -> Iterator[Block]:
     yield Table(("S at most", "N", "N_active", "D", "E / k", "worst"), rows)
 
 
-def agreement(answer: Advice) -> Iterator[str]:
-    """Yields what the worst regret says, what laws disagree on, and which did not judge."""
+def summary(answer: Advice) -> Iterator[Block]:
+    """Yields the plans, what the laws disagree on, which did not judge, and what none sets."""
     robust, names = answer.robust, answer.minimax.counting
+    yield _plans(answer)
+    yield ""
     if answer.held:
         yield (
             "- No law that knows of sparsity judges this budget, so the sparsity is the one that "
@@ -156,6 +176,7 @@ def agreement(answer: Advice) -> Iterator[str]:
         named = [name for name in out if not name.endswith(".json")]
         fits = [counted(len(out) - len(named), "fit")] if len(out) > len(named) else []
         yield f"- These take no part: {joined([*named, *fits])} (--details says why)."
+    yield f"- Defaults, which no law here sets: {', '.join(_defaults(answer))}."
 
 
 def _disagreement(answer: Advice) -> Iterator[str]:
@@ -186,8 +207,6 @@ def _disagreement(answer: Advice) -> Iterator[str]:
 
 def _configuration(answer: Advice) -> Iterator[str]:
     c, gpus = answer.configuration, answer.limits.gpus
-    flops = ", ".join(f"{name} {value:.3g}" for name, value in c.flops.items())
-    yield f"- The model takes these training FLOPs by convention: {flops}."
     routed = (c.parameters.routed_experts - c.parameters.inactive_experts) / c.parameters.active
     yield (
         f"- {100 * routed:.0f} % of the active parameters are routed experts; a token costs "
@@ -216,8 +235,8 @@ def _settings(answer: Advice) -> str:
 
 def notes(answer: Advice) -> Iterator[str]:
     """Yields what limits the trust in configuration, laws and plans, and what was left out."""
-    robust, plan = answer.robust, answer.robust.plan
-    embedded = float(plan.embeddings / plan.N_active)
+    robust = answer.robust
+    embedded = float(robust.plan.embeddings / robust.plan.N_active)
     if embedded > _EMBEDDED:
         yield (
             f"- Embeddings are {100 * embedded:.0f} % of the model's active parameters, more than "
@@ -228,14 +247,15 @@ def notes(answer: Advice) -> Iterator[str]:
         yield from _of_law(law)
         if distances := robust.beyond.get(law.name):
             yield f"- {law.name} extrapolates to the robust plan: {_far(distances)}."
-        if law.calibration and not math.isnan((run := law.expected(robust.plan))["low"]):
+        own = law.calibration
+        if own and own.has_rounds and not math.isnan((run := law.expected(robust.plan))["low"]):
             yield (
                 f"- By {law.name} a run of the robust plan ends at {run['loss']:.3f} "
                 f"[{run['low']:.3f}, {run['high']:.3f}] nats: the interval is calibrated on its "
-                f"fits to the cheaper runs, which erred by {100 * law.calibration.per_decade:.2g} "
+                f"fits to the cheaper runs, which erred by {100 * own.per_decade:.2g} "
                 "% a decade."
             )
-    if any(law.name in robust.beyond and not law.calibration for law in answer.laws):
+    if any(law.name in robust.beyond and not law.is_calibrated for law in answer.laws):
         yield f"- {OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
     if answer.far:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
@@ -308,20 +328,6 @@ def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> I
         cost = (sweep.runs, f"{sweep.flops:.2g}", _hours(sweep.flops, device))
         rows.append((sweep.name, *cost, *(f"{sweep.regret[name]:.3f}" for name in names)))
     yield Table(("budgets of a sweep", "runs", "FLOPs", "at least", *names), rows)
-
-
-def markdown(page: Iterable[Block]) -> str:
-    """Returns blocks as Markdown, in which items that follow each other are one list."""
-    text, listed = "", False
-    for block in page:
-        item = isinstance(block, str) and block.startswith("- ")
-        if isinstance(block, Table):
-            lines = [block.columns, ["-", *["-:"] * (len(block.columns) - 1)], *block.rows]
-            block = "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-        if block:
-            text += f"{block}\n" if item and listed else f"\n{block}\n"
-            listed = item
-    return without_tags(text.lstrip("\n"))
 
 
 def as_json(

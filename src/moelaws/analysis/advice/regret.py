@@ -101,6 +101,11 @@ class CandidateLaw:
         far = [x > FARTHEST + ROUNDED for x in plans.distances(self.fitted_on).values()]
         return np.asarray((plans.D > 0) & ~np.any(far, axis=0) if far else plans.D > 0)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Tells whether fits to the cheaper runs say how far the law errs beyond its runs."""
+        return self.calibration is not None and self.calibration.has_rounds
+
     def loss(self, plans: Plans) -> Array:
         """Returns the loss of plans at the estimates, nats/token; NaN where it judges nothing."""
         return np.asarray(self._losses(self.law.vector(self.params)[None], plans)[0])

@@ -3,7 +3,6 @@
 All counts are those of ``accounting``, for thousands of models at once.
 """
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from moelaws.accounting.flops import TRAINING
+from moelaws.accounting.cost import activation_bytes
+from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
 from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Constraints, Plans
 from moelaws.laws.base import Array, Mask
@@ -51,92 +51,89 @@ class Shapes:
         return Shapes(self.shape, *(getattr(self, name)[index] for name in names))
 
     def model(self, i: int) -> Model:
-        sizes = (int(self.d_model[i]), int(self.n_layers[i]), (int(self.E[i]), int(self.k[i])))
-        return model_of(*sizes, int(self.d_expert[i]), self.shape, int(self.n_dense[i]))
+        sizes, own = self._sizes, self.shape
+        width, n_dense = int(sizes.ffn.d_ffn[i]), int(self.n_dense[i])
+        ffn: Any = DenseFFN(kind="dense", d_ffn=width)
+        if self.E[i]:
+            layers = {"n_dense_layers": n_dense, "d_ffn": width} if n_dense else {}
+            ffn = MoE(kind="moe", n_experts=int(self.E[i]), top_k=int(self.k[i]),
+                      d_expert=int(self.d_expert[i]), n_shared=own.n_shared,
+                      normalize_top_k=self.k[i] > 1, **layers)  # fmt: skip
+        settings = {name: int(x[i]) if isinstance(x, np.ndarray) else x for name, x in sizes}
+        return Model(**settings | {"ffn": ffn})
+
+    @cached_property
+    def _sizes(self) -> Any:
+        """Returns a model whose sizes are arrays, since what counts a model is plain arithmetic.
+
+        A dense model has experts in no layer.
+        """
+        d, own = self.d_model, self.shape
+        heads, groups = np.maximum(1, d // own.head_width), range(1, own.query_groups + 1)
+        group = np.max([np.where(heads % n == 0, n, 1) for n in groups], axis=0)
+        experts: dict[str, Any] = {
+            "n_experts": np.maximum(self.E, 1),
+            "top_k": self.k,
+            "d_expert": self.d_expert,
+            "n_shared": own.n_shared,
+            "n_dense_layers": np.where(self.E > 0, self.n_dense, self.n_layers),
+            "d_ffn": mlp_width(d, own),
+        }
+        names = ("context", "vocab_size", "tied_embeddings")
+        sizes: dict[str, Any] = {name: getattr(own, name) for name in names}
+        sizes |= {"n_layers": self.n_layers, "d_model": d, "n_heads": heads, "n_kv": heads // group}
+        return Model.model_construct(ffn=MoE.model_construct(**experts), **sizes)
+
+    @cached_property
+    def counts(self) -> Any:
+        """Returns the parameters by group, (n,) each."""
+        return count_parameters(self._sizes)
 
     @cached_property
     def sparsity(self) -> Array:
         return np.asarray(np.where(self.E > 0, 1 - self.k / np.maximum(self.E, 1), 0.0))
 
     @cached_property
-    def _key_values(self) -> Array:
-        """Returns key-value heads over query heads."""
-        heads = np.maximum(1, self.d_model // self.shape.head_width)
-        groups = range(1, self.shape.query_groups + 1)
-        return np.asarray(1 / np.max([np.where(heads % n == 0, n, 1) for n in groups], axis=0))
-
-    @cached_property
-    def _of_mlps(self) -> tuple[Array, Array, Array]:
-        """Returns the weights of an expert's MLP, and of all dense layers; layers with experts."""
-        d = self.d_model
-        with_experts = np.where(self.E > 0, self.n_layers - self.n_dense, 0)
-        dense = 3 * d * mlp_width(d, self.shape) * (self.n_layers - with_experts)
-        return 3 * d * self.d_expert, dense, with_experts
-
-    @cached_property
-    def embeddings(self) -> Array:
-        return self.shape.vocab_size * self.d_model * (1 if self.shape.tied_embeddings else 2)
-
-    @cached_property
     def active(self) -> Array:
         """Returns the parameters that a token passes, embeddings included."""
-        d, (expert, dense, layers) = self.d_model, self._of_mlps
-        attention = self.n_layers * 2 * d * d * (1 + self._key_values)
-        norms = self.n_layers * 2 * d + d
-        moe = layers * (d * self.E + expert * (self.k + self.shape.n_shared))
-        return self.embeddings + attention + norms + dense + moe
+        return np.asarray(self.counts.active)
 
     @cached_property
     def total(self) -> Array:
-        expert, _, layers = self._of_mlps
-        return self.active + layers * expert * np.maximum(self.E - self.k, 0)
+        return np.asarray(self.counts.total)
 
     @cached_property
     def ratio(self) -> Array:
         """Returns FLOPs of feed-forward layers over attention's (allocation, App C corrected)."""
-        d, (expert, dense, layers) = self.d_model, self._of_mlps
-        # That convention counts columns of the router for shared experts too.
-        router = 2 * d * (self.E + self.shape.n_shared)
-        ffn = layers * (router + 2 * expert * (self.k + self.shape.n_shared)) + 2 * dense
-        return ffn / self._attention_flops
-
-    @cached_property
-    def _attention_flops(self) -> Array:
-        d = self.d_model
-        return self.n_layers * 4 * d * (d * (1 + self._key_values) + self.shape.context)
+        attention, ffn = attention_and_ffn(self._sizes, "allocation")
+        return np.asarray(ffn / attention)
 
     @cached_property
     def flops(self) -> Array:
         """Returns the training FLOPs of a token: all matrix products."""
-        d, (expert, dense, layers) = self.d_model, self._of_mlps
-        moe = layers * (2 * d * self.E + 2 * expert * (self.k + self.shape.n_shared))
-        logits = 2 * d * self.shape.vocab_size
-        return TRAINING * (self._attention_flops + moe + 2 * dense + logits)
+        return np.asarray(TRAINING * sum(forward_terms(self._sizes).values()))
 
     @cached_property
     def activation_bytes(self) -> Array:
-        """Returns the bytes a token keeps for the backward pass, as ``accounting.cost`` counts."""
-        d, (_, _, layers) = self.d_model, self._of_mlps
-        rows = 2 * self.k * (d + self.d_expert) + 4 * self.shape.n_shared * self.d_expert
-        dense = 4 * mlp_width(d, self.shape) * (self.n_layers - layers)
-        values = 16 * d * self.n_layers + layers * (rows + 2 * self.E) + dense
-        return 2.8 * values + 16 * d
+        """Returns the bytes that a token keeps for the backward pass."""
+        return np.asarray(activation_bytes(self._sizes, "bf16"))
 
     @cached_property
     def cache_bytes(self) -> Array:
         """Returns the bytes of a sequence's keys and values, in bf16 and at full context."""
-        values = 2 * self.n_layers * self.d_model * self._key_values
-        return np.asarray(2 * values * self.shape.context)
+        sizes = self._sizes
+        values = 2 * sizes.n_layers * sizes.n_kv * sizes.width_of_head
+        return np.asarray(2 * values * sizes.context)
 
     @cached_property
     def exchanged(self) -> Array:
         """Returns the values that a token sends to experts and receives, both passes together."""
-        return 4 * self.k * self.d_model * self._of_mlps[2]
+        return np.asarray(4 * self.k * self.d_model * self._sizes.n_moe_layers)
 
     def plans(self, tokens: Array) -> Plans:
         """Returns the models as plans that are trained on ``tokens``, (n,)."""
         G = np.where(self.E > 0, 2 * self.d_model / np.maximum(self.d_expert, 1), 2.0)
-        return Plans(self.total, self.active, tokens, self.sparsity, G, self.embeddings)
+        return Plans(self.total, self.active, tokens, self.sparsity, G, self.counts.embeddings)
 
 
 def mlp_width(d_model: ArrayLike, shape: Shape, G: float = DENSE_G) -> Array:
@@ -250,36 +247,3 @@ class Space:
         sparsity = np.log1p(-self.shapes.sparsity) - np.log1p(-S)
         distance = np.where(self.plans.D > 0, size**2 + sparsity**2, np.inf)
         return int(np.argmin(distance))
-
-
-def model_of(
-    d: int, n_layers: int, experts: tuple[int, int], d_expert: int, shape: Shape, n_dense: int = 0
-) -> Model:
-    """Returns a model with ``experts``, routed and active ones a layer; dense without any."""
-    E, k = experts
-    heads = max(1, d // shape.head_width)
-    group = max(n for n in range(1, shape.query_groups + 1) if heads % n == 0)
-    width = int(mlp_width(d, shape))
-    ffn: Any = DenseFFN(kind="dense", d_ffn=width)
-    if E:
-        layers = {"n_dense_layers": n_dense, "d_ffn": width} if n_dense else {}
-        ffn = MoE(kind="moe", n_experts=E, top_k=k, d_expert=d_expert, n_shared=shape.n_shared,
-                  normalize_top_k=k > 1, **layers)  # fmt: skip
-    common = {name: getattr(shape, name) for name in ("context", "vocab_size", "tied_embeddings")}
-    return Model(
-        n_layers=n_layers, d_model=d, n_heads=heads, n_kv=heads // group, ffn=ffn, **common
-    )
-
-
-def as_plans(models: Sequence[Model], tokens: Sequence[float]) -> Plans:
-    """Returns models and their training tokens as plans, which laws read."""
-    counts = [count_parameters(model) for model in models]
-    fields = {
-        "N": [p.total for p in counts],
-        "N_active": [p.active for p in counts],
-        "D": tokens,
-        "S": [m.ffn.sparsity if isinstance(m.ffn, MoE) else 0.0 for m in models],
-        "G": [2 * m.d_model / m.ffn.d_expert if isinstance(m.ffn, MoE) else 2.0 for m in models],
-        "embeddings": [p.embeddings for p in counts],
-    }
-    return Plans(**{name: np.array(values, float) for name, values in fields.items()})

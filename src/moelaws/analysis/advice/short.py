@@ -1,7 +1,8 @@
 """The answer in short: what to build, what loss to expect of it, and what it costs."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
@@ -10,61 +11,28 @@ from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import counted, short
 
 
-def build(answer: Advice, name: str = "") -> str:
-    """Returns what to build, with all that its counts of parameters follow from."""
-    c = answer.configuration
-    total, active = in_units(c.parameters.total), in_units(c.parameters.active)
-    return (
-        f"Build{f' ({name})' * bool(name)}: {shape_in_words(c.model)}. It has {total} parameters, "
-        f"{active} of them active, and trains on {in_units(c.tokens)} tokens."
-    )
-
-
-def expected(answer: Advice, name: str = "") -> str:
-    """Returns what loss to expect, and how far it is below that of the best dense model."""
-    robust, laws = answer.robust, len(answer.minimax.counting)
-    text = f"Loss{f' ({name})' * bool(name)}: {losses(answer)} nats a token by "
-    text += (
-        f"{laws} laws (their texts and tokenizers differ)" if laws > 1 else "the law that judges it"
-    )
+def quantities(answer: Advice) -> dict[str, str]:
+    """Returns the model's sizes, its loss, and how far that is below the best dense model's."""
+    c, robust = answer.configuration, answer.robust
+    counting = [law for law in answer.laws if law.name in answer.minimax.counting]
+    rows = {
+        "parameters": in_units(c.parameters.total),
+        "of them active": in_units(c.parameters.active),
+        "training tokens": in_units(c.tokens),
+        "served tokens": in_units(answer.limits.served_tokens),
+        "loss by the laws": _span([float(law.loss(robust.plan)) for law in counting], "{:.3g}"),
+    }
     if answer.dense and robust.plan.S > 0:
         pairs = [(dense, robust.regret[law]) for law, dense in answer.dense.items()]
-        below = _above([dense.nats - own.nats for dense, own in pairs], 0.005)
+        below = [dense.nats - own.nats for dense, own in pairs]
+        rows["below the best dense model"] = _above(below, 0.005)
         times = _above([dense.compute_factor / own.compute_factor for dense, own in pairs], 1.05)
-        text += f"; that is {below} below the best dense model of this budget"
         if "nan" not in times:  # where even a ten-thousandth of the budget has a lower loss
-            text += f", whose loss a mixture reaches with {times} times less compute"
-    return f"{text}."
+            rows["times less compute for its loss"] = times
+    return rows
 
 
-def losses(answer: Advice) -> str:
-    """Returns the least and the largest loss of the robust plan by the laws that count."""
-    counting = [law for law in answer.laws if law.name in answer.minimax.counting]
-    return _span([float(law.loss(answer.robust.plan)) for law in counting], "{:.3g}")
-
-
-def beside(both: Mapping[str, Advice], device: Device) -> list[Sequence[str]]:
-    """Returns, a row each, what differs between the answers for training alone and for serving."""
-
-    of: dict[str, Callable[[Advice], str]] = {
-        "parameters": lambda answer: in_units(answer.configuration.parameters.total),
-        "of them active": lambda answer: in_units(answer.configuration.parameters.active),
-        "training tokens": lambda answer: in_units(answer.configuration.tokens),
-        "served tokens": lambda answer: in_units(answer.limits.served_tokens),
-        "loss by the laws": losses,
-        "GPUs wait": lambda answer: f"{_percent(answer.configuration.waiting)} of the time",
-        "MFU": lambda answer: _percent(mfu(answer, device)),
-    }
-    return [(title, *map(text, both.values())) for title, text in of.items()]
-
-
-def mfu(answer: Advice, device: Device) -> float:
-    """Returns the model FLOPs utilisation that is left of the assumed one where GPUs wait."""
-    usual = GPUS.get(device.name.lower(), device).flops_per_second / MFU
-    return device.flops_per_second / usual * (1 - answer.configuration.waiting)
-
-
-def cost(answer: Advice, device: Device, price: float, days: float) -> str:
+def costs(answer: Advice, device: Device, price: float, days: float) -> dict[str, str]:
     """Returns what the budget costs at ``price`` an hour, and in how many days it is spent.
 
     These are at most ``days``, on as many GPUs as that asks for, unless the limits say how many.
@@ -72,16 +40,25 @@ def cost(answer: Advice, device: Device, price: float, days: float) -> str:
     limits = answer.limits
     hours = limits.compute / device.flops_per_second / 3600
     gpus = limits.gpus if limits.gpu_memory < math.inf else _gpus(answer, device, hours, days)
-    return (
-        f"Cost: {in_figures(hours)} {device.name} hours, ${in_figures(hours * price)} at {price:g} "
-        f"an hour: {in_figures(hours / 24 / gpus)} days on {counted(gpus, 'GPU')}, waiting for "
-        f"memory and network {_percent(answer.configuration.waiting)} of the time, which leaves an "
-        f"MFU of {_percent(mfu(answer, device))}."
-    )
+    return {
+        "GPUs wait": f"{100 * answer.configuration.waiting:.0f} % of the time",
+        "MFU": f"{100 * mfu(answer, device):.0f} %",
+        f"{device.name} hours": in_figures(hours),
+        f"dollars, {price:g} an hour": in_figures(hours * price),
+        "days": f"{in_figures(hours / 24 / gpus)} on {counted(gpus, 'GPU')}",
+    }
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:.0f} %"
+def beside(columns: Mapping[str, Mapping[str, str]]) -> list[Sequence[str]]:
+    """Returns a row for each quantity that some of the named columns have."""
+    titles = dict.fromkeys(chain(*columns.values()))
+    return [(title, *(own.get(title, "-") for own in columns.values())) for title in titles]
+
+
+def mfu(answer: Advice, device: Device) -> float:
+    """Returns the model FLOPs utilisation that is left of the assumed one where GPUs wait."""
+    usual = GPUS.get(device.name.lower(), device).flops_per_second / MFU
+    return device.flops_per_second / usual * (1 - answer.configuration.waiting)
 
 
 def _gpus(answer: Advice, device: Device, hours: float, days: float) -> int:

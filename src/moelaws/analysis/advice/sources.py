@@ -1,5 +1,6 @@
 """The candidate laws: those of config/advice.yaml, and fits to a user's own runs."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,16 +70,14 @@ def fitted_laws(
 
 
 def _named(candidates: Sequence[CandidateLaw]) -> list[CandidateLaw]:
-    """Returns the laws of fits, each named by the shortest end of its path that no other has."""
-    paths = [Path(law.coefficients).with_suffix("").parts for law in candidates]
-    names = []
-    for own in paths:
-        depth = 2
-        while sum(other[-depth:] == own[-depth:] for other in set(paths)) > 1 and depth < len(own):
-            depth += 1
-        names.append("/".join(own[-depth:]))
-    named = zip(candidates, names, strict=True)
-    return [replace(law, name=name + law.name) for law, name in named]
+    """Returns the laws of fits, named by folder and file, or by the whole path if two agree."""
+    paths = [Path(law.coefficients).with_suffix("") for law in candidates]
+    ends = Counter("/".join(path.parts[-2:]) for path in set(paths))
+    names = ["/".join(path.parts[-2:]) for path in paths]
+    return [
+        replace(law, name=(name if ends[name] == 1 else str(path)) + law.name)
+        for law, name, path in zip(candidates, names, paths, strict=True)
+    ]
 
 
 def _of_fit(
@@ -100,13 +99,13 @@ def _of_fit(
     read = [v.name for v in law.variables if is_read(v, entry.mapping.get(v.name, v.name))]
     named = {name: report.spec.get("mapping", {}).get(name, name) for name in read}
     mapping, factors = _mapping(entry, named, k)
-    ranges = fitted.support.ranges if fitted.support else {}
+    ranges = fitted.hull.ranges if fitted.hull else {}
     fitted_on = {
         mapping[name]: (low / factors.get(name, 1.0), high / factors.get(name, 1.0))
         for name, (low, high) in ranges.items()
         if name in mapping
     }
-    if compute := _compute(law, fitted.support, mapping, factors):
+    if compute := _compute(law, fitted.hull, mapping, factors):
         fitted_on["C"] = compute
     order = [list(fitted.params).index(name) for name in law.names]
     draws = group_draws(path, report, fitted)[:, order]

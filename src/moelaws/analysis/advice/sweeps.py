@@ -6,22 +6,20 @@ truth. This takes seconds; `moelaws plan` makes a study's fits, whose intervals 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from moelaws.accounting.flops import train_flops_per_token
-from moelaws.accounting.parameters import count_parameters
 from moelaws.analysis.advice.plans import Plans
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, drawn_optima
-from moelaws.analysis.advice.shapes import as_plans, mlp_width, model_of
+from moelaws.analysis.advice.shapes import Shapes, mlp_width
 from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.laws.base import Array
 from moelaws.spec.advice import Shape, SweepEntry
 from moelaws.spec.errors import UserError
-from moelaws.spec.model import Model
 
 _SPREAD = (0.4, 0.63, 1.0, 1.6, 2.5)  # sizes at a budget, over the mean of the laws' best sizes
 _DRAWS = 50  # refits
@@ -85,7 +83,7 @@ def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
     """
     unit = 2 * entry.head_width
     shapes = [(max(2, round(d / entry.width_per_layer)), d) for d in range(unit, _WIDEST, unit)]
-    active = np.array([count_parameters(_model(entry, *size, 0.0)).active for size in shapes])
+    active = _models(entry, shapes, [0.0]).active
     budgets = {}
     for fraction in {fraction for fractions in entry.candidates for fraction in fractions}:
         C = fraction * minimax.space.limits.compute
@@ -116,28 +114,26 @@ def _trainable(minimax: Minimax, entry: SweepEntry, active: Array, C: float) -> 
 
 
 def _sweep(minimax: Minimax, entry: SweepEntry, shapes: Mapping[float, Sizes]) -> SmallSweep:
-    runs = [
-        (_model(entry, *size, S), C)
-        for C, sizes in shapes.items()
-        for size in sizes
-        for S in entry.sparsities
-    ]
-    models = [model for model, _ in runs]
-    plans = as_plans(models, [C / train_flops_per_token(model, "sparsity") for model, C in runs])
+    sizes = [size for own in shapes.values() for size in own]
+    models, n = _models(entry, sizes, entry.sparsities), len(entry.sparsities)
+    budgets = np.array([C for C, own in shapes.items() for _ in own for _ in range(n)])
+    runs = range(len(budgets))
+    cost = [train_flops_per_token(models.model(i), "sparsity") for i in runs]
+    plans = models.plans(budgets / cost)
     regret = {truth.law.name: _regret(truth, plans, entry.noise) for truth in minimax.truths}
     return SmallSweep(
         name=", ".join(f"{C:.2g}" for C in shapes),
         budgets=tuple(shapes),
         shapes=shapes,
         runs=len(runs),
-        flops=sum(C * len(sizes) * len(entry.sparsities) for C, sizes in shapes.items()),
+        flops=float(sum(C * len(own) * n for C, own in shapes.items())),
         regret=regret,
         worst=max(regret[name] for name in minimax.counting),
     )
 
 
-def _model(entry: SweepEntry, n_layers: int, d: int, S: float) -> Model:
-    """Returns the run's model, as the study's grid derives it."""
+def _models(entry: SweepEntry, sizes: Sequence[tuple[int, int]], S: Sequence[float]) -> Shapes:
+    """Returns the models of all ``sizes`` at all sparsities, as the study's grid derives them."""
     own = entry.settings
     k = own.top_k or 2
     shape = Shape(
@@ -149,8 +145,9 @@ def _model(entry: SweepEntry, n_layers: int, d: int, S: float) -> Model:
         vocab_size=own.vocab_size or 16384,
         tied_embeddings=bool(own.tied_embeddings),
     )
-    width = int(mlp_width(d, shape, own.G or 1.0))
-    return model_of(d, n_layers, (round(k / (1 - S)), k), width, shape)
+    n_layers, d, sparsity = np.array([(*size, s) for size in sizes for s in S], float).T
+    none, E = np.zeros(len(d)), np.rint(k / (1 - sparsity))
+    return Shapes(shape, n_layers, d, E, none + k, mlp_width(d, shape, own.G or 1.0), none)
 
 
 def _regret(truth: Truth, runs: Plans, noise: float) -> float:

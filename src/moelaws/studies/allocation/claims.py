@@ -1,26 +1,22 @@
 """The allocation paper's claims on the ratio r of expert to attention FLOPs: a rule for each."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.estimate import Estimate
-from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.analysis.predictions import excess, predicted, rmse
 from moelaws.analysis.regression import LEVEL, contrast, indicators, of_mean
 from moelaws.claims.base import Evidence
 from moelaws.studies.allocation.derived.r_star import DRAWS, MIN_RATIOS, Cell, cells_of
-from moelaws.studies.allocation.laws.ratio import beta_r
 
 DENSE, SPARSE = 0.9, 0.95  # sparsities between which the paper says nothing of r* and 1
 MISALLOCATION = 1.2  # r over its optimum: 20 % too large
 PRINTED_AT = 2e20  # FLOPs: the budget at which the paper prints the cost of such a misallocation
-PRINTED_RISE = 0.4  # by which r* rises from S = 97.67 % to 82.35 %, as the paper prints it
 
 
 @dataclass(frozen=True)
@@ -34,8 +30,16 @@ class Trend:
 
 def over_compute(table: pd.DataFrame) -> Trend:
     """Returns beta_r = d ln r*/d ln C, one slope for all sparsities, with a level for each S."""
-    ln_C, own = np.log(table["C"].to_numpy(float)), indicators(table["S"])
-    return Trend(np.column_stack([ln_C, own]), np.eye(1 + own.shape[1])[0], own)
+    return _common_slope(np.log(table["C"].to_numpy(float)), indicators(table["S"]))
+
+
+def over_sparsity(table: pd.DataFrame) -> Trend:
+    """Returns d ln r*/d ln(1 - S) with a level for each budget."""
+    return _common_slope(np.log1p(-table["S"].to_numpy(float)), indicators(table["C"]))
+
+
+def _common_slope(x: Array, own: Array) -> Trend:
+    return Trend(np.column_stack([x, own]), np.eye(1 + own.shape[1])[0], own)
 
 
 def exponent_difference(table: pd.DataFrame) -> Trend:
@@ -46,18 +50,15 @@ def exponent_difference(table: pd.DataFrame) -> Trend:
     return Trend(np.hstack([own * ln_C, own]), weights, np.hstack([ln_C, own]))
 
 
-def over_sparsity(table: pd.DataFrame) -> Trend:
-    """Returns d ln r*/d ln(1 - S) with a level for each budget."""
-    ln_active, own = np.log1p(-table["S"].to_numpy(float)), indicators(table["C"])
-    return Trend(np.column_stack([ln_active, own]), np.eye(1 + own.shape[1])[0], own)
+TRENDS = {of.__name__: of for of in (over_compute, over_sparsity, exponent_difference)}
 
 
-def estimated(trend: Trend, table: pd.DataFrame, column: str = "r_raw") -> Estimate:
+def estimated(trend: Trend, table: pd.DataFrame, column: str = "r_raw") -> Effect:
     """Returns the trend of ``column`` by least squares, with Student's interval."""
     y = np.log(table[column].to_numpy(float))
     known = np.isfinite(y)
     if not trend.weights.any():
-        return Estimate(math.nan, math.nan, math.nan, int(known.sum()))
+        return Effect(math.nan, n=int(known.sum()))
     return contrast(trend.X[known], y[known], trend.weights)
 
 
@@ -88,7 +89,7 @@ def null_draws(trend: Trend, cells: Sequence[Cell], noise: float) -> Array:
     return np.asarray(trend.weights @ np.linalg.pinv(trend.X) @ y)
 
 
-def valley(cells: Sequence[Cell]) -> tuple[Estimate, Estimate, Estimate]:
+def valley(cells: Sequence[Cell]) -> tuple[Effect, Effect, Effect]:
     """Returns c of L = a_g + b_g ln r + c ln(r)^2, and how steeply L rises out of both ends of r.
 
     These are means over g of -dL/d ln r at the least ratio and of dL/d ln r at the largest. Each
@@ -97,8 +98,7 @@ def valley(cells: Sequence[Cell]) -> tuple[Estimate, Estimate, Estimate]:
     """
     used = [cell for cell in cells if len(cell.r) >= MIN_RATIOS]
     if not used:
-        nothing = Estimate(float("nan"), float("nan"), float("nan"), 0)
-        return nothing, nothing, nothing
+        return (Effect(math.nan),) * 3
     ln_r = [np.log(cell.rows["r"].to_numpy(float)) for cell in used]
     u = np.concatenate([x - x.mean() for x in ln_r])
     L = np.concatenate([cell.rows["L"].to_numpy(float) for cell in used])
@@ -110,39 +110,6 @@ def valley(cells: Sequence[Cell]) -> tuple[Estimate, Estimate, Estimate]:
     lowest, highest = (2 * np.mean([end(x) - x.mean() for x in ln_r]) for end in (np.min, np.max))
     ends = -slope - lowest * curvature, slope + highest * curvature
     return contrast(X, L, curvature), contrast(X, L, ends[0]), contrast(X, L, ends[1])
-
-
-def rises_with_compute(inputs: Inputs) -> Evidence:
-    """Measures beta_r, the exponent of compute in r*, as one for all sparsities."""
-    S = inputs.derived("r_star")["S"]
-    return _of_optima(
-        inputs,
-        over_compute,
-        f"beta_r common to {S.nunique()} sparsities (published "
-        f"{beta_r(S.max()):.2g} to {beta_r(S.min()):.2g})",
-    )
-
-
-def steeper_when_denser(inputs: Inputs) -> Evidence:
-    """Measures beta_r at the least sparsity minus beta_r at the largest."""
-    dense, sparse = (getattr(inputs.derived("r_star")["S"], end)() for end in ("min", "max"))
-    return _of_optima(
-        inputs,
-        exponent_difference,
-        f"beta_r at S = {100 * dense:.2f} % minus beta_r at {100 * sparse:.2f} % (published "
-        f"{beta_r(dense) - beta_r(sparse):.2g})",
-    )
-
-
-def more_experts_when_denser(inputs: Inputs) -> Evidence:
-    """Measures the elasticity of r* in the active fraction, d ln r*/d ln(1-S)."""
-    return _of_optima(
-        inputs,
-        over_sparsity,
-        f"d ln r*/d ln(1-S) (the paper's rise of over {PRINTED_RISE:.0%} from 97.67 % to 82.35 % "
-        "is .17 or more; by its own coefficients it is 18 % at 1e20 and 35 % at 1e21 FLOPs, "
-        "reversed below 5.4e18)",
-    )
 
 
 def crosses_one(inputs: Inputs) -> Evidence:
@@ -158,14 +125,14 @@ def crosses_one(inputs: Inputs) -> Evidence:
             sides["above"].append((middles[best], middles[best + 1]))
         elif cell.S > SPARSE:
             sides["below"].append((-middles[best + 1], -middles[best]))
-    decides = [(_mean_end(x, 0), _mean_end(x, 1)) for x in sides.values()]
+    decides = [Effect(math.nan, _mean_end(x, 0), _mean_end(x, 1)) for x in sides.values()]
     said = "; ".join(
-        f"{name} 1 by {low:.3g} to {high:.3g} ({len(x)} pairs)"
-        for (name, x), (low, high) in zip(sides.items(), decides, strict=True)
+        f"{name} 1 by {side.low:.3g} to {side.high:.3g} ({len(x)} pairs)"
+        for (name, x), side in zip(sides.items(), decides, strict=True)
     )
     measured = f"mean ln r* at sparsities below 90 % and above 95 % lies: {said}"
-    low, high = min(decides)
-    return Evidence(measured.replace("nan", "?"), low, low, high, "1", decides)
+    low, high = min((side.low, side.high) for side in decides)
+    return Evidence(measured.replace("nan", "?"), Effect(low, low, high), "1", decides)
 
 
 def _mean_end(ends: list[tuple[float, float]], which: int) -> float:
@@ -188,8 +155,7 @@ def has_a_valley(inputs: Inputs) -> Evidence:
         "parabola inside the ratios measured"
     )
     least = min(falls, rises, key=lambda x: x.value)
-    decides = [falls.interval[1:], rises.interval[1:]]
-    return Evidence(measured, *least.interval, "nats/token", decides)
+    return Evidence(measured, least, "nats/token", [falls, rises])
 
 
 def misallocation_is_costly(inputs: Inputs) -> Evidence:
@@ -201,64 +167,28 @@ def misallocation_is_costly(inputs: Inputs) -> Evidence:
     )
     far = inputs.completed["C"].max() < PRINTED_AT / 10
     needed = "budgets near 2e20 FLOPs: tier paper" if far else ""
-    return Evidence(measured, *cost.interval, "nats/token", [] if far else None, needed)
+    return Evidence(measured, cost, "nats/token", [] if far else None, needed)
 
 
-def beats_the_baselines(inputs: FittedInputs) -> Evidence:
-    """Measures how much larger the baselines' errors on held-out runs are than that of Eq 2."""
-    runs = inputs.derived("runs")
-    ours = predicted(inputs, "loss", runs)
-    n = int(ours.held.sum())
-    if not n:
-        return Evidence("no run is held out", needed="runs at two sparsities or more")
-    names = ("Wang", "Abnar", "Chinchilla")
-    baselines = {name: predicted(inputs, name.lower(), runs) for name in names}
-    excesses = {name: excess(baseline, ours) for name, baseline in baselines.items()}
-    errors = "; ".join(
-        f"{name} {rmse(baselines[name], baselines[name].held):.3g} "
-        f"(more by {more.value:.3g}, {more.low:.3g} to {more.high:.3g})"
-        for name, more in excesses.items()
-    )
-    own = rmse(ours, ours.held)
-    measured = f"root mean square error on {n} held-out runs, nats/token: Eq 2 {own:.3g}; {errors}"
-    closest = min(excesses.values(), key=lambda more: more.value)
-    decides = [(more.low, more.high) for more in excesses.values()]
-    return Evidence(measured, *closest.interval, "nats/token", decides)
-
-
-def share_fits_best(inputs: FittedInputs) -> Evidence:
-    """Measures how much larger the squared errors are with the forms that the paper gave up."""
-    runs = inputs.derived("runs")
-    forms = {"ln(1+r)": "loss_log1p", "1-exp(-r)": "loss_exp"}
-    own, *others = (predicted(inputs, name, runs) for name in ("loss", *forms.values()))
-    used, L = own.used, runs["L"].to_numpy(float)
-    excesses = [of_mean(((x.value - L) ** 2 - (own.value - L) ** 2)[used]) for x in others]
-    said = "; ".join(f"{name} by {more}" for name, more in zip(forms, excesses, strict=True))
-    measured = f"mean square error on {int(used.sum())} fitted runs above that of r/(1+r): {said}"
-    least = min(excesses, key=lambda more: more.value)
-    decides = [more.interval[1:] for more in excesses]
-    return Evidence(measured, *least.interval, "(nats/token)^2", decides)
-
-
-def _of_optima(inputs: Inputs, of: Callable[[pd.DataFrame], Trend], what: str) -> Evidence:
-    """Returns a trend of raw r* beyond that of its null as evidence.
+def of_optima(inputs: Inputs, trend: str, what: str) -> Evidence:
+    """Measures a trend of raw r*, called ``what``, beyond that of its null.
 
     The interval holds both Student's about the trend and that of the null's draws. Nothing decides
     where half of the r* or more are an end of the grid, which only bounds r*.
     """
     table = inputs.derived("r_star")
-    trend = of(table)
-    t, parabolas = estimated(trend, table), estimated(trend, table, "r_parabola")
-    drawn = null_draws(trend, cells_of(inputs.completed), float(table["noise"].iloc[0]))
-    null = Estimate(float(drawn.mean()), *percentile_interval(drawn, LEVEL), len(table))
+    own = TRENDS[trend](table)
+    t, parabolas = estimated(own, table), estimated(own, table, "r_parabola")
+    drawn = null_draws(own, cells_of(inputs.completed), float(table["noise"].iloc[0]))
+    null = Effect(float(drawn.mean()), *percentile_interval(drawn, LEVEL))
     ends_of = (t.low - null.value, t.high - null.value, t.value - null.high, t.value - null.low)
     # Where all r* are one ratio of the grid, what is left is rounding.
-    low, high = round(float(np.min(ends_of)), 9), round(float(np.max(ends_of)), 9)
+    low, high = (round(float(end(ends_of)), 9) for end in (np.min, np.max))
     ends = int((table["note"] != "").sum())
     measured = (
         f"{what} is {t} by the raw r* of {t.n} pairs of budget and sparsity, {parabolas} by "
         f"parabolas. Without the effect it would be {null} on this grid with the noise of these "
         f"runs. {ends} of {len(table)} r* are an end of the ratios measured"
     )
-    decides: list[tuple[float, float]] | None = [] if 2 * ends >= len(table) else None
-    return Evidence(measured, t.value - null.value, low, high, "1", decides)
+    beyond = Effect(t.value - null.value, low, high)
+    return Evidence(measured, beyond, "1", [] if 2 * ends >= len(table) else None)

@@ -6,5 +6,5 @@ derived/  runs.py counts parameters and follows the routing term; exponents.py g
           exponents and compares them with the theory, by number of experts too; dimension.py
           measures the manifold of hidden states
 figures/  runs.py draws F1 to F3, exponents.py F4 to F7
-tables.py sets the paper's tables, claims.py has one rule a claim
+tables.py sets the paper's tables, claims.py has what its claims measure
 """

@@ -1,15 +1,14 @@
 """Claims of the generalization paper: what its slopes, routing runs and hidden states show."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import records
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import of_mean
@@ -35,31 +34,29 @@ NO_STATES = Evidence(
 
 def active_parameters(inputs: Inputs) -> Evidence:
     """Returns the exponent of ln L over ln N_act; a bent line refutes it but never supports it."""
-    rows = records(inputs.derived("slopes", floor="none", series="model", name="alpha"))
-    r2 = ", ".join(f"{row['r2']:.3f}" for row in rows)
-    lows = [row["value_low"] if row["r2"] >= MIN_R2 else -math.inf for row in rows]
-    ends = zip(lows, (row["value_high"] for row in rows), strict=True)
-    every = _on_each(f"alpha of L = a/N_act^alpha, without a floor and with R2 = {r2},", rows)
-    return replace(every, decides=list(ends))
-
-
-def exponent_identity(inputs: Inputs) -> Evidence:
-    """Returns kappa of the slopes above fitted floors: 1 where the exponents are consistent."""
-    rows = records(inputs.derived("slopes", floor="fitted", series="both", name="kappa"))
-    return _on_each("alpha_D over alpha_N/(1 + alpha_N), both above fitted floors,", rows)
+    rows = inputs.derived("slopes", floor="none", series="model", name="alpha")
+    slopes = effects(rows)
+    r2s = ", ".join(f"{r2:.3f}" for r2 in rows["r2"])
+    every = _on_each(f"alpha of L = a/N_act^alpha, without a floor and with R2 = {r2s},", slopes)
+    decides = [
+        one if r2 >= MIN_R2 else replace(one, low=-math.inf)
+        for one, r2 in zip(slopes, rows["r2"], strict=True)
+    ]
+    return replace(every, decides=decides)
 
 
 def routing_regimes(inputs: FittedInputs) -> Evidence:
     """Returns the slope of the loss over ln M below the middle M; the one above decides too."""
     table = inputs.derived("routing")
-    few, many = (exponents.one_row(table[table["D"].isna()], part=half) for half in (FEW, MANY))
+    few, many = (
+        Effect.of_row(exponents.one_row(table[table["D"].isna()], part=half), "slope", half)
+        for half in (FEW, MANY)
+    )
     slopes = "; ".join(
-        f"{name}: {_text(row, 'slope')} nats for each e-fold of M (n = {row['n']})"
-        for name, row in ((FEW, few), (MANY, many))
+        f"{one.of}: {one} nats for each e-fold of M (n = {one.n})" for one in (few, many)
     )
     measured = f"change of the loss with ln M at fixed k, budget and compute: {slopes}"
-    decides = [(few["slope_low"], few["slope_high"]), (-many["slope_high"], -many["slope_low"])]
-    return Evidence(measured, *_number(few, "slope"), "nats/token", decides)
+    return Evidence(measured, few, "nats/token", [few, many * -1])
 
 
 def small_dimension(inputs: FittedInputs) -> Evidence:
@@ -74,16 +71,17 @@ def small_dimension(inputs: FittedInputs) -> Evidence:
         return NO_STATES
     ratio = models["dimension"] / models["full"]
     error = MAD_TO_90 * models["mad"] / models["full"]
-    largest, low, high = (float(x.max()) for x in (ratio, ratio - error, ratio + error))
+    value, low, high = (float(x.max()) for x in (ratio, ratio - error, ratio + error))
+    largest = Effect(value, low, high)
     narrowest = int(models["d_model"].min())
     measured = (
         f"middle layers of {len(models)} models have dimension "
         f"{models['dimension'].min():.1f} to {models['dimension'].max():.1f} at width "
-        f"{narrowest}: at most {largest:.2f} ({low:.2f} to {high:.2f}) of what the estimator gives "
-        "for as many points that fill the width"
+        f"{narrowest}: at most {largest} of what the estimator gives for as many points that fill "
+        "the width"
     )
-    decides = [(low if narrowest >= MIN_WIDTH else 0.0, high)]
-    return Evidence(measured, largest, low, high, decides=decides)
+    told = largest if narrowest >= MIN_WIDTH else replace(largest, low=0.0)
+    return Evidence(measured, largest, decides=[told])
 
 
 def depth_profile(inputs: FittedInputs) -> Evidence:
@@ -103,14 +101,14 @@ def depth_profile(inputs: FittedInputs) -> Evidence:
     margin = np.minimum(first, -last)
     low, high = margin - error, margin + error
     least = float(low.min(skipna=False)) if len(ends) >= MIN_MODELS else -math.inf
-    decides = [(least, float(high.max(skipna=False)))] if deepest >= MIN_LAYERS else []
+    together = Effect(least, least, float(high.max(skipna=False)))
     measured = (
         f"first block less the middle: {first.min():+.2f} to {first.max():+.2f}; last less the "
         f"middle: {last.min():+.2f} to {last.max():+.2f}; of {len(ends)} models, up to {deepest} "
         f"layers, {int((low > 0).sum())} follow the profile, {int((high < 0).sum())} do not"
     )
-    numbers = float(first.median()), float(first.min()), float(first.max())
-    return Evidence(measured, *numbers, decides=decides)
+    middle = Effect(float(first.median()), float(first.min()), float(first.max()))
+    return Evidence(measured, middle, decides=[together] if deepest >= MIN_LAYERS else [])
 
 
 def dimension_and_exponents(inputs: Inputs) -> Evidence:
@@ -118,45 +116,46 @@ def dimension_and_exponents(inputs: Inputs) -> Evidence:
     models = of_models(inputs.derived("dimension"))
     if models.empty:
         return NO_STATES
-    rows = records(inputs.derived("slopes", floor="fitted", series="model", name="alpha"))
-    for row in rows:
-        d = models.loc[models["corpus"] == row["corpus"], "dimension"].median()
+    smooth = []
+    rows = inputs.derived("slopes", floor="fitted", series="model", name="alpha")
+    for alpha in effects(rows):
+        d = models.loc[models["corpus"] == alpha.of, "dimension"].median()
         # An exponent whose interval reaches its bound of 0 was not determined.
-        known = d / 2 if row["value_low"] > 0 else math.nan
-        row |= {f"value{end}": known * row[f"value{end}"] for end in ("", "_low", "_high")}
-    return _on_each("the smoothness s = d alpha_N/2, with alpha_N above a fitted floor,", rows)
+        smooth.append(alpha * (d / 2 if alpha.low > 0 else math.nan))
+    return _on_each("the smoothness s = d alpha_N/2, with alpha_N above a fitted floor,", smooth)
 
 
 def kappa_grows(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of kappa in the number of experts, by one law for all of them."""
-    rho, n = exponents.growth(inputs, exponents.kappa_of), len(exponents.experts(inputs))
-    measured = (
-        f"rho of kappa ~ E^rho is {_text(rho)} over {n} numbers of experts; the paper's Table 5 "
-        "gives 0.126"
-    )
-    return Evidence(measured, *_number(rho), decides=None if n >= MIN_EXPERT_COUNTS else [])
+    rho = Effect.of_row(exponents.growth(inputs, exponents.kappa_of), "value")
+    n = len(exponents.experts(inputs))
+    measured = f"rho of kappa ~ E^rho is {rho} over {n} numbers of experts; published: 0.126"
+    return Evidence(measured, rho, decides=None if n >= MIN_EXPERT_COUNTS else [])
 
 
 def ratio_rises(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of D*/N* in the number of experts at the middle of three budgets."""
     budgets, n = np.geomspace(*exponents.budgets(inputs), 3), len(exponents.experts(inputs))
 
-    def growth(F: float) -> dict[str, float]:
-        return exponents.growth(inputs, lambda reduced: compute_optimal(reduced, F).ratio)
+    def growth(F: float) -> Effect:
+        ratio = exponents.growth(inputs, lambda reduced: compute_optimal(reduced, F).ratio)
+        return Effect.of_row(ratio, "value")
 
     slopes = [growth(F) for F in budgets]
-    texts = (f"{_text(x)} at {F:.2g} FLOPs" for x, F in zip(slopes, budgets, strict=True))
+    texts = (f"{slope} at {F:.2g} FLOPs" for slope, F in zip(slopes, budgets, strict=True))
     measured = f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts"
-    decides = [_number(x)[1:] for x in slopes] if n >= MIN_EXPERT_COUNTS else []
-    return Evidence(measured, *_number(slopes[1]), decides=decides)
+    return Evidence(measured, slopes[1], decides=slopes if n >= MIN_EXPERT_COUNTS else [])
 
 
-def _on_each(what: str, rows: list[dict[Any, Any]]) -> Evidence:
+def effects(slopes: pd.DataFrame) -> list[Effect]:
+    """Returns one number on each corpus."""
+    return [Effect.of_row(row, "value", row["corpus"]) for row in records(slopes)]
+
+
+def _on_each(what: str, every: list[Effect]) -> Evidence:
     """Returns the evidence of one number on each corpus, all of which decide."""
-    texts = (f"{_text(row)} on {row['corpus']} (n = {row['n']})" for row in rows)
-    every = [_number(row) for row in rows]
-    text = f"{what} is {', '.join(texts)}"
-    return Evidence(text, *every[0], decides=[number[1:] for number in every])
+    texts = (f"{one} on {one.of} (n = {one.n})" for one in every)
+    return Evidence(f"{what} is {', '.join(texts)}", every[0], decides=every)
 
 
 def simplest_corpus(inputs: FittedInputs) -> Evidence:
@@ -174,18 +173,18 @@ def simplest_corpus(inputs: FittedInputs) -> Evidence:
         return Evidence(f"{models['corpus'].nunique()} corpora have {len(pairs)} models in common")
     d, order = pairs["dimension"], sorted(pairs["bpb"], key=lambda name: pairs["bpb"][name].mean())
 
-    def above(low: str, high: str) -> tuple[float, float, float]:
-        return of_mean(d[high] - d[low]).interval
+    def above(low: str, high: str) -> Effect:
+        return of_mean(d[high] - d[low])
 
-    least = [above(order[0], other)[1:] for other in order[1:]]
-    rises = [(above(*two)[1], math.inf) for two in pairwise(order[1:])]
-    enough = [] if len(order) >= MIN_CORPORA else [(-math.inf, math.inf)]
+    least = [above(order[0], other) for other in order[1:]]
+    rises = [replace(above(*two), high=math.inf) for two in pairwise(order[1:])]
+    enough = [] if len(order) >= MIN_CORPORA else [Effect(0.0, -math.inf, math.inf)]
     means = ", ".join(f"{d[name].mean():.2f} on {name}" for name in order)
     measured = (
         f"the dimension of the middle layers of {len(d)} models of each corpus is, from the fewest "
         f"bits a byte to the most, {means}"
     )
-    return Evidence(measured, *above(*order[:2]), decides=[*least, *rises, *enough])
+    return Evidence(measured, least[0], decides=[*least, *rises, *enough])
 
 
 def _ends(rows: pd.DataFrame) -> dict[str, float]:
@@ -198,14 +197,3 @@ def _ends(rows: pd.DataFrame) -> dict[str, float]:
         "last": float(rows["dimension"].iloc[-1]) - inner,
         "error": MAD_TO_90 * math.hypot(float(rows["mad"].max()), float(middle["mad"].max())),
     }
-
-
-def _text(row: Mapping[Any, Any], name: str = "value") -> str:
-    value, low, high = _number(row, name)
-    ends = exponents.interval_text(low, high, "interval not known")
-    return f"{value:.3g} ({ends})" if math.isfinite(value) else "not known"
-
-
-def _number(row: Mapping[Any, Any], name: str = "value") -> tuple[float, float, float]:
-    value, low, high = (float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
-    return value, low, high

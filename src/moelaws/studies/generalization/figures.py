@@ -1,34 +1,30 @@
-"""F1 shows the loss over the routing term R, F2 and F3 the dimension of the hidden states.
-
-F4 and F5 show slopes, F6a and F6b kappa over experts, F7a and F7b the best split of a budget.
-"""
+"""Slopes of losses (F4, F5), and what the other figures draw: routed runs, layers, laws."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.estimate import number_or_nan
+from moelaws.analysis.derive import records
+from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.figures import axes, style
 from moelaws.figures.axes import VALIDATION_LOSS
 from moelaws.figures.losses import bars, error_among
-from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
+from moelaws.figures.sheet import Panel, Sheet, two_panels
 from moelaws.laws.base import FittableLaw
 from moelaws.laws.joint.loss import compute_optimal
 from moelaws.studies.generalization.derived import exponents
-from moelaws.studies.generalization.derived.dimension import MIDDLE
 from moelaws.studies.generalization.laws import kappa
 
-FORMS = (
-    (kappa.LAW, r"own $\kappa_1 E^{\rho}$", "-"),
-    (kappa.VARIANTS["log2"], r"own $c_0 + c_1 \log_2 E$", ":"),
-)
+FORMS = {
+    r"own $\kappa_1 E^{\rho}$": kappa.LAW,
+    r"own $c_0 + c_1 \log_2 E$": kappa.VARIANTS["log2"],
+}
 PUBLISHED_BUDGETS = (1e20, 1e21, 1e22)
 PUBLISHED_RANGE = (1e19, 1e23)  # budgets over which the published law is drawn, near its own runs
-DASHED: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.8}
 
 
 def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
@@ -98,50 +94,44 @@ def _title_of_slopes(fit: exponents.Estimates, short: bool) -> str:
     return text if short else text + more
 
 
-def amplification(inputs: FittedInputs, lines: bool) -> Sheet:
-    """Draws kappa over E; ``lines`` adds those of each form through the own points, and one law."""
-    origins = exponents.OWN, exponents.PUBLISHED
-    own, published = (inputs.derived("identities", origin=origin) for origin in origins)
-    sheet, panel = one_panel(style.SINGLE + 0.9)
-    published = published.sort_values("E")
-    marks: dict[str, Any] = {**style.PUBLISHED, "linewidth": 0.9}
-    if not lines:
-        marks |= {"marker": "s", "markersize": 2.5}
-        name = "published (Table 5)"
-        panel.line(name, published["E"], published["kappa"], **marks, label=name)
-    seen = own[own["kappa"].notna()]
-    if len(seen):
-        low, high = seen["kappa_low"], seen["kappa_high"]
-        colour = style.ordered_colours(3)[0]
-        panel.points("own", seen["E"], seen["kappa"], low, high, color=colour, label="own runs")
-    else:
-        panel.sheet.warn("no own kappa: no exponents above 0 for any number of experts")
-    if lines:
-        _lines(panel, inputs, seen, marks)
-    panel.ax.axhline(1, color=style.INK, linewidth=0.6, linestyle=(0, (1, 1.5)))
-    axes.experts(panel.ax, [*seen["E"], *published["E"]])
-    axes.log(panel.ax.yaxis, r"$\kappa = \alpha_D\,/\,\alpha_D^{pred}$")
-    panel.legend()
-    return sheet
+def routed(inputs: Inputs) -> pd.DataFrame:
+    """Returns the means over seeds of the sweep routing, at its least and its largest budget."""
+    runs = inputs.derived("runs", sweep="routing")
+    runs = runs[runs["D"].isin([runs["D"].min(), runs["D"].max()])]
+    numbers = ["R", "L", "L_se", "L_paired_se"]
+    return runs.groupby(["D", "k", "M"], as_index=False)[numbers].mean()
 
 
-def _lines(panel: Panel, inputs: FittedInputs, own: pd.DataFrame, dashed: dict[str, Any]) -> None:
-    """Draws the published line, both forms through the own points, and the fit ``joint``."""
+def layers(inputs: Inputs) -> pd.DataFrame:
+    """Returns the dimension after each layer, with a name for each ``model``."""
+    table = inputs.derived("dimension").dropna(subset=["dimension"])
+    table = table.sort_values(["corpus", "n_layers", "width", "D", "seed", "run_id", "layer"])
+    name = "{n_layers} x {width}, seed {seed}".format
+    models = [name(**row) for row in records(table)]
+    if table["D"].nunique() > 1:
+        models = [f"{model}, {style.short(D)}" for model, D in zip(models, table["D"], strict=True)]
+    if table["corpus"].nunique() > 1:
+        models = [f"{text}, {model}" for text, model in zip(table["corpus"], models, strict=True)]
+    return table.assign(model=models)
+
+
+def kappa_lines(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns kappa over E: the published line, both forms through own values, and one law."""
+    span = np.geomspace(1, 32, 41)
     assert kappa.LAW.published is not None
-    span, name = np.geomspace(1, 32, 41), "published\n(line over Table 5)"
-    published = kappa.LAW.predict(kappa.LAW.published, {"E": span})
-    panel.line(name, span, published, **dashed, label=name)
+    lines = {"published": (span, kappa.LAW.predict(kappa.LAW.published, {"E": span}))}
+    own = inputs.derived("identities", origin=exponents.OWN).dropna(subset=["kappa"])
     E, y = (own[name].to_numpy(float) for name in ("E", "kappa"))
-    if len(E) < 2:
-        return
-    grid, colours = np.geomspace(E.min(), E.max(), 41), style.ordered_colours(3)
-    for (law, name, linestyle), colour in zip(FORMS, colours, strict=False):
-        params = dict(zip(law.names, exponents.line(law, E, y[None])[0], strict=True))
-        shown = law.predict(params, {"E": grid})
-        shown = np.where(shown > 0, shown, np.nan)
-        panel.line(name, grid, shown, color=colour, linestyle=linestyle, label=name)
-    one = exponents.kappa_of(exponents.over_experts(inputs, grid))[0]
-    panel.line("joint", grid, one, color=colours[2], label="own, one law")
+    if len(E) > 1:
+        grid = np.geomspace(E.min(), E.max(), 41)
+        for name, law in FORMS.items():
+            params = dict(zip(law.names, exponents.line(law, E, y[None])[0], strict=True))
+            shown = law.predict(params, {"E": grid})
+            lines[name] = grid, np.where(shown > 0, shown, np.nan)
+        lines["joint"] = grid, exponents.kappa_of(exponents.over_experts(inputs, grid))[0]
+    return pd.concat(
+        pd.DataFrame({"line": name, "E": x, "kappa": y}) for name, (x, y) in lines.items()
+    )
 
 
 def _ends(value_BC: Array, fit: exponents.Estimates) -> Array:
@@ -151,125 +141,37 @@ def _ends(value_BC: Array, fit: exponents.Estimates) -> Array:
     )
 
 
-def losses(inputs: FittedInputs) -> Sheet:
-    """Draws F7a: L* over C, a line for each number of experts, with its interval."""
-    sheet, panel = one_panel(style.SINGLE + 0.6)
+def splits(inputs: FittedInputs, n: int) -> pd.DataFrame:
+    """Returns the best split of ``n`` budgets at each number of experts, by the fit joint.
+
+    The loss ``L`` and the ``ratio`` of tokens to parameters have ends. What the fit does not
+    determine is left out.
+    """
+    E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
+    laws, tables = exponents.over_experts(inputs, E), []
+    for C in np.geomspace(*exponents.budgets(inputs), n):
+        best, own = compute_optimal(laws, C), pd.DataFrame({"C": C, "E": E})
+        for name, value_BE in {"L": best.L, "ratio": best.ratio}.items():
+            low, high = _ends(value_BE, fit)
+            own = own.assign(**{name: value_BE[0], f"{name}_low": low, f"{name}_high": high})
+        tables.append(own.dropna(subset=["L"]))
+    return pd.concat(tables)
+
+
+def published_losses(inputs: FittedInputs, n: int) -> pd.DataFrame:
+    """Returns the losses of the published law's best splits, where its budgets are the runs'."""
     low, high = exponents.budgets(inputs)
-    grid = np.geomspace(low, high, 41)
-    if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0]:
-        label: str | None = "published"
-        for M, values in exponents.PUBLISHED_LAWS.items():
-            panel.line(
-                f"published E{M:g}", grid, compute_optimal(values, grid).L, **DASHED, label=label
-            )
-            label = None  # one name for all
-    E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
-    for number, colour in style.palette(E).items():
-        L_BC = compute_optimal(exponents.over_experts(inputs, np.array([number])), grid).L
-        if np.isfinite(L_BC[0]).all():
-            panel.line(
-                f"E={number:g}", grid, L_BC[0], *_ends(L_BC, fit),
-                color=colour, label=f"{number:g}"
-            )  # fmt: skip
-    if not panel.ax.lines:
-        return panel.message("no frontier: the law does not fall\nwith both parameters and tokens")
-    axes.compute(panel.ax.xaxis, label="training budget $C = 6 N_a D$ (FLOPs)")
-    axes.log(panel.ax.yaxis, "loss at the best split $L^*$ (nats/token)")
-    panel.legend("experts $E$")
-    return sheet
+    C = np.geomspace(low, high, n if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0] else 0)
+    laws = exponents.PUBLISHED_LAWS.items()
+    return pd.concat(
+        pd.DataFrame({"E": E, "C": C, "L": compute_optimal(law, C).L}) for E, law in laws
+    )
 
 
-def ratios(inputs: FittedInputs) -> Sheet:
-    """Draws F7b: D*/N* over E, a line for each budget, and those of the published law, dashed."""
-    sheet, panel = one_panel(style.SINGLE + 0.9)
-    for C in PUBLISHED_BUDGETS:
-        y = [
-            float(compute_optimal(values, C).ratio) for values in exponents.PUBLISHED_LAWS.values()
-        ]
-        panel.line(f"published {C:g}", list(exponents.PUBLISHED_LAWS), y, **DASHED)
-        panel.ax.annotate(axes.power(C), (32, y[-1]), xytext=(3, 0), textcoords="offset points",
-                          fontsize=5.5, color=style.GREY, va="center")  # fmt: skip
-    panel.key("published\n($C$ beside it)", **DASHED)
-    E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
-    budgets = np.geomspace(*exponents.budgets(inputs), 3)
-    for C, colour in style.palette(budgets).items():
-        ratio_BE = compute_optimal(exponents.over_experts(inputs, E), C).ratio
-        panel.ax.plot(E, ratio_BE[0], color=colour, linewidth=0.9)
-        panel.points(
-            f"C={C:g}", E, ratio_BE[0], *_ends(ratio_BE, fit),
-            color=colour, label=axes.power(C)
-        )  # fmt: skip
-    known = [*exponents.PUBLISHED_LAWS, *E]
-    axes.experts(panel.ax, known)
-    panel.ax.set_xlim(0.85 * min(known), 1.7 * max(known))  # room for the budgets' names
-    axes.log(panel.ax.yaxis, r"$D^*/N_a^*$ (tokens/parameter)")
-    panel.legend("own: budget $C$ (FLOPs)")
-    return sheet
-
-
-def routing(inputs: Inputs) -> Sheet:
-    """Draws the least and the largest budget in a panel each, a line for each k, M beside marks."""
-    runs = inputs.derived("runs", sweep="routing")
-    budgets = sorted(float(D) for D in runs["D"].unique())
-    budgets = budgets if len(budgets) < 3 else [budgets[0], budgets[-1]]
-    sheet = Sheet(style.DOUBLE, style.HEIGHT, max(len(budgets), 1))
-    palette = style.palette(runs["k"])
-    for panel, D in zip(sheet.panels, budgets, strict=False):
-        rows = runs[runs["D"] == D]
-        for k, colour, own in style.groups(rows, "k", palette):
-            _series(panel, own, k, colour, error_among(rows))
-        panel.title(f"$D$ = {style.short(D)} tokens")
-        R = r"routing term $R = k L_T\,l\,\ln(eM/k)$ (nats)"
-        panel.ax.set(xlabel=R, ylabel=VALIDATION_LOSS)
-        panel.ax.margins(0.08, 0.14)
-    if not budgets:
-        sheet.panels[0].message("no completed run of the sweep routing")
-    sheet.panels[-1].legend("active\nexperts $k$")
-    return sheet
-
-
-def _series(panel: Panel, rows: pd.DataFrame, k: float, colour: Any, error: str) -> None:
-    """Draws the runs of one k at one budget: means over seeds, joined in the order of M."""
-    mean = rows[["M", "R", "L", error]].groupby("M", as_index=False).mean()
-    panel.ax.plot(mean["R"], mean["L"], color=colour, linewidth=0.9, zorder=2)
-    ends = bars(mean, error)
-    name = f"{k:g}"
-    panel.points(f"k={name}", mean["R"], mean["L"], **ends, color=colour, label=name, zorder=3)
-    beside = {"textcoords": "offset points", "xytext": (4, 3), "fontsize": 5.5}
-    for row in mean.itertuples():
-        panel.ax.annotate(f"{row.M}", (row.R, row.L), **beside, color=style.INK)
-
-
-def dimension(inputs: Inputs, x: str) -> Sheet:
-    """Draws the dimension over ``x``, which is layer or depth, with a line for each model."""
-    table = inputs.derived("dimension")
-    table = table[table["dimension"].notna()]
-    sheet, panel = one_panel(style.SINGLE + 0.6)
-    if not len(table):
-        return panel.message("no hidden states:\nno completed run's weights are kept")
-    models = table.groupby(["corpus", "n_layers", "width", "D", "seed", "run_id"], sort=True)
-    corpora = sorted(table["corpus"].unique())
-    several = len(corpora) > 1
-    of_corpus = dict(zip(corpora, style.ordered_colours(len(corpora)), strict=True))
-    colours = style.ordered_colours(models.ngroups)
-    many = table.drop_duplicates("run_id")["D"].nunique() > 1
-    for (key, rows), colour in zip(models, colours, strict=True):
-        corpus, layers, width, D, seed, _ = key
-        colour = of_corpus[corpus] if several else colour
-        label = f"{layers} x {width}, seed {seed}"
-        label += f", {style.short(float(str(D)))}" if many else ""
-        label = f"{corpus}, {label}" if several else label
-        low, high = (rows["dimension"] + sign * rows["mad"] for sign in (-1, 1))
-        panel.ax.plot(rows[x], rows["dimension"], color=colour, linewidth=0.9)
-        panel.points(label, rows[x], rows["dimension"], low, high, color=colour, label=label)
-    if x == "depth":
-        panel.ax.axvspan(*MIDDLE, color="#f0f0f0", zorder=0, linewidth=0)
-        panel.ax.set_xlabel("relative depth: layer / layers")
-    else:
-        panel.ax.set_xlabel("layer (0: embedding)")
-        panel.ax.xaxis.get_major_locator().set_params(integer=True)
-    panel.ax.set_ylim(0, 1.08 * float((table["dimension"] + table["mad"]).max()))
-    widths = ", ".join(f"{width}" for width in sorted(table["d_model"].unique()))
-    panel.ax.set_ylabel(f"intrinsic dimension (width {widths})")
-    panel.legend("layers x expert width")
-    return sheet
+def published_ratios(inputs: FittedInputs, n: int) -> pd.DataFrame:
+    """Returns the published law's tokens per parameter at its own budgets."""
+    return pd.DataFrame(
+        {"C": C, "E": E, "ratio": float(compute_optimal(law, C).ratio)}
+        for C in PUBLISHED_BUDGETS
+        for E, law in exponents.PUBLISHED_LAWS.items()
+    )

@@ -4,5 +4,5 @@ derived/  near_optimal.py lists the runs and marks the near-optimal ones, noise.
           under the spread of seeds, sizes.py gives the best size of each budget
 figures/  laws.py is F2a, F2b, F7 and F9, maps.py F8
 tables.py sets Table 5 and the coefficients of Eq 5
-claims.py has one rule a claim
+claims.py has what its claims measure
 """

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.estimate import number_or_nan
+from moelaws.analysis.effect import Effect, number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
@@ -25,35 +25,34 @@ def trend(inputs: Inputs, setting: str) -> Evidence:
     value, drawn = _law(draws, "moe", setting, "exponent")
     if not np.isfinite(value):
         return Evidence(FEW_BUDGETS)
-    low, high = percentile_interval(drawn, LEVEL)
+    exponent = Effect(value, *percentile_interval(drawn, LEVEL))
     law = draws[(draws["kind"] == "moe") & (draws["draw"] == 0)].iloc[0]
     measured = (
-        f"{WORDS[setting]} ~ C^{value:.3f} {_interval(low, high)}, from {law['n']} near-optimal "
-        f"runs at budgets from {law['C_low']:.2g} to {law['C_high']:.2g} FLOPs, of values tried at "
-        "every budget"
+        f"the exponent of C in the best {WORDS[setting]} is {exponent}, from {law['n']} "
+        f"near-optimal runs at budgets from {law['C_low']:.2g} to {law['C_high']:.2g} FLOPs, of "
+        "values tried at every budget"
     )
-    return Evidence(measured, value, low, high)
+    return Evidence(measured, exponent)
 
 
 def moe_against_dense(inputs: Inputs) -> Evidence:
     """Measures a mixture's batch over a dense model's, and the inverse ratio of learning rates."""
     draws = inputs.derived("ratios")
-    ratios: dict[str, tuple[float, float, float]] = {}
+    ratios = {}
     for setting in WORDS:
         moe, moe_drawn = _law(draws, "moe", setting, "at_high")
         dense, dense_drawn = _law(draws, "dense", setting, "at_high")
         n = min(len(moe_drawn), len(dense_drawn))
         ends = percentile_interval(moe_drawn[:n] / dense_drawn[:n], LEVEL)
-        ratios[setting] = (moe / dense, *ends)
+        ratios[setting] = Effect(moe / dense, *ends)
     batch, lr = ratios["batch_tokens"], ratios["lr"]
-    if not np.isfinite([batch[0], lr[0]]).all():
+    if not np.isfinite([batch.value, lr.value]).all():
         return Evidence("mixtures and dense models were not both searched at two budgets")
     measured = (
-        f"at C = {draws['C_high'].max():.2g} FLOPs mixtures' batch is {batch[0]:.2f} "
-        f"{_interval(*batch[1:])} of dense models', their learning rate {lr[0]:.2f} "
-        f"{_interval(*lr[1:])}"
+        f"at C = {draws['C_high'].max():.2g} FLOPs mixtures' batch is {batch} of dense models', "
+        f"their learning rate {lr}"
     )
-    return Evidence(measured, *batch, decides=[batch[1:], (1 / lr[2], 1 / lr[1])])
+    return Evidence(measured, batch, decides=[batch, lr.map(np.reciprocal)])
 
 
 def across_activation(inputs: Inputs) -> Evidence:
@@ -74,27 +73,26 @@ def across_activation(inputs: Inputs) -> Evidence:
     inside = [away[0] <= 0.5 for away in steps]
     A = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
     measured = f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {A})"
-    decides = [percentile_interval(away[1:], LEVEL) for away in steps]
-    return Evidence(measured, float(np.mean(inside)), decides=decides)
+    decides = [Effect(away[0], *percentile_interval(away[1:], LEVEL)) for away in steps]
+    return Evidence(measured, Effect(float(np.mean(inside))), decides=decides)
 
 
 def scale_exponents(inputs: FittedInputs) -> Evidence:
     """Measures the exponent of compute in the best scale M, for mixtures and for dense models."""
-    exponents: dict[str, tuple[float, float, float]] = {}
-    for models, fit in (("mixtures", "M_parabola"), ("dense", "M_dense_parabola")):
-        own = inputs.fit(fit).parts[0].params["exponent"]
-        exponents[models] = own.estimate, number_or_nan(own.low), number_or_nan(own.high)
-    measured = ", ".join(
-        f"{models} M ~ C^{value:.3f} {_interval(low, high)}"
-        for models, (value, low, high) in exponents.items()
+    exponents = []
+    for fit in ("M_parabola", "M_dense_parabola"):
+        part = inputs.fit(fit).parts[0]
+        own = part.params["exponent"]
+        ends = number_or_nan(own.low), number_or_nan(own.high)
+        exponents.append(Effect(own.estimate, *ends, part.n))
+    mixtures, dense = exponents
+    measured = (
+        f"the exponent of C in the best scale M is {mixtures} for mixtures and {dense} for dense "
+        f"models, from {mixtures.n} budgets"
     )
-    measured += f", from {inputs.fit('M_parabola').parts[0].n} budgets"
-    decides = [(low, high) for _, low, high in exponents.values()]
-    bounds = int((~inputs.derived("best_sizes")["inside"]).sum())
-    if bounds:
+    if bounds := int((~inputs.derived("best_sizes")["inside"]).sum()):
         measured += f"; {bounds} of their minima are bounds, at an end of the sizes tried"
-        decides = []
-    return Evidence(measured, *exponents["mixtures"], decides=decides)
+    return Evidence(measured, mixtures, decides=[] if bounds else exponents)
 
 
 def smaller_model(inputs: Inputs) -> Evidence:
@@ -106,16 +104,15 @@ def smaller_model(inputs: Inputs) -> Evidence:
     if n < 3:
         return Evidence(f"both minima lie inside the sizes tried at {n} of {budgets} budgets")
     logs = np.log(both["moe"].to_numpy(float)) - np.log(both["dense"].to_numpy(float))
-    ratio, low, high = np.exp(of_mean(logs).interval).tolist()
+    ratio = of_mean(logs).map(np.exp)
     measured = (
-        f"the best mixture's M is {ratio:.2f} {_interval(low, high)} of the best dense model's, at "
-        f"{n} of {budgets} budgets"
+        f"the best mixture's M is {ratio} of the best dense model's, at {n} of {budgets} budgets"
     )
     if best["C"].max() >= CROSSING:
-        return Evidence(measured, ratio, low, high)
+        return Evidence(measured, ratio)
     measured += "; below 1.8e14 FLOPs Table 5 itself makes the mixture's the larger"
     needed = "budgets above 1.8e14 FLOPs: the gpu tier's"
-    return Evidence(measured, ratio, low, high, decides=[], needed=needed)
+    return Evidence(measured, ratio, decides=[], needed=needed)
 
 
 def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[float, Array]:
@@ -145,7 +142,3 @@ def _steps_away(rows: pd.DataFrame, laws: Mapping[str, Array]) -> Array:
         if np.ptp(logs[near[0]]) == np.ptp(logs):
             away[-1][1:] = np.nan
     return np.asarray(np.max(away, axis=0))
-
-
-def _interval(low: float, high: float) -> str:
-    return f"[{low:.3g}, {high:.3g}]" if np.isfinite([low, high]).all() else "(no interval)"

@@ -1,4 +1,4 @@
-"""Laws over compute: of batch and learning rate (F2a, F7), of model scale and tokens (F2b, F9).
+"""Laws over compute, of batch and learning rate (F2a, F7) and of model scale and tokens (F2b, F9).
 
 F8 maps the loss over learning rate and batch, with near-optimal runs and the laws' values.
 """
@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.patches import Rectangle
-from numpy.typing import ArrayLike
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
@@ -18,53 +16,81 @@ from moelaws.analysis.minimum import Array
 from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.fitting.quantiles import percentiles
-from moelaws.fitting.report import FitReport
 from moelaws.laws.base import Law
 from moelaws.laws.leverage import allocation, hyperparameters
 from moelaws.studies.hyperparameters.derived.near_optimal import end_of_search
 
 LABELS = {"moe": "mixture of experts", "dense": "dense"}
-COLOURS = {"moe": "#2a6fa8", "dense": "#c0504d"}
-MARKERS = {"moe": "o", "dense": "s"}
-SHIFTS = {"moe": 0.96, "dense": 1.04}  # of C: marks at one budget stand side by side
-SETTINGS = {"batch_tokens": "batch", "lr": "lr"}  # column -> fit
-SETTING_AXES = {"batch_tokens": "batch $B$ (tokens)", "lr": r"peak learning rate $\eta$"}
-SIZE_AXES = {
-    "M": r"best scale $M^\mathrm{opt}$ (FLOP/token)",
-    "D": r"best data size $D^\mathrm{opt}$ (tokens)",
+# Quantity -> the laws in print by kind of model: those of Eq 5 are of mixtures alone
+PUBLISHED: dict[str, dict[str, Law]] = {
+    "batch_tokens": {"moe": hyperparameters.VARIANTS["batch"]},
+    "lr": {"moe": hyperparameters.VARIANTS["lr"]},
+    "M": {"moe": allocation.VARIANTS["M"], "dense": allocation.VARIANTS["dense_M"]},
+    "D": {"moe": allocation.VARIANTS["D"], "dense": allocation.VARIANTS["dense_D"]},
 }
-DASHES = {"moe": (4.0, 2.0), "dense": (1.0, 1.5)}
 
 
-def fitted_line(panel: Panel, fit: FitReport, drawn: pd.DataFrame, kind: str, C: Array) -> str:
-    """Draws a fitted power law over ``C`` (n,) with its interval; returns its power of C as text.
+def laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame:
+    """Returns the fitted laws over compute with intervals, by ``quantity`` and kind of model.
 
-    ``drawn`` has a coefficient and an exponent in each row; without rows there is no interval.
+    ``fits`` has the fit of each quantity to the mixtures of the ``table``; that to dense models has
+    a name ending in _dense.
     """
-    law = fit.parts[0].estimates()
-    band: dict[str, Array] = {}
-    if len(drawn):
-        # In logarithms, as draws from few budgets reach beyond what a float can hold.
-        log_k, exponents = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"].to_numpy()
-        low, high = percentiles(log_k[:, None] + np.outer(exponents, np.log(C)), fit.level)
-        band = {"low": np.exp(low), "high": np.exp(high)}
-    y, label = law["coefficient"] * C ** law["exponent"], f"fitted, {LABELS[kind]}"
-    panel.line(f"fit, {kind}", C, y, **band, color=COLOURS[kind], label=label)
-    return f"{kind} $C^{{{law['exponent']:z.2f}}}$"
+    C, lines = budgets(inputs, table), []
+    kinds = set(inputs.derived(table)["kind"])
+    for quantity, name in fits.items():
+        for kind in (kind for kind in LABELS if kind in kinds):
+            fit = name if kind == "moe" else f"{name}_dense"
+            report = inputs.fit(fit)
+            law = report.parts[0].estimates()
+            line = {
+                "value": law["coefficient"] * C ** law["exponent"],
+                "low": np.nan,
+                "high": np.nan,
+            }
+            if table == "best_sizes":
+                drawn = inputs.draws(fit)
+            else:
+                drawn = inputs.derived("noise", kind=kind, setting=quantity).query("draw > 0")
+            if len(drawn):  # in logarithms, as draws reach beyond what a float can hold
+                log_k, powers = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"]
+                ends = log_k[:, None] + np.outer(powers, np.log(C))
+                line["low"], line["high"] = np.exp(percentiles(ends, report.level))
+            lines.append(pd.DataFrame({"quantity": quantity, "kind": kind, "C": C, **law, **line}))
+    return pd.concat(lines)
 
 
-def published_line(
-    panel: Panel, law: Law, C: Array, label: str, dashes: tuple[float, ...] = (4, 2)
-) -> None:
-    """Draws a law with its published coefficients over ``C`` (n,)."""
-    look = style.PUBLISHED | {"linestyle": (0, dashes)}
-    panel.line(label, C, published(law, C), **look, linewidth=1.0, zorder=1.5, label=label)
+def published_laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame:
+    """Returns the laws in print over compute, by ``quantity`` and kind of model."""
+    C = budgets(inputs, table)
+    return pd.concat(
+        pd.DataFrame({"quantity": quantity, "kind": kind, "C": C, "value": published(law, C)})
+        for quantity in fits
+        for kind, law in PUBLISHED[quantity].items()
+    )
+
+
+def best_runs(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame:
+    """Returns the best run of each budget by ``quantity``, and whether it is ``at_end``."""
+    rows = []
+    for quantity in fits:
+        for _, group in inputs.derived(table).groupby(["A", "C"]):
+            best = group.iloc[int(np.argmin(group["L"]))]
+            at_end = bool(end_of_search(group, quantity))
+            row = {"quantity": quantity, "value": best[quantity], "at_end": at_end}
+            rows.append({**best[["kind", "C"]], **row})
+    return pd.DataFrame(rows)
+
+
+def budgets(inputs: FittedInputs, table: str) -> Array:
+    """Returns budgets (40,) for drawing lines, which reach a little beyond those measured."""
+    C = inputs.derived(table)["C"]
+    return np.geomspace(C.min() / 1.25, C.max() * 1.25, 40)
 
 
 def published(law: Law, C: Array) -> Array:
     """Returns the only result of a law at ``C`` (n,) with its published coefficients."""
-    assert law.published is not None
-    (values,) = law.evaluate(law.published, {"C": C}).values()
+    (values,) = law.evaluate(law.published or {}, {"C": C}).values()
     return values
 
 
@@ -79,153 +105,12 @@ def legend_below(sheet: Sheet, title: str = "", ncols: int = 4) -> None:
         sheet.figure.legend(list(entries.values()), list(entries), **below)
 
 
-def span(C: ArrayLike) -> Array:
-    """Returns budgets (n,) for drawing lines, which reach a little beyond those measured."""
-    C = np.asarray(C, float)
-    return np.geomspace(C.min() / 1.25, C.max() * 1.25, 40)
-
-
-def log_axes(panel: Panel, C: pd.Series, label: str, text: axes.Text = style.short) -> None:
-    """Sets logarithmic axes that show all points and lines so far; wide bands may leave them."""
-    panel.ax.set_xlim(C.min() / 1.4, C.max() * 1.4)
-    axes.compute(panel.ax.xaxis, C)
-    y = panel.drawn["y"]
-    axes.log(panel.ax.yaxis, label, text=text, ends=(y.min() / 1.35, y.max() * 1.35))
-
-
-def settings(inputs: FittedInputs, all_runs: bool) -> Sheet:
-    """Draws batch and learning rate over C: laws, and near-optimal runs or ``all_runs`` too."""
-    sheet = Sheet(style.DOUBLE, 2.8, 2)
-    search = inputs.derived("near_optimal")
-    draws = inputs.derived("noise")
-    draws = draws[draws["draw"] > 0]
-    for panel, (column, fit) in zip(sheet.panels, SETTINGS.items(), strict=True):
-        if all_runs:
-            panel.points(
-                "search",
-                *_shifted(search, column),
-                color="#d4d4d4",
-                markersize=2.2,
-                zorder=1,
-                label="run of the search",
-            )
-        C = span(search["C"])
-        powers = []
-        for kind in LABELS:
-            rows = search[(search["kind"] == kind) & (search["near"] == 1)]
-            if not len(rows):
-                continue
-            name = fit if kind == "moe" else f"{fit}_dense"
-            own = draws[(draws["kind"] == kind) & (draws["setting"] == column)]
-            powers.append(fitted_line(panel, inputs.fit(name), own, kind, C))
-            panel.points(
-                f"near-optimal, {kind}",
-                *_shifted(rows, column),
-                color=COLOURS[kind],
-                marker=MARKERS[kind],
-                markerfacecolor="none",
-                markeredgewidth=0.8,
-                zorder=3,
-                label=f"near-optimal, {LABELS[kind]}",
-            )
-        published_line(panel, hyperparameters.VARIANTS[fit], C, "published (mixtures, Eq 5)")
-        as_text = style.short if column == "batch_tokens" else "{:.3g}".format
-        log_axes(panel, search["C"], SETTING_AXES[column], as_text)
-        if all_runs:
-            _best_runs(panel, search, column)
-        panel.ax.set_title(", ".join(powers), loc="right", fontsize=7)
-    legend_below(sheet)
-    return sheet
-
-
-def _shifted(rows: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series]:
-    """Returns C, shifted a little for each kind of model, beside the ``column``."""
-    return rows["C"] * rows["kind"].map(SHIFTS).astype(float), rows[column].astype(float)
-
-
-def _best_runs(panel: Panel, search: pd.DataFrame, column: str) -> None:
-    """Marks the best run of each budget, with an arrow where the search ends there."""
-    arrows = {"low": "v", "high": "^"}
-    for _, group in search.groupby(["A", "C"]):
-        best = group.iloc[[int(np.argmin(group["L"]))]]
-        kind, end = str(best["kind"].iloc[0]), end_of_search(group, column)
-        label = "best, at an end of the search" if end else "best of its budget"
-        panel.points(
-            label,
-            *_shifted(best, column),
-            color=COLOURS[kind],
-            marker=arrows.get(end, "*"),
-            markersize=5 if end else 7,
-            zorder=4,
-        )
-        panel.key(label, color=style.GREY, marker="^" if end else "*", ls="none")
-
-
-def sizes(inputs: FittedInputs, parabolas: bool) -> Sheet:
-    """Draws M and D over C: laws, the best run of each budget, and the minima of ``parabolas``."""
-    sheet = Sheet(style.DOUBLE, 3.0, 2)
-    best = inputs.derived("best_sizes")
-    for panel, x in zip(sheet.panels, SIZE_AXES, strict=True):
-        C = span(best["C"])
-        powers = []
-        for kind in LABELS:
-            rows = best[best["kind"] == kind]
-            if not len(rows):
-                continue
-            fit = x if kind == "moe" else f"{x}_dense"
-            powers.append(fitted_line(panel, inputs.fit(fit), inputs.draws(fit), kind, C))
-            _best(panel, rows, kind, x)
-            if parabolas:
-                _minima(panel, rows, kind, x)
-        for kind in LABELS:
-            law = allocation.VARIANTS[x if kind == "moe" else f"dense_{x}"]
-            label = f"published ({LABELS[kind]}, Table 5)"
-            published_line(panel, law, C, label, DASHES[kind])
-        log_axes(panel, best["C"], SIZE_AXES[x])
-        panel.ax.set_title(", ".join(powers), loc="right", fontsize=7)
-    legend_below(sheet, ncols=3)
-    return sheet
-
-
-def _best(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:
-    """Marks the best run of each budget, hollow where its size is an end of those tried."""
-    for end, group in rows.groupby("end"):
-        panel.points(
-            f"best run, {kind}" + (", a bound" if end else ""),
-            group["C"] * SHIFTS[kind],
-            group[f"{x}_argmin"],
-            color=COLOURS[kind],
-            marker=MARKERS[kind],
-            markerfacecolor="white" if end else COLOURS[kind],
-            zorder=3,
-            label=f"best run, {LABELS[kind]}" + (" (a bound)" if end else ""),
-        )
-
-
-def _minima(panel: Panel, rows: pd.DataFrame, kind: str, x: str) -> None:
-    """Marks the minimum of each budget's parabola, without an interval where it is a bound."""
-    minima = rows[rows[f"{x}_star"].notna()]
-    panel.points(
-        f"minimum of a parabola, {kind}",
-        minima["C"] * SHIFTS[kind] ** 2.2,
-        minima[f"{x}_star"],
-        *(minima[f"{x}_{end}"].where(minima["inside"], np.nan) for end in ("low", "high")),
-        color=COLOURS[kind],
-        marker="D",
-        markersize=3,
-        alpha=0.55,
-        zorder=2.5,
-        label=f"parabola, {LABELS[kind]}",
-    )
-    for row in minima[~minima["inside"]].itertuples():
-        panel.sheet.warn(f"{kind}, C={row.C:.3g}: the parabola's minimum is a bound: {row.note}")
-
-
 # Percent above the least loss. Runs of the first step are those that the paper calls near-optimal.
 STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 SHADES = ListedColormap(style.ordered_colours(len(STEPS)), "excess")
 NORM = BoundaryNorm(STEPS, SHADES.N, extend="max")
 FRAME = "#e8352e"
+SQUARE = 13.0  # points: the side of a run's square
 PANELS = 4  # at most this many panels are drawn
 
 
@@ -280,23 +165,20 @@ def _sheet(inputs: FittedInputs, groups: list[tuple[str, pd.DataFrame]], common:
 
 
 def _cells(panel: Panel, rows: pd.DataFrame) -> None:
-    """Draws a cell for each run, coloured by its excess loss and framed where near-optimal."""
-    edges = {name: _edges(rows[name]) for name in ("lr", "batch_tokens")}
-    percent = 100 * rows["excess"].to_numpy(float)
+    """Draws a square for each run, coloured by its excess loss and framed where near-optimal."""
+    percent, near = 100 * rows["excess"], rows["near"] == 1
     panel.sheet.record(panel.name, "runs", x=rows["lr"], y=rows["batch_tokens"], z=percent)
-    settings = zip(rows["lr"], rows["batch_tokens"], rows["near"], percent, strict=True)
-    for lr, batch, near, excess in settings:
-        (left, right), (low, high) = edges["lr"][lr], edges["batch_tokens"][batch]
-        cell = Rectangle(
-            (left, low),
-            right - left,
-            high - low,
-            facecolor=SHADES(NORM(excess)),
-            edgecolor=FRAME if near else "white",
-            linewidth=1.4 if near else 0.5,
-            zorder=2.5 if near else 2,
-        )
-        panel.ax.add_patch(cell)
+    panel.ax.scatter(
+        rows["lr"],
+        rows["batch_tokens"],
+        SQUARE**2,
+        percent,
+        marker="s",
+        cmap=SHADES,
+        norm=NORM,
+        linewidths=1.4,
+        edgecolors=np.where(near, FRAME, "white"),
+    )
     best = rows.iloc[[int(np.argmin(rows["L"]))]]
     panel.points(
         "best run",
@@ -311,17 +193,6 @@ def _cells(panel: Panel, rows: pd.DataFrame) -> None:
         label="best run",
     )
     panel.key("near-optimal ($\\leq$ 0.25 %)", color=FRAME, marker="s", mfc="none", ls="none")
-
-
-def _edges(values: pd.Series) -> dict[float, tuple[float, float]]:
-    """Returns the ends of each value's cell, halfway to its neighbours in logarithms."""
-    known = np.sort(values.astype(float).unique())
-    steps = np.diff(np.log(known)) if len(known) > 1 else np.array([np.log(2.0)])
-    half = np.concatenate([steps[:1], steps, steps[-1:]]) / 2
-    return {
-        v: (float(v * np.exp(-half[i])), float(v * np.exp(half[i + 1])))
-        for i, v in enumerate(known)
-    }
 
 
 def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
@@ -350,15 +221,11 @@ def _predicted(panel: Panel, inputs: FittedInputs, C: float) -> None:
 
 
 def _axes(panel: Panel, rows: pd.DataFrame) -> None:
-    """Sets logarithmic axes that show the cells, and the laws' values where they lie beyond."""
-    rates, batches = panel.ax.xaxis, panel.ax.yaxis
-    lr_label = r"peak rate $\eta$ ($10^{-3}$)"
-    for axis, name, column, label, text in (
-        (rates, "lr", "x", lr_label, lambda lr: f"{1e3 * lr:.2g}"),
-        (batches, "batch_tokens", "y", "", style.short),
-    ):
-        cells = [end for pair in _edges(rows[name]).values() for end in pair]
-        marks = panel.drawn[column]
-        ends = min(*cells, marks.min() / 1.12) / 1.03, max(*cells, marks.max() * 1.12) * 1.03
-        axes.log(axis, label, axes.every_other(rows[name]), text, ends)
+    """Sets logarithmic axes with room for whole squares about the runs."""
+    panel.ax.set(xscale="log", yscale="log")
+    panel.ax.margins(0.2)
+    rates, batches = map(axes.every_other, (rows["lr"], rows["batch_tokens"]))
+    label = r"peak rate $\eta$ ($10^{-3}$)"
+    axes.log(panel.ax.xaxis, label, rates, lambda lr: f"{1e3 * lr:.2g}")
+    axes.log(panel.ax.yaxis, "", batches, style.short)
     panel.ax.grid(False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.analysis.estimate import number_or_nan
+from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import percentile_interval
 from moelaws.figures.tabular import Tabular

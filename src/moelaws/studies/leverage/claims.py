@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from moelaws.analysis.contrasts import seed_errors
-from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
@@ -44,7 +44,8 @@ def sparser_is_better(inputs: Inputs) -> Evidence:
     own = parabolas(np.log2(runs["x"].to_numpy(float)), runs, runs["C"].to_numpy(float))
     slopes = np.hstack([100 * one.end_slopes() for one in own or [common]])
     level = 1 - (1 - LEVEL) / slopes.shape[1]  # at which all of these hold together
-    rises = [ends for ends in (percentile_interval(x[1:], level) for x in slopes.T) if ends[1] < 0]
+    ends = (Effect(math.nan, *percentile_interval(x[1:], level)) for x in slopes.T)
+    rises = [own for own in ends if own.high < 0]
     sparse, dense = (of_draws(x, common.n) for x in 100 * common.end_slopes().T)
     best = of_draws(np.exp2(common.optima()), common.n)
     measured = (
@@ -52,13 +53,10 @@ def sparser_is_better(inputs: Inputs) -> Evidence:
         f"at A = {2**common.high:.2g}. It is least at A = {best} "
         f"({common.n} runs, {common.budgets} budgets)."
     )
-    decides = [sparse.interval[1:], dense.interval[1:], *rises]
-    return Evidence(measured, *sparse.interval, "%", decides)
+    return Evidence(measured, sparse, "%", [sparse, dense, *rises])
 
 
-def with_trunks(
-    inputs: Inputs, estimate: Estimate, run_ids: Sequence[str], moves: Array
-) -> Estimate:
+def with_trunks(inputs: Inputs, estimate: Effect, run_ids: Sequence[str], moves: Array) -> Effect:
     """Returns an estimate that takes runs for independent with what runs of a trunk have in common.
 
     Where some share a trunk, its interval holds that by the spread between seeds, too. It has none
@@ -111,7 +109,7 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
         f"budgets ({runs} runs): {each}.{missed if unreached else ''} "
         "Published: 0.10 at A = 3.1 %."
     )
-    return Evidence(measured, *slope.interval)
+    return Evidence(measured, slope)
 
 
 def large_leverage(inputs: FittedInputs) -> Evidence:
@@ -130,15 +128,14 @@ def large_leverage(inputs: FittedInputs) -> Evidence:
         return Evidence(f"{len(ln_EL)} points of {K} architectures have EL of 6 or more.")
     times_BN = np.random.default_rng(0).multinomial(K, [1 / K] * K, size=B)[:, architecture]
     drawn = np.sum(times_BN * (ln_EL - np.log(draws_BN)), axis=1) / times_BN.sum(axis=1)
-    ends = np.mean(ln_EL - np.log(by_law)), *percentile_interval(drawn, LEVEL)
-    value, low, high = np.exp(ends).tolist()
-    ratio = Estimate(value, low, high, len(ln_EL))
+    mean = float(np.mean(ln_EL - np.log(by_law)))
+    ratio = Effect(mean, *percentile_interval(drawn, LEVEL), len(ln_EL)).map(np.exp)
     beyond = int((points["measured"] == 0).sum())
     measured = (
         f"EL by Algorithm 1 is {ratio} times that by Eq 4, at {ratio.n} points of {K} architectures"
         f", of which {beyond} are extrapolated. Published: RMSE .5275 over 24 points."
     )
-    return Evidence(measured, *ratio.interval)
+    return Evidence(measured, ratio)
 
 
 def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
@@ -154,12 +151,12 @@ def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
     high = math.inf if high >= parabola.high - 1e-9 else high
     ends = parabola.low, parabola.high, float(parabola.optima()[0]), low, high
     least, largest, value, low, high = (2.0**t if series.log2 else t for t in ends)
-    best = Estimate(value, max(low, 0.0), high, parabola.n)  # neither quantity is negative
+    best = Effect(value, max(low, 0.0), high, parabola.n)  # neither quantity is negative
     measured = (
         f"Least loss at {name} = {best} of {least:.3g} to {largest:.3g} measured "
         f"({best.n} runs, {parabola.budgets} budgets)."
     )
-    return Evidence(measured, *best.interval)
+    return Evidence(measured, best)
 
 
 def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
@@ -176,7 +173,7 @@ def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
         f"The best share changes by {change} for a tenfold budget. It is {best} at the {len(own)} "
         f"budgets, the least first ({change.n} runs)."
     )
-    return Evidence(measured, *change.interval)
+    return Evidence(measured, change)
 
 
 def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
@@ -195,7 +192,7 @@ def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
         f"{2 ** after[0]:.3g} with a tenth of it: it halves {halvings} times ({halvings.n} runs, "
         f"{own[0].budgets} budgets)."
     )
-    return Evidence(measured, *halvings.interval)
+    return Evidence(measured, halvings)
 
 
 def heads_hardly_matter(inputs: Inputs) -> Evidence:
@@ -211,7 +208,7 @@ def heads_hardly_matter(inputs: Inputs) -> Evidence:
         f"Half or twice the best number of heads, which makes heads {2 ** common.optima()[0]:.3g} "
         f"wide, costs up to {excess} % of the loss ({excess.n} runs, {common.budgets} sizes)."
     )
-    return Evidence(measured, *excess.interval, "%")
+    return Evidence(measured, excess, "%")
 
 
 def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidence:
@@ -240,12 +237,12 @@ def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidenc
     low, high = (float(end[0]) for end in ends)
     if C_moe < PAPERS_PAIR:
         high = math.inf
+    result = Effect(value, low, high)
     measured = (
         f"The mixture's loss at {C_moe:.2g} FLOPs is {L_moe:.3f} nats and the dense model's at "
-        f"{C_dense / C_moe:.2g} times these is {L_dense:.3f}: a leverage of "
-        f"{Estimate(value, low, high, len(baseline.rows) + len(pair))}."
+        f"{C_dense / C_moe:.2g} times these is {L_dense:.3f}: a leverage of {result}."
     )
-    return Evidence(measured, value, low, high)
+    return Evidence(measured, result)
 
 
 def attention_share(inputs: Inputs) -> Evidence:
@@ -264,7 +261,7 @@ def attention_share(inputs: Inputs) -> Evidence:
         f"{convention}, the loss at 35 % is {excess} % above the least "
         f"of shares from {span} ({excess.n} runs, {parabola.budgets} budgets)."
     )
-    return Evidence(measured, *excess.interval, "%")
+    return Evidence(measured, excess, "%")
 
 
 def dense_layers_matter_little(inputs: Inputs) -> Evidence:
@@ -278,7 +275,7 @@ def dense_layers_matter_little(inputs: Inputs) -> Evidence:
         f"Dense first layers change the loss by {change} % at equal compute "
         f"({change.n} runs, {runs['C'].nunique()} budgets)."
     )
-    return Evidence(measured, *change.interval, "%")
+    return Evidence(measured, change, "%")
 
 
 def finer_is_less_balanced(inputs: Inputs) -> Evidence:
@@ -293,4 +290,4 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
         f"d ln CV / d ln G = {elasticity} ({elasticity.n} runs, "
         f"{runs['C'].nunique()} budgets). Published, from Table 15: 0.96."
     )
-    return Evidence(measured, *elasticity.interval)
+    return Evidence(measured, elasticity)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.estimate import number_or_nan
+from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular

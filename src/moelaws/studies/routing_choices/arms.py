@@ -17,7 +17,7 @@ import pandas as pd
 from moelaws.accounting.cost import orthogonalizing_flops
 from moelaws.analysis.contrasts import contrast_errors
 from moelaws.analysis.derive import records
-from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, BySeed, Spread, of_mean, slope_weights
 from moelaws.fitting.quantiles import t_interval
@@ -89,7 +89,7 @@ class Arms:
         """Returns the noise of 100 ln L of a run beside what its block shares."""
         return Spread.of([self.of(arm) for arm in ROUTERS])
 
-    def effect(self, arm: str) -> Estimate:
+    def effect(self, arm: str) -> Effect:
         """Returns by how many percent the arm's loss is above the base's, over common blocks.
 
         The interval is for other seeds and, where losses by document are known, other documents.
@@ -97,7 +97,7 @@ class Arms:
         one, base = map(self.of, _pair(arm))
         value, _, high = self.noise(arm).difference(one, base)
         reach = float(np.hypot(high - value, REACH * np.nan_to_num(self.documents(arm))))
-        return Estimate(value, value - reach, value + reach, len(one.keys() & base.keys()))
+        return Effect(value, value - reach, value + reach, len(one.keys() & base.keys()))
 
     def changes(self, arm: str) -> tuple[pd.Series, pd.Series]:
         """Returns the differences whose mean is ``effect``, by block, and each block's budget."""
@@ -121,7 +121,7 @@ class Arms:
         left = changes - changes.groupby(budgets).transform("mean")
         return Spread(float(np.sqrt(np.sum(left**2) / freedom / 2)), freedom)
 
-    def of_active(self, k: int) -> Estimate:
+    def of_active(self, k: int) -> Effect:
         """Returns by how many percent the base's loss is higher with ``k`` active experts.
 
         These models begin with other weights, so that the interval is by seeds alone.
@@ -157,7 +157,7 @@ class Arms:
             shares.append(flops / row["C_sparsity"])
         return float(np.mean(shares))
 
-    def flattening(self) -> Estimate:
+    def flattening(self) -> Effect:
         """Returns the slope over ln C of shuffled text over that of text, which is not varied."""
         changes, budgets = self.changes(SHUFFLED)
         weights, noise = _weights(budgets.to_numpy(float)), self.noise(SHUFFLED)
@@ -165,7 +165,7 @@ class Arms:
         ends = t_interval(change, noise.sd * np.sqrt(2 * weights @ weights), noise.freedom, LEVEL)
         slope = self.slope(BASE)
         value, high, low = (1 + number / slope for number in (change, *ends))
-        return Estimate(value, float(low), float(high), len(changes))
+        return Effect(value, float(low), float(high), len(changes))
 
 
 def _pair(arm: str) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 import math
 
-from moelaws.analysis.estimate import Estimate
+import numpy as np
+
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence
 from moelaws.studies.routing_choices.arms import ARMS, BASE, MUON, Arms
@@ -17,7 +18,7 @@ def no_worse(inputs: Inputs, arm: str) -> Evidence:
     documents = arms.documents(arm)
     known = "" if math.isnan(documents) else f"; the error by documents is {documents:.2g}"
     words = f"the loss of {ARMS[arm]} is higher by {effect} % than that of {ARMS[BASE]}"
-    return Evidence(f"{words}, in {effect.n} blocks{known}", *effect.interval, "%")
+    return Evidence(f"{words}, in {effect.n} blocks{known}", effect, "%")
 
 
 def fewer_flops(inputs: Inputs) -> Evidence:
@@ -26,17 +27,16 @@ def fewer_flops(inputs: Inputs) -> Evidence:
     effect = arms.effect(MUON)
     if not effect.n or not arms.slope() < 0:
         return Evidence("Muon's runs, or AdamW's of two budgets whose loss falls, did not complete")
-    value, low, high = (math.exp(end / -arms.slope()) for end in effect.interval)
-    ratio = Estimate(value, low, high, effect.n)
+    ratio = effect.map(lambda change: np.exp(change / -arms.slope()))
     changes, budgets = arms.changes(MUON)
     by_budget = changes.groupby(budgets).mean()
     each = (f"{change:.2g} % at {C:.0e} FLOPs" for C, change in by_budget.items())
     words = (
         f"for equal loss Muon needs {ratio} times the FLOPs of AdamW, in {ratio.n} blocks; "
-        f"{value * (1 + arms.own_products()):.2f} times with its own products; "
+        f"{ratio.value * (1 + arms.own_products()):.2f} times with its own products; "
         f"at equal FLOPs its loss differs by {', '.join(each)}"
     )
-    return Evidence(words, *ratio.interval)
+    return Evidence(words, ratio)
 
 
 def order_matters(inputs: Inputs) -> Evidence:
@@ -46,4 +46,4 @@ def order_matters(inputs: Inputs) -> Evidence:
         return Evidence("the loss on text does not fall over two budgets")
     ratio = arms.flattening()
     words = f"d ln L / d ln C of shuffled text over that of text is {ratio}, in {ratio.n} blocks"
-    return Evidence(words, *ratio.interval)
+    return Evidence(words, ratio)

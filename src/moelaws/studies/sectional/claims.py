@@ -6,6 +6,7 @@ grid of shapes and overheads. The extremes over that grid decide.
 
 import numpy as np
 
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Evidence
 from moelaws.laws.base import Array
@@ -35,9 +36,9 @@ def more_experts(inputs: Inputs) -> Evidence:
         f"the best whole number is {_span(whole)} at {GRID}, in both forms. The real "
         f"E_opt stays below {real.max():.4g}; corrected, it falls in "
         f"{longer:.0%} of the doublings of L",
-        float(whole.max()),
-        unit="experts",
-        decides=[_ends(rises)],
+        Effect(float(whole.max())),
+        "experts",
+        [_across(rises)],
     )
 
 
@@ -52,9 +53,9 @@ def sections_pay(inputs: Inputs) -> Evidence:
         f"two experts cost {least:.4g} times as much as one or more (as printed "
         f"{printed.min():.4g}) at {GRID}: the model has its optimum at E = 1 and gives no "
         "compute benefit",
-        least,
-        unit="S(2)/S(1)",
-        decides=[_ends(corrected)],
+        Effect(least),
+        "S(2)/S(1)",
+        [_across(corrected)],
     )
 
 
@@ -67,9 +68,9 @@ def gain_over_traditional(inputs: Inputs) -> Evidence:
         f"E traditional experts cost at most {largest:.4g} of E sections (at E = "
         f"{EXPERTS[at[0]]:g}, L = {LENGTHS[at[1]]:g}, d0 = {WIDTHS[at[2]]:g}; E = 1 to 1024): "
         "sections are dearer even without overhead",
-        largest,
-        unit="traditional / sectional cost",
-        decides=[_ends(factor[1:])],
+        Effect(largest),
+        "traditional / sectional cost",
+        [_across(factor[1:])],
     )
 
 
@@ -86,9 +87,9 @@ def super_linear(inputs: Inputs) -> Evidence:
         f"from E = 2 to 1024 the corrected factor E^3/(E^3+1) rises at most as E^{steepest:.2g} "
         f"and ends at 1; as printed (Eq 15, misprinted) it would rise as "
         f"E^{printed.min():.3g} or faster",
-        steepest,
-        unit="slope of ln factor over ln E",
-        decides=[_ends(corrected)],
+        Effect(steepest),
+        "slope of ln factor over ln E",
+        [_across(corrected)],
     )
 
 
@@ -102,9 +103,9 @@ def one_minimum(inputs: Inputs) -> Evidence:
     return Evidence(
         f"S(E) over real E from 0.001 to 100 falls and then rises, once, in {fraction:.0%} of "
         f"{GRID}, in both forms; the minimum lies at E = {_span(optimum)} corrected",
-        fraction,
-        unit="share of the grid",
-        decides=[_ends(turns_once)],
+        Effect(fraction),
+        "share of the grid",
+        [_across(turns_once)],
     )
 
 
@@ -113,20 +114,20 @@ def overhead_lowers(inputs: Inputs) -> Evidence:
     optimum = evaluate(CORRECTED, **SHAPES)["E_opt"]
     steps = np.diff(optimum, axis=2)
     largest = float(steps.max())
-    decides = [_ends(steps)] if (np.abs(steps) > SAME).any() else []
+    decides = [_across(steps)] if (np.abs(steps) > SAME).any() else []
     return Evidence(
         f"the real E_opt is {_span(optimum[..., 0])} at alpha = 0 and {_span(optimum[..., -1])} at "
         f"1e15, and rises by at most {max(largest, 0.0):.1g} between ({GRID})",
-        largest,
-        unit="largest change of E_opt",
-        decides=decides,
+        Effect(largest),
+        "largest change of E_opt",
+        decides,
     )
 
 
-def _ends(values: Array) -> tuple[float, float]:
-    return float(values.min()), float(values.max())
+def _across(values: Array) -> Effect:
+    return Effect(float(values.max()), float(values.min()), float(values.max()))
 
 
 def _span(values: Array) -> str:
-    low, high = _ends(values)
+    low, high = float(values.min()), float(values.max())
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, slope_weights
 from moelaws.claims.base import Evidence
@@ -37,13 +38,12 @@ from moelaws.studies.sectional.arms import (
 from moelaws.studies.sectional.derived.arms import TARGET
 from moelaws.studies.sectional.derived.speeds import of_widths
 
-Shown = tuple[float, float, float]  # a number and the ends of its interval
 Size = tuple[Any, ...]  # width, sequence length and tokens
 Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
 SECTIONS = (*SLICES, *CHUNKS)
 OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
 PLACE = ["arm", *SIZE[:2]]
-UNKNOWN = math.nan, math.nan
+UNKNOWN = Effect(math.nan)
 LESS = np.array([1.0, -1.0])  # the weights of a difference
 
 
@@ -127,14 +127,14 @@ def cost_has_an_optimum(inputs: Inputs) -> Evidence:
         if not len(rows):
             continue
         best = _best(rows, "ratio")
-        ratio, low, high = shown[arm, ""] = best["ratio"], best["low"], best["high"]
-        rises = (rows.loc[rows["E"] > best["E"], "low"] > high).any()
+        shown[arm, ""] = ratio = Effect.of_row(best, "ratio")
+        rises = (rows.loc[rows["E"] > best["E"], "low"] > ratio.high).any()
         if not rises:  # the optimum may lie at more slices, or the time may stay where it is
             flat.append(UNKNOWN)
         tried = ", ".join(map(str, rows["E"]))
         words.append(
-            f"{ARMS[arm]}, best at E = {best['E']} of {tried}: {ratio:.3f} {_ends(low, high)}, "
-            f"and it {'rises' if rises else 'does not clearly rise'} beyond"
+            f"{ARMS[arm]}, best at E = {best['E']} of {tried}: {ratio}, and it "
+            f"{'rises' if rises else 'does not clearly rise'} beyond"
         )
     if not shown:
         return Evidence("the time of a step was not measured at equal widths")
@@ -145,7 +145,7 @@ def cost_has_an_optimum(inputs: Inputs) -> Evidence:
         f"{last['chunks_ratio']:.2f} of those of one"
     )
     evidence = _shown(shown, SLICES, "of the time with one slice")
-    return replace(evidence, measured=measured, decides=[*evidence.intervals, *flat])
+    return replace(evidence, measured=measured, decides=[*(evidence.decides or ()), *flat])
 
 
 def generates_faster(inputs: Inputs) -> Evidence:
@@ -157,9 +157,8 @@ def generates_faster(inputs: Inputs) -> Evidence:
     table = table[table["arm"].isin(SECTIONS)].dropna(subset=["latency_ratio"])
     table = middle(table, "E").set_index(PLACE).sort_index()
     ratios = table[["latency_ratio", "latency_low", "latency_high"]].itertuples(name=None)
-    shown: dict[Key, Shown] = {
-        (arm, f"{ARMS[arm]}{_at(*size)}"): (ratio, low, high)
-        for (arm, *size), ratio, low, high in ratios
+    shown: dict[Key, Effect] = {
+        (arm, f"{ARMS[arm]}{_at(*size)}"): Effect(*times) for (arm, *size), *times in ratios
     }
     return _shown(
         shown,
@@ -239,8 +238,8 @@ def faster(inputs: Inputs) -> Evidence:
         else:  # some seeds would need more steps than they trained
             known = best["reached"] == 0 and best["n_seeds"] > 1
             words = f"{name} ({best['reached']} of {best['n_seeds']} seeds came to it)"
-            ends = (1 / TARGET / float(base["steps_ratio"]), math.inf) if known else UNKNOWN
-            never[arm, words] = math.inf, *ends
+            low = 1 / TARGET / float(base["steps_ratio"]) if known else math.nan
+            never[arm, words] = Effect(math.inf, low, math.inf if known else math.nan)
     unit = "of the steps of the faster dense model"
     return _shown(
         never | _joint(ratios, logarithms=True),
@@ -321,22 +320,18 @@ def _at(d: int, n: int, D: float = 0.0) -> str:
     return f" (d = {d}, {n} positions{tokens})"
 
 
-def _ends(low: float, high: float) -> str:
-    return "(no interval)" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
-
-
-def _joint(contrasts: Mapping[Key, Contrast], logarithms: bool = False) -> dict[Key, Shown]:
+def _joint(contrasts: Mapping[Key, Contrast], logarithms: bool = False) -> dict[Key, Effect]:
     """Returns the numbers, or those of which they are ``logarithms``, with joint intervals."""
     level = 1 - (1 - LEVEL) / max(1, len(contrasts))
-    shown = {}
-    for key, (value, se, freedom) in contrasts.items():
-        ends = value, *t_interval(value, se, freedom, level)
-        shown[key] = tuple(np.exp(ends).tolist()) if logarithms else ends
-    return shown
+    shown = {
+        key: Effect(value, *t_interval(value, se, freedom, level))
+        for key, (value, se, freedom) in contrasts.items()
+    }
+    return {key: one.map(np.exp) for key, one in shown.items()} if logarithms else shown
 
 
 def _shown(
-    shown: Mapping[Key, Shown], expected: Iterable[str], unit: str, nothing: str = ""
+    shown: Mapping[Key, Effect], expected: Iterable[str], unit: str, nothing: str = ""
 ) -> Evidence:
     """Returns numbers as evidence, all of which decide, or says that there is ``nothing``.
 
@@ -344,8 +339,7 @@ def _shown(
     """
     if not shown:
         return Evidence(nothing)
-    words = "; ".join(f"{key[1]}: {x:.3f} {_ends(*ends)}" for key, (x, *ends) in shown.items())
-    value, low, high = max(shown.values(), key=lambda number: number[0])
+    words = "; ".join(f"{words}: {number}" for (_, words), number in shown.items())
+    largest = max(shown.values(), key=lambda number: number.value)
     unseen = set(expected) - {key for key, _ in shown}
-    decides = [ends[1:] for ends in shown.values()] + [UNKNOWN for _ in unseen]
-    return Evidence(words, value, low, high, unit=unit, decides=decides)
+    return Evidence(words, largest, unit, [*shown.values(), *(UNKNOWN for _ in unseen)])

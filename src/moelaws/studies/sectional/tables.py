@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.sectional.arms import ARMS, WIDTHS
@@ -120,7 +121,7 @@ def arms(inputs: Inputs) -> Tabular:
     """Sets each arm's loss, cost, speed and learning."""
     table = inputs.derived("arms")
     frame = table.assign(
-        arm=[name_of(row).replace("$", "") for _, row in table.iterrows()],
+        arm=[name_of(row).replace("$", "") for row in records(table)],
         steps_ratio=table["steps_ratio"].replace(np.inf, np.nan),
         peak_memory=table["peak_memory"] / 1e6,
     )

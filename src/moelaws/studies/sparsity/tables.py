@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.estimate import number_or_nan
+from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import ERRORS, FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures.tabular import Tabular

@@ -1,65 +1,32 @@
-"""F3 and F5 show losses as Eq 2 and its baselines predict them, F4 a training curve beside Eq 2."""
-
-from collections.abc import Sequence
+"""The table of F4: a training curve beside Eq 2."""
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.predictions import predicted
-from moelaws.figures import axes, style
-from moelaws.figures.losses import observed_over_predicted
-from moelaws.figures.sheet import Sheet, one_panel
 from moelaws.spec.errors import UserError
-from moelaws.studies.allocation.figures.ratio import percent
 
-FITTED, HELD_OUT = "fitted", "held out"
 PRINTED = (30e6, 550e6)  # active parameters without embeddings, and all, of Fig 4's model
 NEAR = 0.2  # the relative difference up to which a run is of that model
 WINDOW = 0.02  # fraction of the steps over which the training loss is averaged
 
 
-def goodness(inputs: FittedInputs, fit: str, held_out: bool, title: str) -> Sheet:
-    """Draws the observed over the predicted loss of the fitted or of the held-out runs."""
-    return _observed(inputs, fit, (HELD_OUT if held_out else FITTED,), title)
-
-
-def baseline(inputs: FittedInputs, fit: str, title: str) -> Sheet:
-    """Draws a baseline's predictions of the fitted and of the held-out runs."""
-    return _observed(inputs, fit, (FITTED, HELD_OUT), title)
-
-
-def _observed(inputs: FittedInputs, fit: str, kinds: Sequence[str], title: str) -> Sheet:
-    """Draws the ``kinds`` of runs, coloured by sparsity; of two the held-out ones are hollow."""
-    prediction = predicted(inputs, fit, inputs.derived("runs"))
-    every = {FITTED: prediction.of(prediction.used), HELD_OUT: prediction.of(prediction.held)}
-    shown = {kind: every[kind] for kind in kinds if len(every[kind])}
-    _, panel = one_panel(style.SINGLE + 0.3, style.HEIGHT + 0.1)
-    if not shown:
-        return panel.message(f"no run was {kinds[0]}")
-    palette = style.palette(prediction.rows["S"].round(9))
-    observed_over_predicted(panel, shown, "S", palette, percent)
-    panel.legend(axes.SPARSITY)
-    panel.ax.set_title(title, loc="left")
-    return panel.sheet
-
-
-def curve(inputs: FittedInputs) -> Sheet:
-    """Draws the training loss of one run over its tokens, and Eq 2 at its N, r and S as D grows.
+def curve(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the training loss of one run over its tokens, and Eq 2 at its N, r and S as D grows.
 
     The run is of the paper's model (30M active of 550M parameters) where there is one, else of the
     middle sparsity at the largest budget, with the r that is nearest to r*. R is that of the whole
-    run, since r* is defined at the budget that a run is trained with.
+    run, since r* is defined at the budget that a run is trained with. The ``kind`` of a row is
+    training, law or validation.
     """
     run = representative(inputs.derived("runs"))
-    sheet, panel = one_panel()
     try:
         history = inputs.history(str(run["run_id"]))
-    except UserError:
-        return panel.message("the run has no training curve here")
+    except UserError:  # it was not trained here
+        history = pd.DataFrame(columns=["tokens", "loss"], dtype=float)
     history = history[np.isfinite(history["loss"])]
     if len(history) < 2:
-        return panel.message("the run logged no training loss")
+        return pd.DataFrame(columns=["D", "L", "kind"])
     tokens = history["tokens"].to_numpy(float)
     window = max(1, round(WINDOW * len(history)))
     smooth = history["loss"].rolling(window, min_periods=1).mean().to_numpy(float)
@@ -67,28 +34,12 @@ def curve(inputs: FittedInputs) -> Sheet:
     mapping = inputs.spec("loss").mapping
     at_end = {name: float(run[column]) for name, column in mapping.items() if name not in "LD"}
     fitted = inputs.predict("loss", **at_end, D=D)
-    colour, label = style.ORDERED(0.3), "training loss, mean\nof 2 % of the steps"
-    series = "training loss, running mean"
-    panel.line(series, tokens, smooth, color=colour, linewidth=0.9, label=label)
     shown = fitted <= 1.05 * smooth.max()  # at the first steps a law of final losses is far off
-    panel.line("Eq 2", D[shown], fitted[shown], color=style.INK, label="Eq 2 as fitted")
-    panel.points(
-        "validation loss",
-        run["D"],
-        run["L"],
-        color=style.WARN,
-        marker="D",
-        zorder=4,
-        label="validation loss\nat the end",
-    )
-    panel.ax.set(xlabel="training tokens $D$", ylabel=axes.LOSS, xscale="log")
-    panel.ax.set_title(
-        f"$N_a$ = {style.short(run['N_active'])}, $N$ = {style.short(run['N_total'])}, "
-        f"$S$ = {percent(run['S'])}, $r$ = {run['r']:.2f}",
-        loc="left",
-    )
-    panel.ax.legend(loc="lower left")  # no curve comes there
-    return sheet
+    lines = {"training": (tokens, smooth), "law": (D[shown], fitted[shown])}
+    lines["validation"] = np.array([run["D"]]), np.array([run["L"]])
+    about = {name: run[name] for name in ("N_active", "N_total", "S", "r")}
+    rows = (pd.DataFrame({"D": D, "L": L, "kind": kind}) for kind, (D, L) in lines.items())
+    return pd.concat(rows).assign(**about)
 
 
 def representative(runs: pd.DataFrame) -> pd.Series:

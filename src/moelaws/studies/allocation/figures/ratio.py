@@ -1,4 +1,4 @@
-"""F1 and F6 show the loss over the ratio r with its minimum, and F2 shows r* over compute."""
+"""F1 and F6 show the loss over the ratio r with its minimum; tables of the curves of F2."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,14 @@ from matplotlib.colors import LogNorm
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import axes, style
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.studies.allocation.derived.r_star import Cell, cells_of
-from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
+from moelaws.studies.allocation.laws.ratio import ratio
 
 PANELS = 2  # at most this many inner sparsities are drawn
 LABELS = 9  # at most this many budgets are named on the axis
 FIT = "ratio_adjusted"
-SYMBOLS = {"alpha_r": r"prefactor $\alpha_r$ (FLOP$^{-\beta_r}$)", "beta_r": r"exponent $\beta_r$"}
-PUBLISHED = {"alpha_r": alpha_r, "beta_r": beta_r}
-MARGIN = 30.0  # factor beyond the estimates at which intervals are cut on a logarithmic axis
+POINTS, BEYOND = 60, 1.3  # of a line, and the factor by which it reaches beyond the budgets
 
 
 def percent(S: float) -> str:
@@ -96,86 +94,28 @@ def _valleys(panel: Panel, cells: Sequence[Cell], norm: LogNorm, step: float) ->
     panel.ax.text(0.05, top - length / 2, text, **place, va="center", fontsize=6)
 
 
-def over_compute(inputs: FittedInputs) -> Sheet:
-    """Draws r* over C, a colour for each sparsity, with its fitted and its published line."""
-    table, report = inputs.derived("r_star"), inputs.fit(FIT)
-    sheet, panel = one_panel(style.SINGLE + 0.9, style.HEIGHT + 0.2)
-    groups = list(style.groups(table.assign(S=table["S"].round(9)), "S"))
-    span = float(table["C"].min()), float(table["C"].max())
-    C = np.geomspace(span[0] / 1.3, span[1] * 1.3, 60)
-    low, high = float(table["r_least"].min()) / 1.45, float(table["r_most"].max()) * 1.45
-    published_in_view = False
-    for i, (S, colour, rows) in enumerate(groups):
-        shift = (span[1] / span[0]) ** (0.008 * (i - (len(groups) - 1) / 2))
-        _points(panel, rows, S, colour, shift)
-        published = ratio(C, S)
-        published_in_view |= bool(((published > low) & (published < high)).any())
-        panel.line(f"published, S={S:.4g}", C, published, **style.PUBLISHED, linewidth=0.7)
-        for result in report.parts:
-            if np.isclose(result.where["S"], S):
-                p = result.estimates()
-                panel.line(f"fit, S={S:.4g}", C, p["alpha_r"] * C ** p["beta_r"], color=colour)
-    _explain(panel, table, published_in_view)
-    axes.compute(panel.ax.xaxis, table["C"])
-    axes.log(panel.ax.yaxis, "optimal ratio $r^*$", ends=(low, high))
-    panel.legend(axes.SPARSITY)
-    return sheet
+def published(inputs: Inputs) -> pd.DataFrame:
+    """Returns the paper's r* over compute at each sparsity of the table r_star."""
+    table = inputs.derived("r_star")
+    C = np.geomspace(table["C"].min() / BEYOND, table["C"].max() * BEYOND, POINTS)
+    lines = (pd.DataFrame({"C": C, "S": S, "r": ratio(C, S)}) for S in table["S"].unique())
+    return pd.concat(lines)
 
 
-def _points(panel: Panel, rows: pd.DataFrame, S: float, colour: object, shift: float) -> None:
-    """Marks the adjusted r*, hollow at an end of the grid, and the raw ones where they differ."""
-    end = (rows["r_adjusted"] == rows["r_least"]) | (rows["r_adjusted"] == rows["r_most"])
-    for at_end, group in rows.groupby(end, sort=True):
-        series = f"adjusted r*, S={S:.4g}" + (" (end of the grid)" if at_end else "")
-        ends = (group[name] for name in ("r_adjusted", "adjusted_low", "adjusted_high"))
-        face = "white" if at_end else colour
-        panel.points(series, group["C"] * shift, *ends, color=colour, markerfacecolor=face)
-    other = rows[rows["adjusted"]]
-    if len(other):
-        raw = other["C"] * shift, other["r_raw"]
-        panel.points(f"raw r*, S={S:.4g}", *raw, color=colour, marker="x")
-    panel.key(percent(S), color=colour, marker="o", linewidth=1.2)
+def coefficients(inputs: FittedInputs, coefficient: str) -> pd.DataFrame:
+    """Returns a coefficient of r* over ``x`` = 1 - S: of each fit, by the second stage, published.
 
-
-def _explain(panel: Panel, table: pd.DataFrame, published_in_view: bool) -> None:
-    """Adds legend entries for the marks and lines that are not told apart by colour."""
-    grey = {"color": style.GREY, "linestyle": "none"}
-    if table["r_adjusted"].isin([*table["r_least"], *table["r_most"]]).any():
-        panel.key("at an end of the grid", marker="o", mfc="white", **grey)
-    if table["adjusted"].any():
-        panel.key("raw, where rule\nB.3 changed it", marker="x", **grey)
-    where = "each $S$" if published_in_view else "beyond\nthe axis here"
-    panel.key(f"published ({where})", **style.PUBLISHED, linewidth=0.7)
-
-
-def over_sparsity(inputs: FittedInputs, coefficient: str) -> Sheet:
-    """Draws a coefficient of r* over 1 - S, with the lines of the second stage and the paper."""
+    The ``kind`` says which, and the ``label`` shows the power law of a line.
+    """
+    parts = inputs.fit(FIT).parts
+    own = pd.DataFrame([vars(part.params[coefficient]) for part in parts]).astype(float)
+    own = own.rename(columns={"estimate": "y"}).assign(x=[1 - part.where["S"] for part in parts])
+    x = np.geomspace(own["x"].min() / 1.2, own["x"].max() * 1.2, POINTS)
     line = inputs.derived("stages", selection="adjusted", coefficient=coefficient)
-    sheet, panel = one_panel()
-    fitted = [(1 - p.where["S"], p.params[coefficient]) for p in inputs.fit(FIT).parts]
-    rows = [(x, estimate.estimate, estimate.low, estimate.high) for x, estimate in fitted]
-    x, value, low, high = np.array(rows, float).T  # an end of None becomes NaN
-    grid = np.geomspace(x.min() / 1.2, x.max() * 1.2, 60)
-    published = PUBLISHED[coefficient](1 - grid)
-    if (value > 0).all():
-        floor, top = value.min() / MARGIN, value.max() * MARGIN
-        low, high = np.clip(low, floor, None), np.clip(high, None, top)
-        panel.ax.set_yscale("log")
-    series = "fit at each S (adjusted r*)"
-    panel.points(series, x, value, low, high, color=style.INK, label="own runs")
-    prefactor, exponent = line["estimate"].to_numpy(float)
-    if np.isfinite([prefactor, exponent]).all():
-        y, label = prefactor * grid**exponent, _power(prefactor, exponent)
-        panel.line("second stage", grid, y, color=style.ORDERED(0.5), label=label)
-    label = "published\n" + _power(*line["published"].to_numpy(float))
-    panel.line("published", grid, published, **style.PUBLISHED, linewidth=0.8, label=label)
-    for note in sorted(set(line["note"]) - {""}):
-        sheet.warn(f"{coefficient}: {note}")
-    axes.log(panel.ax.xaxis, "active fraction $1 - S$", sorted(x), "{:.3g}".format)
-    panel.ax.set_ylabel(SYMBOLS[coefficient])
-    panel.legend()
-    return sheet
-
-
-def _power(prefactor: float, exponent: float) -> str:
-    return f"{axes.power(prefactor)}$\\,(1-S)^{{{exponent:.2f}}}$"
+    lines = [own.assign(kind="fitted", label="own runs")]
+    for kind, before in (("estimate", ""), ("published", "published\n")):
+        prefactor, exponent = line[kind].to_numpy(float)
+        label = f"{before}{axes.power(prefactor)}$\\,(1-S)^{{{exponent:.2f}}}$"
+        drawn = {"x": x, "y": prefactor * x**exponent, "kind": kind, "label": label}
+        lines += [pd.DataFrame(drawn)] if np.isfinite([prefactor, exponent]).all() else []
+    return pd.concat(lines)

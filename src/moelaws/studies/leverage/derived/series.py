@@ -4,6 +4,7 @@ One parabola or slope is fitted to all budgets of a sweep, with a level for each
 trunk err together, since they share most of their steps: intervals take trunks for independent.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from moelaws.analysis.estimate import Estimate
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, minima
 from moelaws.analysis.regression import of_draws
@@ -94,11 +95,11 @@ def parabolas(t: Array, runs: pd.DataFrame, shapes: Array) -> list[Parabola]:
     ]
 
 
-def slope(x: Array, y: Array, runs: pd.DataFrame) -> Estimate:
+def slope(x: Array, y: Array, runs: pd.DataFrame) -> Effect:
     """Returns the slope of ``y`` (n,) on ``x`` (n,), with a level for each budget of ``runs``."""
     estimates = regression(x[:, None], y, runs["C"], runs["trunk"])
     if estimates is None:
-        return Estimate(float("nan"), float("nan"), float("nan"), len(y))
+        return Effect(math.nan, n=len(y))
     return of_draws(np.append(estimates.coefficients, estimates.draws), len(y))
 
 

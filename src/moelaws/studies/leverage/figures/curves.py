@@ -1,5 +1,6 @@
-"""F1, F5, F10b to F14d, F17: loss curves with their leverage, and the joint law (Eq 4)."""
+"""F1b and F17 show the joint law (Eq 4); tables of loss curves, leverage and predictions."""
 
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
@@ -8,131 +9,94 @@ import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures import axes, style
-from moelaws.figures.axes import VALIDATION_LOSS
-from moelaws.figures.losses import draw_equality, write_statistics
-from moelaws.figures.sheet import Panel, Sheet, one_panel, two_panels
+from moelaws.figures.axes import percent
+from moelaws.figures.losses import write_statistics
+from moelaws.figures.sheet import Sheet, two_panels
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
 from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
 from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_law
-from moelaws.studies.leverage.figures.common import (
-    RATIO,
-    leverage_axis,
-    leverage_points,
-    percent,
-    published_leverage,
-)
+from moelaws.studies.leverage.figures.common import RATIO, published_leverage
 
 POINTS = 81
+VARIANTS = "curve_variants"  # the fit of the sub-experiments
 # An architecture: its label, its curve or none, and its points of leverage or its single runs.
 Shown = tuple[str, Curve | None, pd.DataFrame]
-LEGENDS = {
-    "granularity_weak": "granularity $G$",
-    "shared": "$E_s/(E_a+E_s)$",
-    "dense_layers": "share of\ndense layers",
-    "attention": "attention's\nshare",
-}
+COLUMNS = ["C", "L", "low", "high", "EL", "EL_low", "EL_high", "kind", "place", "label"]
 
 
-def leverage_arrow(inputs: FittedInputs) -> Sheet:
-    """Draws F1a: the leverage of the sparsest architecture as an arrow between two loss curves."""
-    sheet, panel = one_panel()
+def leverage_of_sparsest(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns what ``architectures`` does, of the dense and of the sparsest architecture.
+
+    Two points of the kind ``leverage`` are the mixture's middle budget, and the compute that the
+    dense counterpart needs for the same loss.
+    """
     dense = curve(inputs, DENSE)
     mixtures = list(curves(inputs, "curve_activation"))
     if not mixtures:
-        return panel.message("no mixture of experts has\nruns enough for a curve")
+        return pd.DataFrame(columns=COLUMNS)
     moe = max(mixtures, key=lambda moe: float(moe.rows["E"].iloc[0]))
-    A = 1 - float(moe.rows["S"].iloc[0])
     budgets = np.sort(moe.rows[COMPUTE].unique())
     C = float(budgets[len(budgets) // 2])
     L = float(moe.loss(np.array([C]))[0])
     C_dense = float(dense.compute_for(np.array([L]))[0])
-    _curve(panel, "dense", dense, style.INK, label="dense counterpart", to=C_dense)
-    _curve(panel, f"A={A:g}", moe, style.ordered_colours(3)[1], label=f"$A$ = {percent(A)}")
-    panel.ax.set_ylabel(VALIDATION_LOSS)
-    if np.isfinite(C_dense):
-        sheet.record(panel.name, "leverage", x=[C, C_dense], y=[L, L])
-        arrow = {"arrowstyle": "<->", "color": "#b02a00", "linewidth": 1.0}
-        panel.ax.annotate("", (C, L), (C_dense, L), arrowprops=arrow)
-        panel.ax.annotate(
-            f"EL = {C_dense / C:.2g}",
-            (max(C, C_dense), L),
-            xytext=(5, 4),
-            textcoords="offset points",
-            color="#b02a00",
-        )
-    else:
-        sheet.warn(f"the dense curve never comes down to the loss of A = {percent(A)} at C = {C:g}")
-    _limits(panel, [dense.rows, moe.rows])
-    panel.ax.set_xscale("log")
-    panel.ax.set_xlim(right=2 * panel.ax.get_xlim()[1])  # room for the arrow's label
-    axes.compute(panel.ax.xaxis)
-    panel.ax.legend(loc="upper right")
-    return sheet
+    leverage = pd.DataFrame({"C": [C, C_dense], "L": L if np.isfinite(C_dense) else np.nan})
+    about: dict[str, Any] = {"kind": "leverage", "place": -1, "label": f"EL = {C_dense / C:.2g}"}
+    name = f"A={1 - float(moe.rows['S'].iloc[0]):g}"
+    every = _rows("dense", dense, [(name, moe, leverage.head(0))], C_dense)
+    return pd.concat([every, leverage.assign(**about)])
 
 
-def curves_and_leverage(inputs: FittedInputs, fit: str, sweep: str) -> Sheet:
-    """Draws the loss curves of a sweep's architectures, and their leverage over compute."""
+def architectures(inputs: FittedInputs, sweep: str, fit: str, baseline: str) -> pd.DataFrame:
+    """Returns the curves of a sweep's architectures, their runs, and their leverage.
+
+    The ``kind`` of a row says which of them it is, ``place`` and ``label`` say of which
+    architecture; the ``baseline`` comes before the others, at place -1. An architecture of too few
+    budgets for a curve has ``single`` runs.
+    """
+    if fit == VARIANTS:
+        runs = inputs.derived("singles", sweep=sweep)
+        if not len(runs):
+            return pd.DataFrame(columns=COLUMNS)
+        base = curve(inputs, str(runs["baseline"].iloc[0]))
+        return _rows(baseline, base, list(_variants(inputs, runs, base)))
     points = inputs.derived("points", measured=1, sweep=sweep)
     mixtures = sorted(((*_name(moe, sweep), moe) for moe in curves(inputs, fit)), key=itemgetter(0))
     shown: list[Shown] = [
-        (label, moe, points[points["E"] == int(moe.rows["E"].iloc[0])].sort_values("C"))
+        (label, moe, points[points["E"] == int(moe.rows["E"].iloc[0])])
         for _, label, moe in mixtures
     ]
-    legend = "$A = E_a/E$" if sweep == "activation" else "granularity"
-    return _side_by_side("dense", curve(inputs, DENSE), shown, legend)
+    return _rows(baseline, curve(inputs, DENSE), shown)
 
 
-def variants(inputs: FittedInputs, sweep: str, baseline: str) -> Sheet:
-    """Draws the curves of a sub-experiment and their leverage; single runs where there are none."""
-    runs = inputs.derived("singles", sweep=sweep)
-    if not len(runs):
-        return one_panel()[1].message("this tier trains no run\nof this sub-experiment")
-    base = curve(inputs, str(runs["baseline"].iloc[0]))
-    fitted = {int(moe.rows["variant"].iloc[0]): moe for moe in curves(inputs, "curve_variants")}
-    shown: list[Shown] = []
+def _variants(inputs: FittedInputs, runs: pd.DataFrame, base: Curve) -> Iterator[Shown]:
+    """Yields the architectures of a sub-experiment, but for the baseline's own runs."""
+    fitted = {int(moe.rows["variant"].iloc[0]): moe for moe in curves(inputs, VARIANTS)}
     others = runs[~runs["run_id"].isin(base.rows["run_id"])]
     for variant in others.groupby("variant")["x"].median().sort_values().index:
         rows, moe = others[others["variant"] == variant], fitted.get(int(variant))
         label = f"{rows['x'].median():.2g}"
         if moe:
             rows = leverage_of(base, moe, np.unique(rows["C"].to_numpy(float)))
-        shown.append((label, moe, rows))
-    sheet = _side_by_side(baseline, base, shown, LEGENDS[sweep])
-    if any(moe is None for _, moe, _ in shown):
-        sheet.warn(f"{sweep}: an architecture of fewer than four budgets has no curve")
-    return sheet
+        yield label, moe, rows
 
 
-def _side_by_side(name: str, base: Curve, shown: list[Shown], legend: str) -> Sheet:
-    """Draws the architectures' curves beside the ``base``'s, and their leverage over it."""
-    sheet = two_panels()
-    losses, leverage = sheet.panels
-    if not shown:
-        losses.message("no architecture has runs\nenough for a curve")
-        leverage.ax.set_axis_off()
-        return sheet
-    _curve(losses, name, base, style.INK)
-    leverage.key(name, color=style.INK, marker="o", linewidth=0.9)
-    hollow: dict[str, Any] = {"markerfacecolor": "white", "markersize": 3}
-    for (label, moe, rows), colour in zip(shown, style.ordered_colours(len(shown)), strict=True):
+def _rows(name: str, base: Curve, shown: list[Shown], to: float = 0.0) -> pd.DataFrame:
+    """Returns the rows of the base and of the others; the base's curve goes on ``to`` a budget."""
+    every: list[Shown] = [(name, base, pd.DataFrame({"C": []})), *shown]
+    tables = []
+    for place, (label, moe, points) in enumerate(every, -1):
+        kinds = {"leverage" if moe else "single": points}
         if moe:
-            _curve(losses, label, moe, colour)
-            leverage.ax.plot(rows["C"], rows["EL"], color=colour, linewidth=0.9)
-        else:
-            losses.points(f"{label}, runs", rows["C"], rows["L"], color=colour, **hollow)
-        look = {} if moe else hollow
-        leverage_points(leverage, label, rows["C"], rows, color=colour, label=label, **look)
-    if not all(moe for _, moe, _ in shown):
-        leverage.key("single runs:\nno curve", color=style.GREY, marker="o", ls="none", **hollow)
-    losses.ax.set_ylabel(VALIDATION_LOSS)
-    _limits(losses, [base.rows, *(moe.rows if moe else rows for _, moe, rows in shown)])
-    axes.compute(losses.ax.xaxis)
-    leverage_axis(leverage, pd.concat([rows["EL"] for _, _, rows in shown]))
-    if name != "dense":
-        leverage.ax.set_ylabel(f"EL against {name}")
-    axes.compute(leverage.ax.xaxis)
-    leverage.legend(legend)
-    return sheet
+            C = moe.rows[COMPUTE].to_numpy(float)
+            end = np.fmin(np.fmax(C.max(), to if place < 0 else 0.0), 30 * C.max())
+            grid = np.geomspace(C.min(), end, POINTS)
+            line = {"C": grid, "L": moe.loss(grid), **moe.loss_band(grid)}
+            kinds |= {"curve": pd.DataFrame(line), "run": moe.rows.assign(C=C)}
+        about: dict[str, Any] = {"place": place, "label": label}
+        tables += [
+            rows.reindex(columns=COLUMNS).assign(kind=kind, **about) for kind, rows in kinds.items()
+        ]
+    return pd.concat(tables)
 
 
 def _name(moe: Curve, sweep: str) -> tuple[float, str]:
@@ -142,25 +106,6 @@ def _name(moe: Curve, sweep: str) -> tuple[float, str]:
         return A, percent(A)
     G = float(moe.rows["G"].median())
     return G, f"{round(G, 1):g}"
-
-
-def _curve(
-    panel: Panel, series: str, curve: Curve, colour: Any, to: float = 0.0, **options: Any
-) -> None:
-    """Draws a fitted curve with its interval and its runs, as far as ``to`` (FLOP) where beyond."""
-    C = curve.rows[COMPUTE].to_numpy(float)
-    end = max(C.max(), to if np.isfinite(to) else 0.0)
-    grid = np.geomspace(C.min(), min(end, 30 * C.max()), POINTS)
-    panel.line(series, grid, curve.loss(grid), **curve.loss_band(grid), color=colour, **options)
-    panel.points(f"{series}, runs", C, curve.rows["L"], color=colour, markersize=3)
-
-
-def _limits(panel: Panel, runs: list[pd.DataFrame]) -> None:
-    """Limits the y axis to the losses of the runs; intervals may run off it."""
-    L = pd.concat(runs)["L"].to_numpy(float)
-    pad = 0.07 * (float(np.ptp(L)) or 1.0)
-    low, high = panel.ax.get_ylim()
-    panel.ax.set_ylim(max(low, L.min() - 2 * pad), min(high, L.max() + pad))
 
 
 PUBLISHED_AT = 1e22  # FLOP, as in the paper's Figure 1
@@ -203,39 +148,28 @@ def heatmap(inputs: FittedInputs) -> Sheet:
     return sheet
 
 
-def predicted(inputs: FittedInputs) -> Sheet:
-    """Draws F5: EL by Algorithm 1 over EL by Eq 4, hollow where it is extrapolated."""
-    sheet, panel = one_panel(style.SINGLE + 1.5)
+def predicted(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the points of ``_residuals`` with the name of their role, and the errors in words."""
     rows = _residuals(inputs)
-    draw_equality(panel, rows[["EL", "predicted"]].min().min() / 1.1, rows["EL"].max() * 1.1)
-    colours = style.ordered_colours(3)
-    roles = {"fitted": "fitted, EL < 6", "validation": "validation, EL >= 6"}
-    for (role, label), colour in zip(roles.items(), colours, strict=False):
-        for measured in (1, 0):
-            own = rows[(rows["role"] == role) & (rows["measured"] == measured)]
-            name = f"{label}: {len(own)}" + ("" if measured else " extrapolated")
-            if len(own):
-                panel.points(
-                    name,
-                    own["predicted"],
-                    own["EL"],
-                    color=colour,
-                    label=name,
-                    markersize=4,
-                    markerfacecolor=colour if measured else "white",
-                )
     squared = ((rows["EL"] - rows["predicted"]) ** 2).groupby(rows["role"]).mean()
     printed = {"fitted": ".217", "validation": ".528"}
     lines = [f"RMSE {r} = {squared[r] ** 0.5:.3g} (published {printed[r]})" for r in squared.index]
+    lines += [] if "validation" in squared else ["no point has EL >= 6: nothing validates the law"]
     R2 = inputs.fit(JOINT).parts[0].metrics["r2"]
     lines += [] if R2 is None else [f"$R^2$ = {R2:.3g} (published .986)"]
-    panel.ax.set_title("\n".join(lines), loc="left", fontsize=6.5)
-    axes.log(panel.ax.xaxis, "EL by the joint law (Eq 4)")
-    axes.log(panel.ax.yaxis, "EL by Algorithm 1")
-    panel.legend()
-    if not (rows["role"] != "fitted").any():
-        sheet.warn("no point has EL >= 6: nothing validates the joint law")
-    return sheet
+    sizes = rows.groupby(["role", "measured"])["EL"].transform("size")
+    ends = rows["role"].map({"fitted": ", EL < 6: ", "validation": ", EL >= 6: "})
+    beyond = rows["measured"].map({1: "", 0: " extrapolated"})
+    return rows.assign(
+        name=rows["role"] + ends + sizes.astype(str) + beyond, words="\n".join(lines)
+    )
+
+
+def equality(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the ends of the line on which the points of ``predicted`` would lie."""
+    rows = _residuals(inputs)[["EL", "predicted"]]
+    ends = [rows.min().min() / 1.1, rows["EL"].max() * 1.1]
+    return pd.DataFrame({"EL": ends, "predicted": ends})
 
 
 def residuals(inputs: FittedInputs) -> Sheet:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from moelaws.analysis.derive import Row, records, table
-from moelaws.analysis.estimate import ratio_of_times
+from moelaws.analysis.effect import ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.routing_choices.arms import ARMS, BASE, SHUFFLED, TOP_K, Arms
 from moelaws.tables.column import Column, estimated

@@ -13,7 +13,7 @@ import pandas as pd
 
 from moelaws.accounting.flops import TRAINING, forward_terms
 from moelaws.analysis.derive import Row, of_runs, records, table
-from moelaws.analysis.estimate import ratio_of_times
+from moelaws.analysis.effect import ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
 from moelaws.studies.sectional.arms import (

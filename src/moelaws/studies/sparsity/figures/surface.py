@@ -1,4 +1,7 @@
-"""F1a, F1b: isoFLOP surfaces at the middle budget; F2a-c: their slices; F8, F9: every budget."""
+"""F1a, F1b, F8: isoFLOP surfaces at the middle and every budget; F2a to F2c, F9: their slices."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,13 +12,12 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
 from moelaws.figures import axes, style
-from moelaws.figures.losses import bars, error_among, observed_over_predicted
+from moelaws.figures.losses import observed_over_predicted
 from moelaws.figures.sheet import Panel, Sheet, one_panel
 from moelaws.fitting.quantiles import percentiles
-from moelaws.spec.words import counted
 from moelaws.studies.sparsity.derived.optima import size_optima
 from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
-from moelaws.studies.sparsity.figures.common import BOUNDS, colours, explain_bounds
+from moelaws.studies.sparsity.figures.common import colours
 
 MESH = 33  # points a side
 POINTS = 61  # of a curve
@@ -131,116 +133,93 @@ def contours(panel: Panel, surface: Surface) -> None:
     bar.outline.set_visible(False)
 
 
-def along_sparsity(inputs: FittedInputs, fit: str) -> Sheet:
-    """Draws the loss over S: runs coloured by their size, and the surface at five sizes."""
-    sheet, panel = one_panel()
-    surface = middle_surface(inputs, fit)
-    draw_along_sparsity(panel, surface)
-    panel.legend(style.size_label(surface.size).replace(" parameters", "\nparameters"))
-    return sheet
+def _slices(
+    inputs: FittedInputs, rows_of: Callable[[Surface], Iterable[pd.DataFrame]]
+) -> pd.DataFrame:
+    """Returns rows of all surfaces, with their budget, size and whether it is the middle budget."""
+    every = []
+    for fit in inputs.fits:
+        middle = middle_surface(inputs, fit).C
+        for surface in surfaces(inputs, fit):
+            about: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
+            every += [f.assign(**about, middle=surface.C == middle) for f in rows_of(surface)]
+    return pd.concat(every)
 
 
-def along_size(inputs: FittedInputs, fit: str) -> Sheet:
-    """Draws the loss over size: runs and the surface at each measured S, with its minimum."""
-    sheet, panel = one_panel()
-    optima = draw_along_size(panel, middle_surface(inputs, fit), colours(inputs, "S"))
-    explain_optima(panel, optima)
-    panel.legend(axes.SPARSITY)
-    return sheet
+def runs(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the runs behind each surface, with their size ``N``."""
+    return _slices(inputs, lambda surface: [surface.rows.assign(N=surface.rows[surface.size])])
 
 
-def draw_along_sparsity(panel: Panel, surface: Surface) -> None:
-    """Draws the loss over S at one budget and five sizes, with each run at the nearest of them.
+def optima(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the optimum of each surface at each S."""
+    return _slices(inputs, lambda surface: [pd.DataFrame(size_optima(surface, "surface"))])
+
+
+def over_size(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns each surface over size at each measured S, with its interval."""
+
+    def lines(surface: Surface) -> Iterator[pd.DataFrame]:
+        for S, rows in surface.rows.groupby("S"):
+            u = np.log(rows[surface.size].to_numpy(float))
+            N = np.exp(np.linspace(u.min(), u.max(), POINTS))
+            yield _with_band(surface, N, np.full(POINTS, float(str(S))))
+
+    return _slices(inputs, lines)
+
+
+def over_sparsity(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns each surface over S at five sizes, with its interval."""
+    return _slices(
+        inputs,
+        lambda surface: (
+            _with_band(surface, np.full(len(S), N), S).assign(place=place)
+            for place, (N, S) in enumerate(_sizes(surface).items())
+        ),
+    )
+
+
+def moved_runs(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the runs at the nearest of the five sizes whose line reaches their S.
 
     No two sparsities have runs of the same size. So a run is moved along the surface to the size of
     its line, and stays as far from the surface as it is at its own size.
     """
-    rows = surface.rows
-    axes.sparsity(panel.ax, rows["S"])
-    N, own_S = surface.columns["N"], surface.columns["S"]
+
+    def moved(surface: Surface) -> Iterator[pd.DataFrame]:
+        N, own_S = surface.columns["N"], surface.columns["S"]
+        lines = _sizes(surface)
+        if not lines:
+            return
+        ends = [(S[0] - 1e-9, S[-1] + 1e-9) for S in lines.values()]
+        reached = np.array([(own_S > low) & (own_S < high) for low, high in ends])
+        apart = np.abs(np.log(N / np.array([*lines])[:, None]))  # between the run's size and a line
+        place = np.where(reached, apart, np.inf).argmin(axis=0)
+        size = np.array([*lines])[place]
+        by = np.where(
+            reached.any(axis=0), surface.loss(size, own_S) - surface.loss(N, own_S), np.nan
+        )
+        note = np.where(np.isnan(by), "no line of a size reaches the sparsity", "")
+        L = surface.rows["L"] + by
+        yield surface.rows.assign(N=size, place=place, L=L, note=note)
+
+    return _slices(inputs, moved)
+
+
+def _sizes(surface: Surface) -> dict[float, Array]:
+    """Returns five sizes, each with sparsities that span those of the runs near it."""
+    N = surface.columns["N"]
     quantiles = np.exp(np.quantile(np.log(N), [0.1, 0.3, 0.5, 0.7, 0.9]))
     sizes = sorted({float(f"{q:.1e}") for q in quantiles})  # to two digits
     every = {size: _sparsities_measured_at(surface, size) for size in sizes}
-    curves = {size: S for size, S in every.items() if len(S) > 1}
-    if not curves:
-        panel.message("no size was measured\nat several sparsities")
-        return
-    palette = style.palette(curves)
-    apart = np.full((len(curves), len(N)), np.inf)  # factors between a run's size and a line's
-    for i, (size, S) in enumerate(curves.items()):
-        L, band = _with_band(surface, np.full(len(S), size), S)
-        key = style.short(size)
-        panel.line(f"surface, N={size:g}", S, L, **band, color=palette[size], label=key)
-        reached = (own_S > S[0] - 1e-9) & (own_S < S[-1] + 1e-9)
-        apart[i, reached] = np.abs(np.log(N[reached] / size))
-    if unseen := int(np.isinf(apart.min(axis=0)).sum()):
-        runs = counted(unseen, "run is", "runs are")
-        panel.sheet.warn(f"{runs} not drawn over S: no line of a size reaches the sparsity")
-    for i, (size, colour) in enumerate(palette.items()):
-        near = np.isfinite(apart.min(axis=0)) & (apart.argmin(axis=0) == i)
-        moved = surface.loss(np.full(near.sum(), size), own_S[near])
-        moved = moved - surface.loss(N[near], own_S[near])
-        group = rows[near].assign(L=rows["L"][near] + moved)
-        panel.points(
-            f"runs, N={size:g}",
-            group["S"],
-            group["L"],
-            **bars(group, error_among(rows)),
-            color=colour,
-            zorder=3,
-            **style.EDGE,
-        )
-    panel.ax.set_ylabel("loss $L$ (nats/token)")
-    panel.ax.set_title(f"$C$ = {axes.power(surface.C)} FLOPs", loc="left")
+    return {size: S for size, S in every.items() if len(S) > 1}
 
 
-def draw_along_size(panel: Panel, surface: Surface, palette: style.Palette) -> pd.DataFrame:
-    """Draws the loss over size at one budget and returns the optima that it marks."""
-    optima = size_optima(surface, "surface")
-    for best in optima:
-        S, colour = best["S"], palette[best["S"]]
-        rows = at(surface.rows, "S", S)
-        u = np.log(rows[surface.size].to_numpy(float))
-        N = np.exp(np.linspace(u.min(), u.max(), POINTS))
-        L, band = _with_band(surface, N, np.full(POINTS, S))
-        panel.line(f"surface, S={S:g}", N, L, **band, color=colour, label=f"{S:g}")
-        panel.points(
-            f"runs, S={S:g}",
-            rows[surface.size],
-            rows["L"],
-            **bars(rows, error_among(surface.rows)),
-            color=colour,
-            markersize=3,
-        )
-        inside = best["inside"]
-        panel.points(
-            f"optimum, S={S:g}" + (f" ({best['note']})" if best["note"] else ""),
-            best["N_star"],
-            best["L_star"],
-            marker="*" if inside else BOUNDS.get(best["note"], ("s", ""))[0],
-            markersize=8 if inside else 5,
-            markeredgewidth=0.6,
-            markerfacecolor=colour if inside else "white",
-            markeredgecolor=style.INK if inside else colour,
-            zorder=4,
-        )
-    axes.size(panel.ax.xaxis, style.size_label(surface.size))
-    panel.ax.set_ylabel("loss $L$ (nats/token)")
-    panel.ax.set_title(f"$C$ = {axes.power(surface.C)} FLOPs", loc="left")
-    return pd.DataFrame(optima)
-
-
-def explain_optima(panel: Panel, optima: pd.DataFrame) -> None:
-    if optima["inside"].any():
-        panel.key("optimum", marker="*", markersize=8, color=style.GREY, ls="none")
-    explain_bounds(panel, optima)
-
-
-def _with_band(surface: Surface, N: Array, S: Array) -> tuple[Array, dict[str, Array]]:
-    """Returns the surface at ``N`` (n,) and ``S`` (n,), and the ends of its interval."""
-    loss, draws = surface.loss(N, S), surface.loss_draws(N, S)
-    ends = percentiles(draws, surface.level) if len(draws) else ()
-    return loss, dict(zip(("low", "high"), ends, strict=False))
+def _with_band(surface: Surface, N: Array, S: Array) -> pd.DataFrame:
+    """Returns the surface at ``N`` (n,) and ``S`` (n,), with the ends of its interval."""
+    draws = surface.loss_draws(N, S)
+    low, high = percentiles(draws, surface.level) if len(draws) else (np.nan, np.nan)
+    return pd.DataFrame({"N": N, "S": S, "L": surface.loss(N, S), "low": low, "high": high})
 
 
 def _sparsities_measured_at(surface: Surface, size: float) -> Array:
@@ -264,36 +243,6 @@ def fitted_surfaces(inputs: FittedInputs) -> Sheet:
         left.title(f"$C$ = {axes.power(surface.C)} FLOPs")
         _unseen(right, at(table, "C", surface.C), palette)
     sheet.panels[1].legend(axes.SPARSITY)
-    return sheet
-
-
-def slices(inputs: FittedInputs) -> Sheet:
-    """Draws F9: a row for each budget with its F2a, F2b and F2c."""
-    fits = ("isoflop_total", "isoflop_active")
-    total, active = ({s.C: s for s in surfaces(inputs, fit)} for fit in fits)
-    shared = sorted(set(total) & set(active))
-    if not shared:
-        return one_panel()[1].message(NOTHING)
-    sheet = Sheet(style.DOUBLE, ROW * len(shared), 3 * len(shared), 3)
-    palette = colours(inputs, "S")
-    marked = []
-    for i, C in enumerate(shared):
-        panels = sheet.panels[3 * i : 3 * i + 3]
-        draw_along_sparsity(panels[0], total[C])
-        small = {"fontsize": 5, "handlelength": 0.8, "labelspacing": 0.2}
-        panels[0].legend("$N$", loc="best", bbox_to_anchor=None, title_fontsize=6, **small)
-        pairs = zip(panels[1:], (total[C], active[C]), strict=True)
-        marked += [draw_along_size(panel, surface, palette) for panel, surface in pairs]
-        for panel in panels:
-            panel.title(f"$C$ = {axes.power(C)}")
-        for panel in panels[1:]:
-            panel.ax.set_ylabel("")
-            low, high = panel.ax.get_xlim()
-            ticks = axes.round_ticks(low, high, 3)  # a third of the page is narrow
-            panel.ax.xaxis.set_major_locator(FixedLocator(ticks))
-    last = sheet.panels[2]
-    explain_optima(last, pd.concat(marked))
-    last.legend(axes.SPARSITY)
     return sheet
 
 

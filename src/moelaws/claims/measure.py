@@ -1,0 +1,162 @@
+"""General rules of claims: what ``measure`` of a claim says, measured on the study's files.
+
+A rule gives effects, of which one stands for the claim and some or all decide. Where it finds
+nothing to measure, the evidence has no number and says why.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from moelaws.analysis.effect import Effect, number_or_nan
+from moelaws.analysis.fitted import FittedInputs
+from moelaws.analysis.inputs import row_mask
+from moelaws.analysis.predictions import excess, excess_by_blocks, predicted, rmse
+from moelaws.analysis.regression import of_mean
+from moelaws.claims.base import Evidence
+from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.measure import Bound, Excess, Measure, Parameter, Rows
+from moelaws.spec.rows import select
+
+# Which of the numbers in rows stands for a claim; a missing one is the farthest from 0
+PLACES: Mapping[str, Callable[[Any], Any]] = {
+    "first": lambda x: 0,
+    "middle": lambda x: len(x) // 2,
+    "least": np.argmin,
+    "farthest": lambda x: np.argmax(np.abs(x)),
+}
+
+
+def measured(inputs: FittedInputs, rule: Measure) -> Evidence:
+    """Returns what a general rule measures; a UserError refuses a column that its table lacks."""
+    frame = None
+    if rule.columns:
+        frame = inputs.derived(rule.source) if rule.source else inputs.completed
+        rule.refuse_unknown(frame.columns)
+    return RULES[rule.rule](rule, inputs, frame)
+
+
+def rows(rule: Rows, inputs: FittedInputs, frame: pd.DataFrame) -> Evidence:
+    """Returns the numbers in rows of a derived table."""
+    chosen = [row for _, row in frame[row_mask(frame, rule.where)].iterrows()]
+    if not chosen:
+        none = f"the table {rule.table} has no row{' with ' if rule.where else ''}{rule.where}"
+        return Evidence(none, needed=rule.missing)
+    effects, decide, texts = [], [], []
+    for row in chosen:
+        numbers = {name: Effect.of_row(row, name, str(row[rule.of])) for name in rule.numbers}
+        effects.append(effect := numbers[rule.effect])
+        decide.append(_joined([*(numbers[name] for name in rule.joined), effect]))
+        listed = ", ".join(f"{name} {one}" for name, one in numbers.items())
+        texts.append(f"{effect.of}: {effect if effect.note or len(numbers) == 1 else listed}")
+    if rule.show == "mean":
+        if "mean" not in (names := [effect.of for effect in effects]):
+            raise UserError(f"measure: no row of the table {rule.table} has {rule.of} == mean")
+        place = names.index("mean")
+    else:
+        place = int(PLACES[rule.show]([effect.value for effect in effects]))
+    shown, row = effects[place], chosen[place]
+    if math.isnan(shown.value):
+        return Evidence("; ".join(texts))
+    text = _said(rule.says, {**row, "effect": shown, "each": "; ".join(texts)})
+    each = [one for one in decide if rule.show != "mean" or one.of != "mean"]
+    decides = each if rule.decide == "each" else [decide[place]]
+    return Evidence(text, shown, rule.unit or str(row.get("unit", "")), decides)
+
+
+def _joined(effects: list[Effect]) -> Effect:
+    """Returns the last of ``effects`` with an interval that holds those of all."""
+    low, high = min(one.low for one in effects), max(one.high for one in effects)
+    return replace(effects[-1], low=low, high=high)
+
+
+def bound(rule: Bound, inputs: FittedInputs, frame: pd.DataFrame) -> Evidence:
+    """Returns the values of a column, all of which decide."""
+    values = frame[rule.column] / (frame[rule.over] if rule.over else 1)
+    least, largest = float(values.min()), float(values.max())
+    farthest = max(least, largest, key=lambda end: abs(end - rule.centre))
+    facts = {"column": rule.column, "least": least, "largest": largest, "n": len(values)}
+    decides = [Effect(value, value, value) for value in values]
+    return Evidence(_said(rule.says, facts), Effect(farthest, least, largest), rule.unit, decides)
+
+
+def parameter(rule: Parameter, inputs: FittedInputs, frame: None) -> Evidence:
+    """Returns a parameter of fits, or of groups of a fit, with its interval."""
+    every, decides = [], []
+    for fit in rule.fits:
+        for part in inputs.fit(fit).parts:
+            of = " ".join(map(str, part.where.values())) or fit
+            known: Mapping[str, Any] = part.profile if rule.ends == "profile" else part.params
+            if rule.parameter not in known:
+                near = or_nearest(rule.parameter, known, "there are")
+                raise UserError(
+                    f"measure: the {rule.ends} of {fit} has no {rule.parameter!r}{near}"
+                )
+            own = known[rule.parameter]
+            low, high = number_or_nan(own.low), number_or_nan(own.high)
+            if rule.ends == "profile":
+                low, high = own.low or 0.0, math.inf if own.high is None else own.high
+            every.append(Effect(own.estimate, low, high, part.n, of))
+            if select(part.where, rule.where):
+                decides.append(every[-1])
+    text = _said(rule.says, {"each": _listed(every), "n": sum(one.n for one in every)})
+    if not decides:
+        return Evidence(f"no fit has {rule.where}", needed=rule.missing)
+    return Evidence(text, decides[0], rule.unit, decides)
+
+
+def errors(rule: Excess, inputs: FittedInputs, frame: pd.DataFrame | None) -> Evidence:
+    """Returns how much larger the errors of other fits are than those of one."""
+    runs = inputs.derived(rule.table) if rule.table else inputs.table
+    own, *others = (predicted(inputs, fit, runs) for fit in rule.read_fits)
+    fitted, free = inputs.fit(rule.fit).parts[0].n, inputs.law(rule.fit).n_free
+    if fitted < rule.fewest * free:
+        few = f"fewer than {rule.fewest} for each of {free} coefficients"
+        return Evidence(f"{fitted} runs were fitted, {few}", needed=rule.missing)
+    mask = own.used if rule.runs == "fitted" else own.held
+    if rule.runs == "fitted":
+        L = runs["L"].to_numpy(float)
+        more = [((one.value - L) ** 2 - (own.value - L) ** 2)[mask] for one in others]
+        effects = [of_mean(squares) for squares in more]
+    elif rule.blocks:
+        level = inputs.fit(rule.fit).level
+        effects = [excess_by_blocks(one, own, rule.blocks, level) for one in others]
+    else:
+        effects = [excess(one, own) for one in others]
+    effects = [replace(one, of=fit) for one, fit in zip(effects, rule.over, strict=True)]
+    facts = {"fit": rule.fit, "own": rmse(own, mask), "n": int(mask.sum())}
+    least = min(effects, key=lambda effect: effect.value)
+    if math.isnan(least.value):
+        return Evidence(f"{facts['n']} runs are {rule.runs}", needed=rule.missing)
+    text = _said(rule.says, facts | {"each": _listed(effects)})
+    return Evidence(text, least, rule.unit, effects)
+
+
+RULES: Mapping[str, Callable[..., Evidence]] = {
+    "rows": rows,
+    "bound": bound,
+    "parameter": parameter,
+    "excess": errors,
+}
+
+
+def _listed(effects: Iterable[Effect]) -> str:
+    return "; ".join(f"{effect.of} {effect}" for effect in effects)
+
+
+def _said(sentence: str, facts: Mapping[str, Any]) -> str:
+    """Returns a sentence in which ``facts`` stand for their names in braces."""
+
+    def fact(match: re.Match[str]) -> str:
+        if match[1] not in facts:
+            near = or_nearest(match[1], facts, "there are")
+            raise UserError(f"measure: says: there is no {{{match[1]}}}{near}")
+        value = facts[match[1]]
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+    return re.sub(r"\{(\w+)\}", fact, sentence)
