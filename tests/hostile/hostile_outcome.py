@@ -60,6 +60,7 @@ class Outcome:
         lines = [line for line in self.stderr.splitlines() if "warning: " not in line]
         # Of several mistakes each has a line.
         clear = self.code == 2 and 0 < len(lines) < 12 and lines[0].startswith("moelaws: ")
+        clear |= self.code == 1 and lines[0].startswith("run ")  # runs of a batch that failed
         return "refused" if clear and "Traceback" not in self.stderr else "traceback"
 
 

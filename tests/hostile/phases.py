@@ -14,6 +14,7 @@ import moelaws.explore.page
 import moelaws.figures.draw
 import moelaws.fitting.contest
 import moelaws.fitting.fit
+import moelaws.tables.simulate
 import moelaws.training.pool
 import moelaws.training.run
 import moelaws.workflow.archive  # noqa: F401
