@@ -43,4 +43,15 @@ def swept(finished, tmp_path_factory):
     (root / "config/tiers").mkdir()
     (root / "config/tiers/wide.yaml").write_text(yaml.safe_dump({"sparsity": wide}))
     copy.snakemake()
+    shutil.copytree(root / "results", root.parent / "results", symlinks=True)
     return copy
+
+
+@pytest.fixture(autouse=True)
+def the_same_results(request):
+    """Puts the results back after each test: runs trained anew, say, tell of other times."""
+    yield
+    if "swept" in request.fixturenames:
+        root = request.getfixturevalue("swept").root
+        shutil.rmtree(root / "results")
+        shutil.copytree(root.parent / "results", root / "results", symlinks=True)
