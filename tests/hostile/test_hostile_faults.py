@@ -151,17 +151,12 @@ READING = (["verify"], ["query", "SELECT count(*) FROM runs"], ["runs"])
 @pytest.mark.parametrize("years", [-40, 40])
 def test_files_of_another_time_are_read_as_any(swept, years):
     """A clock that was wrong when the results were written, or is now, changes no answer."""
-    paths = [path for path in (swept.root / "results").rglob("*") if path.is_file()]
-    times = {path: path.stat() for path in paths}
-    try:
-        for path, stat in times.items():
-            shifted = stat.st_mtime_ns + years * YEAR * 10**9
+    for path in (swept.root / "results").rglob("*"):
+        if path.is_file():
+            shifted = path.stat().st_mtime_ns + years * YEAR * 10**9
             os.utime(path, ns=(shifted, shifted))
-        for words in READING:
-            judged(f"{words} {years} years away", outcome(command(swept.root, *words)))
-    finally:
-        for path, stat in times.items():
-            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for words in READING:
+        judged(f"{words} {years} years away", outcome(command(swept.root, *words)))
 
 
 NAMES = [

@@ -23,6 +23,8 @@ from moelaws.spec.references import resolve
 from moelaws.spec.series import Axis, Look, Role, Series
 from moelaws.spec.series import Panel as DeclaredPanel
 
+# Code of fits is named and not imported, so that figures without fits do not depend on it.
+FIGURES = "moelaws.figures"
 ROW = 0.8  # height of a row of panels among several, over that of one alone
 ROWS = 6  # at most, on a page
 PLACE = "place of words"  # the column of x in place of words
@@ -125,10 +127,10 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
         rows = inputs.derived(series.table) if own else inputs.completed
     with located(f"{figure.name}: {series.code or series.table}"):
         if series.predicted:
-            rows = _fitted("with_predictions")(inputs, series.predicted, rows)
+            rows = resolve(FIGURES, "fitted:with_predictions")(inputs, series.predicted, rows)
         rows = rows[row_mask(rows, series.rows)]
         if series.curve and len(rows):
-            rows = _fitted("curves")(inputs, series, rows)
+            rows = resolve(FIGURES, "fitted:curves")(inputs, series, rows)
         for name in filter(None, (x, y, series.over, series.by, series.note, *series.ends)):
             if name not in rows:
                 raise UserError(f"the table has no column {name!r}; there are {listed(rows)}")
@@ -148,11 +150,6 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
             rows = rows.assign(**{y: rows.groupby(cells)[y].transform("mean")})
             rows = rows.drop_duplicates(cells)
         return rows
-
-
-def _fitted(name: str) -> Any:
-    # By its name, so that figures without fits do not depend on the code of fits.
-    return resolve("moelaws.figures", f"fitted:{name}")
 
 
 def write(text: str, row: Any) -> str:
