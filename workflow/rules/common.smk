@@ -121,11 +121,26 @@ SETTINGS = words(
 )
 
 
-def make(kind, name="", more=""):
+def make(kind, name="", more="", out="{output}"):
     """Returns the shell line of a rule that makes an entry of a study, or all of a kind."""
     return (
         f"moelaws make {kind} {{params.study:q}} {name} {SETTINGS} {more} "
-        "--out {output[0]} > {log} 2>&1"
+        f"--out {out} > {{log}} 2>&1"
+    )
+
+
+def place(kind, out):
+    """Returns the shell line that takes a figure or a table from those drawn in one job.
+
+    One that could not be drawn there hides no other: it is tried alone, each time, until that
+    works. Copies, for a job that is killed between two moves would find half of its files the
+    next time.
+    """
+    return (
+        "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
+        "cp {input.drawn}/{wildcards.name}.log {log}; "
+        "for file in {output}; do cp {input.drawn}/$(basename $file) $file; done; "
+        f"else {make(kind, '{wildcards.name}', out=out)}; fi"
     )
 
 

@@ -22,17 +22,6 @@ rule draw:
         make("pictures")
 
 
-# One that could not be drawn there hides no other: it is tried alone, each time, until that works.
-# Copies, for a job that is killed between two moves would find half of its files the next time.
-def place(kind):
-    return (
-        "if [ -f {input.drawn}/{wildcards.name}.json ]; then "
-        "cp {input.drawn}/{wildcards.name}.log {log}; "
-        "for file in {output}; do cp {input.drawn}/$(basename $file) $file; done; "
-        f"else {make(kind, '{wildcards.name}')}; fi"
-    )
-
-
 rule place_figure:
     input:
         read_by("figures"),
@@ -58,7 +47,7 @@ rule place_figure:
         caption=lambda w: without_tags(JOBS.entry("figures", w.study, w.name).caption),
         study=study_of,
     shell:
-        place("figures")
+        place("figures", "{output.png}")
 
 
 rule place_table:
@@ -86,4 +75,4 @@ rule place_table:
         caption=lambda w: without_tags(JOBS.entry("tables", w.study, w.name).caption),
         study=study_of,
     shell:
-        place("tables")
+        place("tables", "{output.csv}")

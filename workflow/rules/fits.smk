@@ -17,4 +17,4 @@ rule fit:
     params:
         study=study_of,
     shell:
-        make("fits", "{wildcards.name}", "--threads {threads}")
+        make("fits", "{wildcards.name}", "--threads {threads}", "{output.json}")
