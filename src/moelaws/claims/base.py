@@ -70,9 +70,9 @@ class JudgedStudy(TypedDict):
     made_of: dict[str, Any]
 
 
-# Which law gives the losses of a simulated table: the one that the paper publishes, or one that was
-# fitted to the runs, with the effect that a null states or without it
-PUBLISHED, EFFECT, NULL = "published", "effect", "null"
+# Which law gives the losses of a simulated table: the study's, fitted to the runs or as the paper
+# publishes it, or that of a null, with the effect that it states or without
+FITTED, PUBLISHED, EFFECT, NULL = "fitted", "published", "effect", "null"
 NOMINAL = 0.05  # how often a 90 % interval lies wholly above a value that holds
 Counts = dict[str, int]  # verdict -> in how many simulated tables it was given
 
@@ -85,8 +85,10 @@ class Tried(TypedDict):
     tables: int
     noise: float  # standard deviation of ln L
     noise_of: str  # a sentence that says where the noise is taken from
-    # claim -> which law gave the losses: published, effect or null -> counts of verdicts
+    # claim -> which law gave the losses: fitted, published, effect or null -> counts of verdicts
     claims: dict[str, dict[str, Counts]]
+    losses: NotRequired[dict[str, list[float]]]  # of fitted and published: the least, the largest
+    refused: NotRequired[list[str]]  # why other laws say nothing of these runs, a sentence each
     trial: NotRequired[str]  # digest of the grid and the rules (``files.trials``)
     made_of: dict[str, Any]
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from moelaws.claims.base import (
     EFFECT,
+    FITTED,
     NOMINAL,
     NULL,
     PUBLISHED,
@@ -77,6 +78,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
             lines[-1] += (
                 f" Its rules were tried on runs of this grid, with {power['tables']} simulated "
                 f"tables for each law and a noise of {power['noise']:.2%} ({power['noise_of']})."
+                + _of_losses(power)
             )
         for claim in study["claims"]:
             lines += ["", *_section(claim, Path("figures") / study["study"])]
@@ -113,6 +115,16 @@ def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
     )
 
 
+def _of_losses(power: Tried) -> str:
+    """Returns sentences on the losses of simulated runs, and on the laws that were left out."""
+    ranges = [
+        f"{least:.3g} to {largest:.3g} by the {key} law"
+        for key, (least, largest) in power.get("losses", {}).items()
+    ]
+    said = f" Before noise, their losses are {joined(ranges)}." if ranges else ""
+    return said + "".join(f" A law was left out: {why}." for why in power.get("refused", []))
+
+
 _LACKED = " At these sizes and budgets the published law itself may not have the effect."
 
 
@@ -120,9 +132,13 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
     """Returns lines that say what the claim's rule says of simulated tables."""
     own = power["claims"].get(claim["name"], {}) if power else {}
     lines = []
+    if effect := own.get(FITTED):
+        lines.append(
+            f"- *With the effect of the law that was fitted to these runs*: the rule {_says(effect)}."
+        )
     if effect := own.get(PUBLISHED):
         lines.append(
-            "- *With the published effect*: with these runs and their noise, the rule "
+            "- *With the published effect*, brought to the scale of these runs: the rule "
             f"{_says(effect)}."
         )
         if effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED]:

@@ -242,16 +242,19 @@ def _record(trend: str, own: Slope, null: Slope, level: float) -> Row:
 
 
 def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:
-    """Returns the surfaces of a null in which FLOPs and tokens alone set the loss.
+    """Returns the surfaces of a null in which active parameters and tokens alone set the loss.
 
-    At each budget a parabola in the logarithm of the FLOPs per token (Eq 9) is fitted to the runs
-    of all sparsities; its losses replace theirs.
+    A quadratic in their logarithms is fitted to the runs of all budgets and sparsities; its losses
+    replace theirs. Active parameters include routers: these grow with sparsity, and a model is
+    better by them even if its experts do nothing.
     """
-    nulls = []
-    for surface in surfaces:
-        W = np.vander(_log_flops([surface]), 3)
-        nulls += _surfaces([surface], _losses([surface]) @ np.linalg.pinv(W).T @ W.T)
-    return nulls
+    if not surfaces:
+        return []
+    rows = pd.concat([surface.rows for surface in surfaces])
+    n, d = np.log(rows[["N_active", "D"]].to_numpy(float)).T
+    n, d = n - n.mean(), d - d.mean()
+    W = np.column_stack([np.ones_like(n), n, d, n**2, n * d, d**2])
+    return _surfaces(surfaces, _losses(surfaces) @ np.linalg.pinv(W).T @ W.T)
 
 
 def without_budget(surfaces: Sequence[Surface]) -> list[Surface]:
