@@ -134,7 +134,8 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
     lines = []
     if effect := own.get(FITTED):
         lines.append(
-            f"- *With the effect of the law that was fitted to these runs*: the rule {_says(effect)}."
+            "- *With the effect* of the law that was fitted to these runs: the rule "
+            f"{_says(effect)}."
         )
     if effect := own.get(PUBLISHED):
         lines.append(

@@ -29,7 +29,19 @@ def sweep(name, loss, noise=1e-4, **axis):
         for value in values
     ]
     frame = pd.DataFrame(rows).assign(status="completed", source="trained", sweep=name)
-    base = {"k": 4, "E_s": 0, "n_layers": 10, "n_dense_layers": 0, "G": 2.0, "r": 1.0, "S": 0.9}
+    base = {
+        "k": 4,
+        "E_s": 0,
+        "n_layers": 10,
+        "n_dense_layers": 0,
+        "G": 2.0,
+        "r": 1.0,
+        "C_leverage": 3.0,
+        "D": 1.0,
+        "d_model": 1,
+        "vocab_size": 0,
+        "S": 0.9,
+    }
     base |= {"d_model": 64, "n_heads": 4}
     for key, value in base.items():
         if key not in frame:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from statistics import mean, pstdev
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from moelaws.accounting.flops import train_flops_per_token
@@ -13,6 +14,7 @@ from moelaws.laws.leverage.allocation import LAW
 from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.leverage.derived.points import BEYOND
+from moelaws.studies.leverage.derived.series import attention_fraction
 from moelaws.studies.leverage.laws import joint
 from moelaws.tables.describe import describe
 from repository import REPOSITORY
@@ -130,6 +132,13 @@ def test_table_10_keeps_twelve_active_experts_and_has_the_row_it_leaves_out(runs
     experts = {(r.config.model.ffn.top_k, r.config.model.ffn.n_shared) for r in runs["shared"]}
     assert experts == {(2, 10), (4, 8), (6, 6), (8, 4), (10, 2), (11, 1), (12, 0)}
     assert {2 * r.config.model.d_model / r.config.model.ffn.d_expert for r in runs["shared"]} == {8}
+
+
+def test_table_12_gives_attention_the_shares_of_figure_14(runs):
+    """App F.4 speaks of 20 to 50 %: Eq 10 to 12 count the logits, without which it is 42 to 83."""
+    described = pd.DataFrame([describe(run) for run in runs["attention"]])
+    share = attention_fraction(described)
+    assert (share.min(), share.max()) == pytest.approx((0.304, 0.474), abs=1e-3)
 
 
 @pytest.mark.parametrize(("sweep", "spread"), [("attention", 0.003), ("dense_layers", 0.03)])

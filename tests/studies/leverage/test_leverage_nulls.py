@@ -50,6 +50,10 @@ def table(sweep, seed, column, values, loss, budgets=BUDGETS):
         "S": 0.9,
         "G": 2.0,
         "r": 1.0,
+        "C_leverage": 3.0,
+        "D": 1.0,
+        "d_model": 1,
+        "vocab_size": 0,
         "n_seeds": 1,
         "L_seed_sd": np.nan,
     }

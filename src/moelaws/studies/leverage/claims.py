@@ -252,7 +252,7 @@ def attention_share(inputs: Inputs) -> Evidence:
     parabola = series.parabola(runs)
     if parabola is None:
         return Evidence(f"{len(runs)} runs determine no parabola in the share.")
-    convention = "By the count of projections, scores and values over the whole context"
+    convention = "By the count of all forward FLOPs, logits included (Eq 10 to 12)"
     span = f"{parabola.low:.2g} to {parabola.high:.2g}"
     if not parabola.low <= ATTENTION <= parabola.high:
         return Evidence(f"{convention}, the shares measured are {span}.")
