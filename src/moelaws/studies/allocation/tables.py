@@ -1,10 +1,10 @@
 """T1, T3 and T4 set the fits of the loss laws; T2 sets how the runs were trained."""
 
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
 
+from moelaws.analysis.derive import Row, records
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
@@ -24,7 +24,15 @@ TITLES = {
     "abnar": "Eq 6 (Abnar et al.), total N",
     "chinchilla": "Chinchilla (no S, no r), active N",
 }
-COEFFICIENTS = ["Law", "Coefficient", "Own runs", "Low", "High", "Published", "Identified"]
+COEFFICIENTS = {
+    "law": "Law",
+    "name": "Coefficient",
+    "estimate": "Own runs",
+    "low": "Low",
+    "high": "High",
+    "published": "Published",
+    "identified": "Identified",
+}
 # Table 2 of the paper.
 PRINTED = ["Active parameters", "Layers", "Heads", "Batch (sequences)", "Learning rate"]
 PAPER = (
@@ -38,19 +46,12 @@ PAPER = (
 
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets Eq 2 with the own and with the published r*, and Eq 1, beside the paper's Table 1."""
-    rows: list[tuple[Any, ...]] = []
-    for name in ("loss", "loss_published"):
-        report = inputs.fit(name)
-        published = inputs.law(name).published or {}
-        unknown = report.group({}).diagnostics.unidentified
-        for parameter, estimate in report.group({}).params.items():
-            numbers = estimate.estimate, estimate.low, estimate.high, published.get(parameter)
-            identified = "no" if parameter in unknown else "yes"
-            rows.append((TITLES[name], parameter, *numbers, identified))
-    for row in inputs.derived("stages").to_dict("records"):
-        law = f"Eq 1, {row['coefficient']} over 1-S, {row['selection']} r*"
-        cells = (row[name] for name in ("parameter", "estimate", "low", "high", "published"))
-        rows.append((law, *cells, "yes" if _identified(row) else "no"))
+    laws = [inputs.coefficients(x).assign(law=TITLES[x]) for x in ("loss", "loss_published")]
+    stages = inputs.derived("stages")
+    words = "Eq 1, " + stages["coefficient"] + " over 1-S, " + stages["selection"] + " r*"
+    identified = ["yes" if _identified(row) else "no" for row in records(stages)]
+    stages = stages.assign(law=words, name=stages["parameter"], identified=identified)
+    frame = pd.concat([*laws, stages])[[*COEFFICIENTS]].rename(columns=COEFFICIENTS)
     level = inputs.fit("loss").level
     notes = [
         f"Intervals are {level:.0%}. Identified: the interval reaches no bound and spans neither a "
@@ -58,8 +59,8 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         "The published coefficients give losses of 19.5 to 21 nats/token, which no language model "
         "has: compare exponents and the share of each term rather than values.",
     ]
-    notes += sorted(set(inputs.derived("stages")["note"]) - {""})
-    return Tabular(pd.DataFrame(rows, columns=COEFFICIENTS), notes=notes)
+    notes += sorted(set(stages["note"]) - {""})
+    return Tabular(frame, notes=notes)
 
 
 def starts(inputs: FittedInputs) -> Tabular:
@@ -89,7 +90,7 @@ def goodness(inputs: FittedInputs) -> Tabular:
     return Tabular(frame, notes=notes)
 
 
-def _identified(row: Mapping[Hashable, Any]) -> bool:
+def _identified(row: Row) -> bool:
     """Returns whether the interval bounds a coefficient of Eq 1; an end of NaN bounds nothing."""
     low, high = float(row["low"]), float(row["high"])
     if row["parameter"] in ("alpha0", "beta0"):

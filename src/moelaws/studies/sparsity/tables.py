@@ -1,6 +1,5 @@
 """Tables of the runs (T1) and of the fits: start values (T2), coefficients (T3), errors."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,21 +59,18 @@ def starts(inputs: FittedInputs) -> Tabular:
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets T3: the fitted coefficients with their intervals beside the published ones."""
     report = inputs.fit("loss")
-    result, law = report.group({}), inputs.law("loss")
-    published: Mapping[str, float] = law.published or {}
+    result = report.group({})
     loose = result.diagnostics.unidentified
-    rows = [
-        {
-            "Coefficient": p.name,
-            "Unit": p.unit,
-            "Published": published.get(p.name, np.nan),
-            "Estimate": result.params[p.name].estimate,
-            f"Low ({report.level:.0%})": number_or_nan(result.params[p.name].low),
-            f"High ({report.level:.0%})": number_or_nan(result.params[p.name].high),
-            "Identified": "no" if p.name in loose else "yes",
-        }
-        for p in law.parameters
-    ]
+    headings = {
+        "name": "Coefficient",
+        "unit": "Unit",
+        "published": "Published",
+        "estimate": "Estimate",
+        "low": f"Low ({report.level:.0%})",
+        "high": f"High ({report.level:.0%})",
+        "identified": "Identified",
+    }
+    frame = inputs.coefficients("loss")[[*headings]].rename(columns=headings)
     notes = [
         f"{result.n} fitted runs; intervals: {result.intervals}.",
         "Coefficients compare only on the same corpus, tokenizer and range of sizes: a published "
@@ -85,7 +81,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
             "Not identified: an interval that reaches a bound, spans a factor of 100 or twice the "
             "estimate. Predictions can be sound where single coefficients are not."
         )
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    return Tabular(frame, notes=notes)
 
 
 def goodness(inputs: FittedInputs) -> Tabular:
