@@ -100,12 +100,12 @@ class FittedInputs(Inputs):
             unit=rows["name"].map(units), identified=loose.map({True: "no", False: "yes"})
         )
 
-    def errors(self, titles: Mapping[str, str]) -> pd.DataFrame:
-        """Returns the errors of fits, each by its title, on the fitted and on the held-out runs."""
+    def errors(self) -> pd.DataFrame:
+        """Returns the errors of the fits on the fitted and on the held-out runs."""
         rows: list[dict[str, Any]] = []
-        for name, title in titles.items():
+        for name in self.fits:
             fitted = self.fit(name).group({})
-            about = {"Law": title, "Parameters": len(fitted.params)}
+            about = {"Fit": name, "Law": self.law(name).ref, "Parameters": len(fitted.params)}
             about |= {"Not identified": len(fitted.diagnostics.unidentified)}
             about |= {"Converged": "yes" if fitted.converged else "no"}
             for runs, errors in (("fitted", fitted.metrics), ("held out", fitted.holdout)):

@@ -1,4 +1,4 @@
-"""T1, T3 and T4 set the fits of the loss laws; T2 sets how the runs were trained."""
+"""T1 sets the fits of Eq 2 and of Eq 1; T2 sets how the runs were trained."""
 
 from typing import Any
 
@@ -9,20 +9,10 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.tabular import Tabular
-from moelaws.studies.allocation.laws.loss import LAW
 
-TITLES = {
+LAWS = {
     "loss": "Eq 2, R = |ln(r/r*)|, active N",
-    "loss_total": "Eq 2, R = |ln(r/r*)|, total N",
     "loss_published": "Eq 2 with the published r*, active N",
-    "loss_absdiff": "Eq 2, R = |r - r*|, active N",
-    "loss_sqlog": "Eq 2, R = ln(r/r*)^2, active N",
-    "loss_literal": "Eq 2, R = r, active N",
-    "loss_log1p": "Eq 2 with ln(1+r) for r/(1+r)",
-    "loss_exp": "Eq 2 with 1-exp(-r) for r/(1+r)",
-    "wang": "Eq 5 (Wang et al.), total N",
-    "abnar": "Eq 6 (Abnar et al.), total N",
-    "chinchilla": "Chinchilla (no S, no r), active N",
 }
 COEFFICIENTS = {
     "law": "Law",
@@ -46,7 +36,7 @@ PAPER = (
 
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets Eq 2 with the own and with the published r*, and Eq 1, beside the paper's Table 1."""
-    laws = [inputs.coefficients(x).assign(law=TITLES[x]) for x in ("loss", "loss_published")]
+    laws = [inputs.coefficients(x).assign(law=LAWS[x]) for x in LAWS]
     stages = inputs.derived("stages")
     words = "Eq 1, " + stages["coefficient"] + " over 1-S, " + stages["selection"] + " r*"
     identified = ["yes" if _identified(row) else "no" for row in records(stages)]
@@ -60,33 +50,6 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         "has: compare exponents and the share of each term rather than values.",
     ]
     notes += sorted(set(stages["note"]) - {""})
-    return Tabular(frame, notes=notes)
-
-
-def starts(inputs: FittedInputs) -> Tabular:
-    """Sets the start values of the fit of Eq 2 (the paper's Table 3) and how many were run."""
-    search = inputs.fit("loss").group({}).diagnostics.starts
-    assert search is not None, "Eq 2 is fitted from starts"
-    grid = {f"log {p.name}" if p.scale == "log" else p.name: p.starts for p in LAW.parameters}
-    rows = [(name, ", ".join(f"{x:g}" for x in own), len(own)) for name, own in grid.items()]
-    note = (
-        f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
-        f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum."
-    )
-    heads = ["Coefficient", "Initial values", "Number"]
-    return Tabular(pd.DataFrame(rows, columns=heads), notes=[note])
-
-
-def goodness(inputs: FittedInputs) -> Tabular:
-    """Sets the errors of every reading of Eq 2 and of the baselines, fitted and held out."""
-    columns = ["Law", "Runs", "n", "Parameters", "R2", "RMSE (nats)", "Huber, sum", "AICc"]
-    frame = inputs.errors(TITLES)[[*columns, "Not identified", "Converged"]]
-    notes = (
-        "All on the same runs; the sparsest are held out. Huber at 0.001 on ln L. The paper "
-        "does not define R; the first rows are its readings.",
-        "The own r* is that of all runs, held-out ones among them, as in the paper: the forms "
-        "that use it have seen that much of them.",
-    )
     return Tabular(frame, notes=notes)
 
 

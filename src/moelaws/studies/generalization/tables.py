@@ -1,4 +1,4 @@
-"""T1 to T5 and section 4's table: dimensions, theory, runs, exponents over experts, regimes."""
+"""T1 to T5: dimensions, theory, runs, exponents over numbers of experts."""
 
 from typing import Any
 
@@ -144,36 +144,6 @@ def exponents(inputs: Inputs) -> Tabular:
         f"Own: a Chinchilla law in active parameters and tokens for each of {own} numbers of "
         "experts; intervals at 90 %. Published: recomputed from the exponents that the paper takes "
         "from Ludziejewski et al. 2025, Table 4; the paper truncates its cells to four decimals.",
-    )
-    return Tabular(frame, digits=4, notes=notes)
-
-
-def regimes(inputs: Inputs) -> Tabular:
-    """Sets the table of section 4: the base architecture's place among the regimes, and best k."""
-    names = {
-        "corpus": "corpus",
-        "D": "tokens n",
-        "N_act": "N_act",
-        "R": "R (nats)",
-        "p": "p = 2s/d",
-        "N_cross": "N_cross",
-        "N_cap": "N_cap",
-        "n_route": "n_route",
-        "routing_share": "R / N_act",
-        "regime": "regime",
-        "k_star": "k* of the bound",
-        "k_best": "best k measured",
-        "M_best": "at M",
-    }
-    frame = inputs.derived("regimes")[list(names)].rename(columns=names)
-    notes = (
-        "Approximation and estimation error are equal at N_cross = n^(1/(1 + p)), approximation "
-        "and routing at N_cap = (n/R)^(1/p). The regime is the largest of the three, the first by "
-        "its limit (Eq 1). Below n_route = R^(1 + p) tokens routing dominates. "
-        "p is the measured model exponent above a floor, and every constant of the bound is 1: the "
-        "paper gives none, so that only trends compare.",
-        "k* is the least of Eq 9 for the base's M; the best k measured is of the routing sweep, "
-        "whose active experts share one width.",
     )
     return Tabular(frame, digits=4, notes=notes)
 

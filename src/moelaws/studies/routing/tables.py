@@ -8,14 +8,6 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS
 
-FITS = {
-    **{router.fit: f"Eq 1, {router.name}, squared" for router in ROUTERS},
-    **{router.huber: f"Eq 1, {router.name}, Huber" for router in ROUTERS},
-    "s_base_all": "Eq 1 in active parameters and utilisation, S-Base, all k and frequencies",
-    "hash_all": "Eq 1 in active parameters and utilisation, Hash, all frequencies",
-    "dense": "power law, dense",
-}
-
 
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets T3: the coefficients of Eq 1, printed, by the paper's objective and by ours."""
@@ -24,8 +16,10 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         rows = inputs.coefficients(router.fit).assign(router=router.name)
         holds = rows["published"].between(rows["low"], rows["high"])
         rows = rows.assign(holds=holds.map({True: "yes", False: "no"}))
-        rows = rows.join(sizes[sizes["router"] == router.name][["low", "high"]], rsuffix="_sizes")
-        tables.append(rows.join(inputs.coefficients(router.huber), rsuffix="_huber"))
+        rows = rows.join(
+            sizes[sizes["router"] == router.name][["low", "high"]].add_suffix("_sizes")
+        )
+        tables.append(rows.join(inputs.coefficients(router.huber).add_suffix("_huber")))
     level = f"{inputs.fit(ROUTERS[0].fit).level:.0%}"
     headings = {
         "router": "Router",
@@ -95,8 +89,3 @@ def _condition(over_sizes: pd.DataFrame) -> str:
         "sizes in turn. Neither kind is the wider for all coefficients, and neither knows how Eq 1 "
         "errs beyond these sizes."
     )
-
-
-def errors(inputs: FittedInputs) -> Tabular:
-    """Sets the errors of every fit on the runs that it was fitted to."""
-    return Tabular(inputs.errors(FITS)[["Law", "n", "Parameters", "RMSE (nats)", "R2", "BIC"]])
