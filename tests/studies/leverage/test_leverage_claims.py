@@ -11,6 +11,9 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judge, judged
 from moelaws.spec.project import load_study
+from nulls.leverage import BUDGETS as PAPERS
+from nulls.leverage import bowl as bowls
+from nulls.leverage import dense_loss, growing, over_ratios, pair
 from repository import REPOSITORY
 
 SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
@@ -134,3 +137,45 @@ def test_the_published_law_is_read_back_at_the_papers_grid(make_case):
 @pytest.mark.slow
 def test_few_noisy_runs_crash_no_claim(make_case):
     assert verdicts(make_case(POOR)).keys() == CLAIMS.keys()
+
+
+@pytest.mark.parametrize("best", [1 / 8, 1 / 16])
+def test_an_optimum_inside_the_range_refutes_that_sparser_is_better(best):
+    for seed in range(5):
+        frame = over_ratios(seed, bowls(best, 0.004))
+        assert verdict("sparser_is_better", Inputs(frame=frame)) is NOT_SUPPORTED
+
+
+def test_one_budget_that_turns_refutes_that_sparser_is_better():
+    def loss(C, A):
+        turned = 1 + 0.0015 * (np.log2(A) + 3) ** 2
+        return dense_loss(C) * np.where(PAPERS[0] == C, turned, 1 + 0.008 * np.log2(A))
+
+    evidence = judged(STUDY, CLAIMS["sparser_is_better"], Inputs(frame=over_ratios(0, loss)))
+    assert evidence["verdict"] == NOT_SUPPORTED
+    assert evidence["low"] > 0  # of all budgets together it falls
+
+
+def test_a_pair_of_six_times_the_compute_is_read_off_the_scaled_dense_curve(project_folder):
+    claim = CLAIMS["matches_seven_times_the_compute"]
+    for EL, expected in ((5.0, NOT_SUPPORTED), (9.0, SUPPORTED)):
+        one = judged(STUDY, claim, pair(0, EL, noise=1e-6))
+        assert one["value"] == pytest.approx(EL, rel=0.01)
+        assert one["verdict"] == expected
+    small = judged(STUDY, claim, pair(0, 5.0, C=1e20, noise=1e-6))
+    assert small["verdict"] == CANNOT_TELL  # the paper expects less at less compute
+    assert "or more" in small["measured"]
+
+
+def test_growth_is_as_unsure_as_trunks_err_which_a_second_seed_says(project_folder):
+    inputs = growing(0, 0.1)
+    C, E = inputs.frame["C"], inputs.frame["E"].astype(str)
+    shared = inputs.frame.assign(trunk=E + (C > 2e19).astype(str))
+    alone, twice, once = (
+        judged(STUDY, CLAIMS["grows_with_compute"], replace(inputs, frame=frame))
+        for frame in (inputs.frame, shared.assign(n_seeds=2, L_seed_sd=0.02), shared)
+    )
+    assert alone["verdict"] == SUPPORTED
+    assert twice["low"] < 0 < alone["low"] < alone["high"] <= twice["high"]
+    assert once["verdict"] == CANNOT_TELL
+    assert "(no interval)" in once["measured"]

@@ -10,7 +10,9 @@ from moelaws.figures.draw import set_table
 from moelaws.laws.clark.routing import STATED_CUTOFFS
 from moelaws.spec.project import load_study
 from moelaws.studies.routing.figures import LARGEST
-from moelaws.studies.routing.routers import ROUTERS
+from moelaws.studies.routing.routers import CUTOFF, ROUTERS
+from nulls import routing as nulls
+from nulls.trial import decided
 from picture import assert_legible, words
 from repository import REPOSITORY
 
@@ -205,3 +207,22 @@ def test_both_intervals_of_the_cutoff_are_drawn(inputs, make_sheet):
         ends = data[data["series"] == f"cut-off, interval by {name}"]["x"].to_numpy()
         expected = np.clip(table[["low", "high"]], 0, np.log10(LARGEST)).to_numpy().ravel()
         np.testing.assert_allclose(np.log10(ends), expected)
+
+
+def test_refits_without_a_cutoff_decide_nothing():
+    """Where the gain is the same at all sizes, -b/c may be endless, or beyond a float."""
+    for seed, cutoff in enumerate((900.0, np.inf, None)):
+        given = nulls.refitted(seed, "same_fraction")
+        sizes = given.derived("sizes")
+        if cutoff:
+            sizes.loc[sizes["quantity"] == CUTOFF, "estimate"] = cutoff
+        assert decided(STUDY, nulls.BEYOND, given) == Verdict.CANNOT_TELL
+
+
+@pytest.mark.slow
+def test_the_refits_of_the_nulls_are_those_of_the_published_runs(inputs):
+    ours = nulls.over_sizes(nulls.START, nulls.LN_L).derived("sizes")
+    ours, theirs = (
+        table.query("quantity in ('c', @CUTOFF)") for table in (ours, inputs.derived("sizes"))
+    )
+    np.testing.assert_allclose(ours[["low", "high"]], theirs[["low", "high"]], rtol=1e-3)
