@@ -11,7 +11,6 @@ from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.rows import RowExpression, parse_rows
 
-Names = tuple[str, ...]
 BRACES = r"\{(\w+)\}"  # a name of ``says`` that stands for a fact
 
 
@@ -40,7 +39,7 @@ class _Rule(Frozen):
     says: str = "{each}"
     missing: str = ""  # what is needed where no rows are there, if not what the claim says
     # What may stand in braces; empty where the columns of a table may, which is not made yet
-    facts: ClassVar[Names] = ()
+    facts: ClassVar[tuple[str, ...]] = ()
 
     def refuse_words(self) -> None:
         """Refuses a name in braces that stands for nothing, as far as that is known by now."""
@@ -61,11 +60,6 @@ class _Rule(Frozen):
     def columns(self) -> set[str]:
         """Returns the columns that the rule reads of its table."""
         return set()
-
-    def read_beside(self, fits: Names, derived: Names) -> dict[str, Names]:
-        """Returns the fits and derived tables that the rule reads, behind those given."""
-        own = (self.source,) if self.source else ()
-        return {"fits": (*fits, *self.read_fits), "derived": (*derived, *own)}
 
     def refuse_unknown(self, columns: Iterable[str]) -> None:
         """Refuses a rule that reads a column or an interval which is not among its table's."""
