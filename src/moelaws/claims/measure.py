@@ -85,7 +85,7 @@ def bound(rule: Bound, inputs: FittedInputs, frame: pd.DataFrame) -> Evidence:
     return Evidence(_said(rule.says, facts), Effect(farthest, least, largest), rule.unit, decides)
 
 
-def parameter(rule: Parameter, inputs: FittedInputs, frame: None) -> Evidence:
+def parameter(rule: Parameter, inputs: FittedInputs, frame: None = None) -> Evidence:
     """Returns a parameter of fits, or of groups of a fit, with its interval."""
     every, decides = [], []
     for fit in rule.fits:

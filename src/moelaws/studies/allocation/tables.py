@@ -1,7 +1,5 @@
 """T1 sets the fits of Eq 2 and of Eq 1; T2 sets how the runs were trained."""
 
-from typing import Any
-
 import pandas as pd
 
 from moelaws.analysis.derive import Row, records
@@ -23,8 +21,20 @@ COEFFICIENTS = {
     "published": "Published",
     "identified": "Identified",
 }
+HYPERPARAMETERS = {
+    "runs": "Runs",
+    "N_active_nonemb": "Active parameters",
+    "C": "Budget (FLOPs)",
+    "n_layers": "Layers",
+    "n_heads": "Heads",
+    "d_model": "Widths",
+    "sequences": "Batch (sequences)",
+    "lr": "Learning rate",
+    "steps": "Steps",
+}
+RANGES = ("d_model", "sequences", "lr", "steps")
 # Table 2 of the paper.
-PRINTED = ["Active parameters", "Layers", "Heads", "Batch (sequences)", "Learning rate"]
+PRINTED = ["N_active_nonemb", "n_layers", "n_heads", "sequences", "lr"]
 PAPER = (
     ("20M", 8, 8, "96", "0.0015"),
     ("30M", 8, 8, "160", "0.0013"),
@@ -64,23 +74,13 @@ def _identified(row: Row) -> bool:
 def hyperparameters(inputs: Inputs) -> Tabular:
     """Sets how the runs were trained, a row for each size, beside the paper's Table 2."""
     runs = inputs.completed[inputs.completed["C"].notna()]
-    rows: list[dict[str, Any]] = [
-        {
-            "Runs": "own",
-            "Active parameters": style.short(float(group["N_active_nonemb"].median())),
-            "Budget (FLOPs)": C,
-            "Layers": layers,
-            "Heads": heads,
-            "Widths": _range(group["d_model"]),
-            "Batch (sequences)": _range(group["batch_tokens"] / group["context"]),
-            "Learning rate": _range(group["lr"]),
-            "Steps": _range(group["steps"]),
-        }
-        for (layers, heads, C), group in runs.groupby(["n_layers", "n_heads", "C"], sort=True)
-    ]
-    paper = {"Runs": "paper", "Widths": "", "Steps": ""}
-    rows += [paper | dict(zip(PRINTED, row, strict=True)) for row in PAPER]
-    frame = pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True)
+    runs = runs.assign(sequences=runs["batch_tokens"] / runs["context"])
+    sizes = runs.groupby(["n_layers", "n_heads", "C"], as_index=False)
+    own = sizes.agg({"N_active_nonemb": "median"} | dict.fromkeys(RANGES, _range))
+    own = own.assign(N_active_nonemb=own["N_active_nonemb"].map(style.short), runs="own")
+    paper = pd.DataFrame(PAPER, columns=PRINTED).assign(runs="paper", d_model="", steps="")
+    frame = pd.concat([own.sort_values("C"), paper])[[*HYPERPARAMETERS]]
+    frame = frame.rename(columns=HYPERPARAMETERS)
     notes = (
         "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
         "and prints five rows, without widths and budgets.",

@@ -1,16 +1,19 @@
 """Claims on the best learning rate, batch and model size (leverage, sec 2.2, 2.3, App E)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.effect import Effect, number_or_nan
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.analysis.regression import LEVEL, of_mean
 from moelaws.claims.base import Evidence
+from moelaws.claims.measure import parameter
+from moelaws.spec.measure import Parameter
 from moelaws.studies.hyperparameters.derived.near_optimal import WORDS
 from moelaws.studies.hyperparameters.derived.noise import SEED, within_tolerance
 
@@ -79,20 +82,14 @@ def across_activation(inputs: Inputs) -> Evidence:
 
 def scale_exponents(inputs: FittedInputs) -> Evidence:
     """Measures the exponent of compute in the best scale M, for mixtures and for dense models."""
-    exponents = []
-    for fit in ("M_parabola", "M_dense_parabola"):
-        part = inputs.fit(fit).parts[0]
-        own = part.params["exponent"]
-        ends = number_or_nan(own.low), number_or_nan(own.high)
-        exponents.append(Effect(own.estimate, *ends, part.n))
-    mixtures, dense = exponents
-    measured = (
-        f"the exponent of C in the best scale M is {mixtures} for mixtures and {dense} for dense "
-        f"models, from {mixtures.n} budgets"
-    )
+    fits = ("M_parabola", "M_dense_parabola")
+    says = "the exponent of C in the best scale M of mixtures, and then of dense models, is {each}"
+    rule = Parameter(rule="parameter", parameter="exponent", fits=fits, says=says)
+    evidence = parameter(rule, inputs)
     if bounds := int((~inputs.derived("best_sizes")["inside"]).sum()):
-        measured += f"; {bounds} of their minima are bounds, at an end of the sizes tried"
-    return Evidence(measured, mixtures, decides=[] if bounds else exponents)
+        more = f"; {bounds} of their minima are bounds, at an end of the sizes tried"
+        return replace(evidence, measured=evidence.measured + more, decides=[])
+    return evidence
 
 
 def smaller_model(inputs: Inputs) -> Evidence:

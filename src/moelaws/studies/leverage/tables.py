@@ -137,22 +137,17 @@ def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Ta
 
 def compare(inputs: FittedInputs) -> Tabular:
     """Sets T6: Eq 4's coefficients as published, fitted to points of leverage and to losses."""
+    best, names = "best G", list(joint.LAW.names)
     published = joint.LAW.published or {}
-    printed = [published[name] for name in joint.LAW.names]
-    columns: dict[str, list[float | str | None]] = {
-        "coefficient": [*joint.LAW.names, "best G"],
-        "published": [*printed, float(joint.optimal_granularity(published))],
-    }
+    frame = pd.DataFrame({"coefficient": [*names, best]}, index=[*names, best])
+    frame["published"] = pd.Series({**published, best: joint.optimal_granularity(published)})
     for fit, label, slope in (("joint", "EL points", "beta"), ("loss", "losses", "beta_G")):
-        params = inputs.fit(fit).parts[0].params
-        own = [params[slope if name == "beta" else name] for name in joint.LAW.names]
-        exponent = {"gamma": params["gamma"].estimate, "beta": params[slope].estimate}
-        best_G = float(joint.optimal_granularity(exponent))
-        columns[label] = [*(p.estimate for p in own), best_G]
-        columns[f"{label}, low"] = [*(p.low for p in own), None]
-        columns[f"{label}, high"] = [*(p.high for p in own), None]
+        chosen = [slope if name == "beta" else name for name in names]
+        own = inputs.coefficients(fit).loc[chosen].set_axis(names)
+        own.loc[best, "estimate"] = float(joint.optimal_granularity(own["estimate"]))
+        for column, words in (("estimate", ""), ("low", ", low"), ("high", ", high")):
+            frame[label + words] = own[column]
     level = 100 * inputs.fit("joint").level
-    frame = pd.DataFrame(columns).astype(dict.fromkeys(list(columns)[1:], float))
     notes = (
         "A is E_a/E, log C of base 10 and log G of base 2, with which the published "
         "coefficients give the paper's numbers.",
