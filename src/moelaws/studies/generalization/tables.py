@@ -74,7 +74,7 @@ def theory(inputs: Inputs) -> Tabular:
         if len(models)
         else "No hidden states were probed: there is no d, and no theory to compare with.",
     ]
-    return Tabular(frame, digits=4, notes=notes)
+    return Tabular(frame, notes=notes)
 
 
 def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
