@@ -7,11 +7,20 @@ import pandas as pd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.figures.tabular import Tabular
 from moelaws.laws.protocol import overridden
+from moelaws.spec.errors import UserError, or_nearest
 
 
 def columns(inputs: FittedInputs, table: str, columns: Mapping[str, str]) -> Tabular:
-    """Sets ``columns`` of a derived ``table``, each below its heading."""
-    return Tabular(inputs.derived(table)[[*columns]].rename(columns=columns))
+    """Sets ``columns`` of a derived ``table``, each below its heading.
+
+    A UserError refuses a column that the table lacks.
+    """
+    rows = inputs.derived(table)
+    for name in columns:
+        if name not in rows:
+            near = or_nearest(name, rows, "it has")
+            raise UserError(f"columns: the table {table} has no column {name!r}{near}")
+    return Tabular(rows[[*columns]].rename(columns=columns))
 
 
 def errors(inputs: FittedInputs) -> Tabular:
