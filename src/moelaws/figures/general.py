@@ -18,7 +18,7 @@ def columns(inputs: FittedInputs, table: str, columns: Mapping[str, str]) -> Tab
     rows = inputs.derived(table)
     for name in columns:
         if name not in rows:
-            near = or_nearest(name, rows, "it has")
+            near = or_nearest(name, map(str, rows), "it has")
             raise UserError(f"columns: the table {table} has no column {name!r}{near}")
     return Tabular(rows[[*columns]].rename(columns=columns))
 

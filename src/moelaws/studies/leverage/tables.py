@@ -103,7 +103,8 @@ def compare(inputs: FittedInputs) -> Tabular:
     for fit, label, slope in (("joint", "EL points", "beta"), ("loss", "losses", "beta_G")):
         chosen = [slope if name == "beta" else name for name in names]
         own = inputs.coefficients(fit).loc[chosen].set_axis(names)
-        own.loc[best, "estimate"] = float(joint.optimal_granularity(own["estimate"]))
+        best_G = joint.optimal_granularity(dict(zip(names, own["estimate"], strict=True)))
+        own = pd.concat([own, pd.DataFrame({"estimate": best_G}, [best])])
         for column, words in (("estimate", ""), ("low", ", low"), ("high", ", high")):
             frame[label + words] = own[column]
     level = 100 * inputs.fit("joint").level
