@@ -105,19 +105,11 @@ class Constraints:
     G: float | None = None  # granularity 2 d_model / d_expert; None if a law sets it
 
     def __post_init__(self) -> None:
-        if not self.experts:
-            return
-        counts = ", ".join(map(str, self.experts))
-        if self.k is None:
+        most = 1 / (1 - self.max_sparsity) + 1e-9
+        if self.experts and not any(1 < E / (self.k or E) <= most for E in self.experts):
             raise UserError(
-                f"the sparsity of {counts} experts needs the number of active ones (--top-k)"
-            )
-        if max(self.experts) <= self.k:
-            raise UserError(f"no number of experts ({counts}) is above the {self.k} active ones")
-        if all(1 - self.k / E > self.max_sparsity + 1e-9 for E in self.experts if self.k < E):
-            raise UserError(
-                f"{self.k} of {counts} experts are sparser than the ceiling of "
-                f"{self.max_sparsity:g}; raise it, or give fewer experts"
+                f"of {', '.join(map(str, self.experts))} experts, none is above the number of "
+                f"active ones (--top-k) and within the ceiling on sparsity of {self.max_sparsity:g}"
             )
 
     @property
