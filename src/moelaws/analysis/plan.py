@@ -11,7 +11,7 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.remake import remake, rows_of, with_starts
 from moelaws.files.layout import TierFolder
-from moelaws.fitting.report import FitReport, Where
+from moelaws.fitting.report import FitReport
 from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import split_rows
 from moelaws.fitting.variables import with_size
@@ -27,8 +27,6 @@ DRAWS = 100  # of an interval
 class Coefficient:
     """One parameter of a fit to simulated losses, beside what it should be."""
 
-    where: Where  # the split column's value; empty for a fit that is not split
-    parameter: str
     reference: float | None  # what it should be, natural scale; None if unknown
     # Whether the losses were simulated with the reference. Else the paper publishes it for another
     # of its laws, which follows only approximately from the simulated one.
@@ -40,13 +38,17 @@ class Coefficient:
     identified: bool  # whether the fit's rows determine it, as the fit reports
     holds: bool | None  # whether the interval holds the reference; None where either is missing
 
+    @property
+    def is_of_another_law(self) -> bool:
+        return self.reference is not None and not self.simulated
+
 
 class Planned(NamedTuple):
     """A fit of the study: its report and coefficients, or the reason why there is none."""
 
     entry: Fit
     report: FitReport | None
-    coefficients: Sequence[Coefficient]
+    coefficients: Sequence[Mapping[str, Coefficient]]  # by name, of each group of the report
     reason: str
 
 
@@ -97,7 +99,7 @@ def plan(
 
 def coefficients(
     report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
-) -> list[Coefficient]:
+) -> list[dict[str, Coefficient]]:
     """Compares each parameter of each group of ``report`` with what it should be.
 
     ``about`` says how the losses were simulated: ``law``, ``params``, ``noise`` and ``study``.
@@ -107,6 +109,7 @@ def coefficients(
     reference, simulated = _reference(entry, about, table, units)
     compared = []
     for fitted in report.parts:
+        each: dict[str, Coefficient] = {}
         unknown = {*fitted.diagnostics.unidentified, *fitted.diagnostics.at_bounds}
         for name, own in fitted.params.items():
             known = fitted.converged and name not in unknown and math.isfinite(own.estimate)
@@ -116,9 +119,8 @@ def coefficients(
                 holds = None if true is None else own.low <= true <= own.high
             numbers = (own.estimate, own.low, own.high, width)
             as_simulated = simulated and name in reference
-            compared.append(
-                Coefficient(fitted.where, name, true, as_simulated, *numbers, known, holds)
-            )
+            each[name] = Coefficient(true, as_simulated, *numbers, known, holds)
+        compared.append(each)
     return compared
 
 
