@@ -44,7 +44,7 @@ def test_the_laws_coefficients_are_recovered(planned):
     assert {(c.reference, c.holds) for c in other.values()} == {(None, None)}
 
 
-def test_a_fit_follows_the_fits_that_it_reads(planned):
+def test_a_fit_follows_the_fits_that_it_reads(planned, tmp_path):
     assert "balance" not in planned  # simulated losses have none
     assert list(planned).index("later") > list(planned).index("each")
     each = planned["each"]
@@ -55,21 +55,14 @@ def test_a_fit_follows_the_fits_that_it_reads(planned):
     # ln C of the first row, C = S = 0, does not exist.
     assert later.report is None
     assert "C" in later.reason
+    # A fit of two runs is lost, and what needs it with it.
+    few = {"name": "few", "law": "chinchilla", "sweep": "wide", "mapping": {}, "split_by": "S"}
+    of_few = {"name": "later", "law": "leverage.compute", "table": "few", "mapping": {"EL": "A"}}
+    assert planned_in(tmp_path, fits=[few, of_few])["later"].reason.startswith("it needs few: ")
 
 
 def test_unless_all_are_asked_for_only_fits_with_a_true_value_are_made(tmp_path):
     assert list(planned_in(tmp_path, every=False)) == ["each", "loss", "few"]
-
-
-def test_what_needs_a_lost_fit_is_lost_with_it(tmp_path):
-    fits = planned_in(
-        tmp_path,
-        fits=[
-            {"name": "few", "law": "chinchilla", "sweep": "wide", "mapping": {}, "split_by": "S"},
-            {"name": "later", "law": "leverage.compute", "table": "few", "mapping": {"EL": "A"}},
-        ],
-    )
-    assert fits["later"].reason.startswith("it needs few: ")
 
 
 def test_the_simulated_law_is_fitted_where_no_fit_of_the_study_is_of_it():

@@ -24,7 +24,6 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_project, load_study
 from moelaws.spec.study import Simulation
-from moelaws.tables.foreign import read_any
 from moelaws.tables.parquet import column_metadata, is_study, read_table
 from moelaws.tables.schema import COLUMNS
 from moelaws.tables.simulate import design, simulate, simulation_entry, studys_mapping, write
@@ -195,7 +194,7 @@ def test_only_the_sweeps_that_have_a_source_are_simulated(sweep):
 
 
 def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
-    """Every column is there; what only a training measures has no values, and fits read it."""
+    """Every column is there; what only a training measures has no values."""
     of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_total"})
     path = tmp_path / "t.parquet"
     simulation, about = from_entry(of, simulation_entry(of.study))
@@ -210,12 +209,6 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     assert len(again) == 8  # the grid's second seeds, and their firsts
     spread = again.groupby(["C", "S", "d_model"])["L"].transform("std")
     np.testing.assert_allclose(again["L_seed_sd"], spread)
-    table, units = read_any(path)
-    entry = Fit(
-        name="f", law="sparsity.isoflop", mapping={"N": "N_total"}, units={"N": "1"}, split_by="C"
-    )
-    report = fit(laws.fittable(entry.law), table, entry, units=units)
-    assert report.source == "simulated"
 
 
 def test_the_command_without_a_law_follows_the_study(project_folder):

@@ -1,6 +1,7 @@
 """The fits that a study would make of simulated losses, and which coefficients they recover."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -61,8 +62,9 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
     possible = study.of_simulated()
     fits = list(possible.fits)
     if (law := simulation.law) not in {entry.law for entry in fits}:
-        name = "".join(c if c.isalnum() else "_" for c in law)
-        fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
+        fits.append(
+            Fit(name=re.sub(r"\W", "_", law), law=law, mapping=DEFAULT_MAPPING | simulation.mapping)
+        )
     if sample is not None:
         fits = [with_starts(entry, sample, DRAWS) for entry in fits]
     return possible.model_copy(update={"fits": tuple(fits)})

@@ -20,8 +20,7 @@ from moelaws.analysis.advice import (
     side_by_side,
 )
 from moelaws.analysis.advice.blocks import Block, Table
-from moelaws.analysis.advice.known import nearby, of_known
-from moelaws.analysis.advice.short import brief, costs, of_compared
+from moelaws.analysis.advice.short import brief, costs, nearby, of_compared, of_known
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.cli.answers import Answer, JsonCommand, sentences, table_text
 from moelaws.cli.budget import constraint_options, constraints

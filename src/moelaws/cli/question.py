@@ -100,10 +100,10 @@ def why_none(answer: Asked, options: dict[str, Any]) -> str:
     return "" if answer.chosen else "no run that is left would tell more and is paid for"
 
 
-def names_of(question: Question, chosen: Sequence[Chosen]) -> list[str]:
-    """Returns what people call the chosen runs."""
+def named(question: Question, chosen: Sequence[Chosen]) -> list[tuple[str, Chosen]]:
+    """Returns the chosen runs behind what people call them."""
     rows: list[Any] = question.pool.to_dict("records")
-    return [name_of_row(rows[one.run]) or f"row {one.run + 1}" for one in chosen]
+    return [(name_of_row(rows[one.run]) or f"row {one.run + 1}", one) for one in chosen]
 
 
 def reason(one: Chosen) -> str:
@@ -124,8 +124,7 @@ def shown(question: Question, answer: Asked, options: dict[str, Any], state: str
     if model := _best_model(question, answer) if question.is_budget and answer.known else {}:
         lines.append(f"best model: {', '.join(f'{k} = {v:.4g}' for k, v in model.items())}")
     runs = [] if state.startswith("stopped") else answer.chosen
-    each = list(zip(names_of(question, runs), runs, strict=True))
-    if each:
+    if each := named(question, runs):
         rows = [(name, one.cost, reason(one)) for name, one in each[:_SHOWN]]
         title = f"{counted(len(each), 'run')}, {sum(one.cost for one in runs):.3g} FLOPs"
         title += f"; the first {_SHOWN} of them (all: --json)" if len(each) > _SHOWN else ""

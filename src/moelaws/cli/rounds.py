@@ -16,7 +16,7 @@ from moelaws.cli.answers import Answer
 from moelaws.cli.project import snakemake_call, tier_folder
 from moelaws.cli.question import (
     budget,
-    names_of,
+    named,
     question_of,
     question_of_table,
     reason,
@@ -88,8 +88,8 @@ def of_study(name: str, project: Project, options: dict[str, Any]) -> Answer:
 def _first_of(question: Question, answer: Asked, allowance: float, workers: int) -> list[ChosenRun]:
     """Returns the runs of a round: at least ``workers``, and as many as the allowance pays for."""
 
-    names, chosen = names_of(question, answer.chosen), list[ChosenRun]()
-    for one, name in zip(answer.chosen, names, strict=True):
+    chosen = list[ChosenRun]()
+    for name, one in named(question, answer.chosen):
         if len(chosen) < workers or allowance > 0:
             run, why = question.pool["run_id"].iloc[one.run], reason(one)
             chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=why))

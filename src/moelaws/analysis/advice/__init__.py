@@ -5,9 +5,9 @@ shapes.py      the models that can be built, their counts, and what a budget tra
 regret.py      candidate laws, and the regret of a plan if a law that did not choose it is the truth
 sources.py     the laws and fits of config/advice.yaml and of --fits
 advise.py      the whole answer
-known.py       models that people trained, beside the budget
 telling.py     the three small runs that would tell the laws apart
-short.py       what to build, what loss to expect, and what it costs, side by side for two plans
+short.py       what to build, what loss to expect, and what it costs, side by side for two plans;
+               models that people trained, beside the budget
 blocks.py      tables and sentences, and what they are as Markdown
 page.py        the answer as tables, sentences and JSON, and the outlook of a tier
 """
