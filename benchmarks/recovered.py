@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from moelaws.analysis.plan import Coefficient, coefficients, rows_of
+from moelaws.analysis.plan import Coefficient, Part, coefficients, rows_of
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.report import FitReport, read_fit
@@ -38,7 +38,7 @@ def simulation(study: Study, folder: TierFolder) -> dict[str, Any] | None:
 
 def compared(
     study: Study, about: dict[str, Any], folder: TierFolder
-) -> Iterator[tuple[FitReport, list[dict[str, Coefficient]]]]:
+) -> Iterator[tuple[FitReport, list[Part]]]:
     """Yields each fit that was made of the simulated table, with each group's parameters."""
     for entry in study.of_simulated().fits:
         path = folder.fit(study.study, entry.name)
@@ -56,7 +56,7 @@ def section(study: Study, folder: TierFolder) -> str:
     for report, groups in compared(study, about, folder):
         if report.law == about["law"]:
             rows = max(rows, sum(part.n for part in report.parts))
-        for part, parameters in zip(report.parts, groups, strict=True):
+        for part, parameters in groups:
             where = "".join(f", {column} = {value:.4g}" for column, value in part.where.items())
             for name, r in parameters.items():
                 if r.reference is not None:

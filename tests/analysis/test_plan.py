@@ -35,12 +35,12 @@ def references(own):
 
 
 def test_the_laws_coefficients_are_recovered(planned):
-    (own,) = planned["loss"].coefficients
+    ((_, own),) = planned["loss"].parts
     assert references(own) == laws.fittable("chinchilla").published
     assert all(c.simulated and c.identified for c in own.values())
     assert sum(bool(c.holds) for c in own.values()) >= 4  # of five 90 % intervals
     # The losses follow N_active: what a fit over N_total should find, nobody knows.
-    (other,) = planned["total"].coefficients
+    ((_, other),) = planned["total"].parts
     assert {(c.reference, c.holds) for c in other.values()} == {(None, None)}
 
 
@@ -48,9 +48,9 @@ def test_a_fit_follows_the_fits_that_it_reads(planned, tmp_path):
     assert "balance" not in planned  # simulated losses have none
     assert list(planned).index("later") > list(planned).index("each")
     each = planned["each"]
-    assert [group.where["S"] for group in each.report.parts] == [0.0, 0.5]
+    assert [group.where["S"] for group, _ in each.parts] == [0.0, 0.5]
     published = laws.fittable("chinchilla").published
-    assert [references(own) for own in each.coefficients] == [published, published]
+    assert [references(own) for _, own in each.parts] == [published, published]
     later = planned["later"]
     # ln C of the first row, C = S = 0, does not exist.
     assert later.report is None
@@ -84,11 +84,11 @@ def test_the_papers_other_laws_are_compared_with_what_it_publishes():
     report = fit(law, table, entry)
     about = {"law": "chinchilla", "study": "leverage", "noise": 0.003}
     about["params"] = dict(laws.fittable("chinchilla").published)
-    (own,) = coefficients(report, about, table, {})
+    ((_, own),) = coefficients(report, about, table, {})
     assert references(own) == law.published
     assert all(c.is_of_another_law for c in own.values())
     # Nothing of another paper follows, nor of the paper from coefficients of one's own.
     mine = {**about["params"], "A": 1.0}
     for change in ({"study": "sparsity"}, {"params": mine}):
-        (other,) = coefficients(report, {**about, **change}, table, {})
+        ((_, other),) = coefficients(report, {**about, **change}, table, {})
         assert {c.reference for c in other.values()} == {None}

@@ -12,7 +12,7 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.remake import remake, rows_of, with_starts
 from moelaws.files.layout import TierFolder
-from moelaws.fitting.report import FitReport
+from moelaws.fitting.report import FitReport, GroupFit
 from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import split_rows
 from moelaws.fitting.variables import with_size
@@ -44,12 +44,15 @@ class Coefficient:
         return self.reference is not None and not self.simulated
 
 
+Part = tuple[GroupFit, dict[str, Coefficient]]  # a group of a fit, with its coefficients by name
+
+
 class Planned(NamedTuple):
     """A fit of the study: its report and coefficients, or the reason why there is none."""
 
     entry: Fit
     report: FitReport | None
-    coefficients: Sequence[Mapping[str, Coefficient]]  # by name, of each group of the report
+    parts: Sequence[Part]
     reason: str
 
 
@@ -94,14 +97,13 @@ def plan(
 
     for entry, report, reason in remake(study, folder, chosen, progress, has_no_truth):
         if isinstance(entry, Fit) and entry.name in chosen:
-            read = rows_of(study, entry, folder) if report else None
-            known = coefficients(report, about, *read) if report and read else []
-            yield Planned(entry, report, known, reason)
+            parts = coefficients(report, about, *rows_of(study, entry, folder)) if report else []
+            yield Planned(entry, report, parts, reason)
 
 
 def coefficients(
     report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
-) -> list[dict[str, Coefficient]]:
+) -> list[Part]:
     """Compares each parameter of each group of ``report`` with what it should be.
 
     ``about`` says how the losses were simulated: ``law``, ``params``, ``noise`` and ``study``.
@@ -122,7 +124,7 @@ def coefficients(
             numbers = (own.estimate, own.low, own.high, width)
             as_simulated = simulated and name in reference
             each[name] = Coefficient(true, as_simulated, *numbers, known, holds)
-        compared.append(each)
+        compared.append((fitted, each))
     return compared
 
 

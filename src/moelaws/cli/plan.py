@@ -143,7 +143,7 @@ def _expected(
 
 
 def _as_data(fit: Planned) -> dict[str, Any]:
-    entry, report = fit.entry, fit.report
+    entry = fit.entry
     groups = [
         {
             "where": own.where,
@@ -152,7 +152,7 @@ def _as_data(fit: Planned) -> dict[str, Any]:
             "params": {name: vars(known) for name, known in coefficients.items()},
             "r2": own.metrics["r2"],
         }
-        for own, coefficients in zip(report.parts if report else (), fit.coefficients, strict=True)
+        for own, coefficients in fit.parts
     ]
     return {"name": entry.name, "law": entry.law, "error": fit.reason or None, "parts": groups}
 
@@ -163,12 +163,12 @@ def _as_text(fit: Planned) -> str:
         return f"{fit.entry.name}, {fit.entry.law}: cannot be fitted: {fit.reason}"
     rows = [
         (*own.where.values(), *_cells(name, known))
-        for own, coefficients in zip(report.parts, fit.coefficients, strict=True)
+        for own, coefficients in fit.parts
         for name, known in coefficients.items()
     ]
-    every = [known for own in fit.coefficients for known in own.values()]
-    runs, open_ones = sum(own.n for own in report.parts), sum(not c.identified for c in every)
-    divided = f" in {counted(len(report.parts), 'group')}" if split else ""
+    every = [known for _, coefficients in fit.parts for known in coefficients.values()]
+    runs, open_ones = sum(own.n for own, _ in fit.parts), sum(not c.identified for c in every)
+    divided = f" in {counted(len(fit.parts), 'group')}" if split else ""
     state = f"{open_ones} of {len(every)} coefficients not identified"
     title = f"{fit.entry.name}, {report.law}: {counted(runs, 'row')}{divided}, "
     title += state if open_ones else "all identified"

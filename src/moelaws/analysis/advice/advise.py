@@ -106,22 +106,9 @@ def advise(
             active experts of all models where the limits leave them free.
         compare: a plan of the user's own, which must keep to the limits; its ``D`` may be NaN.
     """
-    size = math.sqrt(limits.compute / 6 / _USUAL_RATIO)
-    usual = ideal(size, min(_USUAL_S, limits.max_sparsity), _USUAL_RATIO * size, limits)
-    values = _set(setters, usual)
-    space = Space(limits, shape, values.get("G", USUAL_G), values.get("r_star", USUAL_R))
-    near, left_out = _judging(candidates, space)
-    held = None
-    if limits.max_sparsity and not any(law.knows_sparsity for law in near):
-        held = _nearest_judged(candidates, limits.compute)
-    if held and math.isclose(held, limits.compute):
-        held = None  # other limits are why no such law judges
-    if held:
-        at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
-        space = space.held_to(float(at_held.robust.plan.S))
-        near, left_out = _judging([replace(law, S=None) for law in candidates], space)
-    minimax = Minimax(near, space)
-    recommendations = [_of_candidate(minimax, i) for i in range(len(near))]
+    minimax, left_out, held = _judged_space(candidates, limits, shape, setters)
+    space = minimax.space
+    recommendations = [_of_candidate(minimax, i) for i in range(len(minimax.laws))]
     far = {}
     for adviser in advisers:
         try:
@@ -146,6 +133,32 @@ def advise(
         left_out,
         held,
     )
+
+
+def _judged_space(
+    candidates: Sequence[CandidateLaw],
+    limits: Constraints,
+    shape: Shape,
+    setters: Sequence[SetterEntry],
+) -> tuple[Minimax, dict[str, str], float | None]:
+    """Returns the laws that judge the budget over its models, and why others take no part.
+
+    The last of three is the budget whose sparsity the models have, if it is not this one's.
+    """
+    size = math.sqrt(limits.compute / 6 / _USUAL_RATIO)
+    usual = ideal(size, min(_USUAL_S, limits.max_sparsity), _USUAL_RATIO * size, limits)
+    values = _set(setters, usual)
+    space = Space(limits, shape, values.get("G", USUAL_G), values.get("r_star", USUAL_R))
+    near, left_out = _judging(candidates, space)
+    held = None
+    if limits.max_sparsity and not any(law.knows_sparsity for law in near):
+        held = _nearest_judged(candidates, limits.compute)
+    if held is None or math.isclose(held, limits.compute):  # other limits are why none judges
+        return Minimax(near, space), left_out, None
+    at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
+    space = space.held_to(float(at_held.robust.plan.S))
+    near, left_out = _judging([replace(law, S=None) for law in candidates], space)
+    return Minimax(near, space), left_out, held
 
 
 def configured(space: Space, at: int) -> Configuration:

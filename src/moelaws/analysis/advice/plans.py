@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from moelaws.accounting.cost import Device
 from moelaws.laws.base import Array
 from moelaws.laws.clark import routing as clark
-from moelaws.laws.clark.routing import effective_parameters
 from moelaws.laws.leverage.hyperparameters import BATCH
 from moelaws.spec.errors import UserError
 
@@ -58,7 +57,7 @@ class Plans:
             "D": self.D,
             "expansion": E,
             "G": self.G,
-            "N_effective": effective_parameters(clark.LAW.published or {}, self.N_active, E),
+            "N_effective": clark.effective_parameters(clark.LAW.published or {}, self.N_active, E),
         }
 
     def values(self) -> dict[str, float]:
