@@ -118,7 +118,7 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
         of = {"cwd": where.root, "env": where.environment, "capture_output": True, "text": True}
         done = subprocess.run(words, **of)
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        return done.stderr + done.stdout
 
     said = called(words, copy)
     assert "train round 1: snakemake" in said
