@@ -80,7 +80,7 @@ class Advice:
     @property
     def rows(self) -> list[Recommendation]:
         """Returns all plans: those of the laws, robust, the user's own."""
-        return [*self.recommendations, self.robust, *([self.compared] if self.compared else [])]
+        return [row for row in (*self.recommendations, self.robust, self.compared) if row]
 
 
 def advise(

@@ -258,10 +258,9 @@ def _of_law(law: CandidateLaw) -> Iterator[str]:
 
 def _defaults(answer: Advice) -> Iterator[str]:
     """Yields the values in plans and configuration that no law sets."""
-    without = [law.name for law in answer.laws if law.S is not None]
-    without += [row.name for row in answer.recommendations[len(answer.laws) :]]
+    free = {law.name for law in answer.laws if law.S is None}
     for row in answer.recommendations:
-        if row.name in without:
+        if row.name not in free:
             yield f"S = {float(row.plan.S):.3g} for {row.name}"
     for law in answer.laws:
         yield from (f"{name} = {value:g} for {law.name}" for name, value in law.held.items())
