@@ -127,7 +127,7 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
     dry = called(
         [str(tools / "snakemake"), "-n", *shlex.split(said.rpartition(": snakemake ")[2])], copy
     )
-    assert "simulate" in dry
+    assert "aggregate" in dry
 
     loop = subprocess.Popen([*words, "--cores", "2"], cwd=copy.root, env=copy.environment,
                             start_new_session=True)  # fmt: skip
