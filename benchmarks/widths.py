@@ -21,13 +21,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from moelaws import laws
 from moelaws.analysis.choice.draws import Known, posterior
-from moelaws.cli.simulate import simulated
 from moelaws.fitting.problem import follow, problem
 from moelaws.fitting.rows import split_rows
 from moelaws.grids.sweep import expand_study
 from moelaws.laws.protocol import overridden
 from moelaws.spec.project import load_project, load_study
-from moelaws.tables.simulate import simulation_entry
+from moelaws.tables.simulate import simulated, simulation_entry
 
 TABLES = 60
 

@@ -62,9 +62,30 @@ def test_a_tier_of_ones_own_is_a_file_and_no_shipped_one_is_edited(grid, project
     assert [row["S"] for row in rows] == [0, 0.5]
     assert len(json.loads(grid("sparsity", "--json"))) > 2  # at the demo, as before
     lacking = ended("grid", "--tier", "lab", "generalization")[2]
-    assert "generalization.yaml, grids.lab is missing; there are: demo" in lacking
-    Path("config/tiers/lab.yaml").write_text(yaml.safe_dump({"sparsity": {**own, "colour": "red"}}))
-    assert "config/tiers/lab.yaml: sparsity: unknown key colour" in ended("grid", "sparsity")[2]
+    assert "config/tiers/lab.yaml: generalization is missing; there are: demo" in lacking
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": "red"}, ": unknown key colour"),
+        ({"sweeps": [{"axes": {"colour": [1]}}]}, ": sweeps #1: unknown setting 'colour'"),
+        # These two are found when runs are made of the grid.
+        ({"derive": {}}, ", sweep 1, point {C: 1.5e10, S: 0, d_model: 10, seed: 0}: "),
+        (
+            {"sweeps": [{"axes": {"C": "2e10", "S": 2, "d_model": 16}}]},
+            ", sweep 1, point {C: 2e10, S: 2",
+        ),
+    ],
+)
+def test_a_mistake_in_a_tier_of_ones_own_names_its_file(project_folder, ended, change, message):
+    study = yaml.safe_load(Path("config/studies/sparsity.yaml").read_text())
+    own = {"sparsity": {**study["grids"]["demo"], **change}}
+    Path("config/tiers").mkdir()
+    Path("config/tiers/lab.yaml").write_text(yaml.safe_dump(own))
+    said = ended("grid", "sparsity", "--tier", "lab")[2]
+    assert f"config/tiers/lab.yaml: sparsity{message}" in said
+    assert "config/studies" not in said
 
 
 GRID = SMALL["grids"]["demo"]

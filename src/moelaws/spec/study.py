@@ -112,6 +112,7 @@ class Study(Frozen):
     claims: tuple[Claim, ...] = ()
     nulls: tuple[Null, ...] = ()
     _file: Path | None = PrivateAttr(None)
+    _places: dict[str, str] = PrivateAttr({})  # tier -> where its grid stands, if in another file
 
     @model_validator(mode="after")
     def _names_resolve(self) -> Self:
@@ -211,6 +212,10 @@ class Study(Frozen):
     def file(self) -> Path:
         """Returns the YAML file that it was read from."""
         return self._file or Path("config/studies") / f"{self.study}.yaml"
+
+    def place(self, tier: str) -> str:
+        """Returns where its grid of a tier stands, or would stand, for messages."""
+        return self._places.get(tier, f"{self.file}, grids.{tier}")
 
     @property
     def reference(self) -> str:
