@@ -22,7 +22,6 @@ import numpy as np
 import pytest
 from export_records import copy_run, id_of, replace_column
 from tracker_readers import READERS
-from wandb_server import server
 
 from command_line import printed
 from moelaws.files.atomic import read_json, write_json
@@ -215,32 +214,3 @@ def test_no_host_is_asked(tracker):
     assert done.returncode == 0
     lines = [line for line in log.read_text().splitlines() if "AF_INET" in line]
     assert [line for line in lines if "127.0.0.1" not in line] == []
-
-
-def test_wandb_syncs_what_was_written(results, tmp_path, monkeypatch):
-    """wandb's own reader of its logs is in the program that sends them."""
-    need("wandb", __file__)
-    monkeypatch.chdir(tmp_path)
-    run = id_of(results, "moe")
-    annotate(results, run, {"baseline": "yes"}, "The node was rebooted.")
-    tracker = Tracker("wandb", tmp_path, results)
-    tracker.export(run)
-    with server() as (address, received):
-        own = {"WANDB_BASE_URL": address, "WANDB_API_KEY": "0" * 40, "HOME": str(tmp_path)}
-        (folder,) = tracker.place.glob("moelaws/offline-run-*")
-        subprocess.run([sys.executable, "-m", "wandb", "sync", folder], env=os.environ | own)
-    assert (received.run["name"], received.run["project"]) == (run, "moelaws")
-    assert received.run["notes"] == "The node was rebooted."
-    assert set(received.run["tags"]) == {"completed", "baseline=yes"}
-    config = json.loads(received.run["config"])
-    assert config["config.optimizer.beta2"]["value"] == 0.95
-    history = read_parquet(results.run(run) / "history.parquet").to_pylist()
-    assert len(received.rows) == len(history) == 30
-    for number, expected in enumerate(history):
-        row = received.rows[number]
-        assert row["_step"] == expected.pop("step")
-        assert {name: row[f"train/{name}"] for name in expected} == expected
-    for name in ("config.json", "summary.json", "provenance.json", "log"):
-        assert received.files[name] == (results.run(run) / name).read_bytes()
-    summary = json.loads(received.files["wandb-summary.json"])
-    assert summary["final/L"] == read_json(results.summary(run))["loss"]

@@ -79,7 +79,9 @@ def trainer_of(results, run):
 
 
 @pytest.mark.slow
-def test_each_run_has_its_own_record_and_a_finished_one_is_skipped(batch, results, tmp_path):
+def test_each_run_has_its_own_record_as_trained_alone_and_a_finished_one_is_skipped(
+    batch, results, train, configure, tmp_path
+):
     process, runs = batch("--workers", "2")
     out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
@@ -88,21 +90,14 @@ def test_each_run_has_its_own_record_and_a_finished_one_is_skipped(batch, result
     for run in runs:
         assert "back end torch on cpu" in (results.run(run) / "log").read_text()
         assert f"{run} completed: loss" in out
+    alone = train(configure(steps=3, seed=1, max_epochs=1000), out=tmp_path / "alone")
+    assert read_json(results.summary(runs[1]))["loss"] == alone.loss
     (tmp_path / "done").unlink()
     process, _ = batch(program=(sys.executable, "-c", TELLS_OF_TORCH))
     out, errors = process.communicate(timeout=300)
     assert "4 runs have a summary, 4 had one before" in out
     assert out.endswith("False\n"), "torch is loaded though there is nothing to train"
     assert (tmp_path / "done").exists()
-
-
-@pytest.mark.slow
-def test_losses_are_those_of_each_run_trained_alone(batch, results, train, configure, tmp_path):
-    process, runs = batch("--workers", "2", runs=2)
-    process.communicate(timeout=300)
-    for seed, run in enumerate(runs):
-        alone = train(configure(steps=3, seed=seed, max_epochs=1000), out=tmp_path / run)
-        assert read_json(results.summary(run))["loss"] == alone.loss
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -18,20 +18,14 @@ from moelaws.corpus.batches import Validation, random_order, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.training.columns import write_columns
 from moelaws.training.device import on_device, threads
 from moelaws.training.weights import load
 
 BATCH = 8  # sequences at a time
 
-# column -> (unit, description)
-COLUMNS = {
-    "layer": ("layers", "blocks that the state has passed; 0 is the embedding"),
-    "sequence": ("", "held-out sequence of the token, from 0"),
-    "position": ("", "its place in the sequence, from 0"),
-    "token": ("", "its entry in the vocabulary"),
-    "state": ("", "the residual stream there, before any norm: a list of d_model numbers"),
-}
+COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def test_a_kill_anywhere_leaves_no_half_export(write, tmp_path):
         folder = tmp_path / str(point) / "out"
         write(folder)
         killed = killed_at(point, partial(write, folder))
-        assert not folder.exists() or is_whole(folder)
+        assert is_whole(folder)
         write(folder)
         assert is_whole(folder)
         assert os.listdir(folder.parent) == ["out"]
