@@ -42,8 +42,11 @@ def expert(x_D, weights):
 def by_loop(x_TD, experts_TK, gates_TK, *weights):
     """y_t = sum_k gate_tk * expert_{e_tk}(x_t), one token and one expert after another."""
     rows = [
-        sum(gate * expert(x_D, [w[e] for w in weights]) for e, gate in zip(chosen, gates_K))
-        for x_D, chosen, gates_K in zip(x_TD, experts_TK.tolist(), gates_TK)
+        sum(
+            gate * expert(x_D, [w[e] for w in weights])
+            for e, gate in zip(chosen, gates_K, strict=True)
+        )
+        for x_D, chosen, gates_K in zip(x_TD, experts_TK.tolist(), gates_TK, strict=True)
     ]
     return torch.stack(rows)
 

@@ -129,31 +129,26 @@ def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
     assert (held.succeeded, tracker.held()["moelaws", "diverged"].succeeded) == (True, False)
 
 
-def test_new_tags_and_notes_are_sent_and_old_ones_go(tracker):
-    run = id_of(tracker.results, "moe")
+def test_a_run_that_was_annotated_or_trained_again_replaces_the_former(tracker):
+    run, again = id_of(tracker.results, "moe"), "diverged"
     annotate(tracker.results, run, {"baseline": "yes", "who": "Ann"}, "old")
     tracker.export()
     annotate(tracker.results, run, {"baseline": "", "who": "Bob"}, "new")
-    tracker.export()
-    held = tracker.held()["moelaws", run]
-    assert held.tags["tags.who" if tracker.name == "tensorboard" else "who"] == "Bob"
-    assert "baseline" not in " ".join(held.tags)
-    assert held.note == "new"
-    assert len(held.metrics["train/loss"]) == 30
-
-
-def test_a_run_that_was_trained_again_replaces_the_former(tracker):
-    tracker.export()
-    folder = tracker.results.run("diverged")
+    folder = tracker.results.run(again)
     replace_column(folder / "history.parquet", "loss", [3.0 + step / 64 for step in range(30)])
     summary = read_json(folder / "summary.json")
     write_json(folder / "summary.json", {**summary, "status": "completed", "loss": 2.5})
     tracker.export()
     held = tracker.held()
     assert len(held) == 3
-    assert held["moelaws", "diverged"].metrics["train/loss"][-1] == (30, 3.0 + 29 / 64)
-    assert held["moelaws", "diverged"].metrics["final/L"] == [(30, 2.5)]
-    assert held["moelaws", "diverged"].succeeded
+    annotated, retrained = held["moelaws", run], held["moelaws", again]
+    assert annotated.tags["tags.who" if tracker.name == "tensorboard" else "who"] == "Bob"
+    assert "baseline" not in " ".join(annotated.tags)
+    assert annotated.note == "new"
+    assert len(annotated.metrics["train/loss"]) == 30
+    assert retrained.metrics["train/loss"][-1] == (30, 3.0 + 29 / 64)
+    assert retrained.metrics["final/L"] == [(30, 2.5)]
+    assert retrained.succeeded
 
 
 def test_two_exports_at_once_have_each_run_once(tracker):

@@ -1,11 +1,8 @@
 """Runs that are stopped or started twice, in processes of their own; a foreign checkpoint."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -22,22 +19,6 @@ save = checkpoint.save
 checkpoint.save = lambda *content: (time.sleep(0.5), save(*content))
 main()
 """
-
-
-def start(words, config):
-    """A trainer in its own process, fed with ``config``."""
-    process = subprocess.Popen(
-        [sys.executable, *map(str, words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    process.stdin.write(config.canonical_json())
-    process.stdin.close()
-    process.stdin = None
-    return process
 
 
 def test_a_checkpoint_of_another_run_is_refused_and_the_run_starts_over(
@@ -58,11 +39,10 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_run_starts_over(
     ("signum", "times", "code"),
     [(signal.SIGTERM, 3, 143), pytest.param(signal.SIGINT, 1, 130, marks=pytest.mark.slow)],
 )
-def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times, code):
+def test_a_signal_leaves_a_checkpoint(configure, results, started, signum, times, code):
     """Also where a scheduler repeats it."""
     config = configure(steps=30_000, batch=2, max_epochs=100)
-    words = ["-c", SLOW_DISK, "train", "-", "--results", results.root, "--corpus", corpus[1]]
-    process = start(words, config)
+    process = started(program=("-c", SLOW_DISK), config=config)
     wait_for((results.run(config.run_id) / "config.json").exists)
     time.sleep(0.3)
     for _ in range(times):
@@ -78,10 +58,8 @@ def test_a_signal_leaves_a_checkpoint(configure, results, corpus, signum, times,
 
 
 @pytest.mark.slow
-def test_two_trainers_of_one_run_train_it_once(configure, results, corpus):
-    config = configure(steps=150)
-    words = ["-m", "moelaws", "train", "-", "--results", results.root, "--corpus", corpus[1]]
-    both = [start([*words, "--json"], config) for _ in range(2)]
+def test_two_trainers_of_one_run_train_it_once(configure, started):
+    both = [started("--json", config=configure(steps=150)) for _ in range(2)]
     ended = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0]
     first, second = (json.loads(out) for out, _ in ended)
