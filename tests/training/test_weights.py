@@ -182,41 +182,34 @@ def test_only_finite_floating_point_numbers_of_the_model_are_weights(configure, 
     assert weights.load(path.parent)[0] == config
 
 
-def test_those_on_the_way_are_the_model_that_training_had_then(configure, train, results):
-    config = configure(steps=6)
-    states = {}
-    step = Trainer.train_step
+def test_those_on_the_way_are_the_model_that_training_had_then_also_of_a_run_cut_off(
+    configure, train, results, stopped
+):
+    config, keep = configure(steps=8), {"keep_weights": True, "keep_steps": (2, 6)}
+    folder, states, step = results.weights(config.run_id), {}, Trainer.train_step
 
     def recorded(self):
         step(self)
         states[self.step] = {k: v.clone() for k, v in self.model.state_dict().items()}
 
+    def assert_kept():
+        assert read_json(results.kept(config.run_id)) == {"status": "completed", "steps": [2, 6]}
+        for at, file in ((2, 2), (6, 6), (8, None)):
+            kept = weights.load(folder, file)[1].state_dict()
+            assert all(torch.equal(kept[name], value) for name, value in states[at].items()), at
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "train_step", recorded)
-        train(config, keep_weights=True, keep_steps=(2, 4))
-    folder = results.weights(config.run_id)
-    assert read_json(results.kept(config.run_id)) == {"status": "completed", "steps": [2, 4]}
-    for at, file in ((2, 2), (4, 4), (6, None)):
-        _, model = weights.load(folder, file)
-        kept = model.state_dict()
-        assert all(torch.equal(kept[name], value) for name, value in states[at].items()), at
-
-
-def test_a_run_that_is_cut_off_goes_on_and_keeps_the_same(configure, train, results, stopped):
-    config = configure(steps=8)
-    train(config, keep_weights=True, keep_steps=(2, 6))
-    folder = results.weights(config.run_id)
-    whole = {step: weights.load(folder, step)[1].state_dict() for step in (2, 6, None)}
+        train(config, **keep)
+    assert_kept()
     weights.forget(folder)
     results.summary(config.run_id).unlink()
-    stopped(config, 4, keep_weights=True, keep_steps=(2, 6))
+    stopped(config, 4, **keep)
     assert [path.name for path in folder.glob("*.safetensors")] == ["step_2.safetensors"]
     lines = []
-    train(config, keep_weights=True, keep_steps=(2, 6), log=lines.append)
+    train(config, **keep, log=lines.append)
     assert any("resumed at step 4" in line for line in lines)
-    for step, state in whole.items():
-        again = weights.load(folder, step)[1].state_dict()
-        assert all(torch.equal(again[name], value) for name, value in state.items()), step
+    assert_kept()
 
 
 def test_a_checkpoint_past_weights_that_are_gone_is_refused(configure, train, results, stopped):
