@@ -43,7 +43,7 @@ class DocumentLosses:
 
     def write(self, path: Path, made_of: MadeOf = None) -> None:
         """Writes Parquet with units and a row for each document."""
-        write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS}, made_of)
+        write_columns(path, COLUMNS, vars(self), made_of)
 
 
 @dataclass(frozen=True)
