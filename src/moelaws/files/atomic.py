@@ -49,7 +49,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     A kill leaves one of them whole in its place. Where the file system cannot exchange folders in
     one step, as NFS, a kill between two renames leaves none; the next call puts the old one back.
     """
-    work, before = leftovers.temporary(folder), folder.with_name(f".{folder.name}.before")
+    work, before = leftovers.temporary(folder), folder.with_name(f".{folder.name}.moelaws-before")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         leftovers.sweep(folder.parent)
