@@ -6,6 +6,7 @@ Shapes: B sequences, N positions, D model width, T sampled tokens, L layers, S =
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,7 +56,7 @@ def probe(
     torch.set_num_threads(threads())
     states_STD = on_device(device, model.eval(), partial(hidden_states, sample=chosen))
     stages = len(states_STD)
-    columns = {
+    columns: dict[str, NDArray[Any]] = {
         "layer": np.repeat(np.arange(stages, dtype=np.int64), tokens),
         "sequence": np.tile(chosen.sequence_T, stages),
         "position": np.tile(chosen.position_T, stages),
