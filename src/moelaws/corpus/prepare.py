@@ -16,9 +16,9 @@ from moelaws.corpus.shards import BOUNDARIES, SHARDS, PreparedCorpus, file_recor
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer
 from moelaws.files.atomic import write_json, write_text
-from moelaws.files.layout import META, TOKENIZER
+from moelaws.files.layout import LOCK, META, TOKENIZER
 from moelaws.files.leftovers import discard, sweep, temporaries, temporary
-from moelaws.files.lock import acquire, is_abandoned
+from moelaws.files.lock import acquire, holder
 from moelaws.records.progress import Report
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
@@ -60,7 +60,7 @@ def prepare(
     """
     sweep(out.parent)
     for path in temporaries(out.parent):  # of other hosts: gigabytes, if they copied a data set
-        if is_abandoned(path):
+        if (path / LOCK).exists() and not holder(path):
             discard(path)
     if is_prepared(corpus, out):
         return
