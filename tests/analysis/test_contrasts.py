@@ -10,7 +10,6 @@ from moelaws import laws
 from moelaws.analysis.contrasts import (
     ContrastErrors,
     Minimum,
-    SeedErrors,
     contrast_errors,
     influence,
     linear_influence,
@@ -95,14 +94,14 @@ def test_errors_of_documents_and_of_seeds_stand_beside_each_other():
 
 
 def test_runs_of_a_trunk_err_alone_or_together_whichever_is_more():
-    errors = SeedErrors(np.array([0.03, 0.04, 0.01]), [*"123"], [*"aab"], 1.0)
+    errors = ContrastErrors(np.array([0.03, 0.04, 0.01]), [*"123"], [*"aab"], 1.0)
     assert errors.seeds([1, 1, 0]) == pytest.approx(0.07)  # together
     assert errors.seeds([1, -1, 0]) == pytest.approx(0.05)  # alone
     assert errors.seeds([[1, 1, 1], [0, 0, 1]]) == pytest.approx([0.005**0.5, 0.01])
 
 
 def test_a_run_that_stands_twice_errs_once():
-    errors = SeedErrors(np.array([0.03, 0.04, 0.03]), [*"121"], [*"aba"], 1.0)
+    errors = ContrastErrors(np.array([0.03, 0.04, 0.03]), [*"121"], [*"aba"], 1.0)
     assert errors.seeds([1, 1, -1]) == pytest.approx(0.04)
     assert errors.seeds([1, 0, 1]) == pytest.approx(0.06)
 

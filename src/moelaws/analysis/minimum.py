@@ -52,32 +52,31 @@ def minima(y_n3: Array, low: float | Array, high: float | Array) -> Minima:
 
     With t from -1 to 1 over the range, y = y_1 + (y_2 - y_0)/2 t + (y_0 - 2 y_1 + y_2)/2 t^2.
     """
-    y_0, y_1, y_2 = np.atleast_2d(y_n3).T
-    slope, curvature = (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
+    slope, curvature = terms(y_n3)
     convex = curvature > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         vertex = -slope / curvature
     inside = convex & (np.abs(vertex) < 1)
-    t = np.where(inside, vertex, np.where(y_2 < y_0, 1.0, -1.0))
+    t = np.where(inside, vertex, np.where(slope < 0, 1.0, -1.0))
     notes = tuple(
         "" if ok else NOT_CONVEX if not bowl else AT_HIGH_END if end > 0 else AT_LOW_END
         for ok, bowl, end in zip(inside, convex, t, strict=True)
     )
     x = (low + high) / 2 + t * (high - low) / 2
-    return Minima(x, y_1 + slope * t + curvature / 2 * t**2, inside, convex, notes)
+    y = np.atleast_2d(y_n3)[:, 1] + slope * t + curvature / 2 * t**2
+    return Minima(x, y, inside, convex, notes)
+
+
+def terms(y_n3: Array) -> tuple[Array, Array]:
+    """Returns slopes and curvatures (n,) in the middle of quadratics over t from -1 to 1."""
+    y_0, y_1, y_2 = np.atleast_2d(y_n3).T
+    return (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
 
 
 def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
     """Returns the equal-tailed interval of the finite ``draws`` (n,); NaN if there are none."""
     low, high = percentiles(draws[np.isfinite(draws)], level)
     return float(low), float(high)
-
-
-def with_ends(name: str, values: Array, level: float, ends: str) -> dict[str, float]:
-    """Returns the cells of ``estimated`` for ``values`` (1 + draws,), the estimate first."""
-    low, high = percentile_interval(values[1:], level)
-    before = ends and f"{ends}_"
-    return {name: float(values[0]), f"{before}low": low, f"{before}high": high}
 
 
 def parabola_minima(u: Array, L: Array) -> Minima | None:
@@ -91,6 +90,5 @@ def parabola_minima(u: Array, L: Array) -> Minima | None:
         return None
     low, middle, high = abscissae(float(u.min()), float(u.max()))
     X = np.vander((u - middle) / (high - middle), 3)
-    fitted = least_squares(X, L, draws=DRAWS)
     at_3 = np.vander([-1.0, 0.0, 1.0], 3)
-    return minima(np.vstack([fitted.coefficients, fitted.draws]) @ at_3.T, low, high)
+    return minima(least_squares(X, L, draws=DRAWS) @ at_3.T, low, high)

@@ -78,7 +78,6 @@ def test_the_rule_never_gives_up_more_than_a_thousandth(losses):
 def test_without_noise_the_parabola_is_exact_and_the_raw_r_the_nearest_ratio():
     (row,) = ratios(valley(0.7)).to_dict("records")
     assert row["r_parabola"] == pytest.approx(0.7, rel=1e-6)
-    assert row["L_parabola"] == pytest.approx(3.0, abs=1e-9)
     assert row["r_raw"] == 0.65
     assert (row["raw_low"], row["raw_high"]) == (0.65, 0.65)
     assert (row["note"], row["parabola_note"]) == ("", "")

@@ -47,10 +47,9 @@ def test_lines_through_each_choice_of_points_are_polyfit(log_y, chosen):
 
 def test_a_best_run_at_an_end_of_the_search_is_a_bound():
     rows = pd.DataFrame({"lr": [1e-3, 2e-3, 4e-3], "L": [3.0, 2.9, 2.8]})
-    assert near_optimal.end_of_search(rows, "lr") == "high"
-    assert near_optimal.end_of_search(rows.assign(L=[2.8, 2.9, 3.0]), "lr") == "low"
+    assert near_optimal.end_of_search(rows, "lr") == "the highest"
+    assert near_optimal.end_of_search(rows.assign(L=[2.8, 2.9, 3.0]), "lr") == "the lowest"
     assert near_optimal.end_of_search(rows.assign(L=[3.0, 2.8, 2.9]), "lr") == ""
-    assert near_optimal.end_of_search(rows.iloc[:1], "lr") == "only"
 
 
 def test_without_a_second_seed_there_are_laws_and_no_draws(tmp_path):
@@ -60,7 +59,9 @@ def test_without_a_second_seed_there_are_laws_and_no_draws(tmp_path):
     rows = pd.read_parquet(case.derived["noise"])
     assert set(rows["draw"]) == {0}
     assert rows.groupby(["kind", "setting"]).size().eq(1).all()
-    assert any("no interval" in line for line in noise.derive.warnings(rows))
+    lines = near_optimal.derive.warnings(pd.read_parquet(case.derived["near_optimal"]))
+    assert any("no run was repeated with another seed" in line for line in lines)
+    assert any("the best run has the " in line for line in lines)
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ TABLES = 100
 
 def scored(rows, equivalent, rng, by):
     """Bits per byte of a group's ``rows``; the residuals times a normal number for each ``by``."""
-    coefficients = scores.regress(rows, "bits_per_byte").coefficients.copy()
+    coefficients = scores.regress(rows, "bits_per_byte")[0].copy()
     X = scores.regressors(rows, rows["L"].to_numpy(), rows["S"].to_numpy())
     residuals = rows["bits_per_byte"] - X @ coefficients
     coefficients[3] = equivalent * coefficients[1] / np.ptp(X[:, 3])

@@ -8,8 +8,8 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, parabola_minima, with_ends
-from moelaws.analysis.regression import LEVEL
+from moelaws.analysis.minimum import Array, parabola_minima
+from moelaws.analysis.regression import LEVEL, of_draws
 from moelaws.fitting.quantiles import least_squares
 from moelaws.laws import deepseek, marin, step_law
 from moelaws.laws.base import Law
@@ -44,7 +44,6 @@ GROUP = (
     SIZE_COLUMN,
     *of_runs("D", "L", "bpb"),
     Column("E", "float", "experts", "routed experts a layer, where they are known", True),
-    Column("k", "float", "experts", "active ones of them", True),
     Column("loss", "float", "1", "L or, where a data set has none, bpb"),
     Column("unit", "string", "1", "of loss"),
     Column("points", "int", "1", "pairs of size and tokens of the group"),
@@ -85,7 +84,6 @@ def published(inputs: Inputs) -> pd.DataFrame:
     Column("unit", "string", "1", "of the loss that has a value"),
     COVERAGE,
     Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
-    Column("convex", "bool", "1", "the parabola has a minimum"),
     Column("n", "int", "1", "runs that the parabola is fitted to"),
     Column("budgets", "int", "1", "budgets of the group whose minimum is inside"),
     Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
@@ -128,13 +126,12 @@ def optimum(budget: pd.DataFrame) -> Row:
     row |= {"spread": moves @ np.linalg.inv(centred.T @ centred) @ moves}
     # As many tokens as the budget buys by the data set's own count, C = 6 N D up to a factor
     each = float((budget["C"] / budget["N"] / budget["D"]).median())
-    row |= with_ends("N_star", np.exp(best.x), LEVEL, "N")
-    row |= with_ends("D_star", row["C"] / each / np.exp(best.x), LEVEL, "D")
-    row |= with_ends("M_star", each * np.exp(best.x), LEVEL, "M")
-    name = "L" if row["unit"] == "nats/token" else "bpb"
-    row |= with_ends(f"{name}_star", np.exp(best.y), LEVEL, name)
-    row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
-    return row | {"note": best.notes[0]}
+    drawn = {"N": np.exp(best.x), "D": row["C"] / each / np.exp(best.x), "M": each * np.exp(best.x)}
+    drawn["L" if row["unit"] == "nats/token" else "bpb"] = np.exp(best.y)
+    for name, values in drawn.items():
+        ends = of_draws(values).interval
+        row |= zip((f"{name}_star", f"{name}_low", f"{name}_high"), ends, strict=True)
+    return row | {"inside": bool(best.inside[0]), "note": best.notes[0]}
 
 
 def near(budget: pd.DataFrame) -> pd.DataFrame:
@@ -168,15 +165,18 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
         if not 1 <= is_moe.sum() < len(rows) or len(rows) < 4:  # the data set is not here
             return
         X = np.column_stack([np.ones(len(rows)), -ln_C, -is_moe])
-        line = least_squares(X, np.log(rows["L"].to_numpy(float) - floor))
-        speed = least_squares(X, np.log(rows["MFU"].to_numpy(float)), seed=1)
-        ln_a, alpha, gain = np.vstack([line.coefficients, line.draws]).T
-        _, slope, loss = np.vstack([speed.coefficients, speed.draws]).T  # X has a minus before both
-        row: Row = with_ends("leverage", np.exp(gain / alpha), LEVEL, "")
-        in_time = np.exp((1 + slope) * gain / alpha - loss)
-        row |= with_ends("in_time", in_time, LEVEL, "time")
-        row |= {"floor": floor, "level": LEVEL, "coefficient": math.exp(ln_a[0])}
-        yield row | {"alpha": alpha[0], "n": len(rows)}
+        ln_a, alpha, gain = least_squares(X, np.log(rows["L"].to_numpy(float) - floor)).T
+        # X has a minus before both the slope of the speed and its loss
+        _, slope, loss = least_squares(X, np.log(rows["MFU"].to_numpy(float)), seed=1).T
+        yield {
+            "floor": floor,
+            "leverage": of_draws(np.exp(gain / alpha)),
+            "in_time": of_draws(np.exp((1 + slope) * gain / alpha - loss)),
+            "level": LEVEL,
+            "coefficient": math.exp(ln_a[0]),
+            "alpha": alpha[0],
+            "n": len(rows),
+        }
 
 
 @table(
@@ -186,7 +186,6 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
     *of_runs("D"),
     Column("trials", "int", "1", "runs alike in recipe, size and tokens"),
     Column("lr", "float", "1", "learning rate of the best of them"),
-    Column("at_edge", "bool", "1", "whether it is the least or the largest rate tried"),
     Column("batch", "float", "tokens", "batch of the best of them"),
     *(
         Column(
@@ -206,13 +205,13 @@ def rates(inputs: Inputs) -> Iterator[Row]:
     """
     every = published(inputs)
     for _, trials in every[every["lr"].notna()].groupby(["group", "N", "D"]):
-        best, lr = records(trials.sort_values("loss", kind="stable"))[0], trials["lr"]
+        best = records(trials.sort_values("loss", kind="stable"))[0]
         row: Row = {**best, "batch": best["batch_tokens"], "trials": len(trials)}
         good = trials[trials["loss"] <= best["loss"] * 1.001]
         for name, values in (("lr", good["lr"]), ("batch", good["batch_tokens"])):
             row |= {f"{name}_low": values.min(), f"{name}_high": values.max()}
-        if lr.nunique() >= 4:
-            yield row | {"at_edge": best["lr"] in (lr.min(), lr.max()), **by_laws(best)}
+        if trials["lr"].nunique() >= 4:
+            yield row | by_laws(best)
 
 
 def by_laws(run: Row) -> Row:

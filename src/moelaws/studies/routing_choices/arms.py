@@ -95,7 +95,7 @@ class Arms:
         The interval is for other seeds and, where losses by document are known, other documents.
         """
         one, base = map(self.of, _pair(arm))
-        value, _, high = self.noise(arm).difference(one, base)
+        value, _, high = self.noise(arm).difference(one, base).interval
         reach = float(np.hypot(high - value, REACH * np.nan_to_num(self.documents(arm))))
         return Effect(value, value - reach, value + reach, len(one.keys() & base.keys()))
 

@@ -77,6 +77,4 @@ def stages(inputs: FittedInputs) -> Iterator[Row]:
         about |= {"level": report.level, "n": len(positive), "note": note}
         for parameter in law.names:
             row = {**about, "parameter": parameter, "published": (law.published or {})[parameter]}
-            if estimate := params.get(parameter):
-                row |= {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high}
-            yield row
+            yield row | (vars(params[parameter]) if params else {})

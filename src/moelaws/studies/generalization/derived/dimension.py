@@ -94,12 +94,14 @@ def of_full_width(points: int, width: int) -> float:
     Column("depth", "float", "1", "layer / n_layers"),
     Column("middle", "bool", "1", "one of the middle layers, which stand for the model"),
     Column("points", "int", "1", "distinct states"),
-    Column("subsample", "int", "1", "states in each random subsample"),
     Column("neighbours", "int", "1", "k: nearest neighbours of a state"),
     Column("dimension", "float", "1", "Levina-Bickel dimension, median over subsamples", True),
     Column("mad", "float", "1", "its median absolute deviation over subsamples", True),
     Column("full", "float", "1", "the same of as many normal points that fill the width", True),
-    empty="no hidden states: no completed run's weights are kept",
+    told={
+        "dimension > d_model / 2": "some models of width {d_model} have a dimension above half of "
+        "it, which bounds it: a statement on so narrow states says little of the data"
+    },
 )
 def dimensions(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each layer of each completed run that has hidden states."""
@@ -125,14 +127,3 @@ def of_models(frame: pd.DataFrame) -> pd.DataFrame:
         points=("points", "min"),
         bpb=("bpb", "first"),
     )
-
-
-@dimensions.limits
-def dimensions_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where nothing was measured, or where the width limits the dimension."""
-    narrow = frame.loc[frame["dimension"] > frame["d_model"] / 2, "run_id"].nunique()
-    text = (
-        f"{narrow} models have a dimension above half their width, which bounds it: a statement "
-        "on so narrow states says little of the data"
-    )
-    return [text] if narrow else []

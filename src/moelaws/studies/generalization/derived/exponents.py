@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import having
 from moelaws.analysis.minimum import Array, percentile_interval
@@ -53,9 +54,10 @@ class Estimates:
         """Returns the name of the text whose runs were fitted, of a fit that corpora split."""
         return str(self.result.where["corpus"])
 
-    def with_interval(self, parameter: str) -> dict[str, float]:
-        """Returns the parameter's estimate and interval as value, value_low and value_high."""
-        return with_interval("value", self.values[parameter], self)
+    def effect(self, values: Array, level: float = 0) -> Effect:
+        """Returns the first of ``values`` (1 + B,), with the ``interval`` of the others."""
+        ends = interval(values, level or self.level, self.stretch)
+        return Effect(float(values[0]), *ends)
 
 
 def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
@@ -87,12 +89,6 @@ def interval(values: Array, level: float, stretch: float = 1.0) -> tuple[float, 
     if np.count_nonzero(~np.isfinite(draws)) > ((1 - level) / 2 + 1e-9) * len(draws):
         return float("nan"), float("nan")
     return percentile_interval(draws, level)
-
-
-def with_interval(name: str, values: Array, fit: Estimates, level: float = 0) -> dict[str, float]:
-    """Returns ``name``, ``name_low`` and ``name_high`` of a number, as ``interval`` does."""
-    low, high = interval(values, level or fit.level, fit.stretch)
-    return {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
 
 
 def consistency(alpha_N: Any, alpha_D: Any) -> Row:
@@ -142,11 +138,11 @@ def slopes(inputs: FittedInputs) -> Iterator[Row]:
                 metrics = {name: fit.result.metrics.get(name) for name in ("aicc", "r2")}
                 for name in fit.params:
                     row = {"series": series, **about, "name": name, "n": fit.result.n, **metrics}
-                    yield row | fit.with_interval(name)
+                    yield {**row, "value": fit.effect(fit.values[name])}
             kappa = consistency(*paired(model.values["alpha"], data.values["alpha"]))["kappa"]
             row = {"series": "both", **about, "name": "kappa", "n": model.result.n + data.result.n}
             wider = max(model, data, key=lambda fit: fit.stretch)
-            yield row | with_interval("value", kappa, wider)
+            yield {**row, "value": wider.effect(kappa)}
 
 
 def experts(inputs: FittedInputs) -> Array:
@@ -170,12 +166,12 @@ def over_experts(inputs: FittedInputs, E: Array) -> dict[str, Array]:
     return joint.at_experts({name: value[:, None] for name, value in fit.values.items()}, E[None])
 
 
-def growth(inputs: FittedInputs, quantity: Callable[[dict[str, Array]], Array]) -> dict[str, float]:
+def growth(inputs: FittedInputs, quantity: Callable[[dict[str, Array]], Array]) -> Effect:
     """Returns the exponent in E, with its interval, of a ``quantity`` of the fit ``joint``."""
     E = experts(inputs)
     rho = line(kappa.LAW, E, quantity(over_experts(inputs, E)))[:, 1]
     (fit,) = estimates(inputs, "joint")
-    return with_interval("value", rho, fit, WIDE)
+    return fit.effect(rho, WIDE)
 
 
 def kappa_of(reduced: Mapping[str, Array]) -> Array:
@@ -204,9 +200,7 @@ def identities(inputs: FittedInputs) -> Iterator[Row]:
     for fit in fits:
         own = consistency(fit.values["alpha"], fit.values["beta"])
         row = {"origin": OWN, "E": fit.result.where["M"], "level": fit.level, "n": fit.result.n}
-        for name in QUANTITIES:
-            row |= with_interval(name, own[name], fit)
-        yield row
+        yield row | {name: fit.effect(own[name]) for name in QUANTITIES}
     for E, law in PUBLISHED_LAWS.items():
         exact = consistency(-law["mu"], -law["nu"])  # alpha_N and alpha_D
         numbers = {name: float(value) for name, value in exact.items()}

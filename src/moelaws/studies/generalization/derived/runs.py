@@ -20,7 +20,7 @@ from moelaws.analysis.regression import LEVEL, contrast, indicators
 from moelaws.studies.generalization.derived.exponents import Estimates, estimates
 from moelaws.studies.generalization.laws import active_experts, routing
 from moelaws.studies.generalization.laws.routing import routing_term
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
 FEW, MANY = "fewer experts", "more experts"
@@ -56,9 +56,8 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     Column("part", "string", "1", "fewer or more experts than the middle M of each series"),
     Column("D", "float", "tokens", "training tokens; missing: all budgets together", True),
     *estimated("slope", "nats/token", "change of the loss with ln M at fixed k and D"),
-    Column("level", "float", "1", "coverage: Student t, normal errors of one spread"),
+    COVERAGE,
     Column("n", "int", "1", "runs behind it"),
-    Column("series", "int", "1", "pairs of k and D, each with a loss of its own at M = 1"),
     told={
         "D.isna() and not (slope_low > 0 or slope_high < 0)": "routing, {part}: the sign of the "
         "loss's change with ln M is not told ({slope:.3g}, {slope_low:.3g} to {slope_high:.3g} "
@@ -85,8 +84,7 @@ def _slope(rows: pd.DataFrame) -> Row:
     series = indicators(rows.groupby(SERIES).ngroup())
     X = np.column_stack([np.log(rows["M"].to_numpy(float)), series])
     slope = contrast(X, rows["L"].to_numpy(float), np.eye(X.shape[1])[0])
-    ends = dict(zip(("slope", "slope_low", "slope_high"), slope.interval, strict=True))
-    return {"level": LEVEL, "n": len(rows), "series": series.shape[1], **ends}
+    return {"level": LEVEL, "n": len(rows), "slope": slope}
 
 
 @table(
@@ -98,12 +96,15 @@ def _slope(rows: pd.DataFrame) -> Row:
     Column("N_cross", "float", "parameters", "n^(1/(1+p)): approximation equals estimation", True),
     Column("N_cap", "float", "parameters", "(n/R)^(1/p): approximation and routing equal", True),
     Column("n_route", "float", "samples", "R^(1+p): below it routing dominates", True),
-    Column("routing_dominated", "bool", "1", "whether D is below n_route"),
     Column("regime", "string", "1", "the bound's largest term, and what limits the model", True),
     Column("routing_share", "float", "1", "R / N_act: routing is negligible where it is small"),
     Column("k_star", "float", "experts", "k of least bound by Eq 9 with A = B^-p", True),
     Column("k_best", "float", "experts", "k of the routing runs' least loss at D, any M", True),
     Column("M_best", "float", "experts", "M of the routing runs' least loss at D", True),
+    told={
+        "p.isna()": "{corpus}: the model exponent above a floor is 0: the bound's regimes have no "
+        "place"
+    },
 )
 def regimes(inputs: FittedInputs) -> pd.DataFrame:
     """Returns a row for each token budget of the base architecture on each corpus, sweep ``data``.
@@ -131,18 +132,9 @@ def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
     return base.assign(
         p=p,
         **{name: bound[name] for name in ("N_cross", "N_cap", "n_route")},
-        routing_dominated=bound["routing_dominated"] == 1,
         regime=pd.Series(bound["regime"], base.index).map(dict(enumerate(routing.REGIMES))),
         routing_share=base["R"] / base["N_act"],
         k_star=active_experts.LAW.evaluate({}, shared | active)["k_star"],
         k_best=base["D"].map(best["k"]),
         M_best=base["D"].map(best["M"]),
     )
-
-
-@regimes.limits
-def regimes_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where there is no exponent, so that the runs have no place."""
-    if len(frame) and np.isnan(frame["p"]).all():
-        return ["the model exponent above a floor is 0: the bound's regimes have no place"]
-    return []

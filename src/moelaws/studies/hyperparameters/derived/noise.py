@@ -69,16 +69,6 @@ def derive(inputs: Inputs, common: Sequence[str] | None = None) -> Rows:
     return rows
 
 
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which laws could not be fitted, and whether noise could be added."""
-    missing = sorted(set(KINDS) - set(frame["kind"]))
-    lines = [f"{kind}: fewer than two budgets, so no law over C" for kind in missing]
-    if len(frame) and not (frame["draw"] > 0).any():
-        lines.append("no run was repeated with another seed: no interval for the laws")
-    return lines
-
-
 def tried_everywhere(search: pd.DataFrame, within: Sequence[str]) -> pd.DataFrame:
     """Returns the runs whose rate and batch were tried at every budget, near-optimal among these.
 

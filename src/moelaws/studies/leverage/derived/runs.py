@@ -32,7 +32,6 @@ def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
     Column("step", "int", "steps", "optimizer steps behind the weights"),
     Column("D", "float", "tokens", "training tokens behind the weights"),
     *COLUMNS,
-    empty="no scores: no completed run of the pair has kept weights",
 )
 def scores(inputs: Inputs, sweep: str) -> Iterator[Row]:
     """Yields the scores of each completed run of ``sweep`` at each step whose weights were kept."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from moelaws.analysis.derive import Row, records, table
-from moelaws.analysis.effect import ratio_of_times
+from moelaws.analysis.effect import Effect, ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.routing_choices.arms import ARMS, BASE, SHUFFLED, TOP_K, Arms
 from moelaws.tables.column import Column, estimated
@@ -32,15 +32,13 @@ def derive(inputs: Inputs) -> Iterator[Row]:
     for k in sorted(set(arms.runs["k"]) - {TOP_K}):
         effects[f"top{k}"] = f"{k} active experts", arms.of_active(k)
     for choice, (words, effect) in effects.items():
-        ratio = np.array(timed.get(choice, (np.nan,) * 3))
-        later = np.array(effect.interval) - arms.slope() * np.log(ratio)
+        ratio = timed.get(choice, Effect(np.nan))
+        later = np.array(effect.interval) - arms.slope() * np.log(ratio.interval)
         row: Row = {"choice": choice, "words": words, "tokens_se": arms.documents(choice)}
-        for name, ends in {"tokens": effect.interval, "ratio": ratio, "time": later}.items():
-            row |= zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
-        yield row
+        yield {**row, "tokens": effect, "ratio": ratio, "time": Effect(*later)}
 
 
-def _timed(inputs: Inputs) -> dict[str, tuple[float, float, float]]:
+def _timed(inputs: Inputs) -> dict[str, Effect]:
     """Returns the time of a step over that of the base, by choice, at the size of most arms."""
     runs = Arms(inputs).runs.drop(columns="tokens_per_second")
     runs = inputs.speed().merge(runs, on="run_id")

@@ -51,7 +51,7 @@ def spikes(loss: Array) -> int:
 
 @table(
     ARM,
-    *of_runs("E", "k", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
+    *of_runs("E", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
     Column("seeds", "string", "1", "their seeds"),
     Column("L", "float", "nats/token", "validation loss, mean over seeds"),
     Column("perplexity", "float", "1", "e^L"),
@@ -65,6 +65,11 @@ def spikes(loss: Array) -> int:
     Column("steps_freedom", "int", "1", "degrees of freedom of steps_sd"),
     Column("reached", "int", "runs", "that reached the target loss", True),
     Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
+    told={
+        "n_seeds < 2": "some arms have one seed alone",
+        f"arm != '{DENSE}' and difference.isna()": "some arms have no dense model of their size to "
+        "compare with",
+    },
 )
 def arms(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each architecture and size of each arm.
@@ -126,22 +131,9 @@ def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
         if has_dense:
             row["reached"] = sum(map(math.isfinite, steps[place].values()))
         if has_dense and place:
-            row["difference"], row["low"], row["high"] = loss.difference(losses[place], losses[0])
-            ratio = np.exp(pace.difference(steps[place], steps[0]))
-            row["steps_ratio"], row["steps_low"], row["steps_high"] = ratio
+            row["difference"] = loss.difference(losses[place], losses[0])
+            row["steps_ratio"] = pace.difference(steps[place], steps[0]).map(np.exp)
         yield row
-
-
-@arms.limits
-def arms_warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which arms have one seed alone, and which have no dense model of their size."""
-    lines = []
-    if alone := sorted(set(frame.loc[frame["n_seeds"] < 2, "arm"].map(ARMS))):
-        lines.append(f"some runs have one seed alone, of: {', '.join(alone)}")
-    lost = frame[(frame["arm"] != DENSE) & frame["difference"].isna()]
-    if len(lost):
-        lines.append(f"{len(lost)} rows have no dense model of their size to compare with")
-    return lines
 
 
 @table(
@@ -157,9 +149,13 @@ def longer(inputs: Inputs) -> pd.DataFrame:
 
 @table(
     ARM,
-    *of_runs("lr", "L", "L_se"),
+    *of_runs("lr", "L"),
     Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
     Column("best", "bool", "1", "whether no other rate has a lower loss"),
+    told={
+        "best == True and chosen == False": "{arm}: the best rate tried is {lr:g}, and it is not "
+        "the one used"
+    },
 )
 def rates(inputs: Inputs) -> Iterator[Row]:
     """Yields a row for each arm and learning rate that was tried before its own was chosen."""
@@ -168,18 +164,3 @@ def rates(inputs: Inputs) -> Iterator[Row]:
         chosen = tried["lr"].isin(inputs.sweep(arm)["lr"])
         best = tried["L"] == tried["L"].min()
         yield from records(tried.assign(arm=arm, chosen=chosen, best=best))
-
-
-@rates.limits
-def rates_warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which arms train at a rate that was not the best, or at an end of those tried."""
-    lines = []
-    for arm, rows in frame.groupby("arm", sort=False):
-        name, best = ARMS[str(arm)], rows[rows["best"]].iloc[0]
-        if not best["chosen"]:
-            lines.append(
-                f"{name}: the best rate tried is {best['lr']:g}, and it is not the one used"
-            )
-        if best["lr"] in (rows["lr"].min(), rows["lr"].max()):
-            lines.append(f"{name}: the best rate, {best['lr']:g}, is an end of those tried")
-    return lines

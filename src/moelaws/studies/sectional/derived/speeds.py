@@ -55,10 +55,9 @@ def speeds(inputs: Inputs) -> Iterator[Row]:
     mixtures = {_alike(row): row for row in records(speeds[speeds["sweep"] == BALANCED])}
     for row in records(speeds):
         if base := bases.get(_alike(row)):
-            row["ratio"], row["low"], row["high"] = ratio_of_times(row, base, "time_ratio")
+            row["ratio"] = ratio_of_times(row, base, "time_ratio")
             if mixture := mixtures.get(_alike(row)):
-                ends = ratio_of_times(row, mixture, "generation_ratio")
-                row["latency_ratio"], row["latency_low"], row["latency_high"] = ends
+                row["latency_ratio"] = ratio_of_times(row, mixture, "generation_ratio")
             yield row
 
 

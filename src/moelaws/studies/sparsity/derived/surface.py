@@ -135,7 +135,6 @@ WHICH = Column("size", "string", "1", "parameters: total or active, with embeddi
     Column("predicted", "float", "nats/token", "mean prediction by the refits without it", True),
     Column("mse", "float", "(nats/token)^2", "mean squared error of these predictions", True),
     Column("times", "int", "1", "refits without it"),
-    empty="no budget has the runs to refit its surface to 80 % of them",
 )
 def subsamples(inputs: FittedInputs) -> Rows:
     """Returns the predictions of every isoFLOP surface fit that the study's entry declares.

@@ -21,8 +21,8 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, Rows, table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.minimum import Array, with_ends
-from moelaws.analysis.regression import indicators, slope_weights
+from moelaws.analysis.minimum import Array
+from moelaws.analysis.regression import indicators, of_draws, slope_weights
 from moelaws.studies.sparsity.derived.optima import SIZES
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
 from moelaws.tables.column import COVERAGE, Column, estimated
@@ -236,9 +236,9 @@ def _record(trend: str, own: Slope, null: Slope, level: float) -> Row:
     missing = own.note or (null.note and f"of the null, {null.note}")
     row = {"trend": trend, "at": own.at, "unit": UNITS[trend], "level": level, "n": own.n}
     beyond = np.subtract(*_shared_draws((own.values, null.values)))
-    for name, values in (("slope", own.values), ("null", null.values), ("beyond", beyond)):
-        row |= with_ends(name, values, level, "" if name == "slope" else name)
-    return row | {"note": missing}
+    numbers = {"slope": own.values, "null": null.values, "beyond": beyond}
+    effects = {name: of_draws(values, level=level) for name, values in numbers.items()}
+    return {**row, **effects, "note": missing}
 
 
 def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:
