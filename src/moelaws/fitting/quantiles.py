@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array
 
@@ -74,7 +75,7 @@ def jackknife_covariance(estimates: Array, left_out: Array) -> Array:
 
 
 def least_squares(
-    X: Array, y: Array, *, draws: int = 1000, seed: int = 0, absorbed: int = 0
+    X: Array, y: ArrayLike, *, draws: int = 1000, seed: int = 0, absorbed: int = 0
 ) -> Array:
     """Returns the coefficients of ``y`` (n,) on ``X`` (n, P), then draws of them: (1 + B, P).
 
@@ -83,7 +84,7 @@ def least_squares(
     coefficients. There are none where no degree of freedom is left. ``absorbed`` is how many means,
     such as those of groups, were subtracted from X and y before.
     """
-    n, P = X.shape
+    (n, P), y = X.shape, np.asarray(y, float)
     coefficients = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], float)
     freedom = n - P - absorbed
     if freedom < 1:

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from leverage_case import DEMO
 
-from moelaws.analysis.derive import derive
-from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.studies.leverage.derived import points
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, curve, curves
-from moelaws.tables.parquet import read_table
 from study_case import write_documents
 
 
@@ -64,16 +61,3 @@ def test_a_single_run_moves_with_its_own_loss_and_the_baselines_curve(paired):
         C_dense = row.EL * runs.loc[row.run_id, COMPUTE]
         expected = error(losses, baseline, C_dense, [row.run_id], [1.0])
         assert row.ln_EL_paired_se == pytest.approx(expected, rel=1e-6)
-
-
-def test_the_figure_shows_the_error_of_each_point(paired, tmp_path):
-    case, inputs, _ = paired
-    path = tmp_path / "points.parquet"
-    derive(case.study, "points", inputs, path)
-    table = read_table(path)
-    table = table[table["sweep"].str.contains("activation") & (table["A_routed"] < 1)]
-    table = table[(table["measured"] == 1) & table["EL"].notna()]
-    sheet = make(case.study, "contrasts", replace(inputs, derived_tables={"points": path}))
-    shown = sheet.data[~sheet.data["series"].str.endswith(", by seeds")]
-    half = (shown["high"] - shown["low"]) / 2
-    np.testing.assert_allclose(np.sort(half), np.sort(table["ln_EL_paired_se"]), rtol=1e-9)

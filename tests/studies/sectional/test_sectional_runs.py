@@ -122,20 +122,16 @@ def test_smoothing_spikes_and_targets():
     assert steps_to_target(loss, 3.0) == math.inf
 
 
-def test_the_load_has_both_capacity_factors(case):
-    counts = [16, 4, 4, 4, 2, 2, 0, 0]
-    load = case(counts={"chunk": counts}).inputs().derived("load")
-    row = load[load["arm"] == "chunk"].iloc[0]
+def test_the_load_has_both_capacity_factors_and_its_fractions_are_sorted(case):
+    inputs = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs()
+    load, shares = (inputs.derived(name, arm="chunk") for name in ("load", "shares"))
+    row = load.iloc[0]
     assert row["overflow_1"] == pytest.approx(12 / 32)  # capacity 4
     assert row["overflow_1.25"] == pytest.approx(11 / 32)  # capacity 5
     assert row["unused_1"] == pytest.approx(1 - 20 / 32)
     assert row["never_used"] == 2
-
-
-def test_the_fractions_are_sorted_and_sum_to_one(case):
-    table = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs().derived("shares")
-    own = table[table["arm"] == "chunk"].sort_values("rank")
-    np.testing.assert_allclose(own["share"], np.array([16, 4, 4, 4, 2, 2, 0, 0]) / 32)
+    own = shares.sort_values("rank")["share"]
+    np.testing.assert_allclose(own, np.array([16, 4, 4, 4, 2, 2, 0, 0]) / 32)
 
 
 def test_counted_costs_are_those_of_the_products(case):

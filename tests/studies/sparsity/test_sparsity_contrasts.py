@@ -8,7 +8,6 @@ import pytest
 
 from moelaws import laws
 from moelaws.analysis.derive import derive
-from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.studies.sparsity.derived import contrasts, optima
 from moelaws.tables.parquet import read_table
@@ -82,18 +81,6 @@ def test_the_error_of_a_drop_between_optima_is_that_of_other_documents(case):
     assert surface.loc[0.75, "drop_paired_se"] < 0.1 * 0.04
     assert surface.loc[0.75, "drop_seed_se"] > 0
     assert np.isnan(surface.loc[0.0, "drop"])
-
-
-def test_the_figure_shows_the_paired_error(case, tmp_path):
-    case, inputs, _ = case
-    path = tmp_path / "contrasts.parquet"
-    derive(case.study, "contrasts", inputs, path)
-    table = read_table(path)
-    sheet = make(case.study, "contrasts", replace(inputs, derived_tables={"contrasts": path}))
-    shown = sheet.data[sheet.data["series"].str.startswith("d=")]
-    assert len(shown) == len(table)
-    half = (shown["high"] - shown["low"]) / 2
-    np.testing.assert_allclose(np.sort(half), np.sort(table["paired_se"]), rtol=1e-9)
 
 
 def test_runs_without_losses_by_document_keep_the_error_of_before(case):

@@ -15,7 +15,7 @@ from moelaws.laws import deepseek, marin, step_law
 from moelaws.laws.base import Law
 from moelaws.laws.joint import hyperparameters as joint
 from moelaws.laws.leverage import hyperparameters as leverage_paper
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, INSIDE, NOTE, RUNS, Column, estimated
 
 # What may differ between the runs of a data set, beside size and tokens, and changes the loss
 RECIPE = ("kind", "variant", "router", "E", "k", "unique_tokens")
@@ -83,10 +83,10 @@ def published(inputs: Inputs) -> pd.DataFrame:
     *estimated("bpb_star", "bits/byte", "the same of data sets without L", "bpb"),
     Column("unit", "string", "1", "of the loss that has a value"),
     COVERAGE,
-    Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
-    Column("n", "int", "1", "runs that the parabola is fitted to"),
+    INSIDE,
+    RUNS,
     Column("budgets", "int", "1", "budgets of the group whose minimum is inside"),
-    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    NOTE,
 )
 def optima(inputs: Inputs) -> Rows:
     """Returns the size of least loss of each budget with at least three sizes.
@@ -113,17 +113,23 @@ def optimum(budget: pd.DataFrame) -> Row:
     fitted = near(budget)
     if fitted["N"].map(SIZE).nunique() < 3:  # a repeated run is no other size
         return {}
-    u, y = (np.log(fitted[name].to_numpy(float)) for name in ("N", "loss"))
+    u, y = np.log(fitted[["N", "loss"]].to_numpy(float)).T
     best = parabola_minima(u, y)
     assert best is not None
     centred = np.vander(u - u.mean(), 3)
     a, b, _ = coefficients = np.linalg.lstsq(centred, y, rcond=None)[0]
     moves = np.array([b / (2 * a**2), -1 / (2 * a), 0.0])  # of the vertex -b/2a with a, b and c
-    first = budget.iloc[0]
-    row: Row = {name: first[name] for name in ("dataset", "group", "unit")}
-    row |= {"C": float(budget["C"].mean()), "level": LEVEL, "n": len(fitted)}
-    row |= {"squares": np.sum((y - centred @ coefficients) ** 2), "freedom": len(y) - 3}
-    row |= {"spread": moves @ np.linalg.inv(centred.T @ centred) @ moves}
+    row: Row = {
+        **budget.iloc[0],
+        "C": float(budget["C"].mean()),
+        "level": LEVEL,
+        "inside": bool(best.inside[0]),
+        "n": len(fitted),
+        "note": best.notes[0],
+        "squares": np.sum((y - centred @ coefficients) ** 2),
+        "freedom": len(y) - 3,
+        "spread": moves @ np.linalg.inv(centred.T @ centred) @ moves,
+    }
     # As many tokens as the budget buys by the data set's own count, C = 6 N D up to a factor
     each = float((budget["C"] / budget["N"] / budget["D"]).median())
     drawn = {"N": np.exp(best.x), "D": row["C"] / each / np.exp(best.x), "M": each * np.exp(best.x)}
@@ -131,7 +137,7 @@ def optimum(budget: pd.DataFrame) -> Row:
     for name, values in drawn.items():
         ends = of_draws(values).interval
         row |= zip((f"{name}_star", f"{name}_low", f"{name}_high"), ends, strict=True)
-    return row | {"inside": bool(best.inside[0]), "note": best.notes[0]}
+    return row
 
 
 def near(budget: pd.DataFrame) -> pd.DataFrame:
@@ -139,8 +145,7 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     u = np.log(budget["N"].to_numpy(float))
     distance = np.abs(u - u[budget["loss"].to_numpy(float).argmin()])
     reach = max(NEAR, *np.sort(distance)[:FEWEST])
-    near_best: pd.DataFrame = budget[distance <= reach]
-    return near_best
+    return budget.loc[distance <= reach]
 
 
 @table(
@@ -150,9 +155,9 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     COVERAGE,
     Column("coefficient", "float", "nats/token", "a in floor + a C^-alpha of the dense models"),
     Column("alpha", "float", "1", "its exponent, which mixtures share"),
-    Column("n", "int", "1", "runs that the two lines are fitted to"),
+    RUNS,
 )
-def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]:
+def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Rows:
     """Returns how much more compute dense models need for a mixture's loss, by each floor.
 
     ln(L - floor) falls along two parallel lines over ln C, and their distance in ln C is ln of the
@@ -165,9 +170,9 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
         if not 1 <= is_moe.sum() < len(rows) or len(rows) < 4:  # the data set is not here
             return
         X = np.column_stack([np.ones(len(rows)), -ln_C, -is_moe])
-        ln_a, alpha, gain = least_squares(X, np.log(rows["L"].to_numpy(float) - floor)).T
+        ln_a, alpha, gain = least_squares(X, np.log(rows["L"] - floor)).T
         # X has a minus before both the slope of the speed and its loss
-        _, slope, loss = least_squares(X, np.log(rows["MFU"].to_numpy(float)), seed=1).T
+        _, slope, loss = least_squares(X, np.log(rows["MFU"]), seed=1).T
         yield {
             "floor": floor,
             "leverage": of_draws(np.exp(gain / alpha)),
@@ -197,7 +202,7 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
     *(Column(f"lr_{law}", "float", "1", f"rate by {law}", True) for law in RATES),
     *(Column(f"batch_{law}", "float", "tokens", f"batch by {law}", True) for law in BATCHES),
 )
-def rates(inputs: Inputs) -> Iterator[Row]:
+def rates(inputs: Inputs) -> Rows:
     """Returns the best learning rate and batch of runs alike in recipe, size and tokens.
 
     At least four rates must have been tried. Published laws stand beside where their variables are

@@ -1,12 +1,11 @@
 """Derived tables of the published runs by the fits of Eq 1."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
@@ -14,7 +13,7 @@ from moelaws.fitting.quantiles import jackknife, percentiles
 from moelaws.laws.base import Array
 from moelaws.laws.clark.routing import STATED_CUTOFFS, effective_parameters, log10_cutoff
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, RUNS, Column, estimated
 
 ROUTER = Column("router", "string", "1", "routing technique")
 
@@ -27,7 +26,7 @@ ROUTER = Column("router", "string", "1", "routing technique")
     Column("gain", "float", "nats/token", "the loss of the dense model of that size, less L"),
     *estimated("N_effective", "parameters", "dense size of the same loss, by Eq 1", ""),
 )
-def gains(inputs: FittedInputs) -> pd.DataFrame:
+def gains(inputs: FittedInputs) -> Rows:
     """Returns a row for each routed run with one active expert and every other layer routed.
 
     The dense loss is a mean over seeds, of which one size has several.
@@ -50,13 +49,13 @@ def gains(inputs: FittedInputs) -> pd.DataFrame:
 @table(
     ROUTER,
     Column("objective", "string", "1", "of the fit: squared is the paper's, huber is ours"),
-    Column("n", "int", "runs", "fitted runs, the dense ones among them"),
+    RUNS,
     *estimated("log10_N", "1", "log10 of the size at which routing stops helping, -b/c", ""),
     COVERAGE,
     Column("printed", "float", "1", "the same by b and c as the paper prints them"),
     Column("stated", "float", "1", "the same as the paper's text states it"),
 )
-def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
+def cutoffs(inputs: FittedInputs) -> Rows:
     """Yields a row for each fit of Eq 1, by router and objective."""
     for router in ROUTERS:
         for name in (router.fit, router.huber):
@@ -65,11 +64,15 @@ def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
             law, result = inputs.law(name), report.group({})
             objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
-            row = {"router": router.name, "objective": objective, "n": result.n}
-            cutoff = Effect(float(log10_cutoff(result.estimates())), low, high)
-            row |= {"log10_N": cutoff, "level": report.level}
-            row["printed"] = float(log10_cutoff(law.published or {}))
-            yield row | {"stated": float(np.log10(STATED_CUTOFFS[router.variant]))}
+            yield {
+                "router": router.name,
+                "objective": objective,
+                "n": result.n,
+                "log10_N": Effect(float(log10_cutoff(result.estimates())), low, high),
+                "level": report.level,
+                "printed": float(log10_cutoff(law.published or {})),
+                "stated": float(np.log10(STATED_CUTOFFS[router.variant])),
+            }
 
 
 @table(
@@ -78,7 +81,7 @@ def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
     Column("sizes", "int", "1", "base sizes, each of which is left out once"),
     *estimated("estimate", "1", "by all sizes", ""),
 )
-def sizes(inputs: FittedInputs) -> Iterator[Row]:
+def sizes(inputs: FittedInputs) -> Rows:
     """Yields a row for each router and quantity, with a jackknife interval over base sizes.
 
     Coefficients vary on the law's working scale. The interval of the cut-off has no end where a

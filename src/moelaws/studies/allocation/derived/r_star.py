@@ -19,7 +19,7 @@ from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, parabola_minima
 from moelaws.analysis.regression import LEVEL, of_draws
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, NOTE, RUNS, Column, estimated
 
 MIN_RATIOS = 3  # that determine a parabola
 TOLERATED = 0.001  # nats: the loss that rule B.3 gives up for an r* that does not fall
@@ -58,7 +58,7 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
     Column("E", "int", "experts", "experts a layer, shared ones included"),
     Column("N_active", "float", "parameters", "active, without embeddings: median over ratios"),
-    Column("n", "int", "runs", "completed runs"),
+    RUNS,
     Column("r_least", "float", "1", "least ratio measured"),
     Column("r_most", "float", "1", "largest ratio measured"),
     *estimated("r_raw", "1", "ratio of least loss, mean over seeds", "raw"),
@@ -68,7 +68,7 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     Column("parabola_note", "string", "1", "why its minimum is not inside; empty where it is"),
     Column("noise", "float", "nats/token", "spread of runs about the parabolas, pooled", True),
     COVERAGE,
-    Column("note", "string", "1", "where r_raw is an end of the grid; empty where it is not"),
+    NOTE,
     told={"note != ''": "C={C:.3g}, S={S:.4g}: r* = {r_raw:.3g} is {note}"},
 )
 def derive(inputs: Inputs) -> Rows:
@@ -127,8 +127,7 @@ def _of_sparsity(cells: Sequence[Cell], noise: float, rng: np.random.Generator) 
     for i, cell in enumerate(cells):
         best, chosen, n = int(np.argmin(cell.L)), int(adjusted[i][0]), len(cell.r)
         note = {0: AT_LOW_END, n - 1: AT_HIGH_END}.get(best, "")
-        u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
-        least = parabola_minima(u, L)  # over the cell's own ratios
+        least = parabola_minima(np.log(cell.rows["r"]), cell.rows["L"])
         yield {
             "C": cell.C,
             "S": cell.S,

@@ -5,13 +5,12 @@ t^d; the likelihood of the distances T_1 < ... < T_k has its maximum at (Levina 
 m_k(x) = [1/(k-1) sum over j < k of ln(T_k / T_j)]^-1.
 """
 
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_kept, of_runs, table
+from moelaws.analysis.derive import Rows, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.laws.base import Array
 from moelaws.tables.column import Column
@@ -103,7 +102,7 @@ def of_full_width(points: int, width: int) -> float:
         "it, which bounds it: a statement on so narrow states says little of the data"
     },
 )
-def dimensions(inputs: Inputs) -> Iterator[Row]:
+def dimensions(inputs: Inputs) -> Rows:
     """Yields a row for each layer of each completed run that has hidden states."""
     for run, hidden in of_kept(inputs.completed, inputs.hidden):
         about = {**run, "width": run["d_expert"], "neighbours": NEIGHBOURS}

@@ -1,14 +1,14 @@
 """Exponents of the runs with their intervals, and how consistent they are with the theory."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import having
@@ -18,7 +18,7 @@ from moelaws.fitting.report import GroupFit, group_draws
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.joint import loss as joint
 from moelaws.studies.generalization.laws import exponents, kappa
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, RUNS, Column, estimated
 
 OWN, PUBLISHED = "own", "published"
 CONSISTENCY = exponents.VARIANTS["consistency"]  # of two exponents
@@ -115,7 +115,7 @@ def interval_text(low: float, high: float, unknown: str) -> str:
     Column("name", "string", "1", "the number: alpha, a, L_inf; kappa of both series together"),
     *estimated("value", "1", "its estimate"),
     COVERAGE,
-    Column("n", "int", "1", "runs behind it"),
+    RUNS,
     Column("aicc", "float", "1", "Akaike's criterion for few runs: the less, the better", True),
     Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
     told={
@@ -123,7 +123,7 @@ def interval_text(low: float, high: float, unknown: str) -> str:
         "exponent is not told from 0 ({value:.3g}, {value_low:.3g} to {value_high:.3g})"
     },
 )
-def slopes(inputs: FittedInputs) -> Iterator[Row]:
+def slopes(inputs: FittedInputs) -> Rows:
     """Yields a row for each parameter of model_line, model_floor, data_line and data_floor.
 
     One more row for each corpus and floor has kappa = alpha_D (1 + alpha_N) / alpha_N, which is 1
@@ -188,13 +188,13 @@ def kappa_of(reduced: Mapping[str, Array]) -> Array:
         for column in estimated(name, "1", f"{name}, as in generalization, Table 5")
     ),
     COVERAGE,
-    Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
+    RUNS,
     told={  # kappa is not known within a factor of two either way
         "origin == 'own' and not kappa_high < 4 * kappa_low": "E={E:g}: kappa is {kappa:.3g} "
         "({kappa_low:.3g} to {kappa_high:.3g}): {n} runs do not determine both exponents"
     },
 )
-def identities(inputs: FittedInputs) -> Iterator[Row]:
+def identities(inputs: FittedInputs) -> Rows:
     """Yields a row for each number of experts of the fit by_experts, then the published ones."""
     fits = estimates(inputs, "by_experts")
     for fit in fits:

@@ -8,19 +8,17 @@ The bound N^-p + N/n + R/n (sec 4) holds up to constants that the paper does not
 1, the exponent is the measured one, and the samples n are training tokens, as in the paper's fits.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, contrast, indicators
 from moelaws.studies.generalization.derived.exponents import Estimates, estimates
 from moelaws.studies.generalization.laws import active_experts, routing
 from moelaws.studies.generalization.laws.routing import routing_term
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, RUNS, Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
 FEW, MANY = "fewer experts", "more experts"
@@ -37,7 +35,7 @@ SERIES = ["k", "D"]
     Column("R", "float", "nats", "routing term k L l ln(eM/k) of a sequence"),
     *of_runs("L", "L_se", "L_paired_se"),
 )
-def as_counted(inputs: Inputs) -> pd.DataFrame:
+def as_counted(inputs: Inputs) -> Rows:
     """Returns a row for each completed run.
 
     N_act = L (4 d^2 + k (2 d w + w + d)) counts bias-free attention and the k experts d -> w -> d
@@ -57,14 +55,14 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     Column("D", "float", "tokens", "training tokens; missing: all budgets together", True),
     *estimated("slope", "nats/token", "change of the loss with ln M at fixed k and D"),
     COVERAGE,
-    Column("n", "int", "1", "runs behind it"),
+    RUNS,
     told={
         "D.isna() and not (slope_low > 0 or slope_high < 0)": "routing, {part}: the sign of the "
         "loss's change with ln M is not told ({slope:.3g}, {slope_low:.3g} to {slope_high:.3g} "
         "nats, n = {n})"
     },
 )
-def routing_slopes(inputs: Inputs) -> Iterator[Row]:
+def routing_slopes(inputs: Inputs) -> Rows:
     """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
     runs = inputs.derived("runs", sweep="routing").sort_values(SERIES, kind="stable")
     for D in (float("nan"), *sorted(runs["D"].unique())):
@@ -106,7 +104,7 @@ def _slope(rows: pd.DataFrame) -> Row:
         "place"
     },
 )
-def regimes(inputs: FittedInputs) -> pd.DataFrame:
+def regimes(inputs: FittedInputs) -> Rows:
     """Returns a row for each token budget of the base architecture on each corpus, sweep ``data``.
 
     Eq 9's A is the coefficient of k^-p. An active expert has B parameters, so that N_act = B k and

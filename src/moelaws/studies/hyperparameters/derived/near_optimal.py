@@ -1,6 +1,6 @@
 """The near-optimal runs and the best size of each budget, to which laws are fitted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import TOO_FEW, parabola_minima
 from moelaws.analysis.regression import of_draws
 from moelaws.spec.errors import UserError
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import INSIDE, NOTE, RUNS, Column, estimated
 from moelaws.tables.sweeps import best_trials, in_sweep
 
 TOLERANCE = 0.0025  # leverage, App E.1; App M has .005
@@ -119,15 +119,15 @@ SIZE_SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
     Column("D_argmin", "float", "tokens", "training tokens of the run of least loss"),
     *estimated("M_star", "FLOP/token", "minimum of a parabola in ln M in the measured range", "M"),
     *estimated("D_star", "tokens", "C / M_star", "D"),
-    Column("inside", "bool", "1", "the parabola's minimum is inside the measured range"),
+    INSIDE,
     Column("end", "bool", "1", "the run of least loss has the least or the largest size tried"),
-    Column("n", "int", "1", "completed runs"),
-    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    RUNS,
+    NOTE,
     told={
         "note != ''": "{kind}, C={C:.3g}: no minimum of the loss inside the sizes measured: {note}"
     },
 )
-def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Iterator[Row]:
+def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Rows:
     """Yields the best size of each budget and kind of model, by least loss and by a parabola.
 
     Size is the model's scale M, its training FLOPs per token without logits, so that C = M D.
@@ -138,11 +138,19 @@ def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Iterator[Row]:
         rows = rows.assign(M=rows["C_leverage_no_router"] / rows["D"])
         for _, best in rows[best_trials(rows, ["C"])].sort_values("C").iterrows():
             C, group = float(best["C"]), at(rows, "C", best["C"])
-            M = group["M"].to_numpy(float)
-            row: Row = {"kind": kind, "A": best["A"], "C": C, "n": len(group)}
-            row |= {"M_argmin": best["M"], "D_argmin": best["D"]}
-            row |= {"end": bool(best["M"] in (M.min(), M.max())), "inside": False, "note": TOO_FEW}
-            if lowest := parabola_minima(np.log(M), group["L"].to_numpy(float)):
+            M = group["M"]
+            row: Row = {
+                "kind": kind,
+                "A": best["A"],
+                "C": C,
+                "M_argmin": best["M"],
+                "D_argmin": best["D"],
+                "inside": False,
+                "end": bool(best["M"] in (M.min(), M.max())),
+                "n": len(group),
+                "note": TOO_FEW,
+            }
+            if lowest := parabola_minima(np.log(M), group["L"]):
                 M_star = of_draws(np.exp(lowest.x))
                 row |= {"M_star": M_star, "D_star": M_star.map(lambda M, C=C: C / M)}
                 row |= {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}

@@ -7,8 +7,6 @@ without dense layers). ``forms`` are fitted here and not as fits of the study (A
 too few points for a form has a note, where a fit would fail.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
@@ -36,7 +34,7 @@ from moelaws.studies.leverage.derived.curves import (
 from moelaws.studies.leverage.derived.series import SERIES
 from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.studies.leverage.laws.curve import compute_for
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, NOTE, RUNS, Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
 # Times the largest budget, where curves are extrapolated: from 3e20 FLOPs to 6e20, ..., and 1e22,
@@ -67,7 +65,7 @@ FORMS: tuple[tuple[Law, str, str, float], ...] = (
     *of_runs("E", "k", "E_s", "A"),
     Column("A_routed", "float", "1", "activation ratio k / E, that of the paper's Fig 4"),
     Column("G", "float", "1", "granularity 2 d_model / d_expert, the middle one of its sizes"),
-    Column("C", "float", "FLOP", "training compute of the mixture of experts"),
+    *of_runs("C"),
     Column("measured", "int", "1", "1 at a budget that was trained, 0 beyond: extrapolated"),
     Column("L_star", "float", "nats/token", "loss of the mixture's curve at C"),
     Column("C_dense", "float", "FLOP", "the dense counterpart's compute for it", True),
@@ -77,7 +75,7 @@ FORMS: tuple[tuple[Law, str, str, float], ...] = (
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
     Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
     Column("extrapolated", "int", "1", "1 where C_dense lies beyond the dense runs"),
-    Column("n", "int", "1", "runs behind the mixture's curve"),
+    RUNS,
     told={
         "measured == 0": "some points lie beyond the budgets that were trained: there the loss "
         "curves are extrapolated, and all points of a curve share its errors",
@@ -201,15 +199,15 @@ def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
 @table(
     Column("form", "string", "1", "equation of the law"),
     Column("law", "string", "1", "the law's form"),
-    Column("C", "float", "FLOP", "training budget"),
+    *of_runs("C"),
     Column("n", "int", "1", "points of efficiency leverage"),
     Column("parameters", "int", "1", "parameters of the form"),
     Column("R2", "float", "1", "share of the variance of EL explained", True),
     Column("published", "float", "1", "R2 that Table 16, Table 17 or App N.2 prints"),
-    Column("note", "string", "1", "why there is no fit; empty where there is"),
+    NOTE,
     told={"note != ''": "{law}: not fitted at some budgets: {note}"},
 )
-def forms(inputs: Inputs) -> Iterator[Row]:
+def forms(inputs: Inputs) -> Rows:
     """Yields a row for each form at each budget that was trained, from the table ``points``."""
     points = inputs.derived("points")
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]

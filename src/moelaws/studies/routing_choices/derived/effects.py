@@ -1,10 +1,8 @@
 """What each choice does to the loss, at equal tokens and at equal time."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from moelaws.analysis.derive import Row, records, table
+from moelaws.analysis.derive import Row, Rows, records, table
 from moelaws.analysis.effect import Effect, ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.routing_choices.arms import ARMS, BASE, SHUFFLED, TOP_K, Arms
@@ -19,7 +17,7 @@ from moelaws.tables.column import Column, estimated
     *estimated("ratio", "1", "time of a training step over that of the base"),
     *estimated("time", "%", "higher loss than the base's at equal time"),
 )
-def derive(inputs: Inputs) -> Iterator[Row]:
+def derive(inputs: Inputs) -> Rows:
     """Yields a row for each arm and number of active experts.
 
     An arm whose step takes q times as long makes 1 / q of the steps in the same time. By the slope

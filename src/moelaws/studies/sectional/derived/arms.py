@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import Spread
 from moelaws.laws.base import Array
@@ -52,8 +52,8 @@ def spikes(loss: Array) -> int:
 @table(
     ARM,
     *of_runs("E", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
-    Column("seeds", "string", "1", "their seeds"),
-    Column("L", "float", "nats/token", "validation loss, mean over seeds"),
+    Column("seeds", "string", "1", "their seeds, over which L is a mean"),
+    *of_runs("L"),
     Column("perplexity", "float", "1", "e^L"),
     *estimated("difference", "nats/token", "L less the dense model's, over the seeds of both", ""),
     Column("seed_sd", "float", "nats/token", f"standard deviation of L {_COMMON}", True),
@@ -71,7 +71,7 @@ def spikes(loss: Array) -> int:
         "compare with",
     },
 )
-def arms(inputs: Inputs) -> Iterator[Row]:
+def arms(inputs: Inputs) -> Rows:
     """Yields a row for each architecture and size of each arm.
 
     Intervals are over seeds, whose spread is pooled over the arms of the size. The ratio of steps
@@ -141,7 +141,7 @@ def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
     *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "D", "seed", "L", "L_beyond"),
     Column("rise", "float", "nats/token", "L_beyond less L"),
 )
-def longer(inputs: Inputs) -> pd.DataFrame:
+def longer(inputs: Inputs) -> Rows:
     """Returns a row for each run of an arm that was evaluated on longer sequences (sec 5.2.6)."""
     runs = of_arms(inputs)
     return runs.assign(rise=runs["L_beyond"] - runs["L"]).dropna(subset=["rise"])
@@ -157,7 +157,7 @@ def longer(inputs: Inputs) -> pd.DataFrame:
         "the one used"
     },
 )
-def rates(inputs: Inputs) -> Iterator[Row]:
+def rates(inputs: Inputs) -> Rows:
     """Yields a row for each arm and learning rate that was tried before its own was chosen."""
     for arm in ARMS:
         tried = inputs.sweep(RATES + arm).sort_values("lr", kind="stable")

@@ -16,7 +16,7 @@ from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima
 from moelaws.analysis.regression import of_draws
 from moelaws.studies.sparsity.derived.surface import WHICH, Surface, surfaces
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, INSIDE, NOTE, RUNS, Column, estimated
 
 SIZES = 41  # for each budget, enough for a smooth line
 UNMEASURED = "no run near: outside the sizes measured at this sparsity"
@@ -30,12 +30,12 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
     *estimated("L_star", "nats/token", "loss at N_star by the fitted curve", "L"),
     Column("interval", "string", "1", "how: fit: of the surface's draws; student: of a parabola's"),
     COVERAGE,
-    Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
-    Column("n", "int", "1", "completed runs at this (C, S)"),
+    INSIDE,
+    RUNS,
     Column("drop", "float", "nats/token", "L_star at the least S of the budget less L_star", True),
     Column("drop_paired_se", "float", "nats/token", "error of drop by documents, paired", True),
     Column("drop_seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
-    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    NOTE,
     told={
         "note != ''": "C={C:.3g}, S={S:g}: no minimum of the loss in N_{size} inside the sizes "
         "measured ({method}): {note}"
@@ -58,7 +58,7 @@ def optima(inputs: FittedInputs) -> Rows:
 def parabola_minimum(surface: Surface, S: float) -> Minima | None:
     """Returns the minima of a parabola of L in ln N at ``S``, as ``Surface.size_minimum`` does."""
     rows = at(surface.rows, "S", S)
-    return parabola_minima(np.log(rows[surface.size].to_numpy(float)), rows["L"].to_numpy(float))
+    return parabola_minima(np.log(rows[surface.size]), rows["L"])
 
 
 # Method -> its minima at a sparsity, and how their intervals are made.
@@ -69,10 +69,18 @@ def size_optima(surface: Surface, method: str) -> list[Row]:
     """Returns a row for each measured S of one budget: the minimum, with an interval by draws."""
     minima, interval = METHODS[method]
     optima = []
-    for S in sorted(float(value) for value in surface.rows["S"].unique()):
-        row: Row = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
-        row |= {"method": method, "interval": interval, "level": surface.level}
-        row |= {"n": len(at(surface.rows, "S", S)), "inside": False, "note": TOO_FEW}
+    for S in surface.measured["S"]:
+        row: Row = {
+            "C": surface.C,
+            "S": S,
+            "size": surface.size.removeprefix("N_"),
+            "method": method,
+            "interval": interval,
+            "level": surface.level,
+            "n": len(at(surface.rows, "S", S)),
+            "inside": False,
+            "note": TOO_FEW,
+        }
         values = np.full((2, 1), np.nan)
         if best := minima(surface, S):
             row |= {"inside": bool(best.inside[0]), "note": best.notes[0]}
@@ -110,7 +118,7 @@ def _influence(surface: Surface, optimum: Row) -> Array:
         return np.full(len(rows), np.nan)
     if optimum["method"] == "surface":
         return surface.influence(N, S)
-    own = np.isclose(rows["S"].to_numpy(float), S, rtol=1e-9, atol=0.0)
+    own = (rows["S"] == S).to_numpy()
     u = np.log(rows[surface.size].to_numpy(float)[own])
     curve = np.vander([np.log(N) - u.mean()], 3) @ np.linalg.pinv(np.vander(u - u.mean(), 3))
     moves = np.zeros(len(rows))
@@ -119,14 +127,14 @@ def _influence(surface: Surface, optimum: Row) -> Array:
 
 
 @table(
-    Column("C", "float", "FLOPs", "training budget"),
+    *of_runs("C"),
     WHICH,
     Column("N", "float", "parameters", "fixed model size"),
     *estimated("S_star", "1", "sparsity of least loss within the grid's sparsities", "S"),
     Column("L_star", "float", "nats/token", "loss at S_star by the surface"),
     COVERAGE,
-    Column("inside", "bool", "1", "S_star is a minimum, or dense, near runs; else it is a bound"),
-    Column("note", "string", "1", "why S_star is not inside; empty where it is"),
+    INSIDE,
+    NOTE,
     told={
         "inside == False": "C={C:.3g}: the optimal sparsity lies outside what was measured at some "
         "values of N_{size}: {note}"
@@ -154,7 +162,13 @@ def optimal_sparsities(surface: Surface) -> Iterator[Row]:
             inside, note = True, ""
         if inside and not surface.near_runs(float(u), v):
             inside, note = False, UNMEASURED
-        row: Row = {"C": surface.C, "size": surface.size.removeprefix("N_")}
-        row |= {"N": float(np.exp(u)), "L_star": float(best.y[0]), "level": surface.level}
-        S = of_draws(-np.expm1(-best.x), level=surface.level)
-        yield row | {"S_star": S, "inside": inside, "note": note}
+        yield {
+            "C": surface.C,
+            "size": surface.size.removeprefix("N_"),
+            "N": float(np.exp(u)),
+            "S_star": of_draws(-np.expm1(-best.x), level=surface.level),
+            "L_star": float(best.y[0]),
+            "level": surface.level,
+            "inside": inside,
+            "note": note,
+        }

@@ -10,18 +10,16 @@ the densest ones of equal loss. Divided by b it is ``equivalent``, the rise of t
 changes the score as much. The paper draws the relation and states no law; this form is ours.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_kept, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.analysis.regression import LEVEL, of_draws
 from moelaws.analysis.scores import COLUMNS, MEASURES, by_skill
 from moelaws.fitting.quantiles import least_squares
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, NOTE, RUNS, Column, estimated
 
 FEWEST = 8  # runs, at the least, that four coefficients are fitted to
 UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
@@ -31,7 +29,7 @@ UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
     *of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"),
     *COLUMNS,
 )
-def downstream(inputs: Inputs) -> Iterator[Row]:
+def downstream(inputs: Inputs) -> Rows:
     """Yields the scores after the last step of each completed run that was scored."""
     for run, scores in of_kept(inputs.completed, inputs.scores):
         last = scores[scores["step"] == scores["step"].max()]
@@ -42,17 +40,17 @@ def downstream(inputs: Inputs) -> Iterator[Row]:
     *COLUMNS[:3],
     Column("measure", "string", "1", "the score: error or bits_per_byte"),
     Column("unit", "string", "1", "of the score"),
-    Column("n", "int", "runs", "runs behind it"),
+    RUNS,
     *estimated("slope", "1", "of the score over the loss in the middle of its range, per nat"),
     Column("S_densest", "float", "1", "least sparsity", True),
     Column("S_sparsest", "float", "1", "largest sparsity", True),
     *estimated("shift", "1", "score of the sparsest less that of the densest"),
     *estimated("equivalent", "nats/token", "rise of the loss that does the same"),
     COVERAGE,
-    Column("note", "string", "1", "why numbers are missing; or empty"),
+    NOTE,
     told={"note != '' and measure == 'bits_per_byte'": "{skill}: {note}"},
 )
-def relation(inputs: Inputs) -> Iterator[Row]:
+def relation(inputs: Inputs) -> Rows:
     """Yields a row for each task and group of tasks, and for each of the two scores."""
     scores = inputs.derived("downstream")
     for (by, skill), rows in scores.groupby(["by", "skill"], sort=False):
@@ -76,7 +74,7 @@ def regress(rows: pd.DataFrame, measure: str) -> Array | None:
     X = regressors(rows, rows["L"].to_numpy(float), rows["S"].to_numpy(float))
     if len(rows) < FEWEST or np.linalg.matrix_rank(X) < X.shape[1]:
         return None
-    return least_squares(X, rows[measure].to_numpy(float))
+    return least_squares(X, rows[measure])
 
 
 def _relation(rows: pd.DataFrame, measure: str) -> Row:
