@@ -24,6 +24,7 @@ from moelaws.studies.sectional.derived.arms import (
     steps_to_target,
 )
 from moelaws.studies.sectional.derived.load import cosine, matched, units
+from moelaws.studies.sectional.derived.speeds import section_flops
 from moelaws.studies.sectional.run_claims import SECTIONS
 from picture import assert_legible
 from sectional_case import RUNS, STUDY, TEXT
@@ -136,16 +137,18 @@ def test_the_load_has_both_capacity_factors_and_its_fractions_are_sorted(case):
 
 def test_counted_costs_are_those_of_the_products(case):
     """At E = 1 both readings are one full block and a second with a projection behind it."""
-    counted = case().inputs().derived("counted").set_index("E")
-    assert counted.loc[1, "slice_all"] == counted.loc[1, "slice_chunks"]
+    one = section_flops(48, 128, 1, "all")
+    assert one == section_flops(48, 128, 1, "chunks")
     ffn = DenseFFN(kind="dense", d_ffn=128)
     shape = {"n_layers": 2, "d_model": 48, "n_heads": 1, "n_kv": 1, "context": 128}
     plain = forward_terms(Model(**shape, vocab_size=1, ffn=ffn))
     expected = 3 * (sum(plain.values()) - plain["logits"] + 2 * 48**2)
-    assert counted.loc[1, "slice_all"] == expected
+    assert one == expected
     four = Slices(n_experts=4, d_expert=32, n_heads=1, positions="chunks")
     terms = forward_terms(Model(**shape, vocab_size=1, ffn=ffn, slices=four))
-    assert counted.loc[4, "slice_chunks"] == 3 * (sum(terms.values()) - terms["logits"])
+    four = 3 * (sum(terms.values()) - terms["logits"])
+    counted = case().inputs().derived("counted").set_index("E")
+    assert counted.loc[4, "chunks_ratio"] == pytest.approx(four / one)
     # S(E) for n tokens tends to the pre-expert block alone: half of S(1), but for its misprint.
     assert counted["corrected_ratio"].iloc[-1] == pytest.approx(0.5, abs=0.01)
 

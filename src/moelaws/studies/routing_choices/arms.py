@@ -82,7 +82,8 @@ class Arms:
     def of(self, arm: str) -> BySeed:
         """Returns 100 ln L of an arm, by block."""
         rows = self.runs[self.runs["arm"] == arm]
-        return dict(zip(rows["block"], rows["y"], strict=True))
+        own: BySeed = rows.set_index("block")["y"].to_dict()
+        return own
 
     @cached_property
     def spread(self) -> Spread:

@@ -93,13 +93,11 @@ def arms(inputs: Inputs) -> Rows:
 def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
     """Yields the rows of one size, of which each cell has the runs of an arm and shape by seed."""
     has_dense = cells[0]["arm"].iloc[0] == DENSE  # the first of the arms
-    losses = [dict(zip(cell["seed"], cell["L"], strict=True)) for cell in cells]
+    by_seed = [cell.set_index("seed") for cell in cells]
+    losses = [cell["L"].to_dict() for cell in by_seed]
     curves = [
-        {
-            run["seed"]: inputs.history(run["run_id"])["loss"].to_numpy(float)
-            for run in records(cell)
-        }
-        for cell in cells
+        {seed: inputs.history(run)["loss"].to_numpy(float) for seed, run in cell["run_id"].items()}
+        for cell in by_seed
     ]
     targets = {
         seed: smoothed(curve)[round(TARGET * len(curve)) - 1]

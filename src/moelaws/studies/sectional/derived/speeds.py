@@ -69,10 +69,8 @@ def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 @table(
     *of_runs("d_model", "context", "E"),
-    Column("slice_all", "float", "FLOP/token", "training FLOPs where experts see all positions"),
-    Column("slice_chunks", "float", "FLOP/token", "where each sees a chunk of n / E positions"),
-    Column("all_ratio", "float", "1", f"slice_all {_ONE}"),
-    Column("chunks_ratio", "float", "1", f"slice_chunks {_ONE}"),
+    Column("all_ratio", "float", "1", f"training FLOPs, where experts see all positions, {_ONE}"),
+    Column("chunks_ratio", "float", "1", f"where each sees a chunk of n / E positions, {_ONE}"),
     Column("printed_ratio", "float", "1", f"S(E) as printed for n tokens, without alpha, {_ONE}"),
     Column("corrected_ratio", "float", "1", f"S(E) corrected for n tokens, without alpha, {_ONE}"),
 )
@@ -93,8 +91,7 @@ def counted(inputs: Inputs) -> Rows:
             }
             one = one or cost
             ratios = {f"{name}_ratio": x / one[name] for name, x in cost.items()}
-            flops = {"slice_all": cost["all"], "slice_chunks": cost["chunks"]}
-            yield {"d_model": d, "context": n, "E": E, **flops, **ratios}
+            yield {"d_model": d, "context": n, "E": E, **ratios}
 
 
 def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:

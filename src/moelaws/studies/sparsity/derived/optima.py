@@ -28,7 +28,6 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
     Column("method", "string", "1", "surface: Eq 8 over all S of a budget; parabola: each (C, S)"),
     *estimated("N_star", "parameters", "size of least loss in the measured range", "N"),
     *estimated("L_star", "nats/token", "loss at N_star by the fitted curve", "L"),
-    Column("interval", "string", "1", "how: fit: of the surface's draws; student: of a parabola's"),
     COVERAGE,
     INSIDE,
     RUNS,
@@ -61,13 +60,12 @@ def parabola_minimum(surface: Surface, S: float) -> Minima | None:
     return parabola_minima(np.log(rows[surface.size]), rows["L"])
 
 
-# Method -> its minima at a sparsity, and how their intervals are made.
-METHODS = {"surface": (Surface.size_minimum, "fit"), "parabola": (parabola_minimum, "student")}
+# Method -> its minima at a sparsity. Intervals are those of the fit's draws, and Student's.
+METHODS = {"surface": Surface.size_minimum, "parabola": parabola_minimum}
 
 
 def size_optima(surface: Surface, method: str) -> list[Row]:
     """Returns a row for each measured S of one budget: the minimum, with an interval by draws."""
-    minima, interval = METHODS[method]
     optima = []
     for S in surface.measured["S"]:
         row: Row = {
@@ -75,14 +73,13 @@ def size_optima(surface: Surface, method: str) -> list[Row]:
             "S": S,
             "size": surface.size.removeprefix("N_"),
             "method": method,
-            "interval": interval,
             "level": surface.level,
             "n": len(at(surface.rows, "S", S)),
             "inside": False,
             "note": TOO_FEW,
         }
         values = np.full((2, 1), np.nan)
-        if best := minima(surface, S):
+        if best := METHODS[method](surface, S):
             row |= {"inside": bool(best.inside[0]), "note": best.notes[0]}
             values = np.exp(best.x), best.y
         for name, own in zip("NL", values, strict=True):
