@@ -1,8 +1,8 @@
 """Making one derived table of a study, and writing it as Parquet with its columns' units."""
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,24 @@ from moelaws.tables.schema import TRAINED_COLUMNS
 Row = dict[str, Any]  # of a derived table
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
-Lines = Mapping[str, str]  # condition of a row (``pandas.eval``) -> its warning
-
 SOURCE = Column("source", "string", "1", "where the losses behind it come from")
 
 
+@dataclass(frozen=True)
 class DerivedTable:
     """A study's function that makes a derived table, and the columns that it declares."""
 
-    def __init__(
-        self, function: Callable[..., Rows], columns: tuple[Column, ...], told: Lines
-    ) -> None:
-        functools.update_wrapper(self, function)
-        self.columns, self._function, self._told = columns, function, told
-        self.names = [column.name for column in columns]
+    function: Callable[..., Rows]
+    columns: tuple[Column, ...]
+    told: Mapping[str, str]  # condition of a row -> its warning
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
 
     def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
         """Returns the table, its columns in the order of the declaration."""
-        return self.frame(self._function(inputs, **arguments))
+        return self.frame(self.function(inputs, **arguments))
 
     def frame(self, rows: Rows) -> pd.DataFrame:
         """Returns the table of ``rows``."""
@@ -59,7 +59,7 @@ class DerivedTable:
         """Returns what limits the trust in a table, each line once."""
         told = (
             line.format(**row)
-            for condition, line in self._told.items()
+            for condition, line in self.told.items()
             for row in records(frame.query(condition, engine="python"))
         )
         return [*dict.fromkeys(told)]
@@ -86,14 +86,14 @@ def of_kept(
 
 
 def table(
-    *columns: Column, told: Lines | None = None
+    *columns: Column, told: Mapping[str, str] = {}
 ) -> Callable[[Callable[..., Rows]], DerivedTable]:
     """Decorates a function that makes a derived table with these ``columns`` of its inputs.
 
     A row may hold a number as an ``Effect``, for columns that are ``estimated``. ``told`` has the
     warning of rows by their condition (``pandas.DataFrame.query``), with their cells in braces.
     """
-    return lambda function: DerivedTable(function, columns, told or {})
+    return lambda function: DerivedTable(function, columns, told)
 
 
 def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
