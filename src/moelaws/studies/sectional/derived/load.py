@@ -67,13 +67,13 @@ def load(inputs: Inputs) -> Rows:
 )
 def fractions(inputs: Inputs) -> Rows:
     """Yields a row for each arm with routed experts, its shape and rank."""
-    shape = ["arm", "n_dense_layers", "d_model", "context", "E"]
-    for _, alike in _mixtures(inputs).groupby(shape, sort=False):
-        loads = pd.concat(map(inputs.expert_load, alike["run_id"]))
-        counts_RE = np.stack(loads.loc[loads["validation"] == 1, "assignments"].tolist())
-        sorted_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
-        for rank, column in enumerate(sorted_RE.T, 1):
-            yield {**alike.iloc[0], "rank": rank, "share": column.mean()}
+    for _, own in _mixtures(inputs).groupby("arm", sort=False):
+        for _, alike in own.groupby(["n_dense_layers", "d_model", "context", "E"]):
+            loads = pd.concat(map(inputs.expert_load, alike["run_id"]))
+            counts_RE = np.stack(loads.loc[loads["validation"] == 1, "assignments"].tolist())
+            sorted_RE = -np.sort(-counts_RE / counts_RE.sum(1, keepdims=True))
+            for rank, column in enumerate(sorted_RE.T, 1):
+                yield {**alike.iloc[0], "rank": rank, "share": column.mean()}
 
 
 @table(
