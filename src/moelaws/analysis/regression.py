@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.fitting.quantiles import t_interval
 
 LEVEL = 0.9
-BySeed = Mapping[int, float]
+BySeed = Mapping[Any, float]
 
 
 def of_mean(values: ArrayLike) -> Effect:

@@ -145,7 +145,8 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     u = np.log(budget["N"].to_numpy(float))
     distance = np.abs(u - u[budget["loss"].to_numpy(float).argmin()])
     reach = max(NEAR, *np.sort(distance)[:FEWEST])
-    return budget.loc[distance <= reach]
+    near_best: pd.DataFrame = budget[distance <= reach]
+    return near_best
 
 
 @table(

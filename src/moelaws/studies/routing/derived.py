@@ -63,12 +63,13 @@ def cutoffs(inputs: FittedInputs) -> Rows:
             drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
             law, result = inputs.law(name), report.group({})
+            estimate = float(log10_cutoff(result.estimates()))
             objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
             yield {
                 "router": router.name,
                 "objective": objective,
                 "n": result.n,
-                "log10_N": Effect(float(log10_cutoff(result.estimates())), low, high),
+                "log10_N": Effect(estimate, float(low), float(high)),
                 "level": report.level,
                 "printed": float(log10_cutoff(law.published or {})),
                 "stated": float(np.log10(STATED_CUTOFFS[router.variant])),

@@ -82,8 +82,7 @@ class Arms:
     def of(self, arm: str) -> BySeed:
         """Returns 100 ln L of an arm, by block."""
         rows = self.runs[self.runs["arm"] == arm]
-        own: BySeed = rows.set_index("block")["y"].to_dict()
-        return own
+        return rows.set_index("block")["y"].to_dict()
 
     @cached_property
     def spread(self) -> Spread:

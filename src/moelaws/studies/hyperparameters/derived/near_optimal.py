@@ -1,6 +1,7 @@
 """The near-optimal runs and the best size of each budget, to which laws are fitted."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -107,7 +108,7 @@ def end_of_search(group: pd.DataFrame, setting: str) -> str:
     """Returns the end of the values tried at which the best run of one (A, C) lies, or nothing."""
     tried = group[setting]
     ends = {tried.max(): "the highest", tried.min(): "the lowest"}
-    return ends.get(tried[group["L"].idxmin()], "")
+    return ends.get(tried.iloc[int(np.argmin(group["L"]))], "")
 
 
 SIZE_SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
@@ -152,6 +153,6 @@ def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Rows:
             }
             if lowest := parabola_minima(np.log(M), group["L"]):
                 M_star = of_draws(np.exp(lowest.x))
-                row |= {"M_star": M_star, "D_star": M_star.map(lambda M, C=C: C / M)}
+                row |= {"M_star": M_star, "D_star": M_star.map(partial(np.divide, C))}
                 row |= {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}
             yield row

@@ -50,7 +50,7 @@ def derive(inputs: Inputs) -> Rows:
     whose configuration is not on record have none.
     """
     runs = inputs.derived("tuned").sort_values("S", kind="stable")
-    tables = []
+    tables: list[pd.DataFrame] = []
     for _, rows in runs.groupby(["C", "recipe", "seed"]):
         densest, errors = rows.iloc[0], contrast_errors(inputs, rows["run_id"])
         weights = np.eye(len(rows))

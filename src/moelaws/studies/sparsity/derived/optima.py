@@ -78,10 +78,10 @@ def size_optima(surface: Surface, method: str) -> list[Row]:
             "inside": False,
             "note": TOO_FEW,
         }
-        values = np.full((2, 1), np.nan)
+        values = [np.full(1, np.nan)] * 2
         if best := METHODS[method](surface, S):
             row |= {"inside": bool(best.inside[0]), "note": best.notes[0]}
-            values = np.exp(best.x), best.y
+            values = [np.exp(best.x), best.y]
         for name, own in zip("NL", values, strict=True):
             ends = of_draws(own, level=surface.level).interval
             row |= zip((f"{name}_star", f"{name}_low", f"{name}_high"), ends, strict=True)
