@@ -42,16 +42,13 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
 )
 def optima(inputs: FittedInputs) -> Rows:
     """Returns the optima of every isoFLOP surface fit that the study's entry declares."""
-    return sorted(
-        (
-            optimum
-            for fit in inputs.fits
-            for surface in surfaces(inputs, fit)
-            for method in METHODS
-            for optimum in _with_drops(inputs, surface, size_optima(surface, method))
-        ),
-        key=lambda optimum: [optimum[name] for name in ("size", "method", "C", "S")],
-    )
+    return [
+        optimum
+        for fit in sorted(inputs.fits)
+        for method in METHODS
+        for surface in surfaces(inputs, fit)
+        for optimum in _with_drops(inputs, surface, size_optima(surface, method))
+    ]
 
 
 def parabola_minimum(surface: Surface, S: float) -> Minima | None:
@@ -61,7 +58,7 @@ def parabola_minimum(surface: Surface, S: float) -> Minima | None:
 
 
 # Method -> its minima at a sparsity. Intervals are those of the fit's draws, and Student's.
-METHODS = {"surface": Surface.size_minimum, "parabola": parabola_minimum}
+METHODS = {"parabola": parabola_minimum, "surface": Surface.size_minimum}
 
 
 def size_optima(surface: Surface, method: str) -> list[Row]:
