@@ -13,7 +13,7 @@ import pandas as pd
 from moelaws.analysis.contrasts import BY_SEEDS
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import of_draws
@@ -182,14 +182,14 @@ def singles(inputs: FittedInputs) -> Rows:
     return frame.assign(variant=variants.ngroup() + 1, budgets=variants["C"].transform("nunique"))
 
 
-def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
+def _read(runs: pd.DataFrame, baseline: Curve) -> pd.DataFrame:
     """Looks each run's loss up on the baseline's curve; intervals need the curve's noise."""
     L, C = runs["L"].to_numpy(float), runs[COMPUTE].to_numpy(float)
     level, noise = baseline.level, baseline.noise()
     low, high = np.full((2, len(L)), np.nan)
     EL = baseline.compute_for(L) / C
     if np.isfinite(noise) and len(baseline.draws):
-        z = np.random.default_rng(seed).standard_normal((len(baseline.draws), len(L)))
+        z = np.random.default_rng(0).standard_normal((len(baseline.draws), len(L)))
         scatter = np.exp(noise * z / baseline.stretch)  # which is not to be stretched
         drawn = compute_for(baseline.drawn_params(), L * scatter, unit=C)
         low, high = open_interval(stretched(drawn, EL, baseline.stretch), level)
@@ -213,9 +213,9 @@ def forms(inputs: Inputs) -> Rows:
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]
     for law, sweep, column, published in FORMS:
         own, equation = points[in_sweep(points, sweep)], law.equation.partition(", where")[0]
-        for C in sorted(own["C"].unique()):
+        for C, rows in own.groupby("C"):
             form = {"form": equation, "law": law.ref, "C": C, "published": published}
-            yield form | _form_errors(law, at(own, "C", C), column)
+            yield form | _form_errors(law, rows, column)
 
 
 def _form_errors(law: Law, points: pd.DataFrame, column: str) -> Row:
