@@ -8,12 +8,12 @@ import pandas as pd
 
 from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.derive import Row, Rows, of_runs, table
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import TOO_FEW, parabola_minima
 from moelaws.analysis.regression import of_draws
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import INSIDE, NOTE, RUNS, Column, estimated
-from moelaws.tables.sweeps import best_trials, in_sweep
+from moelaws.tables.sweeps import in_sweep
 
 TOLERANCE = 0.0025  # leverage, App E.1; App M has .005
 OUTLIER = 3.5  # modified z-score, Iglewicz and Hoaglin 1993
@@ -137,9 +137,8 @@ def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Rows:
     for kind, sweep in SIZE_SWEEPS.items():
         rows = by(optimizer, inputs.sweep(sweep)).reset_index(drop=True)
         rows = rows.assign(M=rows["C_leverage_no_router"] / rows["D"])
-        for _, best in rows[best_trials(rows, ["C"])].sort_values("C").iterrows():
-            C, group = float(best["C"]), at(rows, "C", best["C"])
-            M = group["M"]
+        for C, group in rows.groupby("C"):
+            best, M = group.iloc[int(np.argmin(group["L"]))], group["M"]
             row: Row = {
                 "kind": kind,
                 "A": best["A"],
