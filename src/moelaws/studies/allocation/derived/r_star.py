@@ -96,7 +96,7 @@ def pooled_noise(cells: Sequence[Cell]) -> float:
             u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
             squares += float(np.sum((L - _smooth(u, L, u)) ** 2))
             freedom += len(cell.rows) - MIN_RATIOS
-    return float(np.sqrt(squares / freedom)) if freedom else float("nan")
+    return float(np.sqrt(squares / freedom)) if freedom else np.nan
 
 
 def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[NDArray[np.intp]]:

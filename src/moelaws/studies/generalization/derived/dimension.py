@@ -56,9 +56,9 @@ def nearest(points: Array, k: int) -> Array:
 def dimension(points: Array, k: int = NEIGHBOURS) -> float:
     """Returns the mean m_k(x) over ``points`` (n, d); NaN for k points or fewer."""
     if len(points) <= k:
-        return float("nan")
+        return np.nan
     local = local_dimension(nearest(points, k))
-    return float(np.nanmean(local)) if np.isfinite(local).any() else float("nan")
+    return float(np.nanmean(local)) if np.isfinite(local).any() else np.nan
 
 
 def over_subsamples(points: Array) -> dict[str, float]:
@@ -106,8 +106,7 @@ def dimensions(inputs: Inputs) -> Rows:
     """Yields a row for each layer of each completed run that has hidden states."""
     for run, hidden in of_kept(inputs.completed, inputs.hidden):
         about = {**run, "width": run["d_expert"], "neighbours": NEIGHBOURS}
-        for layer in sorted(int(value) for value in hidden["layer"].unique()):
-            states = hidden.loc[hidden["layer"] == layer, "state"]
+        for layer, states in hidden.groupby("layer")["state"]:
             cloud = over_subsamples(np.stack(states.to_list()))
             depth = layer / run["n_layers"]
             own = {"layer": layer, "depth": depth, "middle": MIDDLE[0] <= depth <= MIDDLE[1]}

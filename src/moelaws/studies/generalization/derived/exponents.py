@@ -87,7 +87,7 @@ def interval(values: Array, level: float, stretch: float = 1.0) -> tuple[float, 
     """
     draws = stretched(values[1:], values[0], stretch)
     if np.count_nonzero(~np.isfinite(draws)) > ((1 - level) / 2 + 1e-9) * len(draws):
-        return float("nan"), float("nan")
+        return np.nan, np.nan
     return percentile_interval(draws, level)
 
 

@@ -65,8 +65,7 @@ def as_counted(inputs: Inputs) -> Rows:
 def routing_slopes(inputs: Inputs) -> Rows:
     """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
     runs = inputs.derived("runs", sweep="routing").sort_values(SERIES, kind="stable")
-    for D in (float("nan"), *sorted(runs["D"].unique())):
-        rows = runs if np.isnan(D) else runs[runs["D"] == D]
+    for D, rows in ((np.nan, runs), *runs.groupby("D")):
         for half in (FEW, MANY):
             yield {"part": half, "D": D, **_slope(_half(rows, half))}
 
@@ -116,7 +115,7 @@ def regimes(inputs: FittedInputs) -> Rows:
 
 
 def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
-    p = fit.params["alpha"] if fit.params["alpha"] > 0 else float("nan")
+    p = fit.params["alpha"] if fit.params["alpha"] > 0 else np.nan
     base = runs[in_sweep(runs, "data")].drop_duplicates("D").sort_values("D")
     shape = base[["d_model", "width", "n_layers", "context"]]
     d, w, layers, context = shape.to_numpy(float).T

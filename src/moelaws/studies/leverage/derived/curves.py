@@ -84,7 +84,7 @@ class Curve:
         C, L = self.rows[COMPUTE].to_numpy(float), self.rows["L"].to_numpy(float)
         freedom = len(L) - len(LAW.names)
         if freedom < 1:
-            return float("nan")
+            return np.nan
         return float(np.sqrt(np.sum(np.log(L / self.loss(C)) ** 2) / freedom))
 
 
