@@ -21,7 +21,7 @@ from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity.derived import scores
 from moelaws.studies.sparsity.derived.surface import Surface
-from moelaws.studies.sparsity.derived.trends import beside_nulls
+from moelaws.studies.sparsity.derived.trends import beside_nulls, derive
 from nulls.trial import Trial, null, seen
 from repository import REPOSITORY
 
@@ -61,16 +61,15 @@ def fitted(L, size, seed):
         X = law.design({"N": rows[size].to_numpy(float), "S": rows["S"].to_numpy(float)})
         scale = np.linalg.norm(X, axis=0)
         known = least_squares(X / scale, rows["L"].to_numpy(), draws=300, seed=seed)
-        params = dict(zip(law.names, (known.coefficients / scale).tolist(), strict=True))
-        draws = pd.DataFrame(known.draws / scale, columns=list(law.names))
-        yield Surface(law, C, size, params, draws, 0.9, rows)
+        drawn = pd.DataFrame(known / scale, columns=list(law.names))
+        yield Surface(law, C, size, drawn.iloc[0].to_dict(), drawn[1:], 0.9, rows)
         seed += 1
 
 
 def slopes(L, seed=0):
     """The table ``trends`` of the workstation's runs with losses ``L``."""
     total, active = (list(fitted(L, size, seed)) for size in ("N_total", "N_active"))
-    return pd.DataFrame(beside_nulls(total, active, 0.9))
+    return derive.frame(beside_nulls(total, active, 0.9))
 
 
 def noisy(law, seed):
@@ -102,7 +101,7 @@ MARGIN = STUDY.entry("claims", EQUAL).expect.below
 
 def scored(rows, equivalent, rng, by):
     """Bits per byte of a group's ``rows``; the residuals times a normal number for each ``by``."""
-    coefficients = scores.regress(rows, "bits_per_byte").coefficients.copy()
+    coefficients = scores.regress(rows, "bits_per_byte")[0].copy()
     X = scores.regressors(rows, rows["L"].to_numpy(), rows["S"].to_numpy())
     residuals = rows["bits_per_byte"] - X @ coefficients
     coefficients[3] = equivalent * coefficients[1] / np.ptp(X[:, 3])

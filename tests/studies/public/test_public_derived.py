@@ -68,7 +68,6 @@ def test_an_optimum_at_the_end_of_the_sizes_says_so():
     best = derived.runs(table(rows))
     row = derived.optimum(best)
     assert not row["inside"]
-    assert row["convex"]
     assert row["note"] == "at the high end of the measured range"
     assert row["N_star"] == pytest.approx(8e8)
     assert derived.optimum(best[:2]) == {}
@@ -124,7 +123,6 @@ def test_the_best_rate_stands_beside_published_laws():
     few = [row | {"D": 2e10} for row in rows[:3]]
     (row,) = derived.rates(table(rows + few)).to_dict("records")
     assert (row["lr"], row["lr_low"], row["lr_high"], row["trials"]) == (1e-3, 3e-4, 1e-3, 4)
-    assert not row["at_edge"]
     assert row["lr_step_law"] == pytest.approx(1.79 * 8e8**-0.713 * 1e10**0.307)
     assert row["batch_step_law"] == pytest.approx(0.58 * 1e10**0.571)
     assert row["lr_deepseek"] == pytest.approx(0.3118 * 6e18**-0.125)

@@ -81,14 +81,11 @@ def _points(
 
 def _title_of_slopes(fit: exponents.Estimates, short: bool) -> str:
     """Returns the exponent with its interval, and how well the fit explains its runs."""
-    alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
+    alpha, metrics = fit.effect(fit.values["alpha"]), fit.result.metrics
     floor = fit.params.get("L_inf", 0.0)
     above = rf"above $L_\infty$ = {floor:.3f}" if floor else "no floor"
     above = f"{fit.corpus}, {above}" if short else above
-    text = (
-        rf"{above}: $\alpha$ = {alpha['value']:.3f} "
-        f"({alpha['value_low']:.3f} to {alpha['value_high']:.3f})"
-    )
+    text = rf"{above}: $\alpha$ = {alpha.value:.3f} ({alpha.low:.3f} to {alpha.high:.3f})"
     aicc = number_or_nan(metrics.get("aicc"))
     more = f"\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AICc {aicc:.1f}"
     return text if short else text + more
