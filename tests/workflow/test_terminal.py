@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from moelaws.workflow import terminal
+from moelaws.records import progress
+from moelaws.records.progress import StatusLine
 from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.terminal import CallReport, StatusLine
+from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
 from waiting import wait_for
@@ -50,7 +51,7 @@ def clock(monkeypatch):
     """Seconds that pass when the test says so."""
     clock = SimpleNamespace(now=100.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(terminal, "time", clock)
+    monkeypatch.setattr(progress, "time", clock)
     return clock
 
 

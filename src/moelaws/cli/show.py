@@ -1,5 +1,6 @@
 """``moelaws show``: one run's record, or what a file was made of; ``diff``: how runs differ."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,23 @@ import click
 
 from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.files.layout import Results
-from moelaws.records.chain import Link, changed_runs, link, trained_by
+from moelaws.records.chain import Link, changed_runs, link
+from moelaws.records.listing import rows_of
 from moelaws.records.names import config_of, find_record, name_of
-from moelaws.records.runs import differences, flatten
+from moelaws.records.runs import differences, flatten, read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
+
+# What made the runs of a table -> column of the list of runs
+TRAINED_BY = {
+    "commit": "provenance.commit",
+    "changes that were not committed": "provenance.dirty",
+    "training code": "provenance.code",
+    "text": "config.corpus.source.name",
+    "commit of the text": "config.corpus.source.commit",
+    "digest of the text": "config.corpus.source.digest",
+    "host": "host",
+}
 
 
 @click.command(name="show", cls=JsonCommand)
@@ -56,8 +69,9 @@ def _runs(top: Link) -> Iterator[str]:
         since = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
         state = since if changed else "as they are"
         yield f"\n{table.path}: {counted(len(table.runs), 'run')}, {state}"
-        for name, counts in trained_by(table.runs, Results()).items():
-            for value, n in counts.most_common():
+        rows = [row for _, row in rows_of(read_record(Results(), run) for run in table.runs)]
+        for name, key in TRAINED_BY.items():
+            for value, n in Counter(row[key] for row in rows if row.get(key)).most_common():
                 yield f"  {name}: {value} ({counted(n, 'run')})"
 
 

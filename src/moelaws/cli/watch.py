@@ -20,8 +20,6 @@ from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.words import visible
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from moelaws.records.watching import Course, Planned, Snapshot, Watching
 
 
@@ -57,7 +55,9 @@ def command(project: Project, names: Words, every: float, once: bool, as_json: b
         for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
             print_json(as_dict(next(alike), project.tier))
             sys.stdout.flush()
-    elif sys.stdout.isatty() or once:
+    elif once:
+        click.echo(drawn(next(snapshots), project))
+    elif sys.stdout.isatty():
         _draw(snapshots, project)
     else:
         _print_lines(snapshots, project)
@@ -90,16 +90,13 @@ def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
 
 def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
     """Draws the sweep again and again at the same place of the terminal."""
-    from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:  # of --once
-        click.echo(drawn(next(snapshots), project).plain)
-        return
-    with Live(console=console, auto_refresh=False) as live:
+    with Live(auto_refresh=False) as live:
         for snapshot in snapshots:
-            live.update(drawn(snapshot, project), refresh=True)
+            # As a text: a host or a study of one's own may have a name that looks like markup.
+            live.update(Text(visible(drawn(snapshot, project))), refresh=True)
 
 
 def _print_lines(snapshots: Iterator[Snapshot], project: Project) -> None:
@@ -128,12 +125,11 @@ def idle(project: Project) -> str:
     )
 
 
-def drawn(snapshot: Snapshot, project: Project) -> Text:
+def drawn(snapshot: Snapshot, project: Project) -> str:
     """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed."""
-    from rich.text import Text
-
     full = round(BAR_WIDTH * snapshot.fraction_done)
-    lines = ["█" * full + "░" * (BAR_WIDTH - full), ", ".join(snapshot.words())]
+    lines = [f"Sweep of tier {project.tier}", "█" * full + "░" * (BAR_WIDTH - full)]
+    lines.append(", ".join(snapshot.words()))
     if running := snapshot.of("running"):
         lines += ["", _running(snapshot, running), *_more(running)]
     if stopped := snapshot.of("interrupted"):
@@ -146,8 +142,7 @@ def drawn(snapshot: Snapshot, project: Project) -> Text:
         lines += ["", "All runs are over. `moelaws runs` lists them."]
     elif not running:
         lines += ["", idle(project)]
-    # As a text: a host or a study of one's own may have a name that looks like markup.
-    return Text.assemble((f"Sweep of tier {project.tier}\n", "bold"), visible("\n".join(lines)))
+    return "\n".join(lines)
 
 
 def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ and derived tables; a fit that of its table; a table those of its runs' summarie
 document. ``link`` follows these records.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,6 @@ from typing import Any, Literal
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import DOCUMENTS, Results
-from moelaws.records.runs import read_record
 from moelaws.spec.base import Frozen, parse
 
 DRAWS = ".bootstrap.parquet"
@@ -99,22 +97,3 @@ def changed_runs(table: Link, results: Results) -> list[str]:
         if differs(results.summary(run), digest)
         or differs(results.run(run) / DOCUMENTS, table.documents.get(run))
     ]
-
-
-def trained_by(runs: Mapping[str, str], results: Results) -> dict[str, Counter[str]]:
-    """Counts ``runs`` by commit, by training code, by text and by host."""
-    counts: dict[str, Counter[str]] = {
-        name: Counter() for name in ("commit", "training code", "text", "host")
-    }
-    for run in runs:
-        record = read_record(results, run)
-        made_by = record.provenance
-        dirty = " with uncommitted changes" if made_by.get("dirty") else ""
-        counts["commit"][(made_by.get("commit") or "not on record") + dirty] += 1
-        counts["training code"][made_by.get("code", "not on record")] += 1
-        # A text goes by its name and commit, or by a digest
-        source = record.config.get("corpus", {}).get("source", {})
-        text = " ".join(str(source[key]) for key in ("name", "commit", "digest") if source.get(key))
-        counts["text"][text or "not on record"] += 1
-        counts["host"][made_by.get("host", "not on record")] += 1
-    return counts

@@ -110,12 +110,12 @@ class Record:
         made_by = [self.provenance, *self.provenance.get("resumed_from", [])]
         return bool(self.provenance) and any(p.get("code") != code for p in made_by)
 
-    def as_dict(self, code: str | None = None) -> dict[str, Any]:
-        """Returns all of it as JSON data; ``code`` is for ``is_stale``, by default today's."""
+    def as_dict(self) -> dict[str, Any]:
+        """Returns all of it as JSON data; a run that other code than today's made is stale."""
         return {
             "run_id": self.run_id,
             "status": self.status,
-            "stale": self.is_stale(code or training_code()),
+            "stale": self.is_stale(training_code()),
             "damaged": list(self.damaged),
             "tags": self.annotations.tags,
             "note": self.annotations.note,
