@@ -107,7 +107,7 @@ def _print(
         click.echo(table_text([*shown.values()], cells, title, cut=True))
     else:
         _print_summary(rows, title)
-    _print_cost(sweep, rows, device)
+    _print_cost(sweep, rows, device, project)
     grid, gates = sweep.study.grids[project.tier], sorted({r["gates"] for r in rows})
     if "chosen" in {getattr(rule, "rule", "") for rule in (grid.derive.lr, grid.derive.batch)}:
         warn(*filter(None, map(choice_of(project).borrowed, gates)))
@@ -147,34 +147,15 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
     ]
 
 
-def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> None:
+def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device, project: Project) -> None:
     """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
-    from moelaws.accounting.cost import apart
+    from moelaws.grids.budget import budget
     from moelaws.tables.describe import kept_runs
 
-    flops = sum(r["C_sparsity"] for r in rows)
-    hours = sum(r["device_seconds"] for r in rows) / 3600
-    beside = device.runs_at_once
-    several = "" if beside == 1 else f" with runs side by side (runs_per_gpu = {beside})"
+    kept = kept_runs(sweep)
+    click.echo(budget(sweep.runs, device, kept, per_run=project.devices_per_run).words())
     memory = max(r["estimated_memory"] for r in rows) / 1e9
-    click.echo(
-        f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours"
-        f"{several}; the largest run needs about {memory:.2g} GB"
-    )
-    if shared := [r for r in rows if r["shared_steps"]]:
-        spent = sum(r["flops_spent"] for r in rows)
-        click.echo(
-            f"{counted(len(shared), 'run')} {'goes' if len(shared) == 1 else 'go'} on from a "
-            f"shorter one of the same trunk: {spent:.3g} FLOPs ({spent / flops:.0%}) are really "
-            "spent, in these hours"
-        )
-    if apart([run.config for run in sweep.runs]):
-        who = "some runs share no trunk" if shared else "no trunk is shared"
-        click.echo(f"{who}: learning rates or batches depend on the length of the runs")
-    if kept := kept_runs(sweep):
-        held = {run: 1 + len(steps) for run, steps in kept.items()}
-        size = 4e-9 * sum(r["N_total"] * held.get(r["run_id"], 0) for r in rows)
-        click.echo(f"weights of {counted(len(kept), 'run')} are kept, {size:.2g} GB")
+    click.echo(f"the largest run needs about {memory:.2g} GB of memory")
     together = Counter(r["devices"] for r in rows)
     if set(together) != {1}:
         runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))

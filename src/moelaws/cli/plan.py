@@ -22,7 +22,7 @@ from moelaws.files.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
-from moelaws.spec.words import counted, short
+from moelaws.spec.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,9 @@ def command(
     for name, error in expected.items():
         click.echo(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
     for cost in costs:
-        _print_cost(cost)
+        click.echo(cost.words())
+        if cost.device.basis:
+            click.echo(cost.device.basis)
 
 
 def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:
@@ -123,19 +125,6 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
     for kind in ("cpu", "cuda"):
         device = learned(device_of(kind, project), Results())
         yield budget(runs * repeats, device, kept, probed, project.devices_per_run)
-
-
-def _print_cost(cost: Budget) -> None:
-    disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
-    saved = cost.flops_spent < cost.flops
-    less = f", {cost.flops_spent:.3g} of them spent with shared trunks" if saved else ""
-    click.echo(
-        f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
-        f"{cost.flops:.3g} FLOPs{less}: about {cost.hours:,.3g} {cost.device.name} hours, "
-        f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
-    )
-    if cost.device.basis:
-        click.echo(cost.device.basis)
 
 
 def _expected(

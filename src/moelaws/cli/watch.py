@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, table_text
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
 from moelaws.cli.common import Words, between, option
 from moelaws.cli.project import project_options, snakemake_call
 from moelaws.files.layout import Results
@@ -44,23 +44,22 @@ def command(project: Project, names: Words, every: float, once: bool, as_json: b
 
     All is read from results/, so that any machine that sees this folder can watch, also while Slurm
     runs the jobs elsewhere. Ends when the sweep is finished, or with Ctrl-C, which stops no run.
-    Where the output is no terminal, a line is printed at each change; with --json, an object.
+    Where the output is no terminal, a line is printed whenever runs began or ended or a percent of
+    the FLOPs passed; with --json, an object.
     """
     from moelaws.records.watching import Watching
 
     project = project.model_copy(update={"studies": names}) if names else project
     watching = Watching(Results(), _planned(project))
     snapshots = _snapshots(watching, 0.0 if once else every)
-    if as_json:
-        for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
-            print_json(as_dict(next(alike), project.tier))
-            sys.stdout.flush()
-    elif once:
-        click.echo(drawn(next(snapshots), project))
-    elif sys.stdout.isatty():
+    if sys.stdout.isatty() and not (once or as_json):
         _draw(snapshots, project)
-    else:
-        _print_lines(snapshots, project)
+        return
+    for _, alike in groupby(snapshots, key=lambda s: (s.counts, f"{s.fraction_done:.0%}")):
+        snapshot = next(alike)
+        text = drawn(snapshot, project) if once else ", ".join(snapshot.words())
+        print_answer(as_json, as_dict(snapshot, project.tier), text)
+        sys.stdout.flush()
 
 
 def _planned(project: Project) -> dict[str, Planned]:
@@ -99,30 +98,10 @@ def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
             live.update(Text(visible(drawn(snapshot, project))), refresh=True)
 
 
-def _print_lines(snapshots: Iterator[Snapshot], project: Project) -> None:
-    """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
-
-    for _, alike in groupby(snapshots, key=lambda s: (s.counts, f"{s.fraction_done:.0%}")):
-        snapshot = next(alike)
-        click.echo(", ".join(snapshot.words()))
-        if not (snapshot.counts["running"] or snapshot.finished):
-            click.echo(idle(project))
-        sys.stdout.flush()
-
-
 SHOWN = 16  # rows of a table
-BARS = "▁▂▃▄▅▆▇█"
 BAR_WIDTH = 30  # of the FLOPs
 # What a run measures comes first: a narrow terminal cuts the end of each line.
-RUNNING = ("run", "step", "loss", "lately", "tokens/s", "left", "name", "study", "where")
-
-
-def idle(project: Project) -> str:
-    """Returns what to do when runs are left and no trainer is at work."""
-    return (
-        "No trainer is at work now. Unless a call of snakemake is about to start one, this trains "
-        f"what is left: {snakemake_call(project)}"
-    )
+RUNNING = ("run", "step", "loss", "tokens/s", "left", "name", "study", "where")
 
 
 def drawn(snapshot: Snapshot, project: Project) -> str:
@@ -141,7 +120,10 @@ def drawn(snapshot: Snapshot, project: Project) -> str:
     if snapshot.finished:
         lines += ["", "All runs are over. `moelaws runs` lists them."]
     elif not running:
-        lines += ["", idle(project)]
+        lines += [
+            "\nNo trainer is at work now. Unless a call of snakemake is about to start one, this "
+            f"trains what is left: {snakemake_call(project)}"
+        ]
     return "\n".join(lines)
 
 
@@ -164,15 +146,6 @@ def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
     }
 
 
-def sparkline(values: tuple[float, ...]) -> str:
-    """Returns numbers as a row of bars, from the lowest bar to the highest one."""
-    if not values:
-        return ""
-    low, span = min(values), max(values) - min(values)
-    steps = [round((value - low) / span * (len(BARS) - 1)) if span else 0 for value in values]
-    return "".join(BARS[step] for step in steps)
-
-
 def _running(snapshot: Snapshot, running: dict[str, Course]) -> str:
     """Returns the table of the runs at work."""
     rows = []
@@ -184,7 +157,6 @@ def _running(snapshot: Snapshot, running: dict[str, Course]) -> str:
             run[:8],
             f"{course.step}/{planned.steps}" if course.step else "begins",
             "-" if course.loss is None else f"{course.loss:.4f}",
-            sparkline(course.losses),
             "-" if pace is None else f"{pace:,.0f}",
             "-" if left is None else duration(left),
             planned.name,
