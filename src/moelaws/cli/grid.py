@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -171,22 +170,14 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device, projec
 
 
 def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
-    """Prints a line for each budget and sparsity: ranges over their runs."""
+    """Prints a line for each budget and sparsity, with the ends of their runs' sizes."""
+    import pandas as pd
 
-    def span(runs: list[dict[str, Any]], name: str) -> str:
-        ends = (min(r[name] for r in runs), max(r[name] for r in runs))
-        return " to ".join(dict.fromkeys(short(x) if x >= 1e4 else f"{x:g}" for x in ends))
-
-    ranged = ["E", "d_model", "N_total", "N_active", "D"]
-    if any(r["devices"] > 1 for r in rows):
-        ranged.append("devices")
-    lines = []
-    order = sorted(rows, key=lambda r: (r["C"] or 0, r["S"]))
-    for (budget, sparsity), group in groupby(order, key=lambda r: (r["C"], r["S"])):
-        runs = list(group)
-        flops = sum(r["C_sparsity"] for r in runs)
-        hours = sum(r["device_seconds"] for r in runs) / 3600
-        spans = (span(runs, name) for name in ranged)
-        lines.append([budget, sparsity, len(runs), *spans, flops, hours])
-    columns = ["C", "S", "runs", *ranged, "FLOPs", "hours"]
-    print_table(columns, lines, f"{title}, summed up (--all for each)")
+    sizes = ("d_model", "N_total", "N_active", "D")
+    columns = {f"{end} {size}": (size, end) for size in sizes for end in ("min", "max")}
+    columns |= {"runs": ("S", "size"), "FLOPs": ("C_sparsity", "sum"), "hours": ("hours", "sum")}
+    frame = pd.DataFrame(rows)
+    frame["hours"] = frame["device_seconds"] / 3600
+    groups = frame.groupby(["C", "S"], dropna=False).agg(**columns).reset_index()
+    lines = [list(group.values()) for group in groups.to_dict("records")]
+    print_table([*groups], lines, f"{title}, summed up (--all for each)")

@@ -53,7 +53,7 @@ def command(what: str) -> Answer:
 
 
 def _rows(link: Link, depth: int) -> Iterator[list[str]]:
-    yield ["  " * depth + str(link.path), link.state, link.digest[:16], link.code or "-"]
+    yield ["  " * depth + str(link.path), link.state, link.digest[:16], link.origin.code or "-"]
     for below in link.inputs:
         yield from _rows(below, depth + 1)
 
@@ -62,14 +62,14 @@ def _runs(top: Link) -> Iterator[str]:
     """Yields lines on where the runs of every table in the chain are from: a file, or trainings."""
     for table in _tables(top, "imported"):
         yield f"\n{table.path}: imported"
-        for name, text in table.imported.items():
+        for name, text in table.origin.imported.items():
             yield f"  {name}: {text or 'not on record'}"
     for table in _tables(top, "runs"):
         changed = changed_runs(table, Results())
         since = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
         state = since if changed else "as they are"
-        yield f"\n{table.path}: {counted(len(table.runs), 'run')}, {state}"
-        rows = [row for _, row in rows_of(read_record(Results(), run) for run in table.runs)]
+        yield f"\n{table.path}: {counted(len(table.origin.runs), 'run')}, {state}"
+        rows = [row for _, row in rows_of(read_record(Results(), run) for run in table.origin.runs)]
         for name, key in TRAINED_BY.items():
             for value, n in Counter(row[key] for row in rows if row.get(key)).most_common():
                 yield f"  {name}: {value} ({counted(n, 'run')})"
@@ -77,7 +77,7 @@ def _runs(top: Link) -> Iterator[str]:
 
 def _tables(link: Link, origin: str) -> list[Link]:
     """Returns the tables in the chain that name their ``origin`` (runs, imported), each once."""
-    tables = {link.path: link} if getattr(link, origin) else {}
+    tables = {link.path: link} if getattr(link.origin, origin) else {}
     for below in link.inputs:
         tables |= {table.path: table for table in _tables(below, origin)}
     return list(tables.values())

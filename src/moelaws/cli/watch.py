@@ -20,7 +20,7 @@ from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.words import visible
 
 if TYPE_CHECKING:
-    from moelaws.records.watching import Course, Planned, Snapshot, Watching
+    from moelaws.records.watching import Planned, Snapshot, State, Watching
 
 
 @click.command(name="watch", cls=JsonCommand)
@@ -98,10 +98,11 @@ def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
             live.update(Text(visible(drawn(snapshot, project))), refresh=True)
 
 
-SHOWN = 16  # rows of a table
+SHOWN: tuple[State, ...] = ("running", "interrupted", "failed")
+ROWS = 16  # of each state
 BAR_WIDTH = 30  # of the FLOPs
 # What a run measures comes first: a narrow terminal cuts the end of each line.
-RUNNING = ("run", "step", "loss", "tokens/s", "left", "name", "study", "where")
+COLUMNS = ("run", "state", "step", "loss", "tokens/s", "left", "name", "study", "what is known")
 
 
 def drawn(snapshot: Snapshot, project: Project) -> str:
@@ -109,27 +110,26 @@ def drawn(snapshot: Snapshot, project: Project) -> str:
     full = round(BAR_WIDTH * snapshot.fraction_done)
     lines = [f"Sweep of tier {project.tier}", "█" * full + "░" * (BAR_WIDTH - full)]
     lines.append(", ".join(snapshot.words()))
-    if running := snapshot.of("running"):
-        lines += ["", _running(snapshot, running), *_more(running)]
-    if stopped := snapshot.of("interrupted"):
-        lines += ["", "Stopped before their end; the next call of snakemake resumes them:"]
-        lines += [_reasons(stopped, snapshot), *_more(stopped)]
-    if failed := snapshot.of("failed"):
-        lines += ["", "Failed; `moelaws runs --retry` has them trained again:"]
-        lines += [_reasons(failed, snapshot), *_more(failed)]
+    lines += ["", _table(snapshot), ""]
+    if any(len(snapshot.of(state)) > ROWS for state in SHOWN):
+        lines.append(f"At most {ROWS} runs of each state are shown; --once --json lists all.")
+    if snapshot.of("interrupted"):
+        lines.append("The next call of snakemake resumes the interrupted runs.")
+    if snapshot.of("failed"):
+        lines.append("`moelaws runs --retry` has the failed runs trained again.")
     if snapshot.finished:
-        lines += ["", "All runs are over. `moelaws runs` lists them."]
-    elif not running:
-        lines += [
-            "\nNo trainer is at work now. Unless a call of snakemake is about to start one, this "
+        lines.append("All runs are over. `moelaws runs` lists them.")
+    elif not snapshot.of("running"):
+        lines.append(
+            "No trainer is at work now. Unless a call of snakemake is about to start one, this "
             f"trains what is left: {snakemake_call(project)}"
-        ]
+        )
     return "\n".join(lines)
 
 
 def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
     """Returns the sweep's numbers; ``runs`` has those that are running, interrupted or failed."""
-    shown = snapshot.of("running", "interrupted", "failed")
+    shown = snapshot.of(*SHOWN)
     return {
         "tier": tier,
         "finished": snapshot.finished,
@@ -146,36 +146,27 @@ def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
     }
 
 
-def _running(snapshot: Snapshot, running: dict[str, Course]) -> str:
-    """Returns the table of the runs at work."""
+def _table(snapshot: Snapshot) -> str:
+    """Returns the table of the runs at work, and of those that stopped or failed."""
     rows = []
-    for run, course in islice(running.items(), SHOWN):
-        planned = snapshot.planned[run]
-        pace, left = course.tokens_per_second, course.seconds_left
-        where = [course.device, course.host, f"job {course.job}" if course.job else ""]
-        cells = [
-            run[:8],
-            f"{course.step}/{planned.steps}" if course.step else "begins",
-            "-" if course.loss is None else f"{course.loss:.4f}",
-            "-" if pace is None else f"{pace:,.0f}",
-            "-" if left is None else duration(left),
-            planned.name,
-            ", ".join(planned.studies),
-            " ".join(word for word in where if word),
-        ]
-        rows.append(cells)
-    return table_text(RUNNING, rows, cut=True)
-
-
-def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> str:
-    rows = []
-    for run, course in islice(runs.items(), SHOWN):
-        planned = snapshot.planned[run]
-        step = f"{course.step}/{planned.steps}"
-        rows.append((run[:8], planned.name, ", ".join(planned.studies), step, course.reason))
-    return table_text(("run", "name", "study", "step", "what is known"), rows)
-
-
-def _more(runs: dict[str, Course]) -> list[str]:
-    hidden = len(runs) - SHOWN
-    return [f"and {hidden} more (--once --json lists all)"] if hidden > 0 else []
+    for state in SHOWN:
+        for run, course in islice(snapshot.of(state).items(), ROWS):
+            planned, pace, left = (
+                snapshot.planned[run],
+                course.tokens_per_second,
+                course.seconds_left,
+            )
+            place = [course.device, course.host, f"job {course.job}" if course.job else ""]
+            cells = [
+                run[:8],
+                state,
+                f"{course.step}/{planned.steps}" if course.step else "begins",
+                "-" if course.loss is None else f"{course.loss:.4f}",
+                "-" if pace is None else f"{pace:,.0f}",
+                "-" if left is None else duration(left),
+                planned.name,
+                ", ".join(planned.studies),
+                course.reason or " ".join(word for word in place if word),
+            ]
+            rows.append(cells)
+    return table_text(COLUMNS, rows, cut=True) if rows else ""
