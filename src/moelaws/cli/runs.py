@@ -11,7 +11,7 @@ from moelaws.files.layout import Results
 from moelaws.records.code import training_code
 from moelaws.records.listing import Row, rows_of
 from moelaws.records.names import find_record, find_records
-from moelaws.records.runs import STATUSES, UNSUCCESSFUL, Record, all_records, annotate, retry
+from moelaws.records.runs import UNSUCCESSFUL, Record, all_records, annotate, retry
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted, short
 
@@ -27,9 +27,7 @@ WORDS = ("tags", "note")  # that are shown only if some run has them
 class Selection:
     """Which runs a command is about."""
 
-    status: str | None
     stale: bool
-    tags: Words
     where: str
 
     def of(
@@ -45,33 +43,20 @@ class Selection:
             for record in ([find_record(results, word)] if by_one else find_records(results, word))
         ]
         records = [*{r.run_id: r for r in named}.values()] or all_records(results)
-        return rows_of(filter(self._holds, records), self.where)
-
-    def _holds(self, record: Record) -> bool:
-        if self.status not in (None, record.status):
-            return False
-        if self.stale and not record.is_stale(training_code()):
-            return False
-        own = record.annotations.tags
-        required = [tag.partition("=") for tag in self.tags]
-        return all(own.get(n) == v if equals else n in own for n, equals, v in required)
+        if self.stale:
+            records = [record for record in records if record.is_stale(training_code())]
+        return rows_of(records, self.where)
 
 
 # Adds the options that select runs; the command receives ``selection``.
 selection_options = gathered(
     "selection",
     Selection,
-    option("--status", "Only runs in this state.", click.Choice(STATUSES)),
     option("--stale", "Only runs that other training code made.", is_flag=True),
     option(
-        "--tag tags",
-        "Only runs with this tag, whatever its value or with this one.",
-        multiple=True,
-        metavar="NAME[=VALUE]",
-    ),
-    option(
         "--where",
-        "Only runs in which EXPR holds: COLUMN OP VALUE [and ...], as in 'L < 4 and E == 8'.",
+        "Only runs in which EXPR holds: COLUMN OP VALUE [and ...], as in 'L < 4 and E == 8', "
+        "'status == diverged' or 'tags.baseline == yes'.",
         default="",
         metavar="EXPR",
     ),

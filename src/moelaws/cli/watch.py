@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws.cli.answers import JsonCommand, print_answer, table_text
-from moelaws.cli.common import Words, between, option
+from moelaws.cli.common import between, option
 from moelaws.cli.project import project_options, snakemake_call
 from moelaws.files.layout import Results
 from moelaws.records.progress import duration
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 @click.command(name="watch", cls=JsonCommand)
 @project_options
 @option(
-    "--study names",
-    "Watch the runs of this study alone; may be given again. The configuration's by default.",
-    metavar="STUDY",
-    multiple=True,
-)
-@option(
     "--every",
     "Look at the files again after so many seconds.",
     between(0.1, 86_400),
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
 )
 @option("--once", "Look once, print what there is, and end.", is_flag=True)
-def command(project: Project, names: Words, every: float, once: bool, as_json: bool) -> None:
+def command(project: Project, every: float, once: bool, as_json: bool) -> None:
     """Watch a sweep: runs done, running and failed, their losses and speed, the time left.
 
     All is read from results/, so that any machine that sees this folder can watch, also while Slurm
@@ -49,7 +43,6 @@ def command(project: Project, names: Words, every: float, once: bool, as_json: b
     """
     from moelaws.records.watching import Watching
 
-    project = project.model_copy(update={"studies": names}) if names else project
     watching = Watching(Results(), _planned(project))
     snapshots = _snapshots(watching, 0.0 if once else every)
     if sys.stdout.isatty() and not (once or as_json):
@@ -75,7 +68,7 @@ def _planned(project: Project) -> dict[str, Planned]:
     runs = planned(sweeps, project)
     if not runs:
         chosen = ", ".join(sweep.study.study for sweep in sweeps)
-        raise UserError(f"no run is trained for {chosen}; name another study with --study")
+        raise UserError(f"no run is trained for {chosen}; choose others with --set studies=...")
     return runs
 
 

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from moelaws.files import seal
 from moelaws.files.atomic import json_object, read_json, write_json
 from moelaws.files.layout import ANNOTATIONS, LOCK, Results
 from moelaws.files.lock import holder, one_at_a_time
 from moelaws.records.code import training_code
-from moelaws.records.summary import Status
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError, quoted
 from moelaws.spec.run import RunConfig
@@ -75,7 +74,6 @@ def annotate(
     return new
 
 
-STATUSES = (*get_args(Status), "running", "interrupted", "waiting", "damaged")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
 # The files that hold a record, and the keys without which each counts as damaged
 _NEEDED: dict[str, set[str]] = {"config": set(), "summary": {"status"}, "provenance": {"code"}}
@@ -95,7 +93,7 @@ class Record:
 
     @property
     def status(self) -> str:
-        """Returns one of ``STATUSES``."""
+        """Returns that of its summary, or damaged, running, interrupted or waiting."""
         if self.damaged:
             return "damaged"
         if self.summary:

@@ -5,6 +5,7 @@ import json
 import shlex
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,14 @@ Sums = dict[str, str]  # name in the archive -> SHA-256
 _TEXT = Path(__file__).with_suffix(".txt")  # README.txt of an archive
 
 
-def write(
-    out: Path, jobs: Jobs, overrides: Mapping[str, Any], is_whole: bool, report: Report
-) -> Sums:
+def write(out: Path, jobs: Jobs, overrides: Mapping[str, Any], report: Report) -> Sums:
     """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns what is in it.
 
-    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. ``is_whole``
-    says that these are all studies of the project; the tier's pages are then included. A sweep that
-    is not finished, or has a damaged file, is refused.
+    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. The pages of
+    the tier are included unless they show other studies. A sweep that is not finished, or has a
+    damaged file, is refused.
     """
-    paths = [*_results(jobs, is_whole), *(p for name in _PROJECT for p in _files(Path(name)))]
+    paths = [*_results(jobs), *(p for name in _PROJECT for p in _files(Path(name)))]
     files = {path.as_posix(): path for path in paths}
     files |= {f"src/moelaws/{path.relative_to(PACKAGE)}": path for path in _files(PACKAGE)}
     own, studies = _own(jobs)
@@ -77,7 +76,8 @@ def write(
     return sums
 
 
-def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
+def _results(jobs: Jobs) -> list[Path]:
+    is_whole, jobs = not jobs.others, replace(jobs, others={})
     results, tier = jobs.results, jobs.folder
     descriptions = [results.corpus(corpus) / "meta.json" for corpus in jobs.corpora]
     derived = [tier.derived(k, e.name) for k, study in jobs.studies.items() for e in study.derived]
