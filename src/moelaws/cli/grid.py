@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
-# Column of a run -> its heading. A terminal that is too narrow for all shows the first ones.
-COLUMNS = {
-    "name": "name", "run_id": "id", "S": "S", "N_total": "N", "N_active": "N_active", "D": "D",
-    "lr": "lr", "estimated_seconds": "seconds", "steps": "steps", "C": "C", "E": "E", "k": "k",
-    "n_layers": "n_layers", "d_model": "d_model", "d_expert": "d_expert", "seed": "seed",
-    "C_sparsity": "C_sparsity",
-}  # fmt: skip
+# The columns of the list. A terminal that is too narrow for all shows the first ones.
+COLUMNS = (
+    "name", "run_id", "S", "N_total", "N_active", "D", "lr", "estimated_seconds", "steps", "C",
+    "E", "k", "n_layers", "d_model", "d_expert", "seed", "C_sparsity",
+)  # fmt: skip
+PLACED = ("devices", "micro_batch", "estimated_memory")  # of a run on GPUs
 
 
 @click.command(name="grid", cls=JsonCommand)
@@ -99,11 +98,10 @@ def _print(
 
     title = f"{sweep.study.study}, {project.tier}: {counted(len(rows), 'run')}"
     if every or len(rows) <= LONG:
-        placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
-        shown = COLUMNS | (placed if device.own_memory else {})
-        shown |= {"corpus": "corpus"} if len(sweep.texts) > 1 else {}
+        shown = [*COLUMNS, *(PLACED if device.own_memory else ())]
+        shown += ["corpus"] * (len(sweep.texts) > 1)
         cells = [[_cell(name, row[name]) for name in shown] for row in rows]
-        click.echo(table_text([*shown.values()], cells, title, cut=True))
+        click.echo(table_text(shown, cells, title, cut=True))
     else:
         _print_summary(rows, title)
     _print_cost(sweep, rows, device, project)

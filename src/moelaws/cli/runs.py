@@ -106,7 +106,7 @@ def _cell(name: str, row: Row) -> object:
     if name == "N" and value is not None:
         return short(value, 4)
     if name == "note":
-        return " ".join(value.split()) or None
+        return " ".join(str(value).split()) or None
     if name == "status" and row["stale"]:
         return "stale" if value == "completed" else f"{value} (stale)"
     return value

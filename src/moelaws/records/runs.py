@@ -1,6 +1,5 @@
 """The record of the sweep: its runs, their states, and the code that made them."""
 
-import gc
 import os
 import re
 import shutil
@@ -127,22 +126,11 @@ def all_records(results: Results) -> list[Record]:
         return []
     with os.scandir(results.runs) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir())
-    # Nothing that is read here is garbage, and collecting would take a fifth of the time.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        above = os.fspath(results.runs)  # a text, because ``Path`` takes a tenth of the time
-        return [_read(results, name, f"{above}/{name}") for name in names]
-    finally:
-        if collects:
-            gc.enable()
+    return [read_record(results, name) for name in names]
 
 
 def read_record(results: Results, run_id: str) -> Record:
-    return _read(results, run_id, os.fspath(results.run(run_id)))
-
-
-def _read(results: Results, run_id: str, folder: str) -> Record:
+    folder = os.fspath(results.run(run_id))  # a text: ``Path`` would take a tenth of the time
     there: Sequence[str] = ()
     with suppress(FileNotFoundError, NotADirectoryError):
         there = os.listdir(folder)

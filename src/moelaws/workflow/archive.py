@@ -70,7 +70,7 @@ def write(out: Path, jobs: Jobs, overrides: Mapping[str, Any], report: Report) -
         for number, (name, file) in enumerate(sorted(files.items()), 1):
             archive.write(file, name, zipfile.ZIP_STORED if file.suffix in _PACKED else None)
             with archive.open(name) as packed:
-                sums[name] = hashlib.file_digest(packed, "sha256").hexdigest()
+                sums[name] = hashlib.file_digest(packed, "sha256").hexdigest()  # type: ignore[arg-type]
             report("archive", number, len(files), f"{number}/{len(files)} files")
         archive.writestr(SUMS, "".join(f"{sha}  {name}\n" for name, sha in sums.items()))
     return sums
