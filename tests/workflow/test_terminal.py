@@ -38,6 +38,7 @@ rule make:
 rule wait:
     output: "waited.txt"
     log: "wait.log"
+    priority: 1
     shell: "touch begun; sleep {config[seconds]}; touch {output}"
 rule killed:
     output: "killed.txt"
