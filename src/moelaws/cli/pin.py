@@ -12,7 +12,6 @@ from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.records.runs import read_record
 from moelaws.spec.corpus import Corpus
-from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import Pinned, pinned_file, rates_file, read_pinned
 from moelaws.spec.project import Project, load_study
 
@@ -54,14 +53,8 @@ def command(study_name: str, project: Project, lr: str, batch: str, per: Words) 
         file, data = rates_file(tier, study.study), rates.model_dump(mode="json")
         write_text(file, yaml.safe_dump(data, sort_keys=False, default_flow_style=None))
         return {"file": str(file), **data}, file
-    names = {fit.name: fit for fit in study.fits}
-    for word, name in (("--lr", lr), ("--batch", batch)):
-        if name not in names:
-            raise UserError(
-                f"{word} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
-            )
     folder = results.tier(tier)
-    searched = {names[lr].table, names[batch].table} - {""}
+    searched = {study.fit(name).table for name in (lr, batch)} - {""}
     inputs = FittedInputs(
         frame=read_runs(folder.table(study.study)),
         fits={name: folder.fit(study.study, name) for name in (lr, batch)},
