@@ -13,9 +13,8 @@ from moelaws.files import seal
 from moelaws.files.atomic import replacing
 from moelaws.files.layout import LOCK
 from moelaws.records import provenance
-from moelaws.records.code import PACKAGE, training_code
+from moelaws.records.code import PACKAGE
 from moelaws.records.progress import Report
-from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
@@ -46,8 +45,6 @@ def write(out: Path, jobs: Jobs, overrides: Mapping[str, Any], report: Report) -
     files |= {f"src/moelaws/{path.relative_to(PACKAGE)}": path for path in _files(PACKAGE)}
     own, studies = _own(jobs)
     files |= own
-    stale = sum(read_record(jobs.results, run).is_stale(training_code()) for run in jobs.runs)
-    by_other_code = f" ({stale} of them by other training code)" if stale else ""
     code = provenance.collect()
     asked = {**overrides, "studies": studies}.items()
     words = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in asked]
@@ -55,7 +52,7 @@ def write(out: Path, jobs: Jobs, overrides: Mapping[str, Any], report: Report) -
         studies=" and ".join(jobs.studies),
         tier=jobs.project.tier,
         source=jobs.project.source,
-        runs=counted(len(jobs.runs), "run") + by_other_code,
+        runs=counted(len(jobs.runs), "run"),
         commit=f"{code['commit'] or 'unknown'}{' and changes' * bool(code['dirty'])}",
         root=jobs.folder.root,
         explore=jobs.folder.explore,
