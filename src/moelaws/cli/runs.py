@@ -8,7 +8,6 @@ import click
 from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import Words, gathered, option
 from moelaws.files.layout import Results
-from moelaws.records.code import training_code
 from moelaws.records.listing import Row, rows_of
 from moelaws.records.names import find_record, find_records
 from moelaws.records.runs import UNSUCCESSFUL, Record, all_records, annotate, retry
@@ -43,9 +42,8 @@ class Selection:
             for record in ([find_record(results, word)] if by_one else find_records(results, word))
         ]
         records = [*{r.run_id: r for r in named}.values()] or all_records(results)
-        if self.stale:
-            records = [record for record in records if record.is_stale(training_code())]
-        return rows_of(records, self.where)
+        rows = rows_of(records, self.where)
+        return [(record, row) for record, row in rows if row["stale"] or not self.stale]
 
 
 # Adds the options that select runs; the command receives ``selection``.

@@ -36,8 +36,10 @@ def rows_of(records: Iterable[Record], expression: str = "") -> list[tuple[Recor
     """
     rows = [(record, _row(record)) for record in records]
     known = dict.fromkeys(key for _, row in rows for key in row)
-    for name in {clause.column for clause in parse_rows(expression)} - {*known}:
-        raise UserError(f"no run has a column {name!r}{or_nearest(name, known, 'known are')}")
+    unknown = {clause.column for clause in parse_rows(expression)} - {*known}
+    if rows and unknown:
+        near = or_nearest(name := min(unknown), known, "known are")
+        raise UserError(f"no run has a column {name!r}{near}")
     names = names_in(expression) & known.keys()
     return [(r, row) for r, row in rows if select({n: row.get(n) for n in names}, expression)]
 

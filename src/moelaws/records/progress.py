@@ -38,20 +38,23 @@ class StatusLine:
 
     def show(self, text: str, last: bool = False) -> None:
         """Shows ``text`` as the line, unless another was shown just now; the ``last`` one stays."""
+        text = visible(text)
         with self._lock:
             waited = time.monotonic() - self._time
+            if last and text == self._printed:
+                return
             if self.in_place:
                 if not last and (text == self._shown or (self._shown and waited < DRAWINGS)):
                     return
                 width = shutil.get_terminal_size().columns - 1
-                self._write(ERASE + visible(text[:width]) + ("\n" if last else ""))
-                self._shown, self._time = "" if last else text, time.monotonic()
-                return
-            if text == self._printed and (last or waited < AGAIN):
-                return
-            if last or waited >= BETWEEN:
-                self._printed, self._time = text, time.monotonic()
+                self._write(ERASE + text[:width] + "\n" * last)
+                self._shown, self._printed = ("", text) if last else (text, self._printed)
+            elif last or waited >= (AGAIN if text == self._printed else BETWEEN):
                 self._write(text + "\n")
+                self._printed = text
+            else:
+                return
+            self._time = time.monotonic()
 
     def say(self, text: str) -> None:
         """Prints lines that stay, above the line."""
