@@ -218,8 +218,6 @@ OPENERS = {
     "exports/hf/card.py": "the package's own template",
     "explore/page.py": "templates of the package",
     "cli/__init__.py": "the package's own list of commands; /dev/null, in place of closed streams",
-    "cli/runs.py": "specifications, which it reads as a list of runs",
-    "cli/cover.py": "the repository's text for the report",
     "workflow/jobs.py": "specifications, which it writes and compares",
     "tables/locked.py": "the memory that this process takes",
     "workflow/archive.py": "a ZIP file with a digest of each entry, and the package's template",

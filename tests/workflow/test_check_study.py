@@ -48,7 +48,7 @@ def test_entries_that_can_be_fitted(fields):
         ({"mapping": {"N": "context"}}, "column context is in tokens, and N in parameters"),
         ({"units": {"N": "percent"}}, "unit of N is 'percent'"),
         ({"weights": "bpb"}, "column bpb is in bits/byte, and L in nats/token"),
-        ({"resample_by": "budget"}, "resample_by: 'budget' is no column; there are run_id, "),
+        ({"resample_by": "budget"}, "'budget' is no column; there are run_id, "),
         ({"rows": "kind > 3"}, "kind has words, and no number such as 3.0"),
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
         ({"sweep": "deep"}, "sweep: no grid has a sweep 'deep'; there are none with a name"),

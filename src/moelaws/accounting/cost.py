@@ -352,21 +352,3 @@ def spent(runs: Sequence[RunConfig], kept: Mapping[str, Sequence[int]] = {}) -> 
     if not (shared := shared_steps(runs, kept)):
         return runs
     return [run.of_length(max(1, run.steps - shared.get(run.run_id, 0))) for run in runs]
-
-
-def apart(runs: Sequence[RunConfig]) -> bool:
-    """Tells whether runs of a length have no trunk because their rates or batches are its own.
-
-    These follow from a law of compute or tokens, say. Other rates that are tried at a length of a
-    trunk do not count.
-    """
-    shared = shared_steps(runs)
-    trunks = {run.trunk for run in runs if run.run_id in shared}
-    lengths: dict[str, dict[int, bool]] = {}  # of runs alike but for rate and batch: has it a trunk
-    for run in runs:
-        if run.trunk:
-            optimizer = run.optimizer.model_copy(update={"lr": 1.0})
-            same = {"optimizer": optimizer, "batch": 1, "balance_group": 1, "steps": 1}
-            alike = lengths.setdefault(run.model_copy(update=same).fingerprint(), {})
-            alike[run.steps] = alike.get(run.steps, False) or run.trunk in trunks
-    return any(len(alike) > 1 and not all(alike.values()) for alike in lengths.values())

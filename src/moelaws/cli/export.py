@@ -87,7 +87,7 @@ def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
         places = None
         if overrides or CONFIG.exists():
             places = places_of(load_project(overrides=overrides))
-        records = selection.of(results, chosen).records
+        records = [record for record, _ in selection.of(results, chosen)]
         with writer(to) as put, reporting() as report:
             runs, left_out = export(records, results, places, put, report, bool(chosen))
         shown = without_password(str(to))

@@ -22,7 +22,7 @@ from moelaws.files.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
-from moelaws.spec.words import counted, short
+from moelaws.spec.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,8 +94,9 @@ def command(
     lines.append("")
     for name, error in expected.items():
         lines.append(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
-    text = "\n".join([*lines, *map(_cost_text, costs)])
-    return {key: about[key] for key in keys} | data | {"expected": expected}, text
+    for cost in costs:
+        lines += [cost.words(), cost.device.basis] if cost.device.basis else [cost.words()]
+    return {key: about[key] for key in keys} | data | {"expected": expected}, "\n".join(lines)
 
 
 def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:
@@ -115,18 +116,6 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
     for kind in ("cpu", "cuda"):
         device = learned(device_of(kind, project), Results())
         yield budget(runs * repeats, device, kept, probed, project.devices_per_run)
-
-
-def _cost_text(cost: Budget) -> str:
-    disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
-    saved = cost.flops_spent < cost.flops
-    less = f", {cost.flops_spent:.3g} of them spent with shared trunks" if saved else ""
-    text = (
-        f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
-        f"{cost.flops:.3g} FLOPs{less}: about {cost.hours:,.3g} {cost.device.name} hours, "
-        f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
-    )
-    return f"{text}\n{cost.device.basis}" if cost.device.basis else text
 
 
 def _expected(

@@ -14,7 +14,7 @@ from moelaws.files.layout import Results
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.spec.project import Project
-from moelaws.spec.words import counted
+from moelaws.spec.words import counted, short
 
 # As many runs are unfinished at once, each with a checkpoint, as profiles/slurm allows jobs.
 AT_ONCE = 100
@@ -51,6 +51,16 @@ class Budget:
     def as_dict(self) -> dict[str, object]:
         names = ("runs", "flops", "flops_spent", "tokens", "hours", "disk_bytes", "disk")
         return {"device": self.device.name, **{name: getattr(self, name) for name in names}}
+
+    def words(self) -> str:
+        disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in self.disk.items() if b >= 5e6)
+        saved = self.flops_spent < self.flops
+        less = f", {self.flops_spent:.3g} of them spent with shared trunks" if saved else ""
+        return (
+            f"{counted(self.runs, 'run')} of {short(self.tokens)} tokens in all, "
+            f"{self.flops:.3g} FLOPs{less}: about {self.hours:,.3g} {self.device.name} hours, "
+            f"{self.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
+        )
 
 
 def budget(

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
-from moelaws.records.runs import all_records, flatten
+from moelaws.records.listing import rows_of
+from moelaws.records.runs import all_records
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
 from moelaws.tables.locked import Answer, answer, reason
@@ -28,8 +29,8 @@ def query(
 ) -> Answer:
     """Answers ``sql``, in which a study's table has the name of the study.
 
-    ``runs`` is the record of every run, with a column for each dotted key; ``scores`` has a row for
-    each run, step and task on which a run with kept weights was scored. DuckDB may take this many
+    ``runs`` has a row for each run on record (``records.listing``); ``scores`` has a row for each
+    run, step and task on which a run with kept weights was scored. DuckDB may take this many
     ``gigabytes`` of memory, and this many ``seconds`` once the tables are read. ``warn`` is called
     if runs have damaged files, whose columns are then null.
     """
@@ -66,7 +67,7 @@ def _runs(results: Results, warn: Callable[[str], None]) -> pa.Table:
     records = all_records(results)
     if damaged := [record.run_id for record in records if record.damaged]:
         warn(f"what damaged files say of {counted(len(damaged), 'run')} is null: {listed(damaged)}")
-    rows = [flatten(record.as_dict()) for record in records]
+    rows = [row for _, row in rows_of(records)]
     columns = dict.fromkeys(key for row in rows for key in row) or ["run_id"]
     return pa.table({column: _array([row.get(column) for row in rows]) for column in columns})
 

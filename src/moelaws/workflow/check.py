@@ -79,9 +79,7 @@ def _check_series(study: Study, figure: Figure) -> None:
             continue
         units, known = _columns(study)
         _check_rows([series.rows], known, units)
-        for name in filter(None, (series.x, series.y, series.over, series.by, *series.ends)):
-            if name not in known:
-                raise UserError(f"{name!r} is no column; there are {', '.join(known)}")
+        _refuse_others((series.x, series.y, series.over, series.by, *series.ends), known)
 
 
 def check_contest(study: Study, contest: Contest) -> None:
@@ -96,7 +94,8 @@ def check_contest(study: Study, contest: Contest) -> None:
         for law in candidates:
             overridden(law, own_overrides(law, contest.protocol), contest.name)
         units, known = _columns(study)
-        _check_numbers([*(c for _, c in pairs), *(s.column for s in contest.splits)], units)
+        columns = [*(column for _, column in pairs), *(split.column for split in contest.splits)]
+        _refuse_others(columns, units, "column of numbers")
         for split in contest.splits:
             _check_rows((contest.rows, split.rows, split.holdout), known, units)
         _check_columns(contest, known)
@@ -152,7 +151,7 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return
     units, known = _columns(study)
-    _check_numbers((*fit.mapping.values(), fit.weights), units)
+    _refuse_others((*fit.mapping.values(), fit.weights), units, "column of numbers")
     variables = sources(law, fit.mapping, tuple(units))
     unit_factors(variables, fit.units, units)
     if fit.weights:
@@ -162,10 +161,11 @@ def _check_fit(study: Study, fit: Fit) -> None:
     _check_columns(fit, known)
 
 
-def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
-    for column in columns:
-        if column and column not in known:
-            raise UserError(f"{column!r} is no column of numbers; there are {', '.join(known)}")
+def _refuse_others(names: Iterable[str], known: Iterable[str], kind: str = "column") -> None:
+    """Refuses names that are not known; an empty one names nothing."""
+    for name in names:
+        if name and name not in known:
+            raise UserError(f"{name!r} is no {kind}; there are {', '.join(known)}")
 
 
 def _check_rows(expressions: Iterable[str], known: list[str], numbers: Iterable[str]) -> None:
@@ -175,11 +175,5 @@ def _check_rows(expressions: Iterable[str], known: list[str], numbers: Iterable[
 
 
 def _check_columns(entry: Fit | Contest, known: list[str]) -> None:
-    for key, names in (
-        ("split_by", {getattr(entry, "split_by", "")} - {""}),
-        ("resample_by", {entry.resample_by} - {"", ROWS}),
-        ("best_per", entry.best_per),
-    ):
-        for name in names:
-            if name not in known:
-                raise UserError(f"{key}: {name!r} is no column; there are {', '.join(known)}")
+    resampled = "" if entry.resample_by == ROWS else entry.resample_by
+    _refuse_others((getattr(entry, "split_by", ""), resampled, *entry.best_per), known)
