@@ -103,7 +103,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("sweeps.0.axes.S", [1], "S is 1; it must be less than 1"),
         ("sweeps.0.axes.S", [0.3], "E = k / (1 - S) = 2.857 is not whole"),
         ("derive.lr.at", {"seed": 1}, "must name the same settings"),
-        ("sweeps.0.zip", [{"lr": []}], "a zipped axis of lr has no values"),
+        ("sweeps.0.zip", [{"lr": []}], "zip #1.lr is []; it must be a list of 1 or more"),
         ("sweeps.0.axes.C", [1e6], "raise C, or set a smaller batch, or lower context"),
         ("sweeps.0.zip", [{"lr": [1, 2], "seed": [1]}], "zipped axes must be equally long"),
         ("settings.context", None, "context is missing"),

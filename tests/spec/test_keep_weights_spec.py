@@ -68,16 +68,11 @@ def test_a_mistake_in_the_configuration_is_placed_there(tmp_path):
         load_project(tmp_path)
 
 
-def test_unknown_study():
-    with pytest.raises(
-        UserError, match=r"unknown study 'sparsty'; did you mean sparsity\? There are: .*sparsity"
-    ):
-        load_study("sparsty", REPOSITORY)
-
-
-def test_missing_config(tmp_path):
+def test_a_missing_configuration_and_an_unknown_study(tmp_path):
     with pytest.raises(UserError, match=r"no such file; run from the repository's root"):
         load_project(tmp_path)
+    with pytest.raises(UserError, match=r"'sparsty'; did you mean sparsity\? There are: .*spars"):
+        load_study("sparsty", REPOSITORY)
 
 
 @pytest.mark.parametrize("form", ["sparsity,allocation", ["sparsity", "allocation"]])

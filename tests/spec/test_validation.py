@@ -56,13 +56,18 @@ def refusal(schema, data):
         # A key that is also the name of a union's member
         (f"{SWEEP}.axes.S", {"bool": 1}, "axes.S is {'bool': 1}; it must be true or false, a"),
         (f"{SWEEP}.axess", 5, "unknown key grids.demo.sweeps #1.axess; did you mean axes? Allowed"),
-        (f"{SWEEP}.axes.d_modell", 8, "unknown setting 'd_modell'; did you mean d_model? Known: C"),
+        (f"{SWEEP}.axes.d_modell", 8, "no setting 'd_modell'; did you mean d_model? There are: C,"),
         (f"{SETTINGS}.seed", "1:30:00", "settings.seed is '1:30:00'; it must be a number"),
         pytest.param(f"{SETTINGS}.lr", 1 << 99_999, "lr is a value too long to show", id="huge"),
         (f"{SETTINGS}.n_layers", "1e12", "n_layers is '1e12'; it must be at most 1,000,000"),
         (f"{SETTINGS}.qk_norm", "maybe", "qk_norm is 'maybe'; it must be true or false"),
         ("grids.demo.derive.batch", {"rule": "chozen"}, "chosen; did you mean chosen?"),
         ("grids.demoo", {}, "grids.demoo: the key 'demoo' must be demo, workstation, gpu or"),
+        (
+            f"{SWEEP}.axes.lr",
+            [],
+            "axes.lr is []; it must be true or false, a whole number, a number,",
+        ),
         (
             f"{SWEEP}.axes",
             {"d_model": list(range(1, 1001)), "lr": list(range(1, 1001))},

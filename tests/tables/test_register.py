@@ -68,9 +68,8 @@ def test_a_copy_stands_in_for_the_addresses(ours):
     Path("copies").mkdir()
     (Path("copies") / "runs.csv").write_text(RUNS)
     (Path("copies") / "tokens.csv").write_text(TOKENS)
-    for given in ("copies", Path("copies").absolute().as_uri()):
-        printed("import", "ours", "--from", given)
-        assert not ours.asked
+    printed("import", "ours", "--from", "copies")
+    assert not ours.asked
     printed("import", "ours", "--from", f"{ours.address}/mirror/")
     assert ours.asked == ["/mirror/runs.csv", "/mirror/tokens.csv"]
     with pytest.raises(

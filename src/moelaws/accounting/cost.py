@@ -1,7 +1,7 @@
 """Rough estimates of a run's time and memory, for scheduling and planning.
 
-The numbers behind the estimates are below, each with its source. Runs that differ in length alone
-share their trunk, and really spend less.
+The numbers behind the estimates are below and in ``cost.toml``, each with its source. Runs that
+differ in length alone share their trunk, and really spend less.
 """
 
 import math
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.project import Project
 from moelaws.spec.run import Muon, RunConfig
@@ -52,25 +53,11 @@ class Device:
         )
 
 
-# One core in fp32, beside another one that trained too, on an AMD EPYC: a robust least-squares fit
-# of relative errors to the median step times of 109 workstation runs and 72 demo runs.
-CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
-# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet. The overhead of a layer grows with the
-# tokens: 3 ms for 73,728 are within 26 % of an H200's steps of mixtures, 22 of various sizes on
-# 32,768 to 163,840 tokens (docs/speed.md). The start is that of a run of a batch, whose kernels are
-# compiled: 64 runs, 8 at a time, waited 8.6 s on average beside their steps.
-MFU = 0.35
-# Bytes a second: of memory and NVLink (one way) by the data sheets, and one port of 400 Gb/s a GPU.
-H100 = Device("H100", MFU * 9.89e14, 3e-3, 0.0, 10.0, 4e9, 8e10, 0, 3.35e12, 4.5e11, 5e10, 73_728)
-# By their data sheets at the same utilisation: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
-GPUS = {
-    "h100": H100,
-    "h200": replace(H100, name="H200", own_memory=1.41e11, memory_bandwidth=4.8e12),
-    "a100": replace(
-        H100, name="A100", flops_per_second=MFU * 3.12e14,
-        memory_bandwidth=2.04e12, node_bandwidth=3e11, network_bandwidth=2.5e10,
-    ),
-}  # fmt: skip
+_DEVICES = {key: Device(**about) for key, about in table_beside(__file__).items()}
+CPU = _DEVICES.pop("cpu")
+GPUS = _DEVICES
+H100 = GPUS["h100"]
+MFU = 0.35  # the share of a GPU's peak that its speed is
 # A pass takes as long as one of so many tokens at least, for its kernels begin one after the other.
 # Those of other runs fill the gaps. It is assumed: 3 microseconds for each of 200 kernels a layer.
 FEWEST_TOKENS = 16_384

@@ -81,10 +81,8 @@ def import_(
         f"{path}: {counted(len(frame), 'run')}; unknown of them: {unknown}",
         f"{imported.about['licence']}: {imported.about['attribution']}",
     ]
-    for key, text in imported.about.items():
-        if key.startswith("digest"):
-            lines.append(f"{text} of {imported.about[key.replace('digest', 'file')]}")
-        elif key in ("losses", "assumed") and text:
+    for key in ("losses", "assumed"):
+        if text := imported.about.get(key):
             lines.append(f"{key}: {text}")
     return data | {"origin": imported.about}, "\n".join(lines)
 

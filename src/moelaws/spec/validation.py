@@ -37,16 +37,16 @@ def must_be(words: str) -> PydanticCustomError:
 
 def mistakes(error: ValidationError, schema: type[BaseModel], data: object) -> list[str]:
     """Returns a sentence for each mistake in ``data`` for which ``schema`` refused it."""
-    places: dict[tuple[str | int, ...], list[Any]] = {}
+    places: dict[tuple[str, ...], list[Any]] = {}
     for each in error.errors(include_url=False):
-        places.setdefault(_keys(each, data), []).append(each)
+        places.setdefault(_place(each, data), []).append(each)
     # pydantic reports a mistake once for each member of a union. The user meant the member that
     # accepted the value itself and refused something within it.
-    outer = {keys[:n] for keys in places for n in range(len(keys))}
+    outer = {place[:n] for place in places for n in range(len(place))}
     return [
-        _sentence(_path(keys, data), errors, schema)
-        for keys, errors in places.items()
-        if keys not in outer
+        _sentence("".join(place).lstrip(". "), errors, schema)
+        for place, errors in places.items()
+        if place not in outer
     ]
 
 
@@ -65,10 +65,7 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
         # The message itself names what is wrong in a mapping or list; a text is shown.
         shown = "" if isinstance(value, Mapping | list | tuple) else f" is {_shown(value)};"
         return f"{key}{shown or ':' * bool(key)} {context['error']}".strip()
-    allowed = list(dict.fromkeys(_allowed(e, schema) for e in errors))
-    if "a number" in allowed and "a whole number" in allowed:
-        allowed.remove("a whole number")
-    text = joined(allowed, "or")
+    text = joined(dict.fromkeys(_allowed(e, schema) for e in errors), "or")
     if isinstance(value, bool) and "true or false" not in text:
         text += " (YAML reads yes, no, on and off as true and false: quote such a text)"
     if error["loc"][-1:] == (KEY,):
@@ -88,17 +85,22 @@ def _allowed(error: Any, schema: type[BaseModel]) -> str:
     return allowed.format(**context)
 
 
-def _keys(error: Any, data: Any) -> tuple[str | int, ...]:
-    """Returns the keys of an error's path without pydantic's names of the members of unions."""
-    keys: list[str | int] = []
+def _place(error: Any, data: Any) -> tuple[str, ...]:
+    """Returns the keys of an error's path, as messages write them one behind the other.
+
+    An entry of a list has its name, or a number from 1. pydantic's names of the members of unions
+    are left out.
+    """
+    place = []
     *above, last = error["loc"] or [KEY]
     for step in above:
-        keys += [step] * _has(data, step)
-        data = data[step] if _has(data, step) else data
+        if _has(data, step):
+            data = data[step]
+            place.append(_label(step, data))
     # The name of a union's member may also be a key of the value that was refused.
     if error["type"] == "missing" or (_has(data, last) and data is not error["input"]):
-        keys.append(last)
-    return (*keys, KEY) if error["loc"][-1:] == (KEY,) else tuple(keys)
+        place.append(_label(last, data[last] if _has(data, last) else None))
+    return (*place, "") if last == KEY else tuple(place)
 
 
 def _has(data: Any, step: str | int) -> bool:
@@ -107,19 +109,11 @@ def _has(data: Any, step: str | int) -> bool:
     return isinstance(data, list | tuple) and isinstance(step, int) and step < len(data)
 
 
-def _path(keys: Sequence[str | int], data: Any) -> str:
-    """Returns keys as messages write them; an entry of a list has its name, or a number from 1."""
-    path = ""
-    for key in keys:
-        if key == KEY and not _has(data, key):
-            break
-        data = data[key] if _has(data, key) else None
-        if isinstance(key, str):
-            path += f".{key or repr(key)}"
-            continue
-        name = data.get("name") if isinstance(data, Mapping) else None
-        path += f".{name}" if isinstance(name, str) and name else f" #{key + 1}"
-    return path.removeprefix(".").strip()
+def _label(key: str | int, value: Any) -> str:
+    if isinstance(key, str):
+        return f".{key or repr(key)}"
+    name = value.get("name") if isinstance(value, Mapping) else None
+    return f".{name}" if isinstance(name, str) and name else f" #{key + 1}"
 
 
 def _fields(schema: type[BaseModel], path: Sequence[str | int]) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
 
 from moelaws.files.download import download, is_address
 from moelaws.files.layout import Results
@@ -42,8 +41,6 @@ def source_of(name: str, mapping: Mapping, given: str) -> Iterator[Path]:
     mapping. Files that were fetched are kept and, while their digests are right, not fetched again.
     One whose digest nobody knows is kept only if the block, which reads it, ends well.
     """
-    if given.startswith("file://"):
-        given = unquote(given.removeprefix("file://"))
     if given and not is_address(given):
         if not Path(given).exists():
             raise UserError(f"--from is {given!r}; there is no such file or folder")
