@@ -187,12 +187,6 @@ def test_a_small_batch_takes_its_part_of_the_time_down_to_where_its_kernels_are_
     assert seconds(1024) > 0.4 * seconds(32_768)
 
 
-def test_memory_of_the_host_takes_whole_batches():
-    small, large = (estimate(config(groups), CPU) for groups in (1, 100))
-    assert large.host_bytes > small.host_bytes
-    assert large.device_bytes == 0
-
-
 def sized(d_model, experts, steps, groups=4):
     """A run's configuration, by what its time depends on."""
     run = config(groups)
@@ -291,16 +285,6 @@ def test_a_run_takes_the_fewest_devices_that_hold_it(experts, groups, memory):
         assert all(needs[n] > memory for n in tried if n < cost.devices and n.bit_count() == 1)
     else:
         assert all(needs[n] > memory for n in tried if n < cost.devices or n.bit_count() == 1)
-
-
-def test_a_run_that_nothing_less_holds_takes_all_devices():
-    """Of 7 no number but 4 has equally many of 64 experts each, and 7 hold more."""
-    run = large(experts=64, groups=7)
-    needs = {n: estimate(run, H100, n).device_bytes for n in (4, 7)}
-    assert needs[7] < needs[4]
-    assert placed(run, replace(H100, own_memory=needs[7])).devices == 7
-    assert placed(run, replace(H100, own_memory=needs[4] / 10), max_devices=6).devices == 6
-    assert placed(run, replace(H100, own_memory=needs[4])).devices == 4
 
 
 def test_what_is_asked_for_is_taken_as_far_as_there_are_balance_groups():

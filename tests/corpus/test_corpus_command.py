@@ -32,7 +32,7 @@ def test_json_says_what_was_made(call, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--corpus", "gone.txt"], "gone.txt does not exist"),
+        (["--corpus", "gone.txt"], "gone.txt matches no file"),
         (["--vocab-size", "200"], "vocab_size is 200; it must be at least 257"),
         (["--hold-out", "1000000"], "and a run measures its loss on 1,000,000 and the one before"),
     ],

@@ -149,8 +149,8 @@ def test_lines_before_the_first_start_are_a_document_and_the_end_is_kept():
     [
         (STORIES, {"column": "story"}, "no column 'story'; there are: id, text"),
         (STORIES, {"split": "tset"}, "Bad split: tset. Available splits: ['train']"),
-        (STORIES, {"bytes": 5}, "no text in column 'text' of split 'train' within the first 5"),
-        (["", None], {}, "no text .* 2 rows read, 2 of them empty"),
+        (STORIES, {"bytes": 5}, "no whole row of text in column 'text' of split 'train': 1 rows"),
+        (["", None], {}, "no whole row of text .* 2 rows read, 2 of them empty"),
         (["one", "one"], {}, "single document"),
     ],
 )

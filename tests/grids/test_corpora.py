@@ -74,7 +74,7 @@ def test_texts_go_by_their_own_words_or_by_names(texts):
         study_of([hub, {**hub, "subset": "x"}])
     with pytest.raises(UserError, match=r"corpora: again: it has the text of b\.txt"):
         ids(study_of({"b.txt": "b.txt", "again": "b.txt"}))
-    with pytest.raises(UserError, match=r"texts\.yaml: corpora\.none: .*none\.txt does not exist"):
+    with pytest.raises(UserError, match=r"texts\.yaml: corpora\.none: .*none\.txt matches no file"):
         ids(study_of({"none": "none.txt"}))
 
 

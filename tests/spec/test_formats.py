@@ -108,7 +108,9 @@ def test_every_file_of_a_user_goes_through_these_readers():
 
 READERS = {
     **dict.fromkeys((".csv", ".jsonl", ".parquet"), read_any),
-    ".json": read_json, ".yaml": read_yaml, ".bin": read_bytes,
+    ".json": read_json,
+    ".yaml": read_yaml,
+    ".bin": read_bytes,
 }
 
 

@@ -106,15 +106,6 @@ def test_rows(sweep):
     assert np.isnan(diverged["L"])
 
 
-def test_the_ratio_of_experts_to_attention_is_that_of_allocation(run_data):
-    """Its App C with the values counted as 2 n^2 d a sequence; .929 as printed."""
-    ffn = {"kind": "moe", "n_experts": 64, "top_k": 2, "n_shared": 1, "d_expert": 640}
-    model = {"n_layers": 10, "d_model": 640, "n_heads": 10, "n_kv": 2, "context": 4096}
-    model |= {"vocab_size": 300, "ffn": ffn}
-    config = RunConfig.model_validate({**run_data, "model": model})
-    assert describe(Run(config.run_id, config, None))["r"] == pytest.approx(0.598787, abs=1e-6)
-
-
 def test_options_of_an_optimizer_have_columns(run_data):
     """Those of another optimizer are empty."""
     muon = {**run_data, "optimizer": {"kind": "muon", "lr": 0.01, "momentum": 0.9}}

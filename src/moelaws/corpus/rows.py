@@ -61,12 +61,9 @@ def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) ->
             starts.append(starts[-1] + len(document))
             progress(starts[-1])
     if len(starts) == 1:
-        limit = (
-            f" within the first {setting.bytes} bytes" if setting.bytes and counts["rows"] else ""
-        )
         raise UserError(
-            f"corpus {source.name}: no text in column {setting.column!r} of split "
-            f"{setting.split!r}{limit}: {counts['rows']} rows read, {counts['empty']} of them empty"
+            f"corpus {source.name}: no whole row of text in column {setting.column!r} of split "
+            f"{setting.split!r}: {counts['rows']} rows read, {counts['empty']} of them empty"
         )
     return Spool(source.name, (path,), starts, **counts)
 
@@ -88,14 +85,12 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
                 document.clear()
         document += line if line.endswith(b"\n") else line + b"\n"
         if len(document) > LONGEST:
-            raise UserError(
-                f"corpus: document_starts is {document_starts!r}; it is found in no row of the "
-                f"last {len(document)} bytes: a row in which it is found starts a document"
-            )
+            has_start = False
+            break
     if document and not has_start:
         raise UserError(
-            f"corpus: document_starts is {document_starts!r}; it is found in no row: a row in "
-            "which it is found starts a document"
+            f"corpus: document_starts is {document_starts!r}; it is found in no row of the last "
+            f"{len(document)} bytes: a row in which it is found starts a document"
         )
     if document.strip():
         yield bytes(document)

@@ -6,7 +6,7 @@ A new router takes a class here, a module and its line in ``model/router.py``, a
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -85,18 +85,6 @@ class MoE(Part):
     bias_rate: Positive = 0.001  # how far a step moves a bias
     sequence_balance: NonNegative = 0.0  # coefficient of the loss beside the bias
     capacity_factor: Positive | None = None  # None drops nothing
-
-    @model_validator(mode="before")
-    @classmethod
-    def _settings_are_this_routers(cls, data: Any) -> Any:
-        for key in data if isinstance(data, dict) else ():
-            owners = [name for name, kind in routers().items() if key in kind.model_fields]
-            if owners and cls.router not in owners:
-                raise ValueError(
-                    f"route_by = {cls.router} with {key} = {data[key]}; {key} is set where "
-                    f"route_by is {' or '.join(owners)}, and only there"
-                )
-        return data
 
     @model_validator(mode="after")
     def _layers_are_sound(self) -> Self:

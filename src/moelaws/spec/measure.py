@@ -10,8 +10,6 @@ from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.rows import RowExpression, parse_rows
 
-Names = tuple[str, ...]
-
 
 class Expected(Frozen):
     """The range in which the interval of a claim's number lies if the claim holds."""
@@ -46,11 +44,6 @@ class _Rule(Frozen):
     def columns(self) -> set[str]:
         """Returns the columns that the rule reads of its table."""
         return set()
-
-    def read_beside(self, fits: Names, derived: Names) -> dict[str, Names]:
-        """Returns the fits and derived tables that the rule reads, behind those given."""
-        own = (self.source,) if self.source else ()
-        return {"fits": (*fits, *self.read_fits), "derived": (*derived, *own)}
 
     def refuse_unknown(self, columns: Iterable[str]) -> None:
         """Refuses a rule that reads a column or an interval which is not among its table's."""
