@@ -178,15 +178,6 @@ def test_auto_takes_as_many_as_the_memory_holds(gigabytes, number):
     assert estimate(config(groups=1), device).runs_at_once == number
 
 
-def test_a_small_batch_takes_its_part_of_the_time_down_to_where_its_kernels_are_too_short():
-    def seconds(tokens):
-        run = sized(128, 8, 1, groups=tokens // 32)
-        return estimate(run, replace(H100, startup_seconds=0.0)).seconds
-
-    assert seconds(65_536) == pytest.approx(2 * seconds(32_768), rel=0.1)
-    assert seconds(1024) > 0.4 * seconds(32_768)
-
-
 def sized(d_model, experts, steps, groups=4):
     """A run's configuration, by what its time depends on."""
     run = config(groups)

@@ -1,7 +1,7 @@
 """What a sweep would cost, and the ceiling that refuses one before it starts."""
 
 import pytest
-from grid_runs import TEXT, runs_of
+from grid_runs import TEXT
 
 from moelaws.accounting.cost import CPU, H100, estimate
 from moelaws.accounting.parameters import count_parameters
@@ -41,24 +41,6 @@ def test_costs_add_up_over_runs(gpu):
     # What the grid names as budgets, rounded to whole steps.
     assert total.flops == pytest.approx(sum(run.C for run in gpu.runs), rel=0.01)
     assert total.disk_bytes == sum(total.disk.values())
-
-
-def test_what_a_trunk_shares_costs_once():
-    """A limit counts it so, too: the steps of 400, and the last tenth of 100 and of 200."""
-    grid = {
-        "settings": {
-            "context": 64, "vocab_size": 512, "n_layers": 2, "n_heads": 2, "d_model": 64,
-            "ffn": "dense", "d_ffn": 128, "batch": 4, "lr": 1e-3, "schedule": "wsd",
-            "warmup_steps": 10,
-        },
-        "sweeps": [{"axes": {"steps": [100, 200, 400]}}],
-    }  # fmt: skip
-    runs = runs_of(grid)
-    total = budget(runs, CPU)
-    assert total.flops_spent / total.flops == pytest.approx(430 / 700)
-    assert total.hours < sum(estimate(run.config, CPU).seconds for run in runs) / 3600
-    kept = budget(runs, CPU, {runs[0].run_id: (50,)})
-    assert kept.flops_spent / kept.flops == pytest.approx((100 + 200 + 220) / 700)
 
 
 def test_checkpoints_on_disk_are_those_of_runs_unfinished_at_once(gpu):

@@ -144,7 +144,11 @@ def test_columns_are_parted_by_the_mark_of_the_first_line(name, text, tmp_path):
         ("t.csv", b"1e9,2e10,2.5\n2e9,2e10,2.4\n", "no column names; the first line must hold"),
         ("t.jsonl", b'{"N": 1}\n[1, 2]\n', r"row 2 is \[1, 2\]; it must be an object"),
         ("t.json", b'[{"N": 1}', "t.json is not valid JSON"),
-        ("t.md", b"# Runs\n\nNone.\n", "there is no table in it"),
+        (
+            "t.md",
+            b"# Runs\n\nNone.\n",
+            r"say which table with t\.md#HEADING .* below none",
+        ),
         (
             "t.md",
             b"| N | L |\n|---|--:|\n| 1 | 2 | 3 |\n",
@@ -284,9 +288,9 @@ def test_a_page_holds_a_table_below_a_heading(tmp_path):
     assert more.to_dict("records") == [{"a|b": "1", "c": "9.4e16"}]
     second = read_any(tmp_path / "README.md#Results (2)")[0]
     assert second.to_dict("records") == [{"size": "d512", "a second table": "1"}]
-    with pytest.raises(UserError, match=r"has 4 tables, below .*'Results', 'Results \(2\)', 'More"):
+    with pytest.raises(UserError, match=r"tables are below 'Runs', 'Results', 'Results \(2\)', 'M"):
         read_any(tmp_path / "README.md")
-    with pytest.raises(UserError, match="no table below a heading 'Result'; did you mean Results"):
+    with pytest.raises(UserError, match="'More results'; did you mean Results"):
         read_any(tmp_path / "README.md", "Result")
 
 

@@ -16,6 +16,7 @@ from moelaws.grids.text import choose_corpus, corpus_of, with_vocabulary
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import CONFIG, Project
+from moelaws.spec.words import counted
 
 VOCABULARY = 512
 
@@ -72,10 +73,7 @@ def command(
         f"corpus {meta['corpus_id']} ({text['name']}, {size}, vocabulary {corpus.vocab_size}) "
         f"in {folder}",
     )
-    notes = {
-        "exact copies of documents, dropped": meta["duplicates_dropped"],
-        "rows without text, left out": text.get("empty_rows"),
-        "bytes of lines that the tokenizer changes": meta.get("bytes_changed_by_tokenizer"),
-    }
-    lines = [table, *(f"{what}: {count}" for what, count in notes.items() if count)]
-    return {"folder": str(folder), **meta}, "\n".join(lines)
+    copies = (
+        f"{counted(meta['duplicates_dropped'], 'exact copy', 'exact copies')} of documents dropped"
+    )
+    return {"folder": str(folder), **meta}, f"{table}\n{copies}"

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.files import seal
-from moelaws.spec.errors import UserError, listed, or_nearest, quoted
+from moelaws.spec.errors import UserError, listed, nearest, or_nearest, quoted
 from moelaws.spec.from_disk import refuse_large
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.numbers import amount
@@ -224,16 +224,15 @@ def _markdown(path: Path, part: str) -> pd.DataFrame:
             seen[heading] += 1
             name = f"{heading} ({seen[heading]})" if seen[heading] > 1 else heading
             tables[name] = table
-    if not part and len(tables) > 1:
+    if not part and len(tables) == 1:
+        (part,) = tables
+    elif not part or part not in tables:
+        known = listed(map(repr, tables)) or "none"
         raise UserError(
-            f"{path} has {len(tables)} tables, below {listed(map(repr, tables))}; say which with "
-            f"{path.name}#HEADING (in a mapping: part)"
+            f"{path}: say which table with {path.name}#HEADING (in a mapping: part); tables are "
+            f"below {known}{nearest(part, tables)}"
         )
-    if not (table := tables.get(part) if part else "".join(tables.values())):
-        where = f"below a heading {part!r}" if part else "in it"
-        near = or_nearest(part, filter(None, tables), "tables are below") if tables else ""
-        raise UserError(f"{path}: there is no table {where}{near}")
-    names, *rows = map(_cells, table.strip().split("\n"))
+    names, *rows = map(_cells, tables[part].strip().split("\n"))
     if not rows or not all(re.fullmatch(r":?-+:?", mark) for mark in rows[0]):
         raise UserError(f"{path}: the table below {part or 'no heading'} has no line |---|---|")
     _refuse_twice(names, path)
