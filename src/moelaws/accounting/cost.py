@@ -65,7 +65,6 @@ FEWEST_TOKENS = 16_384
 # CUDA and its libraries in each process, and a factor for unused blocks.
 PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
 MAX_RUNS = 8  # on one GPU, by `auto`: they also share its time
-PRIOR_WEIGHT = 0.1  # in runs, in ``fitted_to``
 
 
 def device_of(kind: Literal["cpu", "cuda"], project: Project) -> Device:
@@ -209,35 +208,18 @@ class Timing:
 
 
 def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
-    """Returns ``device`` with the speed and overheads that it had in ``timings``.
-
-    This is a least-squares fit of relative errors. A small penalty (``PRIOR_WEIGHT``) draws it to
-    the device's own values times the median ratio of measured to estimated seconds. So similar runs
-    only scale the estimate, while runs of various sizes separate overhead from speed.
-    """
+    """Returns ``device`` with times scaled by the median ratio of measured to estimated seconds."""
     if not timings:
         return device
-    work = np.array([_work(timing.config, device, timing.config.steps) for timing in timings])
-    seconds = np.array([timing.seconds for timing in timings])
-    own = _prices(device)
-    prior = own * float(np.median(seconds / (work @ own)))
-    priced = np.flatnonzero(prior > 0)
-    while True:
-        relative = work[:, priced] * prior[priced] / seconds[:, None]
-        penalty = math.sqrt(PRIOR_WEIGHT)
-        rows = np.vstack([relative, penalty * np.eye(len(priced))])
-        right = np.append(np.ones(len(relative)), np.full(len(priced), penalty))
-        factors = np.linalg.lstsq(rows, right, rcond=None)[0]
-        if (factors > 0).all():
-            break
-        priced = np.delete(priced, factors.argmin())
-    prices = np.zeros(len(own))
-    prices[priced] = factors * prior[priced]
+    prices = _prices(device)
+    work = [_work(timing.config, device, timing.config.steps) for timing in timings]
+    ratios = [each.seconds / (own @ prices) for each, own in zip(timings, work, strict=True)]
+    ratio = float(np.median(ratios))
     return replace(
         device,
-        flops_per_second=1 / prices[0] if prices[0] else math.inf,
-        seconds_per_layer_step=float(prices[1]),
-        seconds_per_expert_step=float(prices[2]),
+        flops_per_second=device.flops_per_second / ratio,
+        seconds_per_layer_step=device.seconds_per_layer_step * ratio,
+        seconds_per_expert_step=device.seconds_per_expert_step * ratio,
         runs=len(timings),
     )
 

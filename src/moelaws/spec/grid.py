@@ -280,7 +280,7 @@ class Sweep(Frozen):
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
-        names = [*self.axes, *(name for group in self.zip for name in group)]
+        names = [name for group in self._groups for name in group]
         refuse_unknown("there is no setting", names, Settings.model_fields)
         for name in names:
             if names.count(name) > 1:
@@ -289,10 +289,7 @@ class Sweep(Frozen):
             if len({len(values) for values in group.values()}) != 1:
                 lengths = {name: len(values) for name, values in group.items()}
                 raise ValueError(f"zipped axes must be equally long, not {lengths}")
-        points = math.prod(
-            [len(values) for values in self.axes.values() if isinstance(values, tuple)]
-            + [len(next(iter(group.values()), ())) for group in self.zip]
-        )
+        points = math.prod(len(next(iter(group.values()))) for group in self._groups)
         if points > MAX_POINTS:
             raise ValueError(
                 f"a sweep of {points:,} points; it may have at most {MAX_POINTS:,}: give fewer "
@@ -300,17 +297,17 @@ class Sweep(Frozen):
             )
         return self
 
+    @property
+    def _groups(self) -> list[dict[str, tuple[Scalar, ...]]]:
+        """Returns the settings that change together, with their values: each axis changes alone."""
+        alone = {name: v if isinstance(v, tuple) else (v,) for name, v in self.axes.items()}
+        return [*({name: values} for name, values in alone.items()), *self.zip]
+
     def points(self) -> Iterator[dict[str, Scalar]]:
         """Yields each combination once, the last axis fastest."""
-        choices: list[list[dict[str, Scalar]]] = [
-            [{name: value} for value in (values if isinstance(values, tuple) else (values,))]
-            for name, values in self.axes.items()
-        ]
-        for group in self.zip:
-            rows = zip(*group.values(), strict=True)
-            choices.append([dict(zip(group, row, strict=True)) for row in rows])
-        for combination in product(*choices):
-            yield {name: value for values in combination for name, value in values.items()}
+        names = [name for group in self._groups for name in group]
+        for rows in product(*(zip(*group.values(), strict=True) for group in self._groups)):
+            yield dict(zip(names, (value for row in rows for value in row), strict=True))
 
 
 class Grid(Frozen):
