@@ -163,7 +163,7 @@ def test_an_optimizer_is_an_axis_whose_default_changes_no_run():
     assert (muon.kind, muon.momentum) == ("muon", 0.9)
     for wrong, message in (
         ({"optimizer": "lion"}, "optimizer is 'lion'"),
-        ({"momentum": 0.9}, "unknown key optimizer.momentum"),
+        ({"momentum": 0.9}, "optimizer: unknown key momentum"),
     ):
         with pytest.raises(UserError, match=message):
             first(**wrong)

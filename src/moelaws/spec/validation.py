@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from moelaws.spec.errors import nearest, or_nearest, quoted
+from moelaws.spec.errors import nearest, quoted
 from moelaws.spec.words import joined
 
 KEY = "[key]"  # how pydantic ends the path of a mistake in a key itself
@@ -21,6 +21,7 @@ ALLOWED = {
     "string": "a text",
     "tuple": "a list",
     "dict": "a mapping of keys to values",
+    "model": "a mapping of keys to values",
     "greater_than": "greater than {gt:,}",
     "greater_than_equal": "at least {ge:,}",
     "less_than": "less than {lt:,}",
@@ -35,8 +36,8 @@ def must_be(words: str) -> PydanticCustomError:
     return PydanticCustomError("must_be", "{words}", {"words": words})
 
 
-def mistakes(error: ValidationError, schema: type[BaseModel], data: object) -> list[str]:
-    """Returns a sentence for each mistake in ``data`` for which ``schema`` refused it."""
+def mistakes(error: ValidationError, data: object) -> list[str]:
+    """Returns a sentence for each mistake in ``data`` for which a schema refused it."""
     places: dict[tuple[str, ...], list[Any]] = {}
     for each in error.errors(include_url=False):
         places.setdefault(_place(each, data), []).append(each)
@@ -44,18 +45,15 @@ def mistakes(error: ValidationError, schema: type[BaseModel], data: object) -> l
     # accepted the value itself and refused something within it.
     outer = {place[:n] for place in places for n in range(len(place))}
     return [
-        _sentence("".join(place).lstrip(". "), errors, schema)
+        _sentence("".join(place).lstrip(". "), errors)
         for place, errors in places.items()
         if place not in outer
     ]
 
 
-def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
+def _sentence(key: str, errors: Sequence[Any]) -> str:
     error = next((e for e in errors if e["type"] == "value_error"), errors[0])
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        *above, last = error["loc"]
-        return f"unknown key {key}{or_nearest(last, _fields(schema, above), 'allowed here')}"
     if kind.startswith("union_tag"):
         tag = context["discriminator"].strip("'")
         key, value = ".".join(filter(None, [key, tag])), value.get(tag)
@@ -65,7 +63,7 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
         # The message itself names what is wrong in a mapping or list; a text is shown.
         shown = "" if isinstance(value, Mapping | list | tuple) else f" is {_shown(value)};"
         return f"{key}{shown or ':' * bool(key)} {context['error']}".strip()
-    text = joined(dict.fromkeys(_allowed(e, schema) for e in errors), "or")
+    text = joined(dict.fromkeys(map(_allowed, errors)), "or")
     if isinstance(value, bool) and "true or false" not in text:
         text += " (YAML reads yes, no, on and off as true and false: quote such a text)"
     if error["loc"][-1:] == (KEY,):
@@ -73,10 +71,8 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
     return f"{key or 'all of it'} is {_shown(value)}; it must be {text}"
 
 
-def _allowed(error: Any, schema: type[BaseModel]) -> str:
+def _allowed(error: Any) -> str:
     kind, context = error["type"], error.get("ctx", {})
-    if kind.startswith("model"):
-        return f"a mapping with the keys {', '.join(_fields(schema, error['loc']))}"
     if words := context.get("expected") or context.get("expected_tags"):  # a literal or a union
         known = re.findall(r"'([^']*)'", words)
         near = nearest(context.get("tag", error["input"]), known)
@@ -114,28 +110,6 @@ def _label(key: str | int, value: Any) -> str:
         return f".{key or repr(key)}"
     name = value.get("name") if isinstance(value, Mapping) else None
     return f".{name}" if isinstance(name, str) and name else f" #{key + 1}"
-
-
-def _fields(schema: type[BaseModel], path: Sequence[str | int]) -> list[str]:
-    """Returns the keys that ``schema`` allows at ``path``, sorted."""
-    here = [schema]
-    for step in path:
-        if fields := [f for m in here for n, f in m.model_fields.items() if step in (n, f.alias)]:
-            here = [model for field in fields for model in _models(field.annotation)] or here
-        else:  # the step is the name or the tag of a union's member
-            here = [m for m in here if m.__name__ == step or _has_tag(m, step)] or here
-    return sorted({f.alias or name for m in here for name, f in m.model_fields.items()})
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    """Returns the models in an annotation, however deep in unions, tuples and mappings."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in get_args(annotation) for model in _models(inner)]
-
-
-def _has_tag(model: type[BaseModel], tag: str | int) -> bool:
-    return any(tag in get_args(field.annotation) for field in model.model_fields.values())
 
 
 def _shown(value: object) -> str:
