@@ -200,22 +200,17 @@ def test_an_optimizer_never_follows_the_rates_of_another():
     )  # fmt: skip
     searched = {"rates": {"of_muon": of_muon}}
 
-    def refused(choice):
+    other = {"of_muon": of_muon.model_copy(update={"optimizer": "adamw"})}
+    for choice, point in (
+        (Choice(), "muon}: lr: {rule: chosen} follows rates for adamw here;"),
+        # The search that the grid names is not pinned yet.
+        (Choice("pinned", (PINNED,)), "muon}: lr: {rule: chosen} follows rates for adamw here;"),
+        (Choice(rates=other), "muon}: lr: {rule: chosen} follows rates for adamw here;"),
+        (Choice(**searched), "adamw}: lr: {rule: chosen} follows rates for muon"),
+    ):
         with pytest.raises(UserError) as caught:
             runs_of(grid, choice=choice)
-        return str(caught.value)
-
-    for choice in (
-        Choice(),
-        Choice("pinned", (PINNED,)),  # the search that the grid names is not pinned yet
-        Choice("published", **searched),
-        Choice(rates={"of_muon": of_muon.model_copy(update={"optimizer": "adamw"})}),
-    ):
-        said = refused(choice)
-        assert "point {optimizer: muon}: lr: {rule: chosen} follows rates for adamw here;" in said
-    assert "point {optimizer: adamw}: lr: {rule: chosen} follows rates for muon" in refused(
-        Choice(**searched)
-    )
+        assert f"point {{optimizer: {point}" in str(caught.value)
     grid["sweeps"] = [{"axes": {"optimizer": "muon"}}]
     (run,) = runs_of(grid, choice=Choice(**searched))
     assert run.config.optimizer.lr == 0.03

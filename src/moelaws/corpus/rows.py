@@ -146,14 +146,10 @@ def _stream(source: DatasetSource) -> Any:
 
 def _failure(source: DatasetSource, error: Exception) -> str:
     reason = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, ConnectionError) or "offline" in reason.lower():
-        advice = (
-            "the Hugging Face hub is not reached from here: check the network, or fetch the data "
-            "set elsewhere and set dataset to its folder, without commit"
-        )
-    else:
-        advice = "check dataset, commit, subset and split"
-    names = source.setting.model_dump(exclude_none=True)
-    keys = [key for key in ("dataset", "commit", "subset", "split") if key in names]
-    where = ", ".join(f"{key} {names[key]!r}" for key in keys)
-    return f"corpus: {where}: {reason}; {advice}"
+    keys = {"dataset", "commit", "subset", "split"}
+    names = source.setting.model_dump(include=keys, exclude_none=True)
+    where = ", ".join(f"{key} {name!r}" for key, name in names.items())
+    return (
+        f"corpus: {where}: {reason}; check these and the network, or fetch the data set elsewhere "
+        "and set dataset to its folder, without commit"
+    )
