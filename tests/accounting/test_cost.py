@@ -62,9 +62,7 @@ DENSE = DenseFFN(kind="dense", d_ffn=256)
     ("ffn", "slices"),
     [
         (DENSE, None),
-        (DenseFFN(kind="dense", d_ffn=256, mlp="gelu"), None),
         (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64), None),
-        (MoE(kind="moe", n_experts=32, top_k=16, d_expert=16), None),
         (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64, mlp="gelu"), None),
         (
             MoE(
@@ -79,8 +77,6 @@ DENSE = DenseFFN(kind="dense", d_ffn=256)
             None,
         ),
         (DENSE, Slices(n_experts=2, d_expert=128, n_heads=1)),
-        (DENSE, Slices(n_experts=8, d_expert=32, n_heads=1)),
-        (DENSE, Slices(n_experts=2, d_expert=128, n_heads=1, positions="chunks")),
         (DENSE, Slices(n_experts=8, d_expert=32, n_heads=1, positions="chunks")),
     ],
 )  # fmt: skip

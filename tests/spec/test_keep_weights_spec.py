@@ -52,14 +52,6 @@ def test_a_sweep_that_no_grid_has_is_refused():
         check_study(misspelt)
 
 
-def test_a_sweep_that_a_tier_lacks_keeps_nothing_there():
-    leverage = load_study("leverage", REPOSITORY)
-    assert leverage.keep_weights.sweep == "validation"
-    tiers = {tier for tier in leverage.grids if "validation" not in leverage.lacking(tier)}
-    assert tiers == {"demo", "gpu", "paper"}
-    assert {e.name for e in leverage.at_tier("workstation").readers}.isdisjoint({"F6b", "T7"})
-
-
 def test_a_mistake_in_the_configuration_is_placed_there(tmp_path):
     (tmp_path / "config").mkdir()
     (tmp_path / "config/config.yaml").write_text("teir: demo")
