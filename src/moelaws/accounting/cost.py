@@ -19,6 +19,7 @@ from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.project import Project
 from moelaws.spec.run import Muon, RunConfig
+from moelaws.spec.words import counted
 
 PerRun = int | Literal["auto"]
 
@@ -47,10 +48,8 @@ class Device:
         """Returns what estimates of time rest on, as a sentence; empty for built-in times."""
         if not self.runs:
             return ""
-        runs = f"{self.runs:,} finished runs" if self.runs > 1 else "one finished run"
-        return (
-            f"{self.name} hours are estimated from {runs} in results/, which this machine trained"
-        )
+        runs = counted(self.runs, "finished run")
+        return f"{self.name} hours are estimated from {runs} of this machine in results/"
 
 
 _DEVICES = {key: Device(**about) for key, about in table_beside(__file__).items()}
@@ -287,8 +286,7 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
         routed = 2 * ffn.top_k * (d + ffn.d_expert)
         shared = 4 * ffn.n_shared * ffn.d_expert
         values += model.n_moe_layers * (routed + shared + 2 * ffn.n_experts)
-    dense = 0 if ffn.d_ffn is None else ffn.d_ffn
-    values += (model.n_full_layers - model.n_moe_layers) * 4 * dense
+    values += (model.n_full_layers - model.n_moe_layers) * 4 * (ffn.d_ffn or 0)
     if model.slices:  # each expert's MLP, and what it adds to the residual stream
         hidden = 4 * passed * model.slices.n_experts * model.slices.d_expert
         values += model.n_sliced_layers * (hidden + 2 * d)

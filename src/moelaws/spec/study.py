@@ -243,9 +243,12 @@ class Study(Frozen):
         """
         lacking, keep = self.lacking(tier), self.keep_weights
         keeps = keep.keeps_any(tier) and keep.sweep not in lacking
-        timed = self._without(lambda entry: reads_speed(entry) and tier not in entry.speed)
-        left = timed._without(
-            lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
+        left = self._without(
+            lambda entry: (
+                sweep_of(entry) in lacking
+                or (reads_weights(entry) and not keeps)
+                or (reads_speed(entry) and tier not in entry.speed)
+            )
         )
         fits = tuple(fit.at_tier(tier) for fit in left.fits)
         kept = keep if keeps else KeptWeights()
