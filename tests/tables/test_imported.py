@@ -144,7 +144,6 @@ def test_copies_of_a_row_are_refused_and_rows_of_one_run_are_too(imported):
             'column "expert" not found.*; the columns are name,',
         ),
         ({"sql": "SELECT name AS run_id, 1 AS M FROM source"}, "study's table has no column 'M'"),
-        ({"sql": "SELECT 'x' AS source FROM source"}, "'source' to fill; it is set by the import"),
         ({"sql": "SELECT steps FROM source"}, "must also give run_id, status; where all runs comp"),
         ({"sql": SQL.replace("ORDER", "WHERE E > 99 ORDER")}, "the SELECT gives no rows"),
         ({"sql": "SELECT no sense FROM source WHERE"}, "sql: the SQL has no answer: Parser Error"),

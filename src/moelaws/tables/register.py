@@ -29,7 +29,9 @@ def mapping_of(name: str) -> Path:
     known = register()
     if name not in known:
         text = or_nearest(name, known, "the register has")
-        raise UserError(f"{name!r} is no file, and not in the register of public runs{text}")
+        raise UserError(
+            f"{name!r} is not in the register of public runs, and a file needs its --mapping{text}"
+        )
     return FOLDER / f"{name}.yaml"
 
 
