@@ -224,24 +224,14 @@ def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
 
 
 def orthogonalizing_flops(model: Model) -> float:
-    """Returns the FLOPs that a step of Muon takes to make the momentum of all matrices orthogonal.
+    """Estimates the FLOPs that a step of Muon takes to make the momentum of matrices orthogonal.
 
-    Of a matrix with the sides a <= b a round takes two products of a a b and one of a a a. Blocks
-    on slices of the embedding are not counted.
+    Of a matrix with the sides a <= b each of five rounds takes two products of a a b and one of
+    a a a. All matrices are taken to be as wide and as long as those of an expert.
     """
-    d, ffn, gates = model.d_model, model.ffn, 2 if model.ffn.mlp == "swiglu" else 1
-    heads = (model.n_heads + 2 * model.n_kv) * model.width_of_head
-    shapes = [(model.n_full_layers, heads, d), (model.n_full_layers, model.d_attention, d)]
-
-    def mlp(count: int, width: int) -> list[tuple[int, int, int]]:
-        return [(count, d, gates * width), (count, width, d)]
-
-    if isinstance(ffn, MoE):
-        shapes += mlp(model.n_moe_layers * ffn.n_experts, ffn.d_expert)
-        shapes += mlp(model.n_moe_layers, ffn.n_shared * ffn.d_expert)
-    shapes += mlp(model.n_full_layers - model.n_moe_layers, ffn.d_ffn or 0)
-    sides = ((count, *sorted(pair)) for count, *pair in shapes)
-    return float(sum(5 * 2 * count * (2 * a * a * b + a**3) for count, a, b in sides))
+    ffn, count = model.ffn, count_parameters(model)
+    a, b = sorted((model.d_model, ffn.d_expert if isinstance(ffn, MoE) else ffn.d_ffn))
+    return 5 * 2 * (2 * a + a * a / b) * (count.total - count.embeddings)
 
 
 def _work(
