@@ -120,6 +120,7 @@ def test_units_are_those_of_the_schema(tmp_path):
     [
         ("t.csv", "\ufeffN , L, status,,\n1, 2, completed,,\n3, 4, failed,,\n"),  # a spreadsheet's
         ("t.csv", "N;L;status\n1;2;completed\n3;4;failed\n"),
+        ("t.csv", "N,L,status\r1,2,completed\r3,4,failed\r"),
         ("t.txt.tsv", "N,L,status\r\n1,2,completed\r\n3,4,failed\r\n"),
         ("t.csv", '"N"\t"L"\t"status"\n1\t2\tcompleted\n3\t4\tfailed\n'),
     ],
@@ -139,6 +140,11 @@ def test_columns_are_parted_by_the_mark_of_the_first_line(name, text, tmp_path):
         ("t.csv", b"", "one column alone, ''; commas, semicolons or tabs must separate columns"),
         ("t.csv", b"N,L\n1,2,3\n", "cannot be read: Length of header or names does not match"),
         ("t.csv", b"N,L\n", r"t\.csv has no rows"),
+        (
+            "t.csv",
+            b"N," + b"L" * 200_000 + b"\n1,2\n",
+            "cannot be read: field larger than field limit",
+        ),
         ("t.csv", b"N,L,N\n1,2,3\n", "column N stands twice; rename one of them"),
         ("t.csv", b"N,L\n1,2\n\xe9,3\n", "'utf-8' codec can't decode byte 0xe9"),
         ("t.csv", b"1e9,2e10,2.5\n2e9,2e10,2.4\n", "no column names; the first line must hold"),

@@ -56,7 +56,7 @@ def read_any(path: Path, part: str = "") -> tuple[pd.DataFrame, dict[str, str]]:
             frame = _separated(path)
         else:
             frame = _json(path, part)
-    except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserWarning) as error:
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError, pd.errors.ParserWarning) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise UserError(f"{path}: cannot be read: {reason}") from None
     if not len(frame):
@@ -149,7 +149,7 @@ def _text(path: Path) -> str:
 def _separated(path: Path) -> pd.DataFrame:
     """Returns the table of a text, by the mark that its first line has most often."""
     text = _text(path)
-    header = text.partition("\n")[0]
+    (header,) = re.findall(r"\A[^\r\n]*", text)
     separator = max(",;\t", key=header.count)
     lines = csv.reader([header], delimiter=separator, skipinitialspace=True)
     names = [name.strip() for name in next(lines, [])]
