@@ -276,7 +276,8 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
         routed = 2 * ffn.top_k * (d + ffn.d_expert)
         shared = 4 * ffn.n_shared * ffn.d_expert
         values += model.n_moe_layers * (routed + shared + 2 * ffn.n_experts)
-    values += (model.n_full_layers - model.n_moe_layers) * 4 * (ffn.d_ffn or 0)
+    dense = 0 if ffn.d_ffn is None else ffn.d_ffn
+    values += (model.n_full_layers - model.n_moe_layers) * 4 * dense
     if model.slices:  # each expert's MLP, and what it adds to the residual stream
         hidden = 4 * passed * model.slices.n_experts * model.slices.d_expert
         values += model.n_sliced_layers * (hidden + 2 * d)

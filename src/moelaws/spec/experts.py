@@ -137,6 +137,14 @@ class MoE(Part):
         """Returns how many positions share one decision of the router: a chunk, if it has them."""
         return int(getattr(self, "chunk", 1))
 
+    @property
+    def width_of_dense(self) -> int:
+        """Returns the width of the dense layers, 0 where there are none.
+
+        Advice counts many models at once: the width is an array then, whose truth has no meaning.
+        """
+        return 0 if self.d_ffn is None else self.d_ffn
+
     def capacity(self, context: int) -> int | None:
         """Returns how many of a sequence's assignments an expert takes; None for any number."""
         if self.capacity_factor is None:
@@ -162,7 +170,7 @@ class MoE(Part):
             "router": layers * self.router_parameters(d),
             "routed_experts": expert * self.n_experts,
             "shared_experts": layers * mlp_parameters(self.mlp, d, self.n_shared * self.d_expert),
-            "dense_ffn": self.n_dense_layers * mlp_parameters(self.mlp, d, self.d_ffn or 0),
+            "dense_ffn": self.n_dense_layers * mlp_parameters(self.mlp, d, self.width_of_dense),
             "inactive_experts": expert * (self.n_experts - self.top_k),
         }
 
@@ -173,7 +181,7 @@ class MoE(Part):
             "router": layers * self.router_flops(d) / self.decision,
             "routed_experts": expert * self.top_k,
             "shared_experts": expert * self.n_shared,
-            "dense_ffn": self.n_dense_layers * mlp_flops(self.mlp, d, self.d_ffn or 0),
+            "dense_ffn": self.n_dense_layers * mlp_flops(self.mlp, d, self.width_of_dense),
         }
 
 
