@@ -187,10 +187,10 @@ def test_a_claim_has_one_rule(changes, message):
     ("changes", "message"),
     [
         ({"rule": "row"}, "toy.yaml: claims.c.measure.rule is 'row'; it must be rows, bound"),
-        ({"table": "slope"}, "toy.yaml: c: derived: the study has no derived table 'slope'"),
+        ({"table": "slope"}, "toy.yaml: c: there is no derived table 'slope'"),
         (
             {"rule": "parameter", "parameter": "b", "fits": ["f"]},
-            "toy.yaml: c: fits: the study has no fit 'f'",
+            "toy.yaml: c: there is no fit 'f'",
         ),
     ],
 )

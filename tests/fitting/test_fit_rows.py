@@ -368,7 +368,7 @@ def test_a_unit_says_that_unlikely_numbers_are_meant(simulated):
     ("content", "law", "message"),
     [
         ("N,D,L\n1e9,x,2.5\n", "chinchilla", "row 1: column D is 'x'; it must be a number"),
-        ("N;D;L\n1;2;3\n", "chinchilla", "';' seems to separate them"),
+        ("N D L\n1 2 3\n", "chinchilla", "one column alone, 'N D L'"),
         ("N,D,L\n1,2,3\n", "chinchilla --map Q=N", "mapping: 'Q' is not a variable"),
         ("N,D,L\n1,2,3\n", "sectional.cost", "is a formula: it has nothing to fit"),
     ],

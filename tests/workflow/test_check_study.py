@@ -62,6 +62,18 @@ def test_entries_that_cannot(fields, message):
     assert message in text
 
 
+def test_a_sweep_that_no_imported_run_has_is_refused_before_anything_is_fitted():
+    routing = load_study("routing", REPOSITORY)
+    assert check_study(routing) is None
+    entry = routing.fit("hash").model_copy(update={"sweep": "hush"})
+    with pytest.raises(UserError) as error:
+        check_study(routing.model_copy(update={"fits": (entry, *routing.fits[1:])}))
+    message = (
+        "fit hash: sweep: no imported run has a sweep 'hush'; there are dense, hash, rl_r, s_base"
+    )
+    assert str(error.value).endswith(f"config/studies/routing.yaml: {message}")
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [

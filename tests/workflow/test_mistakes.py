@@ -56,7 +56,7 @@ def test_impossible_grids(fresh, keys, message):
     ("key", "value", "message"),
     [
         ("studies", "sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
-        ("corpus", "nowhere.txt", "corpus: nowhere.txt does not exist"),
+        ("corpus", "nowhere.txt", "corpus: nowhere.txt matches no file"),
         ("tier", "paper", "grids.paper is missing; there are: demo"),
     ],
 )

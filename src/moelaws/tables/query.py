@@ -23,16 +23,13 @@ def query(
     sql: str,
     results: Results,
     tier: str,
-    seconds: int = 60,
-    gigabytes: int = 2,
     warn: Callable[[str], None] = lambda line: None,
 ) -> Answer:
     """Answers ``sql``, in which a study's table has the name of the study.
 
     ``runs`` has a row for each run on record (``records.listing``); ``scores`` has a row for each
-    run, step and task on which a run with kept weights was scored. DuckDB may take this many
-    ``gigabytes`` of memory, and this many ``seconds`` once the tables are read. ``warn`` is called
-    if runs have damaged files, whose columns are then null.
+    run, step and task on which a run with kept weights was scored. ``warn`` is called if runs have
+    damaged files, whose columns are then null.
     """
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     scored = sorted(results.scores("x").parent.glob("*.parquet"))
@@ -41,11 +38,7 @@ def query(
     named = [name for name in names if name.casefold() in sql.casefold()] or names
     tables = {name: _table(name, results, tier, warn) for name in named}
     try:
-        return answer(sql, tables, seconds, gigabytes)
-    except UserError as error:
-        raise UserError(
-            f"query: {error}; ask for less, or allow more with --time-limit or --memory-limit"
-        ) from None
+        return answer(sql, tables)
     except (duckdb.Error, RecursionError, ValueError) as error:
         raise UserError(
             f"query: {reason(error)}; allowed is one SELECT, DESCRIBE, SUMMARIZE or EXPLAIN "

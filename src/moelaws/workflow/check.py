@@ -19,7 +19,7 @@ from moelaws.spec.measure import Parameter, refuse_lack
 from moelaws.spec.readers import Figure
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import DATASET, Simulation, Study, sweep_of
-from moelaws.tables.at_hand import imported_files
+from moelaws.tables.at_hand import absent, imported_files
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import joined_columns, read_mapping
 from moelaws.tables.schema import COLUMNS, CORPUS
@@ -113,11 +113,22 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
 
 
 def _check_sweep(study: Study, sweep: str) -> None:
-    """Refuses a sweep that no tier has; ``at_tier`` leaves out what a single tier lacks."""
-    names = study.sweep_names
-    if sweep and sweep not in names and not study.imported:
+    """Refuses a sweep that no tier, or no imported run, has.
+
+    ``at_tier`` leaves out what a single tier lacks. A table that is not here may have any sweep.
+    """
+    if not sweep or absent(study):
+        return
+    where, names = "grid", study.sweep_names
+    if tables := imported_files(study):
+        from moelaws.files.parquet import read_parquet  # it loads pyarrow, in vain for most studies
+
+        columns = [read_parquet(table).to_pydict() for table in tables]
+        cells = {cell for column in columns for cell in column.get("sweep", ())} - {None}
+        where, names = "imported run", {name for cell in cells for name in cell.split(",")}
+    if sweep not in names:
         known = ", ".join(sorted(names)) or "none with a name"
-        raise UserError(f"sweep: no grid has a sweep {sweep!r}; there are {known}")
+        raise UserError(f"sweep: no {where} has a sweep {sweep!r}; there are {known}")
 
 
 def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
