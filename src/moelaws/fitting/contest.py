@@ -1,7 +1,7 @@
 """A contest of laws: which one predicts best the rows that were held out, split by split."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from moelaws.fitting.compare import Fitted, fit_each, rank
 from moelaws.fitting.cores import unseen
 from moelaws.fitting.report import LawScore, SplitScores, Step
 from moelaws.fitting.rollout import ROWS_PER_PARAMETER, Progress, thresholds
-from moelaws.fitting.variables import numbers
+from moelaws.fitting.variables import column_sources, numbers
 from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
@@ -85,7 +85,7 @@ def contest(
                 f"contest {entry.name}: the split {split.chosen_by} has rows that "
                 f"{split.name} judges, so that it cannot choose a law for them"
             )
-        scores.append(_scores(entry, split, kept, fitted, seed))
+        scores.append(_scores(entry, split, kept, fitted, table, seed))
     return scores
 
 
@@ -124,7 +124,12 @@ def _number(value: float, digits: int) -> str:
 
 
 def _scores(
-    entry: Contest, split: Split, kept: list[Kept], fitted: Callable[[Kept], Round], seed: int
+    entry: Contest,
+    split: Split,
+    kept: list[Kept],
+    fitted: Callable[[Kept], Round],
+    table: pd.DataFrame,
+    seed: int,
 ) -> SplitScores:
     """Ranks the laws at one split; ``fitted`` returns their fits to the rows of a round."""
     first, refused = fitted(kept[0])
@@ -139,23 +144,15 @@ def _scores(
         rounds.append((below, fits))
     # Every round has the laws in the contest's order.
     by_law = {fits[0].ref: fits for fits in zip(*(fits for _, fits in rounds), strict=True)}
-    rows = [np.flatnonzero(below.held) for below, _ in rounds]
-    predictions = {
-        ref: [one.held_out(own) for one, own in zip(fits, rows, strict=True)]
-        for ref, fits in by_law.items()
-    }
+    predictions = {ref: [one.held_out() for one in fits] for ref, fits in by_law.items()}
     every = [one.blocks for held_out in predictions.values() for one in held_out]
     blocks = {str(name) for names in every if names is not None for name in names}
     scores = rank(predictions, entry.level, seed) if predictions else {}
     observed = np.concatenate([own[0].rows.held_response if own else [] for _, own in rounds])
     entries = [
         LawScore(
-            law=own[0].law.ref,
-            equation=own[0].law.equation,
-            columns=own[0].columns,
-            derived=own[0].derived,
-            parameters=len(own[0].law.names),
-            converged=all(one.report.parts[0].converged for one in own),
+            **_of_the_law(own[0], table),
+            converged=all(one.fit.converged for one in own),
             ceiling=_ceiling([one.rows.held_columns for one in own], observed),
             **scores[ref],
         )
@@ -168,6 +165,20 @@ def _scores(
         ],
         "blocks": len(blocks),
         "laws": sorted(entries, key=lambda law: law["rmse"]),
+    }
+
+
+def _of_the_law(one: Fitted, table: pd.DataFrame) -> dict[str, Any]:
+    """Returns a law's name and equation, and the columns that its variables are read from."""
+    origins = column_sources(one.law, table, one.entry)
+    names = {v.name for v in one.law.variables}
+    names |= {need for step in origins.derivations for need in step.needs}
+    return {
+        "law": one.law.ref,
+        "equation": one.law.equation,
+        "columns": {name: column for name, column in origins.columns.items() if name in names},
+        "derived": [step.text for step in origins.derivations],
+        "parameters": len(one.law.names),
     }
 
 

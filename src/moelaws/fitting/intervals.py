@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from moelaws.fitting.cores import Done, batches, each, unseen
+from moelaws.fitting.cores import LARGER, Done, batches, each, unseen
 from moelaws.fitting.descent import from_best, normalised
 from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.objective import Objective, sigma_huber
@@ -73,7 +73,7 @@ def bootstrap(
         drawn = resampled(n_blocks, None, draws, rng)
         counts_RB, place = np.unique(drawn, axis=0, return_inverse=True)
     refits = len(counts_RB) if are_few else draws
-    slices = batches(refits, n)
+    slices = batches(refits, n, LARGER)
 
     def counted(batch: slice) -> tuple[Array, Array]:
         if are_few:

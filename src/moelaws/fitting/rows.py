@@ -49,6 +49,7 @@ class Rows(Observations):
     where: Where  # the split column's value; empty where the fit is not split
     held_columns: dict[str, Array]  # of the held-out rows
     held_response: Array
+    held_rows: NDArray[np.intp]  # their numbers in the table, from 0
     left_out: dict[str, int]  # reason -> number of rows, over the whole table
     notes: tuple[str, ...] = ()  # unit conversions and derivations: "D = C / (6 N_active)"
     warnings: tuple[str, ...] = ()
@@ -296,6 +297,7 @@ class _Reader:
             where=where,
             held_columns={name: values[name][held] for name in names},
             held_response=response[held],
+            held_rows=np.flatnonzero(held),
             left_out=left_out,
             notes=tuple(notes),
             warnings=tuple(warnings),
