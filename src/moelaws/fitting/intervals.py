@@ -212,12 +212,10 @@ def profile(
     likelihood = dataclasses.replace(fitted.protocol, objective="absolute", sample=1)
     profiles = {}
     for done, name in enumerate(spec.profile):
-        progress("profile", done, len(spec.profile))
+        progress("profile", done + 1, len(spec.profile))
         place = law.names.index(name)
         task = problem(law, fitted.rows, likelihood, fitted.seed, last=place)
         profiles[name] = _profile(task, place, theta, solution, spec.level)
-    if spec.profile:
-        progress("profile", len(spec.profile), len(spec.profile))
     return profiles
 
 
