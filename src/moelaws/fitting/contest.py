@@ -15,7 +15,7 @@ from moelaws.fitting.variables import column_sources, numbers
 from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Contest, Split
+from moelaws.spec.fit import Contest, Fit, Split
 from moelaws.spec.rows import select
 from moelaws.tables.foreign import columns
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
@@ -36,7 +36,6 @@ def contest(
     entry: Contest,
     table: pd.DataFrame,
     *,
-    seed: int = 0,
     units: Mapping[str, str] = {},
     progress: Progress = unseen,
 ) -> list[SplitScores]:
@@ -59,18 +58,19 @@ def contest(
     seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
     for split in entry.splits:
 
-        def fitted(kept: Kept, split: Split = split) -> Round:
-            def shown(stage: str, done: int, total: int) -> None:
-                progress(f"{split.name}: {stage}", done, total)
+        def shown(stage: str, done: int, total: int, name: str = split.name) -> None:
+            progress(f"{name}: {stage}", done, total)
 
-            key = kept.fitted.tobytes() + kept.held.tobytes()
-            if key not in known:
-                mark = np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)
-                marked, spec = table.assign(**{MARK: mark}), entry.fit(split, MARK)
+        spec = entry.fit(split, MARK)
+
+        def fitted(kept: Kept, spec: Fit = spec, shown: Progress = shown) -> Round:
+            mark = np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)
+            if (key := mark.tobytes()) not in known:
+                marked = table.assign(**{MARK: mark})
+                # It judges draws, and reads no interval of a prediction.
                 known[key] = fit_each(
                     candidates, marked, spec, entry.mappings,
-                    seed=seed, units=units, progress=shown,
-                    calibrated=False,  # it judges draws, and reads no interval of a prediction
+                    units=units, progress=shown, calibrated=False,
                 )  # fmt: skip
             return known[key]
 
@@ -79,13 +79,13 @@ def contest(
             scores.append(_without_laws(split, dict.fromkeys(entry.laws, kept)))
             continue
         seen[split.name] = np.any([one.fitted | one.held for one in kept], axis=0)
-        chosen_on = seen.get(split.chosen_by, np.zeros(len(table), dtype=bool))
+        chosen_on = seen.get(split.chosen_by, np.False_)
         if any((chosen_on & one.held).any() for one in kept):
             raise UserError(
                 f"contest {entry.name}: the split {split.chosen_by} has rows that "
                 f"{split.name} judges, so that it cannot choose a law for them"
             )
-        scores.append(_scores(entry, split, kept, fitted, table, seed))
+        scores.append(_scores(entry, split, kept, fitted, table))
     return scores
 
 
@@ -129,7 +129,6 @@ def _scores(
     kept: list[Kept],
     fitted: Callable[[Kept], Round],
     table: pd.DataFrame,
-    seed: int,
 ) -> SplitScores:
     """Ranks the laws at one split; ``fitted`` returns their fits to the rows of a round."""
     first, refused = fitted(kept[0])
@@ -147,7 +146,7 @@ def _scores(
     predictions = {ref: [one.held_out() for one in fits] for ref, fits in by_law.items()}
     every = [one.blocks for held_out in predictions.values() for one in held_out]
     blocks = {str(name) for names in every if names is not None for name in names}
-    scores = rank(predictions, entry.level, seed) if predictions else {}
+    scores = rank(predictions, entry.level, 0) if predictions else {}
     observed = np.concatenate([own[0].rows.held_response if own else [] for _, own in rounds])
     entries = [
         LawScore(

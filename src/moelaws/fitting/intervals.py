@@ -281,8 +281,7 @@ def _crossing(centre: float, values: Array, rises: Array, drop: float) -> float:
     """
     k = int(np.argmax(rises > drop))
     inner, x = (0.0, centre) if k == 0 else (max(rises[k - 1], 0.0), float(values[k - 1]))
-    fraction = (np.sqrt(drop) - np.sqrt(inner)) / (np.sqrt(rises[k]) - np.sqrt(inner))
-    return x + float(fraction) * (float(values[k]) - x)
+    return float(np.interp(np.sqrt(drop), np.sqrt([inner, rises[k]]), [x, values[k]]))
 
 
 def _nll(task: Problem, phi: Array) -> float:
