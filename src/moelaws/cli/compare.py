@@ -89,12 +89,12 @@ def command(
 def _table(entries: list[dict[str, Any]], level: float, holdout: str) -> str:
     """Returns errors and criteria, or with held-out rows the errors there and the ranks by them."""
     title = f"{entries[0]['n']} rows fitted"
-    columns = ("parameters", "rmse", "r2", "AICc - least", "BIC - least")
-    keys = ("n_params", "rmse", "r2", "aicc_excess", "bic_excess")
+    columns = ["parameters", "rmse", "r2", "AICc - least", "BIC - least"]
+    keys = ["n_params", "rmse", "r2", "aicc_excess", "bic_excess"]
     if holdout:
         title += f"; {entries[0]['holdout']['n']} rows held out ({holdout}); intervals {level:.0%}"
-        columns = ("held-out rmse", "excess", "rank", "first", "r2", "inside")
-        keys = ("rmse", "rmse_excess", "rank", "first", "r2", "inside")
+        columns = ["held-out rmse", "excess", "rank", "first", "r2", "inside"]
+        keys = ["rmse", "rmse_excess", "rank", "first", "r2", "inside"]
     rows = []
     for law in entries:
         name = law["law"] + " (did not converge)" * (not law["converged"])

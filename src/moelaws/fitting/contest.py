@@ -1,7 +1,7 @@
 """A contest of laws: which one predicts best the rows that were held out, split by split."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -148,15 +148,21 @@ def _scores(
     blocks = {str(name) for names in every if names is not None for name in names}
     scores = rank(predictions, entry.level, 0) if predictions else {}
     observed = np.concatenate([own[0].rows.held_response if own else [] for _, own in rounds])
-    entries = [
-        LawScore(
-            **_of_the_law(own[0], table),
-            converged=all(one.fit.converged for one in own),
-            ceiling=_ceiling([one.rows.held_columns for one in own], observed),
-            **scores[ref],
+    entries = []
+    for ref, own in by_law.items():
+        columns, derived = _read(own[0], table)
+        entries.append(
+            LawScore(
+                law=own[0].law.ref,
+                equation=own[0].law.equation,
+                columns=columns,
+                derived=derived,
+                parameters=len(own[0].law.names),
+                converged=all(one.fit.converged for one in own),
+                ceiling=_ceiling([one.rows.held_columns for one in own], observed),
+                **scores[ref],
+            )
         )
-        for ref, own in by_law.items()
-    ]
     return _without_laws(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
@@ -167,18 +173,13 @@ def _scores(
     }
 
 
-def _of_the_law(one: Fitted, table: pd.DataFrame) -> dict[str, Any]:
-    """Returns a law's name and equation, and the columns that its variables are read from."""
+def _read(one: Fitted, table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
+    """Returns the columns that a law reads, by variable, and what is derived from these."""
     origins = column_sources(one.law, table, one.entry)
     names = {v.name for v in one.law.variables}
     names |= {need for step in origins.derivations for need in step.needs}
-    return {
-        "law": one.law.ref,
-        "equation": one.law.equation,
-        "columns": {name: column for name, column in origins.columns.items() if name in names},
-        "derived": [step.text for step in origins.derivations],
-        "parameters": len(one.law.names),
-    }
+    columns = {name: column for name, column in origins.columns.items() if name in names}
+    return columns, [step.text for step in origins.derivations]
 
 
 def _ceiling(rounds: Sequence[Columns], observed: Array) -> float | None:
