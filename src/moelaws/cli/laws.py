@@ -21,7 +21,7 @@ def command(ref: str | None, as_json: bool) -> None:
     """Show every law, or one with its equation, source, parameters, published values and errata.
 
     LAW is an id, or ID:VARIANT for another form of that law, such as the printed one. A law is
-    followed by the equations of its forms.
+    followed by the equations of its variants.
     """
     join_own_laws([ref or OF_ALL])
     if ref is None:
@@ -112,9 +112,9 @@ def _print(law: Law) -> None:
     for erratum in law.errata:
         click.echo(f"Note: {erratum}")
     if forms := {} if law.variant else laws.variants(law.id):
-        click.echo(f"\nForms, each of which `moelaws laws {law.id}:FORM` shows whole:")
+        click.echo(f"\nVariants, each of which `moelaws laws {law.id}:VARIANT` shows whole:")
         rows = [(name, form.equation, form.source) for name, form in forms.items()]
-        print_table(("form", "equation", "source"), rows)
+        print_table(("variant", "equation", "source"), rows)
 
 
 def _exactly(value: float | None) -> str:
