@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from moelaws import laws
 from moelaws.analysis.choice.draws import Known, posterior
+from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import follow, problem
 from moelaws.fitting.rows import split_rows
 from moelaws.grids.sweep import expand_study
@@ -52,7 +53,8 @@ def main() -> None:
     path = problem(law, rows, overridden(law, entry.protocol, entry.name), 0).path()
     losses = law.model(columns).evaluate(true[None])[0][0]
     losses = losses + noise * np.random.default_rng(0).standard_normal((TABLES, n))
-    path = [o.at(o.delta, o.unit, np.ones((TABLES, n)), losses) for o in path]
+    whole = np.ones((TABLES, n))
+    path = [Objective(o.model, losses, o.delta, whole, o.unit) for o in path]
     refits = law.natural(follow(path, np.tile(true, (TABLES, 1)), law.bounds))
     print(f"{'':8} {'true':>10} {'draws of next':>23} {'moelaws plan':>23} {'estimates':>23}")
     for i, name in enumerate(law.names):

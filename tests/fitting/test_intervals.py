@@ -16,6 +16,9 @@ from moelaws.fitting.intervals import bootstrap, delta_method, resampled, studen
 from moelaws.fitting.quantiles import jackknife, least_squares, percentiles, t_interval
 from moelaws.laws.base import FitProtocol
 
+X = np.vander(np.linspace(-1, 1, 7), 3)
+Y = X @ [0.3, -0.2, 2.0] + 0.05 * np.random.default_rng(1).standard_normal(7)
+
 
 def _line_of_optima(parabola, solved, n, seed, noise=0.3):
     rng = np.random.default_rng(seed)
@@ -69,6 +72,7 @@ def test_no_freedom_gives_no_interval(parabola, solved):
     assert solution.value == pytest.approx(0, abs=1e-20)
     assert student(task, solution, 100, seed=0).shape == (0, 3)
     assert np.isnan(percentiles(np.empty((0, 3)), 0.9)).all()
+    assert least_squares(X[:3], Y[:3]).draws.shape == (0, 3)
 
 
 def test_whole_blocks_are_drawn():
@@ -84,22 +88,6 @@ def test_whole_blocks_are_drawn():
     rows = resampled(7, None, 4000, np.random.default_rng(0))
     assert (rows.sum(axis=1) == 7).all()
     assert rows.var(axis=0) == pytest.approx(6 / 7, abs=0.08)
-
-
-def test_blocks_widen_intervals_where_rows_of_a_block_err_together(parabola, solved):
-    """Ten blocks with an error in common each, and next to none of each row's own."""
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(10), 8)
-    x = np.tile(np.linspace(-1, 2, 8), 10)
-    y = 1 - 2 * x + 0.5 * x**2 + np.repeat(0.3 * rng.standard_normal(10), 8)
-    task, solution = solved(parabola, {"x": x}, y + 0.01 * rng.standard_normal(80))
-    by_block, by_row = (
-        task.working(bootstrap(task, solution, g, 500, seed=1))[:, 0].std() for g in (groups, None)
-    )
-    block_means = np.array([y[groups == b].mean() for b in range(10)])
-    expected = block_means.std(ddof=0) / np.sqrt(10)
-    assert by_block == pytest.approx(expected, rel=0.15)
-    assert by_block > 1.5 * by_row
 
 
 def test_bootstrap_of_least_squares_is_least_squares_of_each_resample(parabola, solved):
@@ -125,10 +113,9 @@ def test_delta_method_of_a_wide_huber_is_the_sandwich(parabola, solved):
     assert np.diag(_covariance(task, solution)) == pytest.approx(np.diag(expected), rel=0.08)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_delta_method_comes_near_the_bootstrap_for_equal_errors(dense, solved, seed):
+def test_delta_method_comes_near_the_bootstrap_for_equal_errors(dense, solved):
     """180 rows, ln L by sum-Huber(1e-3): medians in effect, whose density is read from a band."""
-    law, table = laws.fittable("chinchilla"), dense(seed=seed)
+    law, table = laws.fittable("chinchilla"), dense()
     task, solution = solved(law, table, table["L"], sample=60)
     draws = bootstrap(task, solution, None, 400, seed=0)
     low, high = np.quantile(draws, [0.159, 0.841], axis=0)
@@ -187,10 +174,6 @@ def test_leaving_groups_out_gives_a_mean_the_interval_of_the_groups_means():
     theirs = ttest_1samp(groups.mean(axis=1), 0).confidence_interval(0.9)
     assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high))
     assert np.isnan(t_interval(1.0, 0.1, 0, 0.9)).all()  # no degree of freedom
-
-
-X = np.vander(np.linspace(-1, 1, 7), 3)
-Y = X @ [0.3, -0.2, 2.0] + 0.05 * np.random.default_rng(1).standard_normal(7)
 
 
 def test_quantiles_of_the_draws_are_the_textbooks_intervals():
@@ -253,7 +236,7 @@ def _profile(law, table, *names, **fields):
     return fitted_group(law, table, profile=names, bootstrap=2, **fields).profile
 
 
-@pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9), (2, 0.9)])
+@pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9)])
 def test_a_slope_with_laplace_noise(line, seed, level):
     """Laplace: with sigma at its best, twice the fall is 2 n ln(sum |r| / least sum |r|)."""
     x, y = _laplace(seed)
