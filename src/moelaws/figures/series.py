@@ -128,7 +128,8 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
     with located(f"{figure.name}: {series.code or series.table}"):
         if series.predicted:
             rows = resolve(FIGURES, "fitted:with_predictions")(inputs, series.predicted, rows)
-        rows = rows[row_mask(rows, series.rows)]
+        if len(rows):  # a column without cells has neither words nor numbers
+            rows = rows[row_mask(rows, series.rows)]
         if series.curve and len(rows):
             rows = resolve(FIGURES, "fitted:curves")(inputs, series, rows)
         for name in filter(None, (x, y, series.over, series.by, series.note, *series.ends)):

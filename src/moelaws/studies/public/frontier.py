@@ -33,7 +33,7 @@ def recipes(inputs: FittedInputs, groups: list[str]) -> pd.DataFrame:
 
 
 def lines(inputs: FittedInputs, groups: list[str]) -> pd.DataFrame:
-    """Returns the fitted power laws of N, a sixth of the FLOPs a token, and of D, for each group."""
+    """Returns the fitted power laws of N, a sixth of the FLOPs a token, and of D, by group."""
     rows, tables = optima(inputs, groups), []
     for fit, name, factor in (("size", "N", 6.0), ("tokens", "D", 1.0)):
         for part in inputs.fit(fit).parts:
