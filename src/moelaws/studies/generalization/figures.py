@@ -1,4 +1,4 @@
-"""Slopes of losses (F4, F5), and what the other figures draw: routed runs, layers, laws."""
+"""Tables that figures draw: slopes of losses (F4, F5), routed runs, layers and laws."""
 
 import numpy as np
 import pandas as pd

@@ -1,7 +1,4 @@
-"""Laws over compute, of batch and learning rate (F2a, F7) and of model scale and tokens (F2b, F9).
-
-F8 maps the loss over learning rate and batch, with near-optimal runs and the laws' values.
-"""
+"""Tables of laws over compute (F2a, F2b, F7, F9), and of maps over rate and batch (F8)."""
 
 import numpy as np
 import pandas as pd
@@ -103,7 +100,7 @@ def search(inputs: FittedInputs, kind: str = "") -> pd.DataFrame:
     """
     every = inputs.derived("near_optimal")
     step = STEPS[np.searchsorted(STEPS, 100 * every["excess"], "right") - 1]
-    every = every.assign(step=step, title="", what="run")
+    every = every.assign(step=step)
     if kind:
         every = every[every["kind"] == kind]
     if not len(every):
