@@ -12,8 +12,7 @@ from pandas.api.types import is_numeric_dtype
 
 from moelaws.spec.words import short as short
 
-SINGLE = 3.5  # inches, one column
-DOUBLE = 7.0  # inches, the page's width
+DOUBLE = 7.0  # inches, the width of a page
 HEIGHT = 2.7
 
 INK = "#222222"
