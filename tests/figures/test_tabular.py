@@ -95,7 +95,7 @@ def test_round_ticks_are_three_to_five_on_any_span(ends):
 def test_one_budget_stands_inside_its_axis():
     panel = Sheet(3.5, 2.7).panels[0]
     panel.points("runs", [1e18, 1e18 * (1 + 1e-12)], [3.0, 3.1])  # as a grid rounds it
-    axes.compute(panel.ax.xaxis, [1e18])
+    axes.compute(panel.ax.xaxis, [1e18], "budget")
     low, high = panel.ax.get_xlim()
     assert 1.5 * low < 1e18 < high / 1.5
 

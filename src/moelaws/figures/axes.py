@@ -10,10 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from moelaws.spec.words import short
 
-LOSS = "loss (nats/token)"
-COMPUTE = "training compute $C$ (FLOPs)"
-SPARSITY = "sparsity $S$"
-
 Text = Callable[[float], str]
 
 POWER_WIDTH = 0.5  # inches, of a label such as 2 x 10^10 with room beside it
@@ -70,7 +66,7 @@ def size(axis: Any, label: str) -> None:
     log(axis, label, text=short)
 
 
-def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> None:
+def compute(axis: Any, budgets: Iterable[float], label: str) -> None:
     """Makes an axis one of compute, with a tick at each of a few ``budgets``, or round ones."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = sorted(axis.get_view_interval())
@@ -87,7 +83,7 @@ def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> N
     log(axis, label, ticks, text, ends=(low, high))
 
 
-def experts(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
+def experts(ax: Axes, numbers: Iterable[float], label: str) -> None:
     """Makes the x axis one of numbers of experts, with a tick at each of them, or at a few."""
     known = sorted({float(number) for number in numbers})
     log(ax.xaxis, label, known[:: -(-len(known) // 7)])
@@ -104,7 +100,9 @@ USUAL = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # sparsities
 MOST = 20  # sparsities of a grid; more are those of a curve
 
 
-def sparsity(ax: Axes, values: Iterable[float], which: str = "x", label: str = SPARSITY) -> None:
+def sparsity(
+    ax: Axes, values: Iterable[float], which: str = "x", label: str = "sparsity $S$"
+) -> None:
     """Makes an axis one of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
 
     S crowds towards 1. On this scale every halving of the active fraction is a step of one size.

@@ -69,7 +69,12 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
 ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.01), "ncols": 3}
 CROWDED = 20  # marks of a series, beyond which each has a white edge
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none"}
-LABELS: Mapping[Role, str] = {"loss": axes.LOSS, "compute": axes.COMPUTE}
+LABELS: Mapping[Role, str] = {
+    "loss": "loss (nats/token)",
+    "compute": "training compute $C$ (FLOPs)",
+    "sparsity": "sparsity $S$",
+    "experts": "experts $E$",
+}
 # How {COLUMN:WORD} writes a cell; other words are Python's format specifications.
 WRITTEN = {"power": axes.power, "short": style.short, "percent": axes.percent}
 
@@ -368,9 +373,9 @@ def _set_axis(
         panel.ax.set(**{f"{which}lim": np.exp(ends) if is_log else ends})
     match declared.role:
         case "sparsity":
-            axes.sparsity(panel.ax, values, which, label or axes.SPARSITY)
+            axes.sparsity(panel.ax, values, which, label)
         case "experts":
-            axes.experts(panel.ax, values, label or "experts $E$")
+            axes.experts(panel.ax, values, label)
         case "compute":
             axes.compute(axis, values, label)
         case "size":
