@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.public.derived import budgets, near
 
@@ -36,7 +37,7 @@ def isoflop(inputs: Inputs, groups: list[str]) -> pd.DataFrame:
                 fitted = near(rows)
                 parabola = np.polyfit(np.log(fitted["N"]), np.log(fitted["loss"]), 2)
                 N = np.geomspace(fitted["N"].min(), fitted["N"].max(), POINTS)
-                for kind, x in (("parabola", N), ("optimum", [N_star])):
+                for kind, x in (("parabola", N), ("optimum", np.array([N_star]))):
                     loss = np.exp(np.polyval(parabola, np.log(x)))
                     kinds[kind] = pd.DataFrame({"N": x, "loss": loss})
             about = {"group": group, "unit": rows["unit"].iloc[0], "budget": C}
@@ -60,15 +61,16 @@ def ladder(inputs: Inputs, dataset: str, floor: float) -> pd.DataFrame:
     leverage = inputs.derived("leverage").query("floor == @floor")
     rows = inputs.completed[inputs.completed["dataset"] == dataset].sort_values("C")
     tables = [rows.assign(name=rows["kind"].map(NAMES), kind="run")]
-    for own in leverage.itertuples():  # none if the data set is not here
+    for own in records(leverage):  # none if the data set is not here
+        times, a, alpha = (own[name] for name in ("leverage", "coefficient", "alpha"))
         C = np.geomspace(rows["C"].min() / 2, rows["C"].max() * 2, POINTS)
-        for name, factor in zip(NAMES.values(), (1.0, own.leverage), strict=True):
-            L = floor + own.coefficient * (factor * C) ** -own.alpha
+        for name, factor in zip(NAMES.values(), (1.0, times), strict=True):
+            L = floor + a * (factor * C) ** -alpha
             tables.append(pd.DataFrame({"C": C, "L": L, "name": name, "kind": "line"}))
         level = float(np.median(rows["L"]))
-        dense = ((level - floor) / own.coefficient) ** (-1 / own.alpha)
-        words = f"{own.leverage:.1f} times ({own.low:.1f} to {own.high:.1f})"
-        ends = {"C": [dense / own.leverage, dense], "L": level, "words": ["", words]}
+        dense = ((level - floor) / a) ** (-1 / alpha)
+        words = f"{times:.1f} times ({own['low']:.1f} to {own['high']:.1f})"
+        ends = {"C": [dense / times, dense], "L": level, "words": ["", words]}
         tables.append(pd.DataFrame(ends).assign(name="equal loss", kind="leverage"))
     return pd.concat(tables)
 
