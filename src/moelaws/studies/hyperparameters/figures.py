@@ -106,7 +106,7 @@ def search(inputs: FittedInputs, kind: str = "") -> pd.DataFrame:
     if not len(every):
         return every
     if kind:  # all other ratios were searched at the largest budget alone
-        every = at(every, "A", float(every.groupby("A")["C"].nunique().idxmax()))
+        every = every[every["A"] == every.groupby("A")["C"].nunique().idxmax()]
         groups = [rows for _, rows in every.groupby("C")]
         places = np.linspace(0, len(groups) - 1, min(PANELS, len(groups))).round().astype(int)
         groups = [groups[place] for place in np.unique(places)]

@@ -34,7 +34,7 @@ def recipes(inputs: FittedInputs, groups: list[str]) -> pd.DataFrame:
 
 def lines(inputs: FittedInputs, groups: list[str]) -> pd.DataFrame:
     """Returns the fitted power laws of N, a sixth of the FLOPs a token, and of D, by group."""
-    rows, tables = optima(inputs, groups), []
+    rows, tables = optima(inputs, groups), list[pd.DataFrame]()
     for fit, name, factor in (("size", "N", 6.0), ("tokens", "D", 1.0)):
         for part in inputs.fit(fit).parts:
             own = rows[rows["group"] == part.where["group"]]
@@ -65,7 +65,7 @@ def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> pd.DataFram
 
     The ``kind`` of a row is run, law or print.
     """
-    law, every, tables = inputs.law(fit), inputs.rows(fit), []
+    law, every, tables = inputs.law(fit), inputs.rows(fit), list[pd.DataFrame]()
     for U in unique:
         runs = every[np.isclose(every["unique_tokens"], U)]
         sizes = runs["N_active"].value_counts().loc[lambda counts: counts > 2].index.sort_values()

@@ -24,7 +24,7 @@ def valleys(inputs: Inputs, outer: bool) -> pd.DataFrame:
     cells = [cell for cell in cells_of(inputs.completed) if len(cell.r) > 1]
     known = sorted({cell.S for cell in cells})
     shown = {*known[:1], *known[-1:]} if outer else {*known[1:-1][-PANELS:]}
-    step = 0.5 * float(np.median([np.ptp(cell.L) for cell in cells] or [0.0])) or 1.0
+    step = 0.5 * float(np.median([float(np.ptp(cell.L)) for cell in cells] or [0.0])) or 1.0
     tables = [pd.DataFrame(columns=["S", "C", "r", "height", "kind"])]
     for S in sorted(shown):
         for i, cell in enumerate(cell for cell in cells if cell.S == S):
