@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from allocation_case import STUDY, Case
 
+from allocation_case import STUDY, Case
 from moelaws.grids.sweep import sweep_of
 from moelaws.spec.project import Project
 from moelaws.studies.allocation.figures.loss import representative

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from allocation_case import Setting, simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allocation_case import Setting, simulate
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.allocation.derived.r_star import (
     AT_HIGH_END,
