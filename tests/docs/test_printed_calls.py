@@ -18,7 +18,7 @@ PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
 IN_SENTENCES = {"gpus.md", "cluster.md"}  # whose sentences also say what to call
 # What a dry run needs that the repository has not, by a word of the call.
 EXEMPT = {
-    "runs=rounds": "the command before it chooses these runs",
+    "studies=settle.yaml": "the command before it writes this study, and the text is the reader's",
     "results/demo/fits/sparsity/tokens.json": "the page adds this fit; its own dry run is run",
     "studies=public": "the commands before it fetch the runs",
 }

@@ -1,7 +1,7 @@
 """``moelaws advise``: how to spend a budget, by all laws at once."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,19 +10,25 @@ from typing import Any
 import click
 import numpy as np
 
+from moelaws.accounting.cost import Device
 from moelaws.analysis.advice import (
+    Advice,
     CandidateLaw,
     Constraints,
     Plans,
     advise,
     ideal,
     page,
+    served_for,
     side_by_side,
 )
 from moelaws.analysis.advice.blocks import Block, Table
-from moelaws.analysis.advice.short import brief, costs, nearby, of_compared, of_known
+from moelaws.analysis.advice.known import nearby, of_known
+from moelaws.analysis.advice.plans import USUAL_CEILING
+from moelaws.analysis.advice.short import beside, costs, of_compared, quantities, shape_in_words
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
-from moelaws.cli.answers import Answer, JsonCommand, sentences, table_text
+from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
+from moelaws.cli.answers import JsonCommand, print_json, print_table, sentences
 from moelaws.cli.budget import constraint_options, constraints
 from moelaws.cli.common import (
     FILE,
@@ -35,12 +41,14 @@ from moelaws.cli.common import (
 )
 from moelaws.cli.eval import given_numbers
 from moelaws.cli.laws import join_own_laws
+from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
 
+CEILINGS = (0.9, 0.95, USUAL_CEILING, 0.99, 0.995, 0.9999)  # the last is none
 DAYS, DOLLARS = between(0.1, 3650.0), between(0.0, 1e6)
 
 
@@ -67,13 +75,18 @@ DAYS, DOLLARS = between(0.1, 3650.0), between(0.0, 1e6)
 @option("--price", "Dollars for an hour of one GPU, to print what it costs.", DOLLARS, 2.5)
 @option("--days", "Days that it may take, unless --gpus says on how many GPUs.", DAYS, 30.0)
 @out_option("Write all of it to this Markdown file, with a picture (PNG) beside it.", ".md")
-@option("--details", "Print all regrets, and the limits of each law.", is_flag=True)
-@option("--laws only", "Ask these laws of config/advice.yaml alone, beside those of --fits.", NAMES)
+@option("--details", "Print all regrets, the limits of each law, and other ceilings.", is_flag=True)
+@option("--laws only", "Ask these laws of config/advice.yaml alone.", NAMES)
 @option(
     "--compare",
     "A plan of your own, to compare with the others: two of N, N_active, S, and D if not "
     "all of the budget is spent; or a model that config/advice.yaml knows, such as OLMoE.",
     metavar="'N=8e9 S=0.9 D=2e11'",
+)
+@option(
+    "--write-study",
+    "Write the small sweep that would tell most to NAME.yaml, as a study that can be run.",
+    metavar="NAME",
 )
 def command(
     fits: Paths,
@@ -85,8 +98,10 @@ def command(
     details: bool,
     only: list[str] | None,
     compare: str | None,
+    write_study: str | None,
+    as_json: bool,
     **budget: Any,
-) -> Answer:
+) -> None:
     """Tell how to spend a budget: the model to build, and what it costs if another law is right.
 
     Each law of the loss is taken as the truth in turn. The regret of a plan under it is its loss
@@ -107,21 +122,52 @@ def command(
     )
     answer = ask(limits, compare=None if compare is None else _plan(compare, limits, config))
     answer = replace(answer, left_out={**left_out, **answer.left_out})
-    both = side_by_side(ask, answer)
-    data = page.as_json(answer, device, both)
-    data |= {"speedups": speedups, "known": nearby(config.known, limits.compute)}
-    blocks = [*brief(both, partial(costs, device=device, price=price, days=days))]
+    both, serves = side_by_side(ask, answer), served_for(ask, answer)
+    whole = details or out is not None
+    is_far = answer.all_extrapolate and (whole or as_json)
+    sweeps = small_sweeps(answer.minimax, config.sweep) if is_far or write_study else []
+    written = None if write_study is None else _write_study(write_study, sweeps, config)
+    if as_json:
+        more = {"served_for": serves, "speedups": speedups, "written": written}
+        known = {"known": nearby(config.known, limits.compute)}
+        print_json(page.as_json(answer, sweeps, device, both) | more | known)
+        if out is None:
+            return
+    columns = {
+        name: quantities(own) | costs(own, device, price, days) for name, own in both.items()
+    }
+    blocks: list[Block] = [Table(("", *both), beside(columns)), ""]
+    blocks += [
+        f"Build ({name}): {shape_in_words(own.configuration.model)}." for name, own in both.items()
+    ]
     blocks += [*map(_in_words, speedups), ""]
-    blocks += [of_compared(answer, answer.compared), ""] if answer.compared else []
+    blocks += [of_compared(answer, answer.compared, serves), ""] if answer.compared else []
     blocks += [*page.summary(answer), of_known(config.known, limits.compute)]
-    if details or out:
-        blocks += ["", *page.heading(answer, device), *page.details(answer)]
-    if out is None:
-        return data, "\n".join(map(_text, blocks))
-    from moelaws.figures.advice import write_page  # most answers draw nothing
+    blocks += _more(ask, answer, device) if whole else []
+    blocks += ["", *page.of_sweeps(answer, sweeps, device)] if sweeps else []
+    if written:
+        blocks.append(
+            f"{written}: `moelaws plan {written} --tier {config.sweep.tier}` tells more of it; "
+            f"set corpus in config/config.yaml to enough text and run it with `snakemake "
+            f"--cores all --config studies={written} tier={config.sweep.tier} device=cuda`"
+        )
+    if out:
+        from moelaws.figures.advice import write_page  # most answers draw nothing
 
-    write_page(out, [f"# How to spend {limits.compute:.3g} FLOPs", *blocks], both)
-    return data, out
+        write_page(out, [f"# How to spend {limits.compute:.3g} FLOPs", *blocks], both)
+        blocks = [str(out)]
+    if not as_json:
+        _print(blocks)
+
+
+def _more(ask: Callable[[Constraints], Advice], answer: Advice, device: Device) -> Iterator[Block]:
+    """Yields what ``--details`` adds to an answer."""
+    yield ""
+    yield from page.heading(answer, device)
+    yield from page.details(answer)
+    if answer.limits.max_sparsity == USUAL_CEILING:
+        others = {S: ask(replace(answer.limits, max_sparsity=S)) for S in CEILINGS}
+        yield from page.of_ceilings(others)
 
 
 def _candidates(
@@ -133,18 +179,21 @@ def _candidates(
     for path in paths:
         if reason := unusable.get(path.resolve()):
             raise UserError(f"--fits: {path}: {reason}")
+    candidates = [*published_laws(config), *own]
     left_out = {str(path): reason for path, reason in unusable.items()}
-    published = published_laws(config)
-    if only is not None:
-        known = [entry.name or entry.law for entry in config.candidate_laws]
-        known += [law.name for law in own]
-        if unknown := [name for name in only if name not in known]:
-            near = or_nearest(unknown[0], known, "there are")
-            raise UserError(
-                f"--laws: {unknown[0]!r} is no candidate law of config/advice.yaml{near}"
-            )
-        published = [law for law in published if law.name in only]
-    return [*published, *own], left_out
+    if only is None:
+        return candidates, left_out
+    # A fit goes by its own name, or by that of its law.
+    names = {c.name: {c.name, c.law.id} if c in own else {c.name} for c in candidates}
+    known = dict.fromkeys([e.name or e.law for e in config.candidate_laws] + [*names])
+    if unknown := [name for name in only if name not in known]:
+        raise UserError(
+            f"--laws: {unknown[0]!r} is no candidate law of config/advice.yaml; it has "
+            f"{', '.join(known)}"
+        )
+    asked = [c for c in candidates if names[c.name] & {*only}]
+    more = {c.name: "--laws leaves out its law" for c in own if c not in asked}
+    return asked, left_out | more
 
 
 def _of_study(fits: Path) -> Path:
@@ -188,10 +237,35 @@ def _in_words(speedup: Mapping[str, Any]) -> str:
     )
 
 
-def _text(block: Block) -> str:
-    if isinstance(block, Table):
-        return table_text(block.columns, block.rows)
-    return sentences(block)
+def _print(blocks: Iterable[Block]) -> None:
+    for block in blocks:
+        if isinstance(block, Table):
+            print_table(block.columns, block.rows)
+        else:
+            click.echo(sentences(block))
+
+
+def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) -> str:
+    """Writes the best of the small sweeps as a study and returns its file."""
+    path = Path(f"{name}.yaml")
+    if name in study_names():
+        raise UserError(f"--write-study: {name} is a study of config/studies/; choose another name")
+    if path.exists():
+        raise UserError(f"--write-study: {path} is there already; choose another name")
+    if not sweeps:
+        raise UserError(
+            "--write-study: at the budgets of sweep in config/advice.yaml no three models of its "
+            "settings can be trained; set smaller models or larger parts of the budget there"
+        )
+    # Most answers write none.
+    from moelaws.analysis.advice.study import study_text
+    from moelaws.grids.sweep import expand_study
+    from moelaws.tables.simulate import design
+
+    project = load_project(overrides={"tier": config.sweep.tier})
+    text = study_text(sweeps[0], name, config, lambda study: design(expand_study(study, project)))
+    write_text(path, text)
+    return str(path)
 
 
 def _plain(name: str) -> str:

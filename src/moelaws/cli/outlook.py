@@ -1,13 +1,12 @@
 """``moelaws outlook``: what a sweep advises for larger budgets, as a page with a picture."""
 
 import math
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.answers import Answer, JsonCommand
+from moelaws.cli.answers import JsonCommand, print_answer
 from moelaws.cli.common import INPUT, Paths, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import finite, write_json
@@ -39,7 +38,7 @@ TIMES = (10.0, 100.0)
     "The Markdown file to write, with a picture and the answers as JSON beside it; without it the "
     "page is printed."
 )
-def command(fits: Paths, project: Project, tables: Paths, out: Path | None) -> Answer:
+def command(fits: Paths, project: Project, tables: Paths, out: Path | None, as_json: bool) -> None:
     """Write what FITS and the published laws advise at 10 and 100 times the largest budget.
 
     Plans train on the text of the runs, at most four times over.
@@ -71,28 +70,29 @@ def command(fits: Paths, project: Project, tables: Paths, out: Path | None) -> A
     # Infinite if the tables do not say how much text there was, like those of other tools' runs.
     text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
     tokens = math.inf if math.isnan(text) else page.EPOCHS * text
-    ask = partial(
-        advise,
-        [*published_laws(config), *own],
-        shape=config.shape_of(project.tier),
-        advisers=config.advisers,
-        setters=config.setters,
-    )
-    largest = float(runs["C_6N"].max())
-    answers = {n: ask(Constraints(n * largest, max_tokens=tokens)) for n in TIMES}
-    data = finite({f"{n:g}": page.as_json(own, CPU) for n, own in answers.items()})
+    largest, answers = float(runs["C_6N"].max()), {}
+    for factor in TIMES:
+        answers[factor] = advise(
+            [*published_laws(config), *own],
+            Constraints(factor * largest, max_tokens=tokens),
+            config.shape_of(project.tier),
+            advisers=config.advisers,
+            setters=config.setters,
+        )
     titled = {
-        f"{n:g} times the largest budget: {own.limits.compute:.3g} FLOPs": own
-        for n, own in answers.items()
+        f"{factor:g} times the largest budget: {own.limits.compute:.3g} FLOPs": own
+        for factor, own in answers.items()
     }
     advice = [*page.outlook(titled, project.tier, {p.stem: why for p, why in unusable.items()})]
+    data = finite({f"{factor:g}": page.as_json(own, [], CPU) for factor, own in answers.items()})
     if out is None:
-        return data, markdown(advice)
+        print_answer(as_json, data, markdown(advice))
+        return
     origin = made_of([ADVICE, *tables, *fits], digest(of_outlook(config)))
     write_page(out, advice, titled)
     files = digests([out, out.with_suffix(".png")])
     write_json(out.with_suffix(".json"), {"made_of": origin, "files": files, "answers": data})
-    return {"page": str(out)}, out
+    print_answer(as_json, {"page": str(out)}, out)
 
 
 def _active(runs: "pd.DataFrame", report: "FitReport") -> int | None:

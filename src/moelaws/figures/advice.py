@@ -1,7 +1,6 @@
 """A page of advice with its picture: the worst-case regret of each model that can be built."""
 
 from collections.abc import Iterable, Mapping
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,14 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from moelaws.analysis.advice import Advice, Plans
-from moelaws.analysis.advice.advise import ROBUST
 from moelaws.analysis.advice.blocks import Block, markdown
 from moelaws.figures import axes, style
-from moelaws.figures.sheet import Sheet
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.files.atomic import replacing, write_text
 
 _LEAST = 1e-3  # nats: one colour below
 _AROUND = 3.0  # times the smallest and the largest active size of the laws' plans
+_MARKERS = "osD^vPX<>hd"
 
 
 def write_page(out: Path, blocks: Iterable[Block], answers: Mapping[str, Advice]) -> None:
@@ -41,12 +40,8 @@ def draw(answers: Mapping[str, Advice]) -> Sheet:
     shown = [_shown(answer) for answer in answers.values()]
     regrets = np.concatenate([worst for _, worst in shown])
     norm = LogNorm(max(_LEAST, regrets.min()), max(10 * _LEAST, regrets.max()), clip=True)
-    names = dict.fromkeys(row.name for own in answers.values() for row in own.recommendations)
-    looks: dict[str, dict[str, Any]] = {
-        name: {"marker": marker, "markersize": 5.5, "markerfacecolor": "white"}
-        for name, marker in zip(names, cycle("osD^vPX<>hd"), strict=False)
-    }
-    looks[ROBUST] = {"marker": "*", "markersize": 10, "markerfacecolor": style.WARN}
+    every = [row.name for answer in answers.values() for row in answer.recommendations]
+    markers = dict(zip(dict.fromkeys(every), _MARKERS, strict=False))
     for panel, (title, answer), (plans, worst) in zip(
         sheet.panels, answers.items(), shown, strict=True
     ):
@@ -55,9 +50,10 @@ def draw(answers: Mapping[str, Advice]) -> Sheet:
         dots = panel.ax.scatter(
             *sizes, c=worst, cmap=style.ORDERED.reversed(), norm=norm, s=14, marker="s", linewidth=0
         )
-        for row in (*answer.recommendations, answer.robust):
-            look = looks[row.name] | {"label": row.name, "zorder": 4, "markeredgewidth": 0.8}
-            panel.points(row.name, row.plan.N_active, row.plan.S, markeredgecolor=style.INK, **look)
+        for row in answer.recommendations:
+            _mark(panel, row.name, row.plan, marker=markers[row.name], markerfacecolor="white")
+        robust = {"marker": "*", "markersize": 10, "markerfacecolor": style.WARN}
+        _mark(panel, "robust", answer.robust.plan, **robust)
         ceiling = answer.limits.max_sparsity
         axes.sparsity(panel.ax, {*(S for S in axes.USUAL if ceiling > S), ceiling}, "y")
         axes.size(panel.ax.xaxis, "active parameters $N_a$")
@@ -81,3 +77,13 @@ def _shown(answer: Advice) -> tuple[Plans, Any]:
     order = np.argsort(-worst)
     order = order[(near & np.isfinite(worst))[order]]
     return plans.at(order), worst[order]
+
+
+def _mark(panel: Panel, name: str, plan: Plans, **options: Any) -> None:
+    look: dict[str, Any] = {
+        "markersize": 5.5,
+        "zorder": 4,
+        "markeredgecolor": style.INK,
+        "markeredgewidth": 0.8,
+    }
+    panel.points(name, plan.N_active, plan.S, label=name, **(look | options))

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Size, Whole, parse
 from moelaws.spec.from_yaml import read_yaml
+from moelaws.spec.grid import Derivations, Settings
 from moelaws.spec.tier import Tier
 
 ADVICE = Path("config/advice.yaml")
@@ -74,12 +75,29 @@ class Shape(Frozen):
     tied_embeddings: bool = False
 
 
+class SweepEntry(Frozen):
+    """The small sweeps that advice proposes: what their runs share, and their budgets."""
+
+    tier: Tier
+    settings: Settings
+    derive: Derivations
+    sparsities: tuple[BelowOne, ...]
+    head_width: Size = 64  # d_model is a multiple of two heads
+    width_per_layer: Positive = 48.0
+    min_steps: Count = 200  # fewest steps of a run
+    step_tokens: Positive = 65536
+    noise: Positive = 0.003  # assumed standard deviation of ln L between seeds
+    # The budgets of each candidate sweep, as fractions of the budget that advice is for
+    candidates: tuple[tuple[Positive, ...], ...]
+
+
 class AdviceConfig(Frozen):
     candidate_laws: tuple[CandidateEntry, ...]
     advisers: tuple[AdviserEntry, ...] = ()
     setters: tuple[SetterEntry, ...] = ()
     shape: Shape = Shape()
     known: dict[str, KnownModel] = {}
+    sweep: SweepEntry
     shapes: dict[Tier, Shape] = {}
 
     @property

@@ -5,18 +5,19 @@ shapes.py      the models that can be built, their counts, and what a budget tra
 regret.py      candidate laws, and the regret of a plan if a law that did not choose it is the truth
 sources.py     the laws and fits of config/advice.yaml and of --fits
 advise.py      the whole answer
-telling.py     the three small runs that would tell the laws apart
-short.py       what to build, what loss to expect, and what it costs, side by side for two plans;
-               models that people trained, beside the budget
+study.py       the best of these as a study, with the fits that its runs determine
+known.py       models that people trained, beside the budget
+sweeps.py      the small sweep that would narrow the regret most
+short.py       what to build, what loss to expect, and what it costs, side by side for two plans
 blocks.py      tables and sentences, and what they are as Markdown
 page.py        the answer as tables, sentences and JSON, and the outlook of a tier
 """
 
-from moelaws.analysis.advice.advise import Advice, Recommendation, advise, side_by_side
+from moelaws.analysis.advice.advise import Advice, Recommendation, advise, served_for, side_by_side
 from moelaws.analysis.advice.plans import Constraints, Plans, ideal
 from moelaws.analysis.advice.regret import CandidateLaw, Regret
 
 __all__ = [
     "Advice", "CandidateLaw", "Constraints", "Plans", "Recommendation", "Regret", "advise", "ideal",
-    "side_by_side",
+    "served_for", "side_by_side",
 ]  # fmt: skip

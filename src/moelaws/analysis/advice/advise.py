@@ -1,13 +1,16 @@
 """What to train with a budget: the model to build, what laws recommend, and what that costs."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
 from moelaws import laws
+from moelaws.accounting.flops import CONVENTIONS, TRAINING, forward_terms, train_flops_per_token
 from moelaws.accounting.parameters import Parameters, count_parameters
 from moelaws.analysis.advice.plans import USUAL_G, Constraints, Plans, ideal
 from moelaws.analysis.advice.regret import FARTHEST, LEVEL, ROUNDED, CandidateLaw, Minimax, Regret
@@ -46,12 +49,18 @@ class Configuration:
     model: Model
     parameters: Parameters
     tokens: float  # that the budget trains
-    flops: float  # of all matrix products of its training
     ratio: float  # FLOPs of feed-forward layers over attention's (allocation, App C corrected)
     waiting: float  # fraction of the time in which GPUs move data and compute nothing
     gpu_bytes: float  # of each GPU: its part of the optimizer states, and of a sequence
     cache_bytes: float  # of keys and values of the sequences that are served at once
     served_bytes: float  # to serve from: these and the weights
+
+    @property
+    def flops(self) -> dict[str, float]:
+        """Returns convention -> training FLOPs; ``all`` counts every matrix product."""
+        flops = {"all": TRAINING * sum(forward_terms(self.model).values()) * self.tokens}
+        by_convention = {n: train_flops_per_token(self.model, n) * self.tokens for n in CONVENTIONS}
+        return flops | by_convention
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,12 @@ class Advice:
     @property
     def rows(self) -> list[Recommendation]:
         """Returns all plans: those of the laws, robust, the user's own."""
-        return [row for row in (*self.recommendations, self.robust, self.compared) if row]
+        return [*self.recommendations, self.robust, *([self.compared] if self.compared else [])]
+
+    @property
+    def all_extrapolate(self) -> bool:
+        """Tells whether the robust plan lies beyond the runs of every law."""
+        return all(self.robust.beyond.get(law.name) for law in self.laws)
 
 
 def advise(
@@ -106,9 +120,22 @@ def advise(
             active experts of all models where the limits leave them free.
         compare: a plan of the user's own, which must keep to the limits; its ``D`` may be NaN.
     """
-    minimax, left_out, held = _judged_space(candidates, limits, shape, setters)
-    space = minimax.space
-    recommendations = [_of_candidate(minimax, i) for i in range(len(minimax.laws))]
+    size = math.sqrt(limits.compute / 6 / _USUAL_RATIO)
+    usual = ideal(size, min(_USUAL_S, limits.max_sparsity), _USUAL_RATIO * size, limits)
+    values = _set(setters, usual)
+    space = Space(limits, shape, values.get("G", USUAL_G), values.get("r_star", USUAL_R))
+    near, left_out = _judging(candidates, space)
+    held = None
+    if limits.max_sparsity and not any(law.knows_sparsity for law in near):
+        held = _nearest_judged(candidates, limits.compute)
+    if held and math.isclose(held, limits.compute):
+        held = None  # other limits are why no such law judges
+    if held:
+        at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
+        space = space.held_to(float(at_held.robust.plan.S))
+        near, left_out = _judging([replace(law, S=None) for law in candidates], space)
+    minimax = Minimax(near, space)
+    recommendations = [_of_candidate(minimax, i) for i in range(len(near))]
     far = {}
     for adviser in advisers:
         try:
@@ -135,32 +162,6 @@ def advise(
     )
 
 
-def _judged_space(
-    candidates: Sequence[CandidateLaw],
-    limits: Constraints,
-    shape: Shape,
-    setters: Sequence[SetterEntry],
-) -> tuple[Minimax, dict[str, str], float | None]:
-    """Returns the laws that judge the budget over its models, and why others take no part.
-
-    The last of three is the budget whose sparsity the models have, if it is not this one's.
-    """
-    size = math.sqrt(limits.compute / 6 / _USUAL_RATIO)
-    usual = ideal(size, min(_USUAL_S, limits.max_sparsity), _USUAL_RATIO * size, limits)
-    values = _set(setters, usual)
-    space = Space(limits, shape, values.get("G", USUAL_G), values.get("r_star", USUAL_R))
-    near, left_out = _judging(candidates, space)
-    held = None
-    if limits.max_sparsity and not any(law.knows_sparsity for law in near):
-        held = _nearest_judged(candidates, limits.compute)
-    if held is None or math.isclose(held, limits.compute):  # other limits are why none judges
-        return Minimax(near, space), left_out, None
-    at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
-    space = space.held_to(float(at_held.robust.plan.S))
-    near, left_out = _judging([replace(law, S=None) for law in candidates], space)
-    return Minimax(near, space), left_out, held
-
-
 def configured(space: Space, at: int) -> Configuration:
     """Returns a model of the space with its costs."""
     model, own = space.shapes.model(at), space.shapes.at(slice(at, at + 1))
@@ -169,7 +170,6 @@ def configured(space: Space, at: int) -> Configuration:
         model,
         count_parameters(model),
         float(space.plans.D[at]),
-        float(own.flops[0] * space.plans.D[at]),
         float(own.ratio[0]),
         1 - float(own.flops[0] / space.cost[at]),
         float(space.limits.gpu_bytes(own.total, activations)[0]),
@@ -356,10 +356,35 @@ def side_by_side(ask: Callable[[Constraints], Advice], answer: Advice) -> dict[s
         served = answer
         for _ in range(4):  # the number of tokens changes with the model that they ask for
             c = served.configuration
-            each = c.flops / (1 - c.waiting) / c.tokens + 2 * c.parameters.active
+            each = c.flops["all"] / (1 - c.waiting) / c.tokens + 2 * c.parameters.active
             T = min(limits.compute / each, limits.max_tokens)
             if math.isclose(T, served.limits.served_tokens, rel_tol=0.03):
                 break
             served = ask(replace(limits, served_tokens=T))
         return {**own, SERVED: served}
     return own
+
+
+def served_for(ask: Callable[[Constraints], Advice], answer: Advice) -> float | None:
+    """Returns how many tokens served beside its training make the user's own size the best one.
+
+    It is the least power of the root of ten at which the robust model, of the plan's compute and
+    that of serving, has no more active parameters: the more is served, the fewer it has. None if it
+    is not smaller without any, or if no number up to 1e18 that the laws judge brings that about.
+    """
+    plan = answer.compared.plan if answer.compared else None
+    if plan is None or answer.robust.plan.N_active <= plan.N_active:
+        return None
+    own, spent = float(plan.N_active), plan.values()["C"]
+
+    @cache
+    def active(T: float) -> float:
+        """Returns the active parameters of the model that also serves T tokens; 0 if none."""
+        with suppress(UserError):  # beyond the reach of all laws
+            limits = replace(answer.limits, compute=spent + 2 * own * T, served_tokens=T)
+            return float(ask(limits).robust.plan.N_active)
+        return 0.0
+
+    powers = [float(T) for T in 10 ** np.arange(9, 18.1, 0.5)]
+    at = bisect_left(powers, True, key=lambda T: active(T) <= own)
+    return powers[at] if at < len(powers) and active(powers[at]) else None

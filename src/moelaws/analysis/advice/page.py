@@ -10,8 +10,15 @@ from moelaws.analysis.advice.advise import Advice, Recommendation
 from moelaws.analysis.advice.blocks import Block, Table
 from moelaws.analysis.advice.plans import USUAL_CEILING, USUAL_G
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
-from moelaws.analysis.advice.short import brief, in_figures, in_units, mfu
-from moelaws.analysis.advice.telling import three_runs
+from moelaws.analysis.advice.short import (
+    beside,
+    in_figures,
+    in_units,
+    mfu,
+    quantities,
+    shape_in_words,
+)
+from moelaws.analysis.advice.sweeps import SmallSweep, three_runs
 from moelaws.files.atomic import finite
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import MoE
@@ -40,9 +47,10 @@ def outlook(
             f"{EPOCHS} times over, which costs little against new text (Muennighoff et al. 2023)."
         )
     yield from (f"`{name}` takes no part: {reason}." for name, reason in left_out.items())
-    yield from brief(answers)
     for title, answer in answers.items():
         yield f"## {title}"
+        yield f"Build {shape_in_words(answer.configuration.model)}."
+        yield Table(("", "robust"), beside({"": quantities(answer)}))
         yield from summary(answer)
         yield from details(answer)
 
@@ -118,6 +126,24 @@ def _nats(worst: float) -> str:
     return "-" if math.isnan(worst) else f"{worst:.3f}"
 
 
+def of_ceilings(answers: Mapping[float, Advice]) -> Iterator[Block]:
+    """Yields how the answer moves with the ceiling on sparsity, the last of which is none."""
+    free = [*answers.values()][-1]
+    yield ""
+    yield (
+        "The answer by other ceilings on sparsity. Worst is what a plan loses against the best\n"
+        "model of any sparsity, by the law that is worst for it."
+    )
+    rows = []
+    for ceiling, answer in answers.items():
+        plan = answer.robust.plan.values()
+        sizes = [in_units(plan[name]) for name in ("N", "N_active", "D")]
+        worst = float(free.minimax.worst(answer.robust.plan))
+        name = "none" if answer is free else f"{ceiling:g}"
+        rows.append((name, *sizes, f"{plan['expansion']:.3g}", _nats(worst)))
+    yield Table(("S at most", "N", "N_active", "D", "E / k", "worst"), rows)
+
+
 def summary(answer: Advice) -> Iterator[Block]:
     """Yields the plans, what the laws disagree on, which did not judge, and what none sets."""
     robust, names = answer.robust, answer.minimax.counting
@@ -184,7 +210,7 @@ def _configuration(answer: Advice) -> Iterator[str]:
     routed = (c.parameters.routed_experts - c.parameters.inactive_experts) / c.parameters.active
     yield (
         f"- {100 * routed:.0f} % of the active parameters are routed experts; a token costs "
-        f"{c.flops / (6 * c.parameters.active * c.tokens):.2f} times 6 N_active FLOPs."
+        f"{c.flops['all'] / (6 * c.parameters.active * c.tokens):.2f} times 6 N_active FLOPs."
     )
     where = f"on each of {gpus} GPUs" if gpus > 1 else "in all"
     yield (
@@ -258,9 +284,10 @@ def _of_law(law: CandidateLaw) -> Iterator[str]:
 
 def _defaults(answer: Advice) -> Iterator[str]:
     """Yields the values in plans and configuration that no law sets."""
-    free = {law.name for law in answer.laws if law.S is None}
+    without = [law.name for law in answer.laws if law.S is not None]
+    without += [row.name for row in answer.recommendations[len(answer.laws) :]]
     for row in answer.recommendations:
-        if row.name not in free:
+        if row.name in without:
             yield f"S = {float(row.plan.S):.3g} for {row.name}"
     for law in answer.laws:
         yield from (f"{name} = {value:g} for {law.name}" for name, value in law.held.items())
@@ -275,7 +302,37 @@ def _defaults(answer: Advice) -> Iterator[str]:
     yield f"vocabulary {model.vocab_size}"
 
 
-def as_json(answer: Advice, device: Device, both: Mapping[str, Advice] = {}) -> dict[str, Any]:
+def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> Iterator[Block]:
+    """Yields the small sweeps, and how far each would narrow the regret."""
+    now, then = answer.robust.worst, sweeps[0].worst
+    if answer.all_extrapolate:
+        yield "Every law extrapolates here."
+    if then < now:
+        yield (
+            "The first of these small sweeps would at best narrow the worst regret from "
+            f"{now:.3f} to {then:.3f} nats."
+        )
+    else:
+        yield (
+            "If one of these laws is right, no small sweep would narrow the regret: they nearly "
+            "agree on the robust plan. A sweep tells whether they hold for your data."
+        )
+    yield (
+        "By each law, if it is right: what the plan of a refit to the sweep's runs costs at\n"
+        "most in 95 of 100 times, in nats, and what the robust plan above costs without it."
+    )
+    names = answer.minimax.counting
+    today = [f"{answer.robust.regret[name].worst:.3f}" for name in names]
+    rows: list[Sequence[object]] = [("none: today's robust plan", 0, "0", "0", *today)]
+    for sweep in sweeps:
+        cost = (sweep.runs, f"{sweep.flops:.2g}", _hours(sweep.flops, device))
+        rows.append((sweep.name, *cost, *(f"{sweep.regret[name]:.3f}" for name in names)))
+    yield Table(("budgets of a sweep", "runs", "FLOPs", "at least", *names), rows)
+
+
+def as_json(
+    answer: Advice, sweeps: Sequence[SmallSweep], device: Device, both: Mapping[str, Advice] = {}
+) -> dict[str, Any]:
     limits, per_hour = answer.limits, device.flops_per_second * 3600
     telling = three_runs(answer.minimax) if len(answer.minimax.counting) > 1 else None
     of_law = ("coefficients", "source", "fitted_on", "warnings")
@@ -312,7 +369,8 @@ def as_json(answer: Advice, device: Device, both: Mapping[str, Advice] = {}) -> 
         "side_by_side": {name: _built(own, device) for name, own in both.items()},
         "three_runs": telling and dict(zip(("compute", "plans", "nats"), telling, strict=True)),
         "dense": {name: asdict(regret) for name, regret in answer.dense.items()},
-        **{name: getattr(answer, name) for name in ("held", "set", "left_out")},
+        **{name: getattr(answer, name) for name in ("held", "set", "left_out", "all_extrapolate")},
+        "sweeps": [asdict(sweep) for sweep in sweeps],
     }
 
 
@@ -322,6 +380,8 @@ def _built(answer: Advice, device: Device) -> dict[str, Any]:
         **vars(c),
         "model": c.model.model_dump(mode="json"),
         "parameters": {"total": c.parameters.total, "active": c.parameters.active},
+        "r": c.ratio,
+        "flops": c.flops,
         "mfu": mfu(answer, device),
         "served_tokens": answer.limits.served_tokens,
     }

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from moelaws.accounting.cost import Device
 from moelaws.laws.base import Array
 from moelaws.laws.clark import routing as clark
+from moelaws.laws.clark.routing import effective_parameters
 from moelaws.laws.leverage.hyperparameters import BATCH
 from moelaws.spec.errors import UserError
 
@@ -57,7 +58,7 @@ class Plans:
             "D": self.D,
             "expansion": E,
             "G": self.G,
-            "N_effective": clark.effective_parameters(clark.LAW.published or {}, self.N_active, E),
+            "N_effective": effective_parameters(clark.LAW.published or {}, self.N_active, E),
         }
 
     def values(self) -> dict[str, float]:
@@ -104,11 +105,19 @@ class Constraints:
     G: float | None = None  # granularity 2 d_model / d_expert; None if a law sets it
 
     def __post_init__(self) -> None:
-        most = 1 / (1 - self.max_sparsity) + 1e-9
-        if self.experts and not any(1 < E / (self.k or E) <= most for E in self.experts):
+        if not self.experts:
+            return
+        counts = ", ".join(map(str, self.experts))
+        if self.k is None:
             raise UserError(
-                f"of {', '.join(map(str, self.experts))} experts, none is above the number of "
-                f"active ones (--top-k) and within the ceiling on sparsity of {self.max_sparsity:g}"
+                f"the sparsity of {counts} experts needs the number of active ones (--top-k)"
+            )
+        if max(self.experts) <= self.k:
+            raise UserError(f"no number of experts ({counts}) is above the {self.k} active ones")
+        if all(1 - self.k / E > self.max_sparsity + 1e-9 for E in self.experts if self.k < E):
+            raise UserError(
+                f"{self.k} of {counts} experts are sparser than the ceiling of "
+                f"{self.max_sparsity:g}; raise it, or give fewer experts"
             )
 
     @property

@@ -1,29 +1,14 @@
-"""The answer in short: what to build, what loss to expect, what it costs, and what people built."""
+"""The answer in short: what to build, what loss to expect of it, and what it costs."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
-from moelaws.analysis.advice.blocks import Block, Table
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
-from moelaws.spec.advice import KnownModel
 from moelaws.spec.model import Model, MoE
-from moelaws.spec.words import counted, joined, short
-
-
-def brief(
-    answers: Mapping[str, Advice], costs: Callable[[Advice], dict[str, str]] = lambda answer: {}
-) -> Iterator[Block]:
-    """Yields the named answers side by side, with the ``costs`` of each, and what to build."""
-    columns = {name: quantities(own) | costs(own) for name, own in answers.items()}
-    titles = dict.fromkeys(chain(*columns.values()))
-    rows = [(title, *(own.get(title, "-") for own in columns.values())) for title in titles]
-    yield Table(("", *columns), rows)
-    yield ""
-    for name, own in answers.items():
-        yield f"Build ({name}): {shape_in_words(own.configuration.model)}."
+from moelaws.spec.words import counted, short
 
 
 def quantities(answer: Advice) -> dict[str, str]:
@@ -64,6 +49,12 @@ def costs(answer: Advice, device: Device, price: float, days: float) -> dict[str
     }
 
 
+def beside(columns: Mapping[str, Mapping[str, str]]) -> list[Sequence[str]]:
+    """Returns a row for each quantity that some of the named columns have."""
+    titles = dict.fromkeys(chain(*columns.values()))
+    return [(title, *(own.get(title, "-") for own in columns.values())) for title in titles]
+
+
 def mfu(answer: Advice, device: Device) -> float:
     """Returns the model FLOPs utilisation that is left of the assumed one where GPUs wait."""
     usual = GPUS.get(device.name.lower(), device).flops_per_second / MFU
@@ -88,8 +79,8 @@ def _span(values: Sequence[float], form: str) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def of_compared(answer: Advice, own: Recommendation) -> str:
-    """Returns how the user's own plan differs from the robust one."""
+def of_compared(answer: Advice, own: Recommendation, serves: float | None) -> str:
+    """Returns how the user's own plan differs; ``serves`` is ``advise.served_for``."""
     plan, robust, compute = own.plan, answer.robust.plan, answer.limits.compute
     ratio, usual = (in_units(float(x.D / x.N_active)) for x in (plan, robust))
     text = f"Your plan trains {ratio} tokens an active parameter, and the model above {usual}."
@@ -98,6 +89,11 @@ def of_compared(answer: Advice, own: Recommendation) -> str:
             f" It costs {own.plan.values()['C']:.3g} FLOPs by 6 N_active D, but {own.spent:.3g} "
             "with all products and the time in which GPUs wait, which is what this budget of "
             f"{compute:.3g} counts. It is compared anyway."
+        )
+    if serves:
+        text += (
+            " So small a model is the best one where the budget also serves about "
+            f"{in_units(serves)} tokens (--inference-tokens)."
         )
     return text
 
@@ -126,24 +122,3 @@ def in_figures(value: float) -> str:
 def in_units(value: float) -> str:
     """Returns a number as people write it: 8.33B, 179K; small ones as they are."""
     return short(value).replace("k", "K")
-
-
-def nearby(known: Mapping[str, KnownModel], compute: float) -> dict[str, float]:
-    """Returns the three known models whose training cost nearest to ``compute``, and what it cost.
-
-    It is counted as 6 N_active D, so models whose tokens are not published are left out.
-    """
-    costs = {name: 6 * own.N_active * own.D for name, own in known.items() if own.D}
-    nearest = sorted(costs, key=lambda name: abs(math.log(costs[name] / compute)))[:3]
-    return {name: costs[name] for name in nearest}
-
-
-def of_known(known: Mapping[str, KnownModel], compute: float) -> str:
-    """Returns the known models of about this budget, in words."""
-    each = []
-    for name, cost in nearby(known, compute).items():
-        own = known[name]
-        size = f"{in_units(own.N)}, {in_units(own.N_active)} active, {own.k} of {own.E} experts"
-        shape = f", {own.n_layers} layers of width {own.d_model}" if own.n_layers else ""
-        each.append(f"{name} ({size}{shape}; {in_units(own.D or 0)} tokens, {cost:.2g} FLOPs)")
-    return f"- People trained, nearest to this budget by 6 N_active D: {joined(each)}."

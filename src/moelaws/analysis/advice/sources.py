@@ -40,23 +40,28 @@ def fitted_laws(
     """Returns the candidate laws of fits, and resolved path -> why another fit takes no part.
 
     Args:
-        paths: reports of fits, and folders that hold them, or whose folders do.
+        paths: reports of fits, and folders that hold at least one, or whose folders do.
         config: the file, which names the laws that take part.
         top_k: returns the active experts of the runs behind a fit, from its file and report; laws
             that count experts need it.
     """
-    files: dict[Path, None] = {}
+    reports: dict[Path, FitReport] = {}
     candidates, left_out = [], {}
     for path in paths:
         if not path.exists():
             raise UserError(f"--fits: {path}: no such file or folder")
         every = [*path.glob("*.json"), *path.glob("*/*.json")] if path.is_dir() else [path]
-        if not every:
+        own = {}
+        for file in sorted(file.resolve() for file in every):
+            try:
+                own[file] = read_fit(file)
+            except UserError as error:
+                left_out[file] = str(error).removeprefix(f"{file}: ")
+        if path.is_dir() and not own:
             raise UserError(f"--fits: {path} holds no report of a fit (FIT.json)")
-        files |= dict.fromkeys(sorted(file.resolve() for file in every))
-    for file in files:
+        reports |= own
+    for file, report in reports.items():
         try:
-            report = read_fit(file)
             k = top_k(file, report)
             candidates += [_of_fit(file, report, group, config, k) for group in report.parts]
         except UserError as error:
