@@ -1,15 +1,18 @@
 """What figures and papers' tables are made of: cells as text, panels of losses, bars of errors."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from moelaws.figures import axes
+from moelaws.figures.general import columns
 from moelaws.figures.losses import ALONE, PAIRED, bars, equal_axes, error_among, error_lines
 from moelaws.figures.sheet import one_panel
 from moelaws.figures.tabular import Tabular
+from moelaws.spec.errors import UserError
 
 FRAME = pd.DataFrame(
     {
@@ -19,6 +22,14 @@ FRAME = pd.DataFrame(
     }
 )
 TABLE = Tabular(FRAME, digits=3, notes=["$x_1$ is a share, in %."])
+
+
+def test_columns_of_a_derived_table_are_set_below_headings_or_refused_in_one_line():
+    rows = pd.DataFrame({"alpha": [1.0], "beta": [2.0]})
+    inputs = SimpleNamespace(derived={"slopes": rows}.get)
+    assert list(columns(inputs, "slopes", {"beta": "slope"}).frame) == ["slope"]
+    with pytest.raises(UserError, match=r"^columns: the table slopes has no column 'bet'; did you"):
+        columns(inputs, "slopes", {"bet": "slope"})
 
 
 def test_the_csv_keeps_every_digit(tmp_path):

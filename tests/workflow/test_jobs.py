@@ -54,7 +54,7 @@ def code(jobs, study, kind, name):
     ("study", "kind", "name", "law"),
     [
         ("sectional", "figures", "E_opt", "cost"),
-        ("sectional", "tables", "T_costs", "cost"),
+        ("sectional", "tables", "T_E_opt", "cost"),
         ("generalization", "derived", "regimes", "routing"),
         ("generalization", "derived", "regimes", "active_experts"),
         ("leverage", "derived", "forms", "activation"),

@@ -15,6 +15,7 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
+from moelaws.spec.measure import Parameter, refuse_lack
 from moelaws.spec.readers import Figure
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import DATASET, Simulation, Study, sweep_of
@@ -47,9 +48,16 @@ def check_study(study: Study) -> None:
         with located(study.file, f"{figure.name}: panels"):
             _check_series(study, figure)
     for claim in study.claims:
-        if claim.measure and not claim.measure.source:
-            with located(study.file, claim.name):
+        if not claim.measure:
+            continue
+        with located(study.file, claim.name):
+            claim.measure.refuse_words()
+            if not claim.measure.source:
                 claim.measure.refuse_unknown(_columns(study)[1])
+            if isinstance(claim.measure, Parameter):
+                for fit in map(study.fit, claim.measure.fits):
+                    names = laws.fittable(fit.law).names
+                    refuse_lack(claim.measure.parameter, names, f"{fit.law} has no")
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)

@@ -6,6 +6,7 @@ import pytest
 
 from moelaws import laws
 from moelaws.analysis.inputs import Inputs
+from moelaws.claims.base import Verdict
 from moelaws.studies.public import derived
 from public_case import best_size, frontier, isoflop_losses, write_isoflop, write_ladder
 
@@ -132,3 +133,12 @@ def test_the_best_rate_stands_beside_published_laws():
     assert row["lr_leverage"] == pytest.approx(1.1576 * 6e18**-0.1529)
     assert row["lr_joint"] == pytest.approx(np.exp(8.39) * 1e8**-0.81 * 8**-0.25)
     assert row["lr_marin"] == pytest.approx(1.63 * 1e10**-0.2813 * 1024**-0.3678 * 128**0.5)
+
+
+def test_a_rule_cannot_tell_where_its_table_is_missing(register):
+    """The isoFLOP runs alone are here."""
+    register.add("marin-v16", write_isoflop)
+    verdict = register.judge("a_mixture_needs_several_times_less_compute")
+    assert verdict["verdict"] == str(Verdict.CANNOT_TELL)
+    assert verdict["measured"] == "the table leverage has no row"
+    assert verdict["needed"] == "import marin-ladder"

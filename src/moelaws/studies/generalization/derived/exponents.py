@@ -1,6 +1,5 @@
 """Exponents of the runs with their intervals, and how consistent they are with the theory."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -105,11 +104,6 @@ def one_row(frame: pd.DataFrame, **values: str) -> Row:
     """Returns the cells of the only row whose columns have these ``values``."""
     (row,) = records(having(frame, **values))
     return row
-
-
-def interval_text(low: float, high: float, unknown: str) -> str:
-    """Returns the interval in three digits, or ``unknown`` where an end is not finite."""
-    return f"{low:.3g} to {high:.3g}" if math.isfinite(low + high) else unknown
 
 
 @table(
