@@ -234,7 +234,7 @@ def test_where_one_lacks_memory_the_processes_on_other_nodes_begin_again_too(
 
 @slow
 def test_a_node_whose_others_do_not_start_again_ends(on_two_nodes, loaded_first, tmp_path):
-    tasks = on_two_nodes(PYTHONPATH=loaded_first(BRIEFLY))
+    tasks = on_two_nodes(steps=3000, PYTHONPATH=loaded_first(BRIEFLY))
     training(tasks[0], tmp_path / "run")
     tasks[1].kill()
     _, errors = tasks[0].communicate(timeout=60)
