@@ -360,8 +360,8 @@ def _set_axis(
     """Gives an axis the scale, the ticks and the label of its role."""
     axis, label = getattr(panel.ax, f"{which}axis"), declared.label or LABELS.get(declared.role, "")
     own = [layer for layer in layers if _is_own(layer[0])]
-    marks = [layer for layer in own if layer[0].line != "curve"] or own
-    values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
+    marks = [layer for layer in own if layer[0].line != "curve"]
+    values = pd.concat([rows[getattr(series, which)] for series, rows in marks or own]).dropna()
     if declared.tight:
         is_log = declared.role not in ("plain", "loss")
         shown = panel.drawn[which].dropna() if declared.tight == "curves" else values
@@ -373,7 +373,8 @@ def _set_axis(
         panel.ax.set(**{f"{which}lim": np.exp(ends) if is_log else ends})
     match declared.role:
         case "sparsity":
-            axes.sparsity(panel.ax, values, which, label)
+            shown = values if marks else panel.drawn[which].dropna()  # published curves, too
+            axes.sparsity(panel.ax, shown, which, label)
         case "experts":
             axes.experts(panel.ax, values, label)
         case "compute":
