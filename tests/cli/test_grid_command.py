@@ -68,7 +68,7 @@ def test_a_tier_of_ones_own_is_a_file_and_no_shipped_one_is_edited(grid, project
     ("change", "message"),
     [
         ({"colour": "red"}, ": unknown key colour"),
-        ({"sweeps": [{"axes": {"colour": [1]}}]}, ": sweeps #1: unknown setting 'colour'"),
+        ({"sweeps": [{"axes": {"colour": [1]}}]}, ": sweeps #1: there is no setting 'colour'"),
         # These two are found when runs are made of the grid.
         ({"derive": {}}, ", sweep 1, point {C: 1.5e10, S: 0, d_model: 10, seed: 0}: "),
         (

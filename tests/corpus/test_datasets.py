@@ -1,4 +1,4 @@
-"""Data sets in local folders, through the real ``datasets`` library."""
+"""Data sets through the real ``datasets`` library: in local folders, and on a hub made here."""
 
 import json
 import os
@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 from corpus_helpers import corpus_of, documents
+from hub_server import serving
 
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.rows import joined
@@ -185,6 +186,32 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
     assert done.stderr.startswith("moelaws: results/corpora/")
     assert "cannot be written: File too large" in done.stderr
     assert [p.name for p in (tmp_path / "results/corpora").iterdir() if p.is_dir()] == []
+
+
+@pytest.mark.slow
+def test_the_hub_by_name_and_commit(tmp_path):
+    write(tmp_path / "set", "parquet", STORIES)
+    write(tmp_path / "set", "parquet", ["held", "out"], split="validation")
+    choice = {"dataset": "owner/stories", "commit": COMMIT, "bytes": 15_000}
+    with serving(tmp_path / "set", "owner/stories", COMMIT) as address:
+        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "cache")}
+        done = call(tmp_path, choice, env=environment)
+        wrong = [
+            call(tmp_path, choice | change, env=environment)
+            for change in ({"commit": "a" * 40}, {"dataset": "owner/tales"})
+        ]
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["corpus"]["source"]["commit"] == COMMIT
+    assert data["sources"]["name"] == "owner/stories"
+    local = prepared(tmp_path / "set", tmp_path / "local", bytes=15_000)
+    assert local.shard_hashes == {name: file["sha256"] for name, file in data["files"].items()}
+    told = (f"Revision '{'a' * 40}' doesn't exist", "'owner/tales' doesn't exist")
+    for failed, says in zip(wrong, told, strict=True):
+        assert failed.returncode == 2
+        assert failed.stderr.startswith("moelaws: corpus: dataset ")
+        assert says in failed.stderr
+        assert failed.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
