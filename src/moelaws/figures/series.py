@@ -57,6 +57,7 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
     "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
     "pale": {"alpha": 0.35, "marker": "none"},
     "tiles": {"marker": "s", "markersize": 7},
+    "steps": {"drawstyle": "steps-mid", "marker": "none"},  # of a histogram
     "frames": {
         "color": style.WARN,
         "marker": "s",

@@ -18,7 +18,7 @@ Role = Literal[
 ]  # fmt: skip
 Look = Literal[
     "marks", "small", "open", "ink", "grey", "published", "star", "cross", "squares", "pale",
-    "dashed", "dotted", "span", "tiles", "frames",
+    "dashed", "dotted", "span", "tiles", "frames", "steps",
 ]  # fmt: skip
 NoName = Name | Literal[""]
 
