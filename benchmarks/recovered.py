@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from moelaws.analysis.plan import Coefficient, coefficients, rows_of
+from moelaws.analysis.plan import Coefficient, Part, coefficients, rows_of
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.report import FitReport, read_fit
@@ -38,8 +38,8 @@ def simulation(study: Study, folder: TierFolder) -> dict[str, Any] | None:
 
 def compared(
     study: Study, about: dict[str, Any], folder: TierFolder
-) -> Iterator[tuple[FitReport, list[Coefficient]]]:
-    """Yields each fit that was made of the simulated table, and its parameters."""
+) -> Iterator[tuple[FitReport, list[Part]]]:
+    """Yields each fit that was made of the simulated table, with each group's parameters."""
     for entry in study.of_simulated().fits:
         path = folder.fit(study.study, entry.name)
         if path.is_file():
@@ -53,13 +53,15 @@ def section(study: Study, folder: TierFolder) -> str:
         return ""
     lines, held = [], []
     rows = 0
-    for report, parameters in compared(study, about, folder):
+    for report, groups in compared(study, about, folder):
         if report.law == about["law"]:
             rows = max(rows, sum(part.n for part in report.parts))
-        for r in parameters:
-            if r.reference is not None:
-                lines.append(line(report, r))
-                held += [r.holds] if r.identified and r.simulated else []
+        for part, parameters in groups:
+            where = "".join(f", {column} = {value:.4g}" for column, value in part.where.items())
+            for name, r in parameters.items():
+                if r.reference is not None:
+                    lines.append(line(f"{report.name} (`{report.law}`){where}", name, r))
+                    held += [r.holds] if r.identified and r.simulated else []
     text = f"### {study.study}\n\n"
     text += (
         f"`{about['law']}`, noise {about['noise']:g}, seed {about['seed']}; {rows:,} rows fitted"
@@ -74,14 +76,13 @@ def section(study: Study, folder: TierFolder) -> str:
     )
 
 
-def line(report: FitReport, r: Coefficient) -> str:
+def line(fit: str, name: str, r: Coefficient) -> str:
     """A row of the page's table."""
-    where = "".join(f", {column} = {value:.4g}" for column, value in r.where.items())
     interval = "-" if r.low is None or r.high is None else f"{r.low:.4g} .. {r.high:.4g}"
     held = {True: "yes", False: "no", None: "-"}[r.holds]
     cells = (
-        f"{report.name} (`{report.law}`){where}",
-        r.parameter + ("" if r.simulated else " *"),
+        fit,
+        name + ("" if r.simulated else " *"),
         f"{r.reference:.4g}",
         f"{r.estimate:.4g}",
         interval,

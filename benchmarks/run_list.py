@@ -53,8 +53,8 @@ PROVENANCE = {
 }  # fmt: skip
 CALLS = {
     "list": ("runs",),
-    "filter_and_sort": ("runs", "--where", "L < 3.5 and E == 8", "--sort", "L"),
-    "any_column": ("runs", "--columns", "run_id,L,bits_per_byte", "--sort", "bits_per_byte"),
+    "filter": ("runs", "--where", "L < 3.5 and E == 8"),
+    "sort": ("query", "SELECT run_id, L, bits_per_byte FROM runs ORDER BY bits_per_byte"),
     "json": ("runs", "--json"),
 }
 

@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from moelaws import laws
 from moelaws.analysis.choice.draws import Known, posterior
-from moelaws.cli.simulate import simulated
+from moelaws.fitting.objective import Objective
 from moelaws.fitting.problem import follow, problem
 from moelaws.fitting.rows import split_rows
 from moelaws.grids.sweep import expand_study
 from moelaws.laws.protocol import overridden
 from moelaws.spec.project import load_project, load_study
-from moelaws.tables.simulate import simulation_entry
+from moelaws.tables.simulate import simulated, simulation_entry
 
 TABLES = 60
 
@@ -53,7 +53,8 @@ def main() -> None:
     path = problem(law, rows, overridden(law, entry.protocol, entry.name), 0).path()
     losses = law.model(columns).evaluate(true[None])[0][0]
     losses = losses + noise * np.random.default_rng(0).standard_normal((TABLES, n))
-    path = [o.at(o.delta, o.unit, np.ones((TABLES, n)), losses) for o in path]
+    whole = np.ones((TABLES, n))
+    path = [Objective(o.model, losses, o.delta, whole, o.unit) for o in path]
     refits = law.natural(follow(path, np.tile(true, (TABLES, 1)), law.bounds))
     print(f"{'':8} {'true':>10} {'draws of next':>23} {'moelaws plan':>23} {'estimates':>23}")
     for i, name in enumerate(law.names):

@@ -154,10 +154,14 @@ class Register:
             self.fits[name] = path
         return self.inputs.fit(name)
 
-    def judge(self, name):
+    def inputs_of(self, name):
+        """What the claim ``name`` reads."""
         claim = self.study.entry("claims", name)
         for needed in claim.derived:
             self.derived(needed)
         for needed in claim.fits:
             self.fit(needed)
-        return judged(self.study, claim, self.inputs)
+        return self.inputs
+
+    def judge(self, name):
+        return judged(self.study, self.study.entry("claims", name), self.inputs_of(name))

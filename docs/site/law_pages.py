@@ -147,12 +147,11 @@ def _forms(law: dict[str, Any]) -> list[str]:
         parts += [f"### {law['id']}:{form['variant']}", f"{plain(form['title'])}."]
         if form["latex"] != law["latex"]:
             parts.append(_math(form))
-        differs = dict(form["differs"])
-        published = differs.pop("published", {})
-        rows = [(plain(name), plain(a), plain(b)) for name, (a, b) in differs.items()]
-        rows += [(code(name), _number(a), _number(b)) for name, (a, b) in published.items()]
+        own, other = form["published"] or {}, law["published"] or {}
+        names = [name for name in own | other if own.get(name) != other.get(name)]
+        rows = [(code(name), _number(other.get(name)), _number(own.get(name))) for name in names]
         if rows:
-            parts.append(table(("it differs in", law["id"], "this form"), rows))
+            parts.append(table(("published", law["id"], "this form"), rows))
         parts.append(_listed([e for e in form["errata"] if e not in law["errata"]]))
     if more := law["variants"][SHOWN_VARIANTS:]:
         first, last = (f"`{law['id']}:{form['variant']}`" for form in (more[0], more[-1]))

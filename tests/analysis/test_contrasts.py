@@ -10,11 +10,9 @@ from moelaws import laws
 from moelaws.analysis.contrasts import (
     ContrastErrors,
     Minimum,
-    SeedErrors,
     contrast_errors,
     influence,
     linear_influence,
-    seed_errors,
     seed_sd,
 )
 from moelaws.analysis.inputs import Inputs
@@ -66,13 +64,9 @@ def test_a_curve_moves_with_each_loss_as_a_refit_to_it_does(objective, seed):
     brute = [(predicted(L + h * row) - predicted(L - h * row)) / (2 * h) for row in np.eye(5)]
     np.testing.assert_allclose(moves, np.transpose(brute), rtol=0.01, atol=0.003)
     assert np.isnan(influence(CURVE, Minimum(params, {"C": C}, L, np.nan), at)).all()
-
-
-def test_three_budgets_determine_a_curve_whose_loss_there_is_the_runs_own():
-    C = np.array([1e10, 1e11, 1e12])
-    params = {"alpha": 60.0, "beta": -0.1, "b": 1.5}
-    fitted = Minimum(params, {"C": C}, CURVE.predict(params, {"C": C}), CURVE.protocol.delta)
-    np.testing.assert_allclose(influence(CURVE, fitted, {"C": C}), np.eye(3), atol=1e-6)
+    # Three budgets determine the curve: its loss at each is that run's own
+    through = Minimum(params, {"C": C[:3]}, CURVE.predict(params, {"C": C[:3]}), delta)
+    np.testing.assert_allclose(influence(CURVE, through, {"C": C[:3]}), np.eye(3), atol=1e-5)
 
 
 def alone(one, other, paired=None):
@@ -95,25 +89,12 @@ def test_errors_of_documents_and_of_seeds_stand_beside_each_other():
 
 
 def test_runs_of_a_trunk_err_alone_or_together_whichever_is_more():
-    errors = SeedErrors(np.array([0.03, 0.04, 0.01]), [*"123"], [*"aab"], 1.0)
-    assert errors.seeds([1, 1, 0]) == pytest.approx(0.07)  # together
-    assert errors.seeds([1, -1, 0]) == pytest.approx(0.05)  # alone
+    errors = ContrastErrors(np.array([0.03, 0.04, 0.01]), [*"123"], [*"aab"], 1.0)
+    # Together, alone, and with a run of another trunk
+    assert errors.seeds([[1, 1, 0], [1, -1, 0]]) == pytest.approx([0.07, 0.05])
     assert errors.seeds([[1, 1, 1], [0, 0, 1]]) == pytest.approx([0.005**0.5, 0.01])
-
-
-def test_a_run_that_stands_twice_errs_once():
-    errors = SeedErrors(np.array([0.03, 0.04, 0.03]), [*"121"], [*"aba"], 1.0)
-    assert errors.seeds([1, 1, -1]) == pytest.approx(0.04)
-    assert errors.seeds([1, 0, 1]) == pytest.approx(0.06)
-
-
-def test_the_spread_has_the_freedom_of_trunks_and_not_of_runs():
-    """Two seeds of two trunks, with three runs each, and a run without a second seed."""
-    ids = [f"run{place}" for place in range(13)]
-    frame = pd.DataFrame({"run_id": ids, "C": 1e9, "L": 3.0, "status": "completed"})
-    frame = frame.assign(trunk=[*"aaabbbcccddde"], n_seeds=[2] * 12 + [1], L_seed_sd=0.02)
-    frame["source"] = "simulated"
-    assert seed_errors(Inputs(frame=frame), ids).freedom == 2
+    twice = ContrastErrors(np.array([0.03, 0.04, 0.03]), [*"121"], [*"aba"], 1.0)
+    assert twice.seeds([[1, 1, -1], [1, 0, 1]]) == pytest.approx([0.04, 0.06])  # it errs once
 
 
 def test_seeds_are_pooled_over_what_was_repeated():
@@ -129,8 +110,9 @@ def test_a_budget_with_enough_repeats_has_a_spread_of_its_own():
     sd = np.repeat([0.03, 0.01, 0.05], [10, 10, 4]) * (1 + 1e-6 * (np.arange(24) // 2))
     frame = pd.DataFrame(
         {"run_id": [f"run{i}" for i in range(24)], "source": "simulated", "status": "completed",
-         "C": C, "L": 3.0, "n_seeds": 2, "L_seed_sd": sd, "trunk": np.arange(24).astype(str)}
+         "C": C, "L": 3.0, "n_seeds": 2, "L_seed_sd": sd, "trunk": (np.arange(24) // 3).astype(str)}
     )  # fmt: skip
     errors = contrast_errors(Inputs(frame=frame), ["run12", "run0", "run22"])
     both = np.sqrt((5 * 0.03**2 + 5 * 0.01**2 + 2 * 0.05**2) / 12)  # two repeats at 1e11
     assert errors.sd == pytest.approx([0.01, 0.03, both], rel=1e-4)
+    assert errors.freedom == 4  # of eight trunks with two seeds, and not of 24 runs

@@ -5,12 +5,11 @@ import pytest
 
 from moelaws import laws
 from moelaws.analysis.plan import coefficients, fits_of, plan
-from moelaws.cli.simulate import simulated, write
 from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Simulation
-from moelaws.tables.simulate import simulation_entry
+from moelaws.tables.simulate import simulated, simulation_entry, write
 from planned_study import small
 
 
@@ -31,46 +30,39 @@ def planned(tmp_path_factory):
     return planned_in(tmp_path_factory.mktemp("plan"))
 
 
+def references(own):
+    return {name: c.reference for name, c in own.items()}
+
+
 def test_the_laws_coefficients_are_recovered(planned):
-    own = planned["loss"].coefficients
-    assert {c.parameter: c.reference for c in own} == laws.fittable("chinchilla").published
-    assert all(c.simulated and c.identified for c in own)
-    assert sum(bool(c.holds) for c in own) >= 4  # of five 90 % intervals
+    ((_, own),) = planned["loss"].parts
+    assert references(own) == laws.fittable("chinchilla").published
+    assert all(c.simulated and c.identified for c in own.values())
+    assert sum(bool(c.holds) for c in own.values()) >= 4  # of five 90 % intervals
+    # The losses follow N_active: what a fit over N_total should find, nobody knows.
+    ((_, other),) = planned["total"].parts
+    assert {(c.reference, c.holds) for c in other.values()} == {(None, None)}
 
 
-def test_a_fit_of_other_variables_has_no_true_value(planned):
-    """The losses follow N_active: what a fit over N_total should find, nobody knows."""
-    assert {(c.reference, c.holds) for c in planned["total"].coefficients} == {(None, None)}
-
-
-def test_a_fit_follows_the_fits_that_it_reads(planned):
+def test_a_fit_follows_the_fits_that_it_reads(planned, tmp_path):
     assert "balance" not in planned  # simulated losses have none
     assert list(planned).index("later") > list(planned).index("each")
     each = planned["each"]
-    assert [group.where["S"] for group in each.report.parts] == [0.0, 0.5]
+    assert [group.where["S"] for group, _ in each.parts] == [0.0, 0.5]
     published = laws.fittable("chinchilla").published
-    assert [(c.where["S"], c.parameter, c.reference) for c in each.coefficients] == [
-        (S, name, value) for S in (0.0, 0.5) for name, value in published.items()
-    ]
+    assert [references(own) for _, own in each.parts] == [published, published]
     later = planned["later"]
     # ln C of the first row, C = S = 0, does not exist.
     assert later.report is None
     assert "C" in later.reason
+    # A fit of two runs is lost, and what needs it with it.
+    few = {"name": "few", "law": "chinchilla", "sweep": "wide", "mapping": {}, "split_by": "S"}
+    of_few = {"name": "later", "law": "leverage.compute", "table": "few", "mapping": {"EL": "A"}}
+    assert planned_in(tmp_path, fits=[few, of_few])["later"].reason.startswith("it needs few: ")
 
 
 def test_unless_all_are_asked_for_only_fits_with_a_true_value_are_made(tmp_path):
     assert list(planned_in(tmp_path, every=False)) == ["each", "loss", "few"]
-
-
-def test_what_needs_a_lost_fit_is_lost_with_it(tmp_path):
-    fits = planned_in(
-        tmp_path,
-        fits=[
-            {"name": "few", "law": "chinchilla", "sweep": "wide", "mapping": {}, "split_by": "S"},
-            {"name": "later", "law": "leverage.compute", "table": "few", "mapping": {"EL": "A"}},
-        ],
-    )
-    assert fits["later"].reason.startswith("it needs few: ")
 
 
 def test_the_simulated_law_is_fitted_where_no_fit_of_the_study_is_of_it():
@@ -92,11 +84,11 @@ def test_the_papers_other_laws_are_compared_with_what_it_publishes():
     report = fit(law, table, entry)
     about = {"law": "chinchilla", "study": "leverage", "noise": 0.003}
     about["params"] = dict(laws.fittable("chinchilla").published)
-    own = coefficients(report, about, table, {})
-    assert {c.parameter: c.reference for c in own} == law.published
-    assert not any(c.simulated for c in own)
-    other = coefficients(report, {**about, "study": "sparsity"}, table, {})
-    assert {r.reference for r in other} == {None}
-    # With coefficients of one's own nothing of the paper's follows.
-    fitted = coefficients(report, {**about, "params": {**about["params"], "A": 1.0}}, table, {})
-    assert {r.reference for r in fitted} == {None}
+    ((_, own),) = coefficients(report, about, table, {})
+    assert references(own) == law.published
+    assert all(c.is_of_another_law for c in own.values())
+    # Nothing of another paper follows, nor of the paper from coefficients of one's own.
+    mine = {**about["params"], "A": 1.0}
+    for change in ({"study": "sparsity"}, {"params": mine}):
+        ((_, other),) = coefficients(report, {**about, **change}, table, {})
+        assert {c.reference for c in other.values()} == {None}

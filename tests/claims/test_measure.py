@@ -134,7 +134,7 @@ def test_a_profile_without_an_end_is_endless():
     [
         (
             {"effect": "slop"},
-            "measure: the table slopes has no column 'slop'; did you mean slope? It has: at,",
+            "measure: the table slopes has no column 'slop'; did you mean slope? There are: at,",
         ),
         ({"of": "budget"}, "measure: the table slopes has no column 'budget'"),
         ({"where": "size == 1"}, "measure: the table slopes has no column 'size'"),
@@ -143,7 +143,7 @@ def test_a_profile_without_an_end_is_endless():
             "measure: the table slopes has no interval of at: it has no column at_low",
         ),
         ({"show": "mean"}, "measure: no row of the table slopes has at == mean"),
-        ({"says": "it is {slpe}"}, "measure: says: there is no {slpe}; did you mean slope?"),
+        ({"says": "it is {slpe}"}, "measure: says: there is no 'slpe'; did you mean slope?"),
     ],
 )
 def test_what_the_table_has_not_is_refused_in_one_line(changes, message):
@@ -187,10 +187,10 @@ def test_a_claim_has_one_rule(changes, message):
     ("changes", "message"),
     [
         ({"rule": "row"}, "toy.yaml: claims.c.measure.rule is 'row'; it must be rows, bound"),
-        ({"table": "slope"}, "toy.yaml: c: derived: the study has no derived table 'slope'"),
+        ({"table": "slope"}, "toy.yaml: c: there is no derived table 'slope'"),
         (
             {"rule": "parameter", "parameter": "b", "fits": ["f"]},
-            "toy.yaml: c: fits: the study has no fit 'f'",
+            "toy.yaml: c: there is no fit 'f'",
         ),
     ],
 )
@@ -202,10 +202,27 @@ def test_an_unknown_rule_fit_or_table_is_refused_in_one_line(changes, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_column_that_no_run_has_is_refused_before_training():
-    known = load_study("sparsity", REPOSITORY)
-    claim = known.entry("claims", "six_N_a_D_counts_the_flops")
-    wrong = claim.measure.model_copy(update={"column": "C_sparse"})
-    changed = known.model_copy(update={"claims": (claim.model_copy(update={"measure": wrong}),)})
-    with pytest.raises(UserError, match="the study's table has no column 'C_sparse'; did you mean"):
+@pytest.mark.parametrize(
+    ("study", "claim", "changes", "message"),
+    [
+        (
+            "sparsity", "six_N_a_D_counts_the_flops", {"column": "C_sparse"},
+            "the study's table has no column 'C_sparse'; did you mean",
+        ),
+        (
+            "sparsity", "six_N_a_D_counts_the_flops", {"says": "it is {leat}"},
+            "measure: says: there is no 'leat'; did you mean least",
+        ),
+        (
+            "routing", "gains_saturate_in_experts", {"parameter": "E_maxi"},
+            "clark.routing has no 'E_maxi'; did you mean E_max",
+        ),
+    ],
+)  # fmt: skip
+def test_what_no_run_or_law_has_is_refused_before_training(study, claim, changes, message):
+    known = load_study(study, REPOSITORY)
+    entry = known.entry("claims", claim)
+    wrong = entry.measure.model_copy(update=changes)
+    changed = known.model_copy(update={"claims": (entry.model_copy(update={"measure": wrong}),)})
+    with pytest.raises(UserError, match=message):
         check_study(changed)

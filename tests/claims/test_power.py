@@ -23,8 +23,8 @@ def on_size(inputs, budgets):
         frame = frame - frame.groupby(table["C"]).transform("mean")
     frame = frame - frame.mean()
     fitted = least_squares(frame[["N_active"]].to_numpy(), frame["L"].to_numpy(), draws=400)
-    low, high = np.quantile(fitted.draws[:, 0], [0.05, 0.95])
-    return Evidence("a slope", Effect(float(fitted.coefficients[0]), float(low), float(high)))
+    low, high = np.quantile(fitted[1:, 0], [0.05, 0.95])
+    return Evidence("a slope", Effect(float(fitted[0, 0]), float(low), float(high)))
 """
 
 

@@ -71,12 +71,6 @@ def test_a_run_and_a_file_are_compared_with_the_first_of_them(root):
     }  # fmt: skip
 
 
-def test_the_table_is_for_people(root):
-    text = speed("moe.json", "-", input=json.dumps(DATA))
-    assert "1.000 .. 1.000" in text
-    assert [line.split()[1] for line in text.splitlines()[-2:]] == ["moe", "dense"]
-
-
 def test_a_study_gives_one_run_of_each_architecture(root):
     widths = [row["d_model"] for row in json.loads(of_study("--json"))["speeds"]]
     assert widths == [8, 16, 32]
@@ -88,7 +82,6 @@ def test_a_study_gives_one_run_of_each_architecture(root):
     ("words", "message"),
     [
         ([], "nothing to measure: name runs, JSON files or --study STUDY"),
-        (["routing"], "routing is a study; --study routing measures"),
         (["--study", "routing"], "the study imports its runs"),
     ],
 )

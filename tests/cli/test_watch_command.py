@@ -25,7 +25,7 @@ from own_study import write_study
 from repository import copy_repository
 
 SUMMARY = {"wall_seconds": 10.0, "tokens_per_second": 500.0, "loss": 3.0}
-watch = partial(printed, "watch", "--study", "sparsity")
+watch = partial(printed, "watch", "--set", "studies=sparsity")
 
 
 def end(results, run, steps, status="completed"):

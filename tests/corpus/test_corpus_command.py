@@ -32,7 +32,7 @@ def test_json_says_what_was_made(call, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--corpus", "gone.txt"], "gone.txt does not exist"),
+        (["--set", "corpus=gone.txt"], "gone.txt matches no file"),
         (["--vocab-size", "200"], "vocab_size is 200; it must be at least 257"),
         (["--hold-out", "1000000"], "and a run measures its loss on 1,000,000 and the one before"),
     ],
@@ -75,7 +75,7 @@ def test_a_tokenizer_file_gives_the_vocabulary(call, texts, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_leaves_nothing(call, tmp_path, number):
     out = tmp_path / "out" / "corpus"
-    command = [*COMMAND, *call, "--corpus", "stdlib", "--vocab-size", "1000", "--out", out]
+    command = [*COMMAND, *call, "--set", "corpus=stdlib", "--vocab-size", "1000", "--out", out]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,

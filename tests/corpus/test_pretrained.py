@@ -109,15 +109,11 @@ def lower(tokenizer):
     tokenizer.normalizer = normalizers.Lowercase()
 
 
-def strip_accents(tokenizer):
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
-
-
 def prefix_space(tokenizer):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
 
 
-@pytest.mark.parametrize("change", [lower, strip_accents, prefix_space])
+@pytest.mark.parametrize("change", [lower, prefix_space])
 def test_a_tokenizer_that_changes_the_text_is_refused(texts, tmp_path, change):
     for path in texts.iterdir():
         path.write_text(path.read_text("utf-8").title(), encoding="utf-8")

@@ -149,11 +149,10 @@ def test_a_broken_cache_is_replaced(texts, tmp_path, content):
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("missing.txt", "missing.txt does not exist"),
+        ("missing.txt", "missing.txt matches no file"),
         ("*.md", r"\*.md matches no file"),
         ("empty", "no text"),
-        (None, "write stdlib, environment, or paths or globs"),
-        (["stdlib", "00.txt"], "stdlib cannot be mixed"),
+        (["stdlib", "00.txt"], "stdlib matches no file"),
     ],
 )
 def test_what_is_not_text_is_named(texts, setting, says):

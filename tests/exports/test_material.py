@@ -40,14 +40,14 @@ def exported(results, places, records=None, **options):
     return [tuple(run.values()) for run in written], reasons
 
 
-def test_the_points_are_the_history_the_load_and_the_summary(results):
+def test_the_points_are_the_history_the_load_and_the_summary_at_times_of_the_training(results):
     run = id_of(results, "moe")
-    points = {point.step: point for point in tracked(results, run).points}
+    material = tracked(results, run)
+    points = {point.step: point for point in material.points}
     for row in read_parquet(results.run(run) / "history.parquet").to_pylist():
-        step = row.pop("step")
-        assert {f"train/{name}": value for name, value in row.items()}.items() <= dict(
-            points[step].values
-        ).items()
+        point = points[row.pop("step")]
+        assert {f"train/{n}": value for n, value in row.items()}.items() <= point.values.items()
+        assert point.time == pytest.approx(material.started + row["seconds"], abs=1e-6)
     for row in read_parquet(results.run(run) / "load.parquet").to_pylist():
         if not row["validation"]:
             assert points[row["step"]].values[f"load/cv/layer{row['layer']}"] == row["cv"]
@@ -55,13 +55,6 @@ def test_the_points_are_the_history_the_load_and_the_summary(results):
     assert points[30].values["final/L"] == summary["loss"]
     assert points[30].values["final/balance_cv"] == summary["balance"]["cv"]
     assert [step for step, p in points.items() if "final/L" in p.values] == [30]
-
-
-def test_times_are_those_of_the_training(results):
-    material = tracked(results, id_of(results, "moe"))
-    history = read_parquet(results.run(material.run_id) / "history.parquet").to_pylist()
-    for row, point in zip(history, material.points, strict=True):
-        assert point.time == pytest.approx(material.started + row["seconds"], abs=1e-6)
 
 
 def test_parameters_are_the_tables_columns_and_the_whole_configuration(results):
@@ -88,7 +81,7 @@ def test_the_digest_is_of_all_that_is_sent(results):
     assert len(set(digests)) == 4
 
 
-def test_a_run_goes_once_for_each_study_that_asks_for_it(results):
+def test_a_run_goes_once_for_each_study_that_asks_for_it_or_if_it_is_named(results):
     run = id_of(results, "moe")
     places = {run: [Place("sparsity", "demo"), Place("leverage", "demo")]}
     written, left_out = exported(results, places)
@@ -96,9 +89,6 @@ def test_a_run_goes_once_for_each_study_that_asks_for_it(results):
     assert left_out.pop("lacking") == "out of memory"
     assert set(left_out.values()) == {"no chosen study asks for it at this tier"}
     assert len(left_out) == 2
-
-
-def test_a_run_that_is_named_goes_without_a_study(results):
     written, _ = exported(results, {}, [read_record(results, "diverged")], named=True)
     assert written == [("moelaws", "diverged")]
 

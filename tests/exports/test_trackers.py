@@ -22,7 +22,6 @@ import numpy as np
 import pytest
 from export_records import copy_run, id_of, replace_column
 from tracker_readers import READERS
-from wandb_server import server
 
 from command_line import printed
 from moelaws.files.atomic import read_json, write_json
@@ -130,31 +129,26 @@ def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
     assert (held.succeeded, tracker.held()["moelaws", "diverged"].succeeded) == (True, False)
 
 
-def test_new_tags_and_notes_are_sent_and_old_ones_go(tracker):
-    run = id_of(tracker.results, "moe")
+def test_a_run_that_was_annotated_or_trained_again_replaces_the_former(tracker):
+    run, again = id_of(tracker.results, "moe"), "diverged"
     annotate(tracker.results, run, {"baseline": "yes", "who": "Ann"}, "old")
     tracker.export()
     annotate(tracker.results, run, {"baseline": "", "who": "Bob"}, "new")
-    tracker.export()
-    held = tracker.held()["moelaws", run]
-    assert held.tags["tags.who" if tracker.name == "tensorboard" else "who"] == "Bob"
-    assert "baseline" not in " ".join(held.tags)
-    assert held.note == "new"
-    assert len(held.metrics["train/loss"]) == 30
-
-
-def test_a_run_that_was_trained_again_replaces_the_former(tracker):
-    tracker.export()
-    folder = tracker.results.run("diverged")
+    folder = tracker.results.run(again)
     replace_column(folder / "history.parquet", "loss", [3.0 + step / 64 for step in range(30)])
     summary = read_json(folder / "summary.json")
     write_json(folder / "summary.json", {**summary, "status": "completed", "loss": 2.5})
     tracker.export()
     held = tracker.held()
     assert len(held) == 3
-    assert held["moelaws", "diverged"].metrics["train/loss"][-1] == (30, 3.0 + 29 / 64)
-    assert held["moelaws", "diverged"].metrics["final/L"] == [(30, 2.5)]
-    assert held["moelaws", "diverged"].succeeded
+    annotated, retrained = held["moelaws", run], held["moelaws", again]
+    assert annotated.tags["tags.who" if tracker.name == "tensorboard" else "who"] == "Bob"
+    assert "baseline" not in " ".join(annotated.tags)
+    assert annotated.note == "new"
+    assert len(annotated.metrics["train/loss"]) == 30
+    assert retrained.metrics["train/loss"][-1] == (30, 3.0 + 29 / 64)
+    assert retrained.metrics["final/L"] == [(30, 2.5)]
+    assert retrained.succeeded
 
 
 def test_two_exports_at_once_have_each_run_once(tracker):
@@ -215,32 +209,3 @@ def test_no_host_is_asked(tracker):
     assert done.returncode == 0
     lines = [line for line in log.read_text().splitlines() if "AF_INET" in line]
     assert [line for line in lines if "127.0.0.1" not in line] == []
-
-
-def test_wandb_syncs_what_was_written(results, tmp_path, monkeypatch):
-    """wandb's own reader of its logs is in the program that sends them."""
-    need("wandb", __file__)
-    monkeypatch.chdir(tmp_path)
-    run = id_of(results, "moe")
-    annotate(results, run, {"baseline": "yes"}, "The node was rebooted.")
-    tracker = Tracker("wandb", tmp_path, results)
-    tracker.export(run)
-    with server() as (address, received):
-        own = {"WANDB_BASE_URL": address, "WANDB_API_KEY": "0" * 40, "HOME": str(tmp_path)}
-        (folder,) = tracker.place.glob("moelaws/offline-run-*")
-        subprocess.run([sys.executable, "-m", "wandb", "sync", folder], env=os.environ | own)
-    assert (received.run["name"], received.run["project"]) == (run, "moelaws")
-    assert received.run["notes"] == "The node was rebooted."
-    assert set(received.run["tags"]) == {"completed", "baseline=yes"}
-    config = json.loads(received.run["config"])
-    assert config["config.optimizer.beta2"]["value"] == 0.95
-    history = read_parquet(results.run(run) / "history.parquet").to_pylist()
-    assert len(received.rows) == len(history) == 30
-    for number, expected in enumerate(history):
-        row = received.rows[number]
-        assert row["_step"] == expected.pop("step")
-        assert {name: row[f"train/{name}"] for name in expected} == expected
-    for name in ("config.json", "summary.json", "provenance.json", "log"):
-        assert received.files[name] == (results.run(run) / name).read_bytes()
-    summary = json.loads(received.files["wandb-summary.json"])
-    assert summary["final/L"] == read_json(results.summary(run))["loss"]

@@ -9,6 +9,7 @@ import pytest
 from moelaws.analysis.derive import DerivedTable
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
+from moelaws.figures.draw import make
 from moelaws.figures.series import draw
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
@@ -16,6 +17,7 @@ from moelaws.spec.project import load_study, study_names
 from moelaws.spec.readers import Figure
 from moelaws.spec.references import resolve
 from moelaws.spec.series import Series
+from moelaws.spec.study import Study
 from picture import assert_legible, words
 from repository import REPOSITORY
 
@@ -36,7 +38,16 @@ def test_derived_tables_have_the_columns_of_their_series(study, figure, series: 
     assert isinstance(table, DerivedTable)
     known = {*table.names, *(["predicted", "held"] if series.predicted else [])}
     known |= {"low", "high"} if series.curve else set()
-    names = {series.x, series.y, series.over, series.by, series.note, *series.ends, *series.error}
+    names = {
+        series.x,
+        series.y,
+        series.z,
+        series.over,
+        series.by,
+        series.note,
+        *series.ends,
+        *series.error,
+    }
     assert names - {""} <= known
 
 
@@ -105,6 +116,34 @@ def test_a_mean_joins_runs_and_text_stands_beside_marks():
     sheet = drawn(RUNS, {"series": [series]})
     assert sheet.data[["x", "y"]].to_numpy().tolist() == [[0.0, 2.5], [0.5, 2.0]]
     assert "$10^{18}$" in words(sheet)
+
+
+def test_a_square_grid_is_a_filled_map_and_marks_have_its_colours():
+    series = {"x": "S", "y": "C", "z": "L", "name": "map", "line": "curve"}
+    marks = {**series, "rows": "S > 0", "name": "runs", "line": "none"}
+    sheet = drawn(RUNS, {"z": "loss", "series": [series, marks]})
+    assert sheet.data[["series", "z"]].to_numpy().tolist() == [
+        ["map", 3.0], ["map", 2.5], ["map", 2.0], ["map", 1.5], ["runs", 2.5], ["runs", 1.5],
+    ]  # fmt: skip
+    assert "loss" in words(sheet)
+    filled, *_, dots = sheet.panels[0].ax.collections
+    assert filled.norm is dots.norm
+
+
+def test_what_no_series_can_draw_is_a_function(tmp_path, monkeypatch):
+    package = tmp_path / "own_study"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "figures.py").write_text(
+        "from moelaws.figures.sheet import Sheet\n\n\ndef draw(inputs, x):\n"
+        "    sheet = Sheet(3, 2)\n    sheet.panels[0].points('own', [x], [2])\n    return sheet\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = {"name": "F", "caption": "Own.", "code": "figures:draw", "with": {"x": 1}}
+    study = {"study": "own", "title": "Own", "package": "own_study", "figures": [entry]}
+    inputs = Inputs(frame=RUNS.assign(status="completed", source="trained"))
+    sheet = make(parse(Study, study, "study.yaml"), "F", inputs)
+    assert sheet.data[["series", "x", "y"]].to_numpy().tolist() == [["own", 1.0, 2.0]]
 
 
 def test_without_a_completed_run_the_figure_says_so():

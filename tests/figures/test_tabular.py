@@ -1,15 +1,18 @@
 """What figures and papers' tables are made of: cells as text, panels of losses, bars of errors."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from moelaws.figures import axes
-from moelaws.figures.losses import ALONE, PAIRED, bars, equal_axes, error_among, error_lines
-from moelaws.figures.sheet import one_panel
+from moelaws.figures.general import columns
+from moelaws.figures.losses import equal_axes, error_lines
+from moelaws.figures.sheet import Sheet
 from moelaws.figures.tabular import Tabular
+from moelaws.spec.errors import UserError
 
 FRAME = pd.DataFrame(
     {
@@ -19,6 +22,14 @@ FRAME = pd.DataFrame(
     }
 )
 TABLE = Tabular(FRAME, digits=3, notes=["$x_1$ is a share, in %."])
+
+
+def test_columns_of_a_derived_table_are_set_below_headings_or_refused_in_one_line():
+    rows = pd.DataFrame({"alpha": [1.0], "beta": [2.0]})
+    inputs = SimpleNamespace(derived={"slopes": rows}.get)
+    assert list(columns(inputs, "slopes", {"beta": "slope"}).frame) == ["slope"]
+    with pytest.raises(UserError, match=r"^columns: the table slopes has no column 'bet'; did you"):
+        columns(inputs, "slopes", {"bet": "slope"})
 
 
 def test_the_csv_keeps_every_digit(tmp_path):
@@ -83,7 +94,6 @@ def test_what_is_no_number_is_left_as_it_is(value):
 
 
 L = np.array([2.0, 2.5, 3.0])
-ROWS = pd.DataFrame({"L": [3.0, 3.1, 3.3], "L_se": 0.1, "L_paired_se": [0.01, 0.02, 0.01]})
 
 
 @pytest.mark.parametrize("ends", [(1e18, 3e20), (1.94, 3.3), (9e3, 1.1e4)])
@@ -94,15 +104,15 @@ def test_round_ticks_are_three_to_five_on_any_span(ends):
 
 
 def test_one_budget_stands_inside_its_axis():
-    _, panel = one_panel()
+    panel = Sheet(3.5, 2.7).panels[0]
     panel.points("runs", [1e18, 1e18 * (1 + 1e-12)], [3.0, 3.1])  # as a grid rounds it
-    axes.compute(panel.ax.xaxis, [1e18])
+    axes.compute(panel.ax.xaxis, [1e18], "budget")
     low, high = panel.ax.get_xlim()
     assert 1.5 * low < 1e18 < high / 1.5
 
 
 def test_both_axes_are_the_same_and_hold_every_run():
-    _, panel = one_panel()
+    panel = Sheet(3.5, 2.7).panels[0]
     equal_axes(panel, pd.DataFrame({"predicted": L + 0.5, "L": L}))
     assert panel.ax.get_xlim() == panel.ax.get_ylim()
     assert panel.ax.get_xlim()[0] < 2.0 < 3.5 < panel.ax.get_xlim()[1]
@@ -112,14 +122,3 @@ def test_the_mean_explains_nothing_and_two_runs_have_no_r2():
     rows = pd.DataFrame({"predicted": 2.5, "L": L})
     assert error_lines(rows)[-1] == "$R^2$ = 0.0000"
     assert error_lines(rows.assign(predicted=L)[:2]) == ["$n$ = 2", "RMSE = 0 nats"]
-
-
-def test_errors_are_paired_where_all_losses_can_be_and_else_all_are_not():
-    """The error of a loss alone beside paired ones would be a tenfold bar for no reason."""
-    assert error_among(ROWS) == PAIRED
-    np.testing.assert_allclose(bars(ROWS, PAIRED)["high"], [3.01, 3.12, 3.31])
-    one = ROWS.assign(L_paired_se=[0.01, np.nan, 0.01])
-    assert error_among(one) == error_among(ROWS.drop(columns="L_paired_se")) == ALONE
-    np.testing.assert_allclose(bars(one, error_among(one))["low"], [2.9, 3.0, 3.2])
-    assert bars(ROWS.assign(L_se=np.nan), ALONE) == {}
-    assert bars(ROWS[["L"]], ALONE) == {}

@@ -13,8 +13,9 @@ import pytest
 from file_server import serving
 from full_disk import files_of_at_most
 from killed import killed_at
+from moelaws.files import atomic
 from moelaws.files import download as module
-from moelaws.files.atomic import replacing, write_json, write_text
+from moelaws.files.atomic import replacing, replacing_folder, write_json, write_text
 from moelaws.files.download import download
 from moelaws.files.leftovers import sweep, temporary
 from moelaws.files.lock import acquire
@@ -84,6 +85,29 @@ def test_folders_go_whole_and_links_without_what_they_lead_to(tmp_path):
     sweep(tmp_path)
     assert names(tmp_path) == ["kept"]
     assert names(tmp_path / "kept") == ["text"]
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_kill_anywhere_leaves_the_old_folder_or_the_new_one(tmp_path, monkeypatch, exchanges):
+    """Where the file system cannot exchange two, the next call puts back what a kill moved away."""
+    out, point, found = tmp_path / "out", 0, set()
+    if not exchanges:
+        monkeypatch.setattr(atomic, "_exchanged", lambda one, other: False)
+
+    def replace(text):
+        with replacing_folder(out) as work:
+            found.update(path.read_text() for path in out.glob("text"))
+            (work / "text").write_text(text)
+
+    replace("old")
+    while killed_at(point, lambda: replace("new")):
+        assert not exchanges or (out / "text").read_text() in ("old", "new")
+        found.clear()
+        replace("old")
+        assert found in ({"old"}, {"new"})
+        assert names(tmp_path) == ["out"]
+        point += 1
+    assert point > (0 if exchanges else 2)
 
 
 def test_what_another_host_left_goes_only_under_the_lock(tmp_path, users):

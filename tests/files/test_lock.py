@@ -89,9 +89,10 @@ def test_another_nodes_lock_goes_by_its_heartbeat(tmp_path):
     foreign_lock(tmp_path, age=5)
     with pytest.raises(Waits, match="n7"), acquire(tmp_path, give_up, stale=60):
         pass
-    foreign_lock(tmp_path, age=61)
-    with acquire(tmp_path, give_up, stale=60) as lock:
-        assert lock.held()
+    for age in (61, -3600):  # a dead node's clock may have been ahead
+        foreign_lock(tmp_path, age)
+        with acquire(tmp_path, give_up, stale=60) as lock:
+            assert lock.held()
 
 
 @pytest.mark.parametrize(
@@ -116,12 +117,6 @@ def test_a_pipe_and_a_folder_in_its_place_are_nobodys(tmp_path):
         assert holder(tmp_path) == {}
         with acquire(tmp_path, give_up, stale=60) as lock:
             assert lock.held()
-
-
-def test_a_dead_nodes_lock_from_the_future_is_not_waited_for(tmp_path):
-    foreign_lock(tmp_path, age=-3600)
-    with acquire(tmp_path, give_up, stale=60) as lock:
-        assert lock.held()
 
 
 def test_a_link_whose_reply_was_lost_is_held(tmp_path, monkeypatch):

@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, read_page, write_json, write_page
-from moelaws.files.layout import Results
-from moelaws.records.names import find_record
-from moelaws.records.runs import retry
 from moelaws.records.tensors import write_tensors
 from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
@@ -221,8 +218,6 @@ OPENERS = {
     "exports/hf/card.py": "the package's own template",
     "explore/page.py": "templates of the package",
     "cli/__init__.py": "the package's own list of commands; /dev/null, in place of closed streams",
-    "cli/runs.py": "specifications, which it reads as a list of runs",
-    "cli/cover.py": "the repository's text for the report",
     "workflow/jobs.py": "specifications, which it writes and compares",
     "tables/locked.py": "the memory that this process takes",
     "workflow/archive.py": "a ZIP file with a digest of each entry, and the package's template",
@@ -276,16 +271,3 @@ def test_a_damaged_file_says_what_it_is_and_how_it_is_made_again(tmp_path, place
     with pytest.raises(UserError, match="is damaged: it is not what moelaws wrote") as error:
         read_json(path)
     assert says in str(error.value)
-
-
-def test_a_loss_edited_by_hand_makes_the_run_damaged_until_it_is_asked_for_again(tmp_path):
-    results = Results(tmp_path)
-    path = results.summary("0123456789abcdef")
-    write_json(path, SUMMARY)
-    assert find_record(results, "0123").status == "completed"
-    path.write_text(path.read_text().replace("3.25", "3.05"))
-    record = find_record(results, "0123")
-    assert record.status == "damaged"
-    assert record.as_dict()["damaged"] == ["summary.json"]
-    retry(results, record)
-    assert not path.exists()

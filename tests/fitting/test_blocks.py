@@ -29,34 +29,34 @@ def isoflop(budgets, *, common=0.0, own=0.003, seed=0, sizes=8):
     return table.assign(L=LAW.predict(LAW.published, table) * np.exp(errors))
 
 
-def test_runs_of_one_budget_are_drawn_together_and_the_report_says_so():
-    group = fitted_group(LAW, isoflop(6), **QUICK)
-    assert group.intervals == "percentile bootstrap over blocks of rows by C, widened for 6 blocks"
-    assert any("6 values of C, whose rows may err together" in note for note in group.notes)
-    by_row = fitted_group(LAW, isoflop(6), **QUICK, resample_by="rows")
-    assert by_row.intervals == "percentile bootstrap over rows"
-    assert not any("together" in text for text in (*by_row.notes, *by_row.warnings))
-
-
-def test_points_of_one_curve_are_drawn_together_whatever_their_budgets():
-    table = isoflop(6).assign(architecture=[f"E{2 ** (i % 8)}" for i in range(48)])
-    group = fitted_group(LAW, table, **QUICK)
-    assert "by architecture, widened for 8 blocks" in group.intervals
-
-
-@pytest.mark.parametrize("budgets", [2, 3])
-def test_too_few_budgets_to_draw_from_are_a_warning(budgets):
-    group = fitted_group(LAW, isoflop(budgets), **QUICK)
-    assert group.intervals == "percentile bootstrap over rows"
-    assert any(f"share {budgets} values of C" in warning for warning in group.warnings)
-
-
-def test_rows_of_budgets_of_their_own_are_drawn_one_by_one():
-    table = isoflop(6)
-    table["C"] *= 1 + 1e-3 * np.arange(len(table))
-    group = fitted_group(LAW, table, **QUICK)
-    assert group.intervals == "percentile bootstrap over rows"
-    assert not any("share" in warning for warning in group.warnings)
+@pytest.mark.parametrize(
+    ("budgets", "changed", "intervals", "told"),
+    [
+        (6, {}, " over blocks of rows by C, widened for 6 blocks", "6 values of C, whose rows may"),
+        (6, {"resample_by": "rows"}, " over rows", ""),
+        (3, {}, " over rows", "share 3 values of C, too few"),
+        (6, {"C": 1e18 * 1.01 ** np.arange(48)}, " over rows", ""),
+        # Points of one curve err together, or checkpoints of a run, whatever their budgets
+        (
+            *(6, {"run_name": [f"run {i // 6}" for i in range(48)]}),
+            *(" over blocks of rows by run_name, widened for 8 blocks", "8 values of run_name"),
+        ),
+        (
+            *(6, {"architecture": [f"E{2 ** (i % 8)}" for i in range(48)]}),
+            *(" over blocks of rows by architecture, widened for 8 blocks", "8 values of archit"),
+        ),
+    ],
+)
+def test_rows_that_may_err_together_are_drawn_together_and_the_report_says_so(
+    budgets, changed, intervals, told
+):
+    columns = {name: x for name, x in changed.items() if name != "resample_by"}
+    fields = {name: x for name, x in changed.items() if name == "resample_by"}
+    group = fitted_group(LAW, isoflop(budgets).assign(**columns), **QUICK, **fields)
+    assert group.intervals == f"percentile bootstrap{intervals}"
+    said = [text for text in (*group.notes, *group.warnings) if " values of " in text]
+    assert len(said) == bool(told)
+    assert told in "".join(said)
 
 
 def test_bootstrap_of_a_mean_of_few_blocks_is_widened_to_students_t():

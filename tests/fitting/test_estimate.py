@@ -68,13 +68,11 @@ def test_weighted_residuals_are_those_of_a_row_of_weight_1():
     se = rng.uniform(0.5, 2, 4000)
     summary = describe(se * rng.normal(size=4000), 1, 1 / se**2, True)
     assert summary.sd == pytest.approx(1, abs=0.05)
-    assert summary.normal_p > 0.01
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_few_rows_say_little(n):
     summary = describe(np.random.default_rng(0).normal(size=n), 3, None, False)
-    assert (summary.skew, summary.excess_kurtosis, summary.normal_p) == (None, None, None)
     assert (summary.sd is None) == (summary.quantiles is None) == (n <= 3)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from moelaws import __version__, laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.cli import cli
-from moelaws.cli.fit import fit_entry, report_text
+from moelaws.cli.fit import fit_entry
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.fitting.report import draws_path, group_draws, read_draws, read_fit, write_fit
@@ -66,10 +66,7 @@ def test_all_that_a_fit_can_report_survives_its_file(dense, tmp_path):
     assert read_fit(tmp_path / "all.json") == report
     (group,) = report.parts
     assert list(group.profile) == ["beta"]
-    assert (
-        group.intervals
-        == "percentile bootstrap over blocks of rows by budget, widened for 3 blocks"
-    )
+    assert group.intervals.endswith("over blocks of rows by budget, widened for 3 blocks")
     assert set(group.delta_method) == set(LAW.names)
     assert group.hull.variables == ["N", "D"]
     assert report.table["columns"] == ["D", "L", "N", "budget", "se"]
@@ -121,14 +118,6 @@ def test_groups_of_tiny_values_are_kept_apart(dense, tmp_path):
         assert rows.sum() == 90
 
 
-def test_group_by_value(split):
-    assert split.group({"C": 1e21, "N": 3.0}).where == {"C": 1e21}
-    with pytest.raises(UserError, match="give C=VALUE, one of 3e"):
-        split.group({})
-    with pytest.raises(UserError, match=r"C is 5e\+20; it must be one of"):
-        split.group({"C": 5e20})
-
-
 def test_draws_of_another_fit_are_refused(split, tmp_path):
     path = tmp_path / "surface.json"
     write_fit(split, path)
@@ -172,11 +161,7 @@ def evaluated(path):
         (("params",), {}, "params has none; those of chinchilla are A, "),
         (("law",), [1], "law: Input should be a valid string"),
         (("level",), 5, "level: Input should be less than 1"),
-        (
-            ("hull", "ranges"),
-            {},
-            "hull: ranges, variables, normals and offsets do not fit",
-        ),
+        (("hull", "ranges"), {}, "hull: ranges, variables, normals and offsets do not fit"),
         (("hull", "ranges"), {"N": [1, 2], "D": [1, 2], "X": [1, 2]}, "hull.ranges has N, D, X; "),
         (("diagnostics", "draws"), {"requested": 5}, "diagnostics.draws.used: Field required"),
         (("split_by",), "C", "parts: Field required"),
@@ -297,10 +282,7 @@ def test_options_reach_the_fit(dense, tmp_path):
     draws = data["diagnostics"]["draws"]
     assert (draws["requested"], draws["used"]) == (10, 10)
     assert 1 < draws["stretch"] < 1.02  # of predictions, by Student's t with 72 blocks
-    assert (
-        data["intervals"]
-        == "percentile bootstrap over blocks of rows by run, widened for 72 blocks"
-    )
+    assert data["intervals"].endswith("over blocks of rows by run, widened for 72 blocks")
     assert data["level"] == 0.5
     assert data["profile"]["beta"]["low"] < data["profile"]["beta"]["high"]
     for shown in ("profile likelihood", "50 of the grid's 4,500 starts", "low (50 %)"):
@@ -337,21 +319,6 @@ def test_a_loss_in_bits_a_byte_stays_in_them_where_its_unit_says_so(dense, tmp_p
         _run("advise", "--compute", "1e21", "--fits", out)
 
 
-def test_fit_from_a_studys_entry(simulated, tmp_path):
-    table = tmp_path / "runs.parquet"
-    simulated(sizes=4).to_parquet(table)
-    entry = {"name": "loss", "law": "sparsity.loss", "mapping": {"N": "N", "L": "L"}}
-    entry |= {"holdout": "S >= 0.98", "protocol": {"sample": 3}, "bootstrap": 1}
-    out = tmp_path / "loss.json"
-    assert "sparsity.loss: 60 rows (simulated)" in report_text(
-        fit_entry(parse(Fit, entry, "x"), table, out)
-    )
-    report = read_fit(out)
-    assert report.name == "loss"
-    assert report.parts[0].diagnostics.starts.run == 3
-    assert report.parts[0].diagnostics.starts.grid == 437_400
-
-
 def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(dense, tmp_path):
     table = dense().assign(C=lambda rows: 6 * rows["N"] * rows["D"] / 8.64e19).drop(columns="N")
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -375,13 +342,9 @@ def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(den
 
 def test_one_refusal_names_all_columns_and_units_and_the_call_that_has_them(ended, tmp_path):
     rows = ["params,tokens,val_loss", *(f"{n},{d},3.{n}" for n in range(1, 9) for d in (2, 5))]
-    (tmp_path / "page.md").write_text(
-        "# Few\n\n| a |\n|---|\n| 1 |\n\n## All\n\n| "
-        + " |\n| ".join([rows[0].replace(",", " | "), "---|---|---"])
-        + " |\n| "
-        + " |\n| ".join(row.replace(",", " | ") for row in rows[1:])
-        + " |\n"
-    )
+    lines = [f"| {row.replace(',', ' | ')} |" for row in (rows[0], "---,---,---", *rows[1:])]
+    few = ["# Few", "", "| a |", "|---|", "| 1 |", "", "## All", ""]
+    (tmp_path / "page.md").write_text("\n".join([*few, *lines, ""]))
     words = ("fit", tmp_path / "page.md#All", "--law", "chinchilla", "--intervals", "none")
     code, _, error = ended(*words, "--map", "N=size", "--sample", 2)
     assert code == 2

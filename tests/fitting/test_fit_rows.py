@@ -88,16 +88,14 @@ def test_rows_that_stand_twice_are_warned_of_and_counted(simulated):
     tripled = pd.concat([table, table.iloc[:5], table.iloc[:5]])
     seeds = tripled.assign(seed=range(len(tripled)))  # runs that differ in one column are no copies
     some = {"rows": f"N > {table['N'][1]}"}
-    for of, fields, count in (
-        (tripled, {}, 10),
-        (tripled, some, 4),
-        (table, {}, 0),
-        (seeds, {}, 0),
+    for of, fields, told in (
+        (tripled, {}, ["10 rows stand twice"]),
+        (tripled, some, ["4 rows stand twice"]),
+        (table, {}, []),
+        (seeds, {}, []),
     ):
         twice = [text for text in rows_of(of, **fields).warnings if "twice" in text]
-        assert [text.partition(":")[0] for text in twice] == (
-            [f"{count} rows stand twice"] if count else []
-        )
+        assert [text.partition(":")[0] for text in twice] == told
 
 
 @pytest.mark.parametrize("column", ["status", "State"])
@@ -109,16 +107,6 @@ def test_what_trackers_say_of_runs_that_did_not_end_is_told(simulated, column):
     assert warning.startswith(f"{column} of rows that take part: 2 FAILED, 1 RUNNING; ")
     chosen = rows_of(table, rows=warning.split("'")[1])
     assert (len(chosen.response), chosen.warnings) == (69, ())
-
-
-def test_checkpoints_of_a_run_err_together(simulated):
-    """Names that stand in one row each say nothing."""
-    table = simulated(sizes=4).drop(columns="C")
-    named = table.assign(run_name=[f"run {i // 6}" for i in range(len(table))])
-    rows = rows_of(named)
-    assert rows.blocks_by == "run_name"
-    assert len(set(rows.blocks.tolist())) == 12
-    assert rows_of(table.assign(run_name=table.index.astype(str))).blocks is None
 
 
 def test_an_empty_column_keeps_no_variable_from_being_derived(simulated):
@@ -152,11 +140,11 @@ def test_laws_of_other_variables_see_the_rows_in_one_order(simulated):
     """A bootstrap draws rows by their place: so do all laws of a comparison draw the same rows."""
     table = simulated(sizes=4)
     table["E"] = np.random.default_rng(0).permutation(len(table)) + 1.0
-    orders = [
+    first, *others = (
         rows_of(table, laws.fittable(ref)).response.tolist()
         for ref in ("sparsity.loss", "chinchilla", "wang.loss")
-    ]
-    assert orders[0] == orders[1] == orders[2]
+    )
+    assert others == [first] * 2
 
 
 def test_weights_are_inverse_squares_of_relative_errors(simulated):
@@ -274,12 +262,9 @@ def _groups(table, law=LAW, declared=(), **fields):
     ("column", "value", "message"),
     [
         ("L", np.nan, r"row 4 \(run r3\): column L is nan; L must be a number above 0"),
-        ("L", np.inf, "row 4 .* column L is inf"),
-        ("L", -2.0, "row 4 .* column L is -2"),
         ("L", 1e300, "row 4 .* L is 1e.300; L must be a number above 0 and below 1e100"),
         ("S", 1.0, "row 4 .* column S is 1; S must be at least 0 and below 1"),
         ("N", 0.0, "row 4 .* column N is 0; N must be a number above 0"),
-        ("D", -5.0, "row 4 .* column D is -5"),
         ("run_id", "r2", "rows 3 and 4 both have run_id r2"),
     ],
 )
@@ -367,8 +352,7 @@ def test_a_unit_says_that_unlikely_numbers_are_meant(simulated):
 @pytest.mark.parametrize(
     ("content", "law", "message"),
     [
-        ("N,D,L\n1e9,x,2.5\n", "chinchilla", "row 1: column D is 'x'; it must be a number"),
-        ("N;D;L\n1;2;3\n", "chinchilla", "';' seems to separate them"),
+        ("N D L\n1 2 3\n", "chinchilla", "one column alone, 'N D L'"),
         ("N,D,L\n1,2,3\n", "chinchilla --map Q=N", "mapping: 'Q' is not a variable"),
         ("N,D,L\n1,2,3\n", "sectional.cost", "is a formula: it has nothing to fit"),
     ],

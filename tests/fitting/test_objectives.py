@@ -92,10 +92,11 @@ def test_weights_of_each_vector_are_its_own():
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 3, (4, objective.model.n)).astype(float)
     thetas = theta + rng.normal(0, 0.01, (4, len(theta)))
-    batch = objective.at(objective.delta, objective.unit, counts)
+    shared = objective.model, objective.observed, objective.delta
+    batch = Objective(*shared, counts)
     together = batch.derivatives(thetas, np.array([True, False, True, False]))
     for b, exact in enumerate([True, False, True, False]):
-        single = objective.at(objective.delta, objective.unit, counts[b])
+        single = Objective(*shared, counts[b])
         alone = single.derivatives(thetas[b : b + 1], np.array([exact]))
         for array, expected in zip(together, alone, strict=True):
             assert array[b] == pytest.approx(expected[0], rel=1e-12, abs=1e-15)
@@ -103,7 +104,7 @@ def test_weights_of_each_vector_are_its_own():
     assert batch.take(index).value(thetas[index]) == pytest.approx(batch.value(thetas)[index])
     # Weights that count rows are rows that stand so often.
     rows = np.repeat(np.arange(objective.model.n), counts[0].astype(int))
-    repeated = objective.at(objective.delta, 1.0, np.ones(objective.model.n)).rows(rows)
+    repeated = Objective(*shared).rows(rows)
     assert repeated.value(thetas[:1])[0] == pytest.approx(batch.value(thetas)[0])
 
 
@@ -116,20 +117,7 @@ def _rows(seed, n=40):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_squared_is_least_squares(parabola, solved, seed, weighted):
-    x, y, w = _rows(seed)
-    w = w if weighted else np.ones(len(x))
-    task, solution = solved(parabola, {"x": x}, y, w if weighted else None)
-    X = np.stack([np.ones_like(x), x, x**2], axis=1) * np.sqrt(w)[:, None]
-    expected, squares, _, _ = np.linalg.lstsq(X, y * np.sqrt(w), rcond=None)
-    assert task.working(solution.phi) == pytest.approx(expected, rel=1e-9)
-    assert solution.value == pytest.approx(squares[0], rel=1e-12)
-    assert solution.certificate.converged
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_absolute_is_a_linear_program(parabola, solved, seed, weighted):
     """Least absolute deviations: y - Xb = u - v, u and v >= 0, min sum w (u + v)."""
     x, y, w = _rows(seed)
@@ -162,16 +150,15 @@ def test_the_likelihood_is_the_least_over_its_scale(delta):
     assert sigma_huber(r, delta, w) == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("unit", [1e-9, 1e9])
-def test_a_responses_unit_is_nothing_to_least_absolute_values(parabola, solved, unit):
+def test_a_responses_unit_is_nothing_to_least_absolute_values(parabola, solved):
     x, y, _ = _rows(0)
-    one, many = (
-        task.working(solution.phi) / size
-        for size in (1.0, unit)
-        for task, solution in [solved(parabola, {"x": x}, y * size, objective="absolute")]
-    )
-    assert many == pytest.approx(one, rel=1e-5)
-    assert solved(parabola, {"x": x}, y * unit, objective="absolute")[1].certificate.converged
+    estimates = []
+    for unit in (1.0, 1e-9, 1e9):
+        task, solution = solved(parabola, {"x": x}, y * unit, objective="absolute")
+        estimates.append(task.working(solution.phi) / unit)
+        assert solution.certificate.converged
+    assert estimates[1] == pytest.approx(estimates[0], rel=1e-5)
+    assert estimates[2] == pytest.approx(estimates[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("objective", ["squared", "huber", "absolute"])

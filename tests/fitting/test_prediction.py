@@ -12,16 +12,10 @@ from scipy.spatial import Delaunay
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting.diagnostics import Calibration, Diagnostics, Residuals, Support
+from moelaws.fitting.diagnostics import Diagnostics, Residuals, Support
 from moelaws.fitting.errors import describe
 from moelaws.fitting.intervals import student
-from moelaws.fitting.prediction import (
-    beyond_ranges,
-    beyond_the_rows,
-    outside,
-    predict,
-    support_of,
-)
+from moelaws.fitting.prediction import beyond_ranges, outside, predict, support_of
 from moelaws.fitting.report import Estimate, GroupFit
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE, SPARSITY, Variable
 
@@ -85,14 +79,6 @@ def test_least_squares_predicts_to_first_order_where_the_law_bends(dense):
     got = predict(law, group, report.draws[list(law.names)].to_numpy(), at, 0.9)
     for end, expected in ((got.low, -reach), (got.high, reach)):
         assert np.log(end / got.value) == pytest.approx(expected, rel=0.15)
-
-
-def test_a_prediction_beyond_the_rows_says_how_roll_outs_erred():
-    group = group_of({"alpha": 0.3}, Residuals())
-    assert "held 53 % of new losses" in beyond_the_rows(group)
-    own = Calibration({"C": 1.0}, 20.0, [0.0312, -0.0312, 0.0312, 0.0312], 0.004)
-    said = beyond_the_rows(dataclasses.replace(group, calibration=own))
-    assert "calibrated on 4 fits to the cheaper rows, which erred by 3.1 % a decade" in said
 
 
 def test_one_number_without_draws_has_no_interval(dense):

@@ -38,18 +38,9 @@ def test_a_fixed_parameter_leaves_the_best_of_the_others(dense):
     assert group.objective <= best.fun * (1 + 1e-6)
     assert group.converged
     assert "E is fixed at 1.6" in group.notes
-
-
-def test_a_fixed_parameter_is_not_one_that_the_fit_counts(dense):
-    table = dense(noise=0.01, sizes=5, tokens=4)
-    group = fitted_group(LAW, table, fixed={"E": 1.6}, bootstrap=20, protocol={"sample": 40})
-    free = fitted_group(LAW, table, bootstrap=20, protocol={"sample": 40})
-    own = group.params["E"]
+    own, known = group.params["E"], group.diagnostics
     assert own.low == own.high == pytest.approx(1.6)
-    assert group.diagnostics.at_bounds == []
-    assert "E" not in group.diagnostics.unidentified
-    # AIC counts one parameter less for the same likelihood.
-    assert group.metrics["aic"] < free.metrics["aic"] + 2 * 30
+    assert "E" not in (*known.at_bounds, *known.unidentified)
 
 
 def test_four_rows_determine_four_parameters(dense):
@@ -126,9 +117,8 @@ def test_the_rows_of_priors_have_the_slopes_and_the_curvature_of_differences(shi
 
     for p in range(5):
         step = 1e-5 * np.eye(5)[p]
-        slope = (model.evaluate((theta + step)[None])[0] - model.evaluate((theta - step)[None])[0])[
-            0
-        ]
+        (above,), (below,) = (model.evaluate((theta + move)[None])[0] for move in (step, -step))
+        slope = above - below
         assert J[p] == pytest.approx(slope / 2e-5, rel=1e-5, abs=1e-8)
         bend = (gradient(theta + step) - gradient(theta - step)) / 2e-5
         assert curvature[p] == pytest.approx(bend, rel=1e-4, abs=1e-6)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from moelaws.cli.gpu import worker_environments
@@ -60,22 +61,14 @@ def record(tmp_path, monkeypatch):
     return read
 
 
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-
-
 def test_it_runs_in_a_private_folder_while_the_block_does(record):
     with service() as (variables, said):
         assert said == "was started for them"
         folder = Path(variables["CUDA_MPS_PIPE_DIRECTORY"])
         assert folder.stat().st_mode & 0o777 == 0o700
-        daemon = int((folder / "pid").read_text())
-        assert is_alive(daemon)
-    assert not is_alive(daemon)
+        daemon = psutil.Process(int((folder / "pid").read_text()))
+        assert daemon.is_running()
+    assert not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE
     assert not folder.exists()
     assert record() == [[word, str(folder), str(folder), "all"] for word in ("-d", "")]
 
@@ -95,9 +88,9 @@ def test_it_ends_however_its_process_does(record, then, end):
     )
     folder = Path(process.stdout.readline().strip())
     if end:
-        daemon = int((folder / "pid").read_text())
+        daemon = psutil.Process(int((folder / "pid").read_text()))
         process.send_signal(end)
-        assert wait_for(lambda: not is_alive(daemon))
+        assert psutil.wait_procs([daemon], timeout=60)[1] == []
     process.communicate(timeout=60)
     assert wait_for(lambda: not folder.exists())
     assert [call[0] for call in record()] == ["-d", ""]

@@ -1,7 +1,7 @@
 """What a sweep would cost, and the ceiling that refuses one before it starts."""
 
 import pytest
-from grid_runs import TEXT, runs_of
+from grid_runs import TEXT
 
 from moelaws.accounting.cost import CPU, H100, estimate
 from moelaws.accounting.parameters import count_parameters
@@ -41,24 +41,9 @@ def test_costs_add_up_over_runs(gpu):
     # What the grid names as budgets, rounded to whole steps.
     assert total.flops == pytest.approx(sum(run.C for run in gpu.runs), rel=0.01)
     assert total.disk_bytes == sum(total.disk.values())
-
-
-def test_what_a_trunk_shares_costs_once():
-    """A limit counts it so, too: the steps of 400, and the last tenth of 100 and of 200."""
-    grid = {
-        "settings": {
-            "context": 64, "vocab_size": 512, "n_layers": 2, "n_heads": 2, "d_model": 64,
-            "ffn": "dense", "d_ffn": 128, "batch": 4, "lr": 1e-3, "schedule": "wsd",
-            "warmup_steps": 10,
-        },
-        "sweeps": [{"axes": {"steps": [100, 200, 400]}}],
-    }  # fmt: skip
-    runs = runs_of(grid)
-    total = budget(runs, CPU)
-    assert total.flops_spent / total.flops == pytest.approx(430 / 700)
-    assert total.hours < sum(estimate(run.config, CPU).seconds for run in runs) / 3600
-    kept = budget(runs, CPU, {runs[0].run_id: (50,)})
-    assert kept.flops_spent / kept.flops == pytest.approx((100 + 200 + 220) / 700)
+    # Two bytes for each token that the longest run reads of the text, which all share
+    longest = max(run.config.tokens for run in gpu.runs)
+    assert total.disk["text"] == pytest.approx(2 * longest / 0.95)
 
 
 def test_checkpoints_on_disk_are_those_of_runs_unfinished_at_once(gpu):
@@ -81,12 +66,6 @@ def test_weights_and_hidden_states_count_where_they_are_kept(gpu):
     assert on_the_way["weights"] == 3 * total["weights"]
 
 
-def test_a_text_is_at_least_what_its_longest_run_reads(gpu):
-    """Two bytes a token below 65,536 entries; runs of one text share it."""
-    longest = max(run.config.tokens for run in gpu.runs)
-    assert budget(gpu.runs, H100).disk["text"] == pytest.approx(2 * longest / 0.95)
-
-
 def test_a_demo_and_a_one_gpu_day_are_allowed_by_the_shipped_limits(gpu, tmp_path):
     results = Results(tmp_path)
     shipped = load_project(REPOSITORY)
@@ -106,7 +85,9 @@ def test_the_papers_own_sweep_is_refused_with_the_numbers_and_what_to_do(tmp_pat
 
 def test_runs_that_are_done_cost_nothing(gpu, tmp_path):
     project, results = allowed(gpu_hours=1, disk_gb=1000), Results(tmp_path)
-    assert "GPU-hours" in over_limit([gpu], project, results)
+    problem = over_limit([gpu], project, results)
+    assert "GPU-hours" in problem
+    assert over_limit([gpu, gpu], project, results) == problem  # runs that studies share count once
     for run in gpu.runs[1:]:
         finish(results, run.run_id)
     assert over_limit([gpu], project, results) == ""
@@ -119,13 +100,6 @@ def test_runs_that_are_done_cost_nothing(gpu, tmp_path):
     results.lacked_memory(first).write_text("{}")
     assert "the 1 run still" in over_limit([gpu], tight, results)
     assert "the 2 runs" in over_limit([gpu], tight, results, kept={last: ()})
-
-
-def test_runs_that_studies_share_count_once(gpu, tmp_path):
-    project = allowed(gpu_hours=1)
-    once = over_limit([gpu], project, Results(tmp_path))
-    twice = over_limit([gpu, gpu], project, Results(tmp_path))
-    assert once == twice
 
 
 def test_cores_have_a_limit_of_their_own(tmp_path):

@@ -79,13 +79,6 @@ def test_order_and_repetition_change_nothing(widths, names):
     assert len(runs) == 12  # the same run asked for twice stands once
 
 
-def test_one_point_more_is_one_run_more():
-    more = changed("sweeps.0.axes.d_model", [16, 32, 48])
-    more["sweeps"].append({"axes": {"C": 1e11, "S": 0, "d_model": 64}})
-    new = {r.run_id for r in runs_of(more)} - {r.run_id for r in runs_of(DATA)}
-    assert len(new) == 1
-
-
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_a_sweep_has_the_size_of_its_product(lengths):
     names = ["C", "S", "d_model", "seed"]
@@ -103,7 +96,7 @@ def test_a_sweep_has_the_size_of_its_product(lengths):
         ("sweeps.0.axes.S", [1], "S is 1; it must be less than 1"),
         ("sweeps.0.axes.S", [0.3], "E = k / (1 - S) = 2.857 is not whole"),
         ("derive.lr.at", {"seed": 1}, "must name the same settings"),
-        ("sweeps.0.zip", [{"lr": []}], "a zipped axis of lr has no values"),
+        ("sweeps.0.zip", [{"lr": []}], "zip #1.lr is []; it must be a list of 1 or more"),
         ("sweeps.0.axes.C", [1e6], "raise C, or set a smaller batch, or lower context"),
         ("sweeps.0.zip", [{"lr": [1, 2], "seed": [1]}], "zipped axes must be equally long"),
         ("settings.context", None, "context is missing"),
@@ -163,7 +156,7 @@ def test_an_optimizer_is_an_axis_whose_default_changes_no_run():
     assert (muon.kind, muon.momentum) == ("muon", 0.9)
     for wrong, message in (
         ({"optimizer": "lion"}, "optimizer is 'lion'"),
-        ({"momentum": 0.9}, "unknown key optimizer.momentum"),
+        ({"momentum": 0.9}, "optimizer: unknown key momentum"),
     ):
         with pytest.raises(UserError, match=message):
             first(**wrong)

@@ -132,17 +132,6 @@ def test_each_kind_of_gates_follows_the_laws_that_were_searched_with_it():
     assert borrowed == pytest.approx(of_all, rel=1e-5)
 
 
-def test_normalising_the_gates_is_an_axis():
-    grid = at_budget({"normalize_top_k": [True, False]})
-    selected, of_all = runs_of(grid, choice=Choice("auto", (PINNED, OF_ALL)))
-    rates = [run.config.optimizer.lr for run in (selected, of_all)]
-    assert rates == pytest.approx([4 * 1e10**-0.25, 8 * 1e10**-0.25], rel=1e-5)
-    assert (selected.config.model.gates, of_all.config.model.gates) == ("selected", "all")
-    # The default leaves no mark, so that runs from before the paper's gates keep their identity.
-    assert "normalize_top_k" not in selected.config.canonical_json()
-    assert '"normalize_top_k":false' in of_all.config.canonical_json()
-
-
 def test_a_pinned_law_is_followed_in_tokens():
     assert rate(BARE, "pinned") == pytest.approx(4 * 1e8**-0.25)
     batch = settled("batch", BARE, Choice("pinned", (PINNED,)), "selected", "muon")
@@ -200,22 +189,17 @@ def test_an_optimizer_never_follows_the_rates_of_another():
     )  # fmt: skip
     searched = {"rates": {"of_muon": of_muon}}
 
-    def refused(choice):
+    other = {"of_muon": of_muon.model_copy(update={"optimizer": "adamw"})}
+    for choice, point in (
+        (Choice(), "muon}: lr: {rule: chosen} follows rates for adamw here;"),
+        # The search that the grid names is not pinned yet.
+        (Choice("pinned", (PINNED,)), "muon}: lr: {rule: chosen} follows rates for adamw here;"),
+        (Choice(rates=other), "muon}: lr: {rule: chosen} follows rates for adamw here;"),
+        (Choice(**searched), "adamw}: lr: {rule: chosen} follows rates for muon"),
+    ):
         with pytest.raises(UserError) as caught:
             runs_of(grid, choice=choice)
-        return str(caught.value)
-
-    for choice in (
-        Choice(),
-        Choice("pinned", (PINNED,)),  # the search that the grid names is not pinned yet
-        Choice("published", **searched),
-        Choice(rates={"of_muon": of_muon.model_copy(update={"optimizer": "adamw"})}),
-    ):
-        said = refused(choice)
-        assert "point {optimizer: muon}: lr: {rule: chosen} follows rates for adamw here;" in said
-    assert "point {optimizer: adamw}: lr: {rule: chosen} follows rates for muon" in refused(
-        Choice(**searched)
-    )
+        assert f"point {{optimizer: {point}" in str(caught.value)
     grid["sweeps"] = [{"axes": {"optimizer": "muon"}}]
     (run,) = runs_of(grid, choice=Choice(**searched))
     assert run.config.optimizer.lr == 0.03

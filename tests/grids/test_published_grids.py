@@ -66,25 +66,9 @@ def test_what_a_point_says_of_its_layers_reaches_the_model():
     assert dense.model.ffn == DenseFFN(kind="dense", d_ffn=48, mlp="gelu")
 
 
-HEADS = [
-    # Table 1, leverage: Dense-6.1B and MoE-mini.
-    (4096, 8, [32]), (2048, 4, [16]),
-    # Table 14, leverage.
-    (384, 2, [2, 4, 6, 8, 12]), (512, 2, [2, 4, 8, 16]), (640, 2, [2, 4, 8, 10, 16, 20]),
-    (768, 4, [8, 12, 16, 24]), (1024, 4, [4, 8, 16, 32]),
-    # Table 2, allocation, which prints no widths: those of Table 12's middle rows.
-    (384, 8, [8]), (512, 8, [8]), (640, 10, [10]), (768, 12, [12]), (1024, 16, [16]),
-]  # fmt: skip
-
-
 def of_heads(width, kv, heads, **more):
     axes = {"n_layers": 2, "d_model": width, "n_kv": kv, "n_heads": heads, "lr": 1e-3, **more}
     return configs_of([{"axes": axes}], {}, batch=2, steps=9, d_expert=width)
-
-
-@pytest.mark.parametrize(("width", "kv", "heads"), HEADS)
-def test_printed_head_counts_expand(width, kv, heads):
-    assert [c.model.n_heads for c in of_heads(width, kv, heads)] == heads
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,5 @@ def test_few_columns_cannot_keep_the_flops() -> None:
     point = at(n_layers=2, context=16, n_heads=1, n_experts=2, n_shared=0, d_base=2, r=1)
     with pytest.raises(UserError, match="raise d_base"):
         widths_at_ratio(point, base_flops(point, RULE) * (1 + 3 * RATIO_TOLERANCE), RULE)
+    with pytest.raises(UserError, match=r"r is 1e-05, and the nearest that d_model in .* reaches"):
+        widths_at_ratio(at(r=1e-5), base_flops(at(), RULE), RULE)

@@ -74,7 +74,6 @@ KINDS = {
     ),
     "contest": ("demo/contests/*/*", f"contests {{path}} {PAGE}"),
     "record": ("demo/figures/sparsity/*.json", "show {path} --json"),
-    "cover": ("demo/figures/sparsity/*.json", f"cover {{path}} --text README.md {PAGE}"),
     "page": (
         "demo/figures/sparsity/*.png demo/figures/sparsity/T*.csv demo/*.md",
         "explore --out page.html --json",

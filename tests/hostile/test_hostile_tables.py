@@ -46,29 +46,7 @@ def cell(table, chance, values):
 
 
 def column(table, chance, values):
-    table = table.astype(object)
-    table[chance.choice(list(table))] = chance.choice(values)
-    return table
-
-
-def renamed(table, chance, values):
-    return table.rename(columns={chance.choice(list(table)): chance.choice(NAMES)})
-
-
-def without(table, chance, values):
-    return table.drop(columns=chance.choice(list(table)))
-
-
-def doubled(table, chance, values):
-    return pd.concat([table, table[[chance.choice(list(table))]]], axis=1)
-
-
-def fewer(table, chance, values):
-    return table.head(chance.randrange(8))
-
-
-def constant(table, chance, values):
-    return pd.concat([table.head(1)] * len(table))
+    return table.assign(**{chance.choice(list(table)): chance.choice(values)})
 
 
 def scaled(table, chance, values):
@@ -76,7 +54,19 @@ def scaled(table, chance, values):
     return table.assign(**{name: table[name] * chance.choice((-1, 0, 1e-30, 1e30, 1e300))})
 
 
-CHANGES = (cell, cell, cell, column, renamed, without, doubled, fewer, constant, scaled)
+def rearranged(table, chance, values):
+    """A column renamed, left out or there twice; few rows, or one again and again."""
+    name = chance.choice(list(table))
+    return chance.choice((
+        table.rename(columns={name: chance.choice(NAMES)}),
+        table.drop(columns=name),
+        pd.concat([table, table[[name]]], axis=1),
+        table.head(chance.randrange(8)),
+        pd.concat([table.head(1)] * len(table)),
+    ))  # fmt: skip
+
+
+CHANGES = (*[cell] * 3, column, *[rearranged] * 5, scaled)
 
 
 def separated(mark):

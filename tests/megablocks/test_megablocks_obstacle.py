@@ -4,7 +4,6 @@ import importlib.util
 import sys
 
 import pytest
-import torch.nn.functional as F
 from expert_cases import BF16, model_of, moe_of
 
 from moelaws.model.megablocks import backend
@@ -61,14 +60,6 @@ def test_it_says_what_is_missing(machine, installed, interpreted, mlp, target, w
 def test_it_says_nothing_where_it_can_be_used(machine, installed, interpreted, device, precision):
     machine(installed, interpreted)
     assert megablocks_obstacle(model_of(), device, precision) == ""
-
-
-def test_an_old_torch_needs_the_real_grouped_gemm(machine, monkeypatch):
-    monkeypatch.delattr(F, "grouped_mm")
-    machine(PYTHON)
-    assert "no grouped_mm" in megablocks_obstacle(model_of(), "cuda", "bf16")
-    machine(PYTHON | {"grouped_gemm"})
-    assert megablocks_obstacle(model_of(), "cuda", "bf16") == ""
 
 
 def test_a_folder_of_that_name_is_no_package(tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from architectures import routed
 from moelaws.model.backends import BACKENDS
 from moelaws.model.experts import MoELayer
-from moelaws.model.router import Routing, count, within_capacity
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
 
@@ -18,7 +17,7 @@ B, N, D, E, K = 3, 10, 8, 5, 2
 
 def layer_of(**settings):
     """A layer whose biases, where it has any, decide in part."""
-    moe = MoE(kind="moe", n_experts=E, top_k=K, d_expert=6, n_shared=1, **settings)
+    moe = MoE(kind="moe", n_experts=E, top_k=K, d_expert=6, n_shared=2, **settings)
     layer = MoELayer(moe, D, 0.5, BACKENDS["torch"], torch.Generator().manual_seed(0))
     layer.capacity = moe.capacity(N)
     if moe.balance == "bias":
@@ -67,7 +66,7 @@ def by_loop(layer, x_BND, groups):
     "capacity_factor", [None, 0.75, pytest.param(1.25, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("balance", ["loss", "bias", "none"])
-@pytest.mark.parametrize("normalize", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize(("gate", "scale"), [("softmax", 1.0), ("sigmoid", 1.0), ("sigmoid", 2.5)])
 def test_outputs_losses_counts_and_all_gradients_are_the_loops(
     gate, scale, normalize, balance, capacity_factor
@@ -120,36 +119,7 @@ def test_the_bias_moves_as_in_the_papers_algorithm():
     assert torch.allclose(expected[0], torch.tensor([-2 * u, 2 * u, 0, 2 * u]))
 
 
-def test_a_bias_changes_who_is_chosen_and_no_gate():
-    layer = layer_of(balance="bias", normalize_top_k=False)
-    x_BND = torch.randn(B, N, D)
-    layer.router.bias.copy_(torch.tensor([0.0, 2, 0, 2, 0]))  # above any score
-    routing = layer.router(x_BND)
-    assert sorted(set(routing.experts_TK.flatten().tolist())) == [1, 3]
-    p_TE = F.softmax(F.linear(x_BND.flatten(0, 1), layer.router.weight), dim=-1)
-    torch.testing.assert_close(routing.gates_TK, p_TE.gather(1, routing.experts_TK))
-
-
-def test_an_expert_takes_its_first_tokens_of_each_sequence():
-    """Two sequences of four tokens and two choices each, three assignments an expert."""
-    experts_TK = torch.tensor([[0, 1], [1, 0], [0, 2], [0, 1], [2, 1], [2, 0], [1, 2], [0, 2]])
-    gates_TK, zero = torch.arange(1.0, 17).view(8, 2), torch.zeros(())
-    routing = Routing(experts_TK, gates_TK, count(experts_TK, 3, 1), zero, zero)
-    kept = within_capacity(routing, 2, 3)
-    assert (kept.gates_TK == 0).nonzero().tolist() == [[3, 0], [7, 1]]
-    assert kept.dropped == 2
-    assert torch.equal(kept.gates_TK[kept.gates_TK > 0], gates_TK[kept.gates_TK > 0])
-    assert kept.counts_GE.tolist() == [[6, 5, 5]]  # the load is what the router decided
-
-
 @pytest.mark.parametrize(("factor", "capacity"), [(1.0, 20), (1.1, 22), (1.25, 25), (0.501, 11)])
 def test_the_capacity_is_rounded_up_and_not_by_an_error_of_rounding(factor, capacity):
     moe = MoE(kind="moe", n_experts=16, top_k=2, d_expert=4, capacity_factor=factor)
     assert moe.capacity(160) == capacity
-
-
-def test_within_a_sequence_the_balance_loss_is_a_mean_over_sequences():
-    layer = layer_of(gate="sigmoid", balance="bias", sequence_balance=1e-4)
-    x_BND = torch.randn(B, N, D)
-    each = [layer.router(x_ND[None]).balance for x_ND in x_BND]
-    torch.testing.assert_close(layer.router(x_BND, B).balance, torch.stack(each).mean())

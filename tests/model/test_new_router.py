@@ -94,7 +94,7 @@ assert "temperature" not in run.config.canonical_json()
 assert describe(cold)["route_by"] == "cosine"
 
 refused("temperature is -1; it must be greater than 0", route_by="cosine", temperature=-1)
-refused("route_by = token with temperature = 2.0; temperature is set where", temperature=2)
+refused("ffn: unknown key temperature", temperature=2)
 refused("it must be token, chunk, position, cosine or hash", route_by="cosin")
 
 model = Transformer(cold.config.model, 0)

@@ -39,6 +39,8 @@ def bench(results, *words):
 def test_a_row_for_each_task_and_kept_step_with_units(tree):
     results, config = tree
     path = results.scores(config.run_id)
+    assert "continuation_4" in bench(results, config.run_id)
+    assert not path.exists()  # without --out nothing is written over the sweep's scores
     out = json.loads(bench(results, config.run_id[:5], "--json", "--out", path))
     assert out["file"] == str(path)
     frame = pd.read_parquet(path)
@@ -67,7 +69,7 @@ def test_a_task_file_gives_the_scores_of_the_tasks_it_was_written_from(tree, tmp
     pd.testing.assert_frame_equal(pd.read_parquet(out), made)
 
 
-def test_a_run_without_weights_leaves_an_empty_table(tree):
+def test_a_run_without_weights_leaves_an_empty_table_and_one_that_kept_none_says_how(tree):
     results, config = tree
     other = "0123456789abcdef"
     results.run(other).mkdir(parents=True)
@@ -75,21 +77,8 @@ def test_a_run_without_weights_leaves_an_empty_table(tree):
     write_json(results.kept(other), {"status": "diverged"})
     assert "diverged" in bench(results, other, "--out", results.scores(other))
     assert pd.read_parquet(results.scores(other)).empty
-    with pytest.raises(UserError, match="no such run"):
-        bench(results, "ffff")
-
-
-def test_without_a_file_nothing_is_written_over_the_sweeps_scores(tree):
-    results, config = tree
-    path = results.scores(config.run_id)
-    path.unlink(missing_ok=True)
-    assert "continuation_4" in bench(results, config.run_id)
-    assert not path.exists()
-
-
-def test_a_run_whose_weights_were_not_kept_says_how_to_keep_them(tree):
-    results, _ = tree
-    other = "00112233445566ff"
-    results.run(other).mkdir(parents=True)
+    results.kept(other).unlink()
     with pytest.raises(UserError, match="keep_weights"):
         bench(results, other)
+    with pytest.raises(UserError, match="no such run"):
+        bench(results, "ffff")

@@ -11,7 +11,6 @@ from moelaws.corpus.batches import validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
-from moelaws.files.parquet import read_parquet
 from moelaws.model.transformer import Transformer
 from moelaws.probing import hidden
 from moelaws.spec.errors import UserError
@@ -42,13 +41,23 @@ def probe(tree, tmp_path, tokens=100, seed=0):
     return pd.read_parquet(out)
 
 
-def test_the_last_states_give_the_models_own_logits(tree, tmp_path):
+def chosen_places(held_out, tokens):
+    """Flat positions of the sampled tokens, by way of which tokens they are."""
+    sample = hidden.choose(held_out, tokens, 0)
+    flat = held_out.tokens[:, :-1]
+    rows = [int(np.flatnonzero((flat == row).all(axis=1))[0]) for row in sample.tokens_BN]
+    return np.array(rows)[sample.sequence_T] * CONTEXT + sample.position_T
+
+
+def test_the_first_states_are_embeddings_and_the_last_give_the_models_own_logits(tree, tmp_path):
     results, config = tree
     frame = probe(tree, tmp_path)
     _, model = weights.load(results.weights(config.run_id))
     data = PreparedCorpus.open(results.corpus(config.corpus.corpus_id))
     held_out = validation(data, SEQUENCES, CONTEXT)
-    last = frame[frame["layer"] == LAYERS]
+    first, last = (frame[frame["layer"] == layer] for layer in (0, LAYERS))
+    embedded = model.embedding.detach().numpy()[first["token"]]
+    assert np.array_equal(np.stack(first["state"].to_list()), embedded)
     states = torch.from_numpy(np.stack(last["state"].to_list()))
     with torch.no_grad():
         mine = F.linear(model.final_norm(states), model.unembedding)
@@ -71,34 +80,6 @@ def test_a_model_that_a_gpu_does_not_hold_is_probed_on_the_cpu(tree, tmp_path, m
     monkeypatch.setattr(Transformer, "to", to)
     pd.testing.assert_frame_equal(probe(tree, tmp_path), states)
     assert moves == ["cuda", "cpu"]
-
-
-def test_states_of_another_run_are_refused(tree, tmp_path):
-    results, config = tree
-    out = results.hidden("0123456789abcdef")
-    hidden.probe(
-        results.weights(config.run_id), results.corpus(config.corpus.corpus_id), out, tokens=10
-    )
-    swapped = out.rename(results.hidden(config.run_id))
-    with pytest.raises(UserError, match="is damaged: it is hidden/0123456789abcdef"):
-        read_parquet(swapped)
-
-
-def chosen_places(held_out, tokens):
-    """Flat positions of the sampled tokens, by way of which tokens they are."""
-    sample = hidden.choose(held_out, tokens, 0)
-    flat = held_out.tokens[:, :-1]
-    rows = [int(np.flatnonzero((flat == row).all(axis=1))[0]) for row in sample.tokens_BN]
-    return np.array(rows)[sample.sequence_T] * CONTEXT + sample.position_T
-
-
-def test_the_first_states_are_the_tokens_embeddings(tree, tmp_path):
-    results, config = tree
-    frame = probe(tree, tmp_path)
-    _, model = weights.load(results.weights(config.run_id))
-    first = frame[frame["layer"] == 0]
-    embedded = model.embedding.detach().numpy()[first["token"]]
-    assert np.array_equal(np.stack(first["state"].to_list()), embedded)
 
 
 def test_each_layer_is_seen_at_the_same_distinct_places(tree, tmp_path):

@@ -38,10 +38,13 @@ def test_tags_and_a_note_are_listed_selected_and_removed(results):
     moelaws("note", "aa1", "Ein Knoten\nfiel aus: <b>&[red]")
     assert annotations_of(results, "aa1").tags == {"baseline": "yes", "kind": "a = b"}
     assert "baseline=yes, kind=a = b" in moelaws("runs")
-    assert "Ein Knoten fiel aus: <b>&[red]" in moelaws("runs", "aa1", "--columns", "note")
-    ids = [run["run_id"] for run in json.loads(moelaws("runs", "--tag", "kind=a = b", "--json"))]
+    assert "Ein Knoten fiel aus: <b>&[red]" in moelaws("runs", "aa1")
+    ids = [
+        run["run_id"]
+        for run in json.loads(moelaws("runs", "--where", "tags.kind == 'a = b'", "--json"))
+    ]
     assert ids == ["aa1", "bb1"]
-    assert json.loads(moelaws("runs", "--tag", "kind=a", "--json")) == []
+    assert json.loads(moelaws("runs", "--where", "tags.kind == a", "--json")) == []
     assert json.loads(moelaws("show", "aa1", "--json"))["tags"]["kind"] == "a = b"
     assert "tags.kind" in moelaws("diff", "aa1", "aa2")
     moelaws("tag", "aa1", "kind=", "baseline=")

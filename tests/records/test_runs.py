@@ -85,13 +85,15 @@ def test_commands_take_a_run_by_its_name(results, named):
     assert json.loads(moelaws("show", other, "--json", cwd=cwd).stdout)["run_id"] == "c3"
     assert other in moelaws("diff", "c1", other, cwd=cwd).stdout
     moelaws("tag", other, "baseline=yes", cwd=cwd)
-    (listed,) = json.loads(moelaws("runs", "--tag", "baseline", "--json", cwd=cwd).stdout)
+    (listed,) = json.loads(
+        moelaws("runs", "--where", "tags.baseline == yes", "--json", cwd=cwd).stdout
+    )
     assert (listed["name"], listed["run_id"]) == (other, "c3")
 
 
 def test_the_command_line_lists_and_retries(results):
     cwd = results.root.parent
-    listed = json.loads(moelaws("runs", "--status", "diverged", "--json", cwd=cwd).stdout)
+    listed = json.loads(moelaws("runs", "--where", "status == diverged", "--json", cwd=cwd).stdout)
     assert [r["run_id"] for r in listed] == ["a2"]
     moelaws("runs", "--retry", cwd=cwd)
     assert not results.summary("a2").exists()

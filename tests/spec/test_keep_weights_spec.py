@@ -52,14 +52,6 @@ def test_a_sweep_that_no_grid_has_is_refused():
         check_study(misspelt)
 
 
-def test_a_sweep_that_a_tier_lacks_keeps_nothing_there():
-    leverage = load_study("leverage", REPOSITORY)
-    assert leverage.keep_weights.sweep == "validation"
-    tiers = {tier for tier in leverage.grids if "validation" not in leverage.lacking(tier)}
-    assert tiers == {"demo", "gpu", "paper"}
-    assert {e.name for e in leverage.at_tier("workstation").readers}.isdisjoint({"F6b", "T7"})
-
-
 def test_a_mistake_in_the_configuration_is_placed_there(tmp_path):
     (tmp_path / "config").mkdir()
     (tmp_path / "config/config.yaml").write_text("teir: demo")
@@ -68,16 +60,11 @@ def test_a_mistake_in_the_configuration_is_placed_there(tmp_path):
         load_project(tmp_path)
 
 
-def test_unknown_study():
-    with pytest.raises(
-        UserError, match=r"unknown study 'sparsty'; did you mean sparsity\? There are: .*sparsity"
-    ):
-        load_study("sparsty", REPOSITORY)
-
-
-def test_missing_config(tmp_path):
+def test_a_missing_configuration_and_an_unknown_study(tmp_path):
     with pytest.raises(UserError, match=r"no such file; run from the repository's root"):
         load_project(tmp_path)
+    with pytest.raises(UserError, match=r"'sparsty'; did you mean sparsity\? There are: .*spars"):
+        load_study("sparsty", REPOSITORY)
 
 
 @pytest.mark.parametrize("form", ["sparsity,allocation", ["sparsity", "allocation"]])

@@ -29,6 +29,7 @@ COLUMNS = {
         ("C==1e21", [False, False, True, True]),
         ("C > 50000000T", [False, True, True, True]),
         ("data == c4", [True, False, False, False]),
+        ("data = c4, C = 1e19", [True, False, False, False]),
         ("data != c4", [False, True, False, True]),
         ("data == 'S'", [False, True, False, False]),  # in quotes a column's name is a word
         ('data == "the pile and c4" and C > 1', [False, False, False, True]),
@@ -58,6 +59,8 @@ def test_selects(expression, expected):
         ("N < 38.13K", False),
         ("N > 38.12K", True),
         ("steps == 12346", False),
+        ("steps > 12340", True),
+        ("steps == 12.35K", True),
         ("seed == 0", True),
         ("seed > 0", False),
         ("L < 3.7", True),
@@ -162,17 +165,3 @@ def test_the_values_of_one_row_are_compared_like_columns_and_a_missing_one_satis
     assert select(row, "kind == moe and k < E")
     assert not select(row, "kind == dense")
     assert not select(row, "gates != softmax")
-
-
-def test_one_equals_sign_compares_words_and_numbers():
-    row = {"status": "completed", "E": 8}
-    assert select(row, "status = completed, E = 8")
-    assert not select(row, "status = diverged")
-
-
-def test_whole_numbers_are_compared_as_they_are_and_others_at_their_digits():
-    columns = {"steps": np.array([99_960, 100_000, 100_040]), "L": np.array([2.4996, 2.5, 2.5004])}
-    assert select(columns, "steps == 1e5").tolist() == [False, True, False]
-    assert select(columns, "steps > 1e5").tolist() == [False, False, True]
-    assert select(columns, "steps == 100K").all()
-    assert select(columns, "L == 2.5").sum() == 3

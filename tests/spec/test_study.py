@@ -59,10 +59,10 @@ def test_circles_are_named(table):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"claims": [{"name": "x", **CLAIM, "figure": "F9"}]}, "x: figure: the study has no figu"),
+        ({"claims": [{"name": "x", **CLAIM, "figure": "F9"}]}, "x: there is no figure 'F9'; there"),
         ({"tables": [{"name": "F1", **PICTURE}]}, "F1 is named twice"),
         ({"derived": [{"name": "curve", "code": "derived.x:derive"}]}, "curve is named twice"),
-        ({"fits": [{"name": "a", "table": "b", **FIT}]}, "no derived table or fit 'b'"),
+        ({"fits": [{"name": "a", "table": "b", **FIT}]}, "a: there is no derived table or fit 'b'"),
         ({"derived": [{"name": "a", "code": "../b:derive"}]}, "code"),
         ({"derived": [{"name": "a", "code": "derived.b"}]}, "code"),
         ({"claims": [{"name": "x", **CLAIM, "expect": {}, "figure": "F1"}]}, "have above or below"),

@@ -140,12 +140,12 @@ def test_copies_of_a_row_are_refused_and_rows_of_one_run_are_too(imported):
     ("changes", "message"),
     [
         ({"sql": "SELECT expert, moe FROM source"}, "no column 'expert', 'moe'; there are name, s"),
-        ({"sql": "SELECT s.expert FROM source s"}, "no column 'expert'; there are name, "),
         ({"sql": "SELECT name AS run_id, 1 AS M FROM source"}, "study's table has no column 'M'"),
-        ({"sql": "SELECT 'x' AS source FROM source"}, "'source' to fill; it is set by the import"),
         ({"sql": "SELECT steps FROM source"}, "must also give run_id, status; where all runs comp"),
         ({"sql": SQL.replace("ORDER", "WHERE E > 99 ORDER")}, "the SELECT gives no rows"),
         ({"sql": "SELECT no sense FROM source WHERE"}, "sql: the SQL has no answer: Parser Error"),
+        ({"sql": "SELECT * FROM read_csv('runs.csv')"}, 'SQL has no answer: .* "runs.csv"'),
+        ({"sql": "SELECT repeat('x', 4000000000) AS run_id FROM source"}, "sql: .* more than 2 GB"),
         ({"sql": DONE + ", params AS E FROM source"}, "row 2: E is 20.5; it must be a whole numbe"),
         ({"sql": DONE + ", state AS lr FROM source"}, "row 1: column lr is 'finished'; it must be"),
         ({"sql": DONE + ", 2 AS k, 1 AS E FROM source"}, "row 1: k is 2 and above E, 1"),
@@ -154,7 +154,7 @@ def test_copies_of_a_row_are_refused_and_rows_of_one_run_are_too(imported):
         ({"sql": SQL.replace("'completed'", "'ok'")}, "status of run a is 'ok'; it must be one of"),
         ({"origin": {**ORIGIN, "sha256": "0" * 64}}, r"its SHA-256 is [0-9a-f]{64}, and "),
         ({"notes": {"R": "x"}}, "notes: the table has no column 'R'"),
-        ({"columns": {"L": "loss"}}, "map.yaml is a mapping of an older version: .*importing.md"),
+        ({"columns": {"L": "loss"}}, "map.yaml: unknown key columns; allowed here: more, notes"),
     ],
 )
 def test_what_no_table_of_ours_may_hold_is_refused(imported, changes, message):
@@ -167,32 +167,6 @@ def test_what_no_table_of_ours_may_hold_is_refused(imported, changes, message):
 def test_a_note_says_that_small_counts_are_right(imported):
     frame = imported(sql=SQL.replace("1e6", "2"), notes={"N_active_nonemb": "a toy"}).frame
     assert frame["N_active_nonemb"].tolist() == [20, 41, 60]
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM read_csv('runs.csv')",
-        "SELECT content AS run_id, 'completed' AS status FROM read_text('/etc/hostname')",
-        "COPY source TO 'new.csv'",
-        "ATTACH 'new.db'",
-        "INSTALL httpfs",
-        "SELECT 1; SELECT 2",
-    ],
-)
-def test_the_sql_of_a_mapping_reads_nothing_but_its_source(imported, sql, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="sql: the SQL has no answer"):
-        imported(sql=sql)
-    assert {path.name for path in tmp_path.iterdir()} == {"map.yaml", "runs.csv"}
-
-
-def test_the_sql_of_a_mapping_ends(imported, monkeypatch):
-    monkeypatch.setattr("moelaws.tables.selected._SECONDS", 1)
-    with pytest.raises(UserError, match="sql: there was no answer within 1 s"):
-        imported(sql="SELECT count(*) FROM range(1000000000000) a, range(1000000) b")
-    with pytest.raises(UserError, match="sql: the answer needs more than 2 GB of memory"):
-        imported(sql="SELECT repeat('x', 4000000000) AS run_id FROM source")
 
 
 def test_what_the_register_says_of_public_runs_is_checked(imported):
@@ -234,12 +208,10 @@ def test_files_are_tables_of_their_own(tmp_path):
     mapping = {"study": "theirs", "origin": origin, "sql": sql}
     path, out = tmp_path / "map.yaml", tmp_path / "t.parquet"
     path.write_text(yaml.safe_dump(mapping))
-    # which another place has
-    assert "no digest known of README.md" in printed("import", tmp_path, "--mapping", path,
-                                                     "--out", out)  # fmt: skip
+    printed("import", tmp_path, "--mapping", path, "--out", out)
     digest = hashlib.sha256((tmp_path / "README.md").read_bytes()).hexdigest()
     shown = printed("show", out)
-    for line in ("file 2: README.md", f"sha256 2: {digest}", "digest 2: no digest known"):
+    for line in ("file 2: README.md", f"sha256 2: {digest}"):
         assert line in shown
     frame = read_study(out)
     assert frame[["run_id", "D"]].to_numpy().tolist() == [["a", 1000000000], ["b", 2500000000]]
@@ -250,7 +222,7 @@ def test_files_are_tables_of_their_own(tmp_path):
     with pytest.raises(UserError, match=r"README\.md: its SHA-256 is .*; get that file from h"):
         import_table(tmp_path, path)
     (tmp_path / "README.md").unlink()
-    with pytest.raises(UserError, match=r"README\.md: no such table"):
+    with pytest.raises(UserError, match=r"README\.md: cannot be read: No such"):
         import_table(tmp_path, path)
 
 
@@ -304,8 +276,6 @@ def test_the_pattern_for_weights_and_biases_reads_such_an_export(tmp_path):
     [
         ("(experts - 1) / experts", [0, 0.875, 63 / 64]),
         ("-steps ** 2 + 1e1", [1e6 + 10, 4e6 + 10, 9e6 + 10]),
-        ("greatest(experts, 2) - least(experts, 2)", [1, 6, 62]),
-        ("ln(exp(experts))", [1, 8, 64]),
         ('"params"', [10, 20.5, 30]),
         ("ppl / 2", [10, 9, np.nan]),
         ("name", [np.nan] * 3),
@@ -321,7 +291,6 @@ def test_an_expression_is_arithmetic_over_the_columns(expression, expected):
     [
         ("e + 1", "no column 'e'; there are name, state, params"),
         ("unnest([1, 2])", "gives 6 values in 3 rows"),
-        ("sum(steps)", "the SQL has no answer: Binder Error"),
         ("E +", "the SQL has no answer: Parser Error"),
     ],
 )

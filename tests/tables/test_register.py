@@ -68,9 +68,8 @@ def test_a_copy_stands_in_for_the_addresses(ours):
     Path("copies").mkdir()
     (Path("copies") / "runs.csv").write_text(RUNS)
     (Path("copies") / "tokens.csv").write_text(TOKENS)
-    for given in ("copies", Path("copies").absolute().as_uri()):
-        printed("import", "ours", "--from", given)
-        assert not ours.asked
+    printed("import", "ours", "--from", "copies")
+    assert not ours.asked
     printed("import", "ours", "--from", f"{ours.address}/mirror/")
     assert ours.asked == ["/mirror/runs.csv", "/mirror/tokens.csv"]
     with pytest.raises(
@@ -79,18 +78,6 @@ def test_a_copy_stands_in_for_the_addresses(ours):
         call("import", "ours", "--from", "copies/runs.csv")
     with pytest.raises(UserError, match="--from is 'none'; there is no such file or folder"):
         call("import", "ours", "--from", "none")
-
-
-def test_one_file_may_come_from_any_address(ours):
-    origin = {k: v for k, v in ours.mapping["origin"].items() if k != "others"}
-    sql = "SELECT name AS run_id, 'completed' AS status, loss AS L, 6e15 * steps AS C FROM source"
-    mapping = ours.mapping | {"origin": origin, "sql": sql}
-    (FOLDER / "one.yaml").write_text(yaml.safe_dump(mapping))
-    with serving({"raw?id=1": RUNS.encode()}) as mirror:
-        address = mirror.address.replace("http", "HTTP")
-        printed("import", "one", "--from", f"{address}/raw?id=1")
-    printed("import", "one", "--from", "results/imported/files/one/runs.csv")
-    assert not ours.asked
 
 
 def test_a_file_without_a_known_digest_is_kept_once_it_was_read(ours, ended):

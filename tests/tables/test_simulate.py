@@ -1,7 +1,6 @@
 """A law's losses at a grid's points: what the table holds, whose noise it is, what is refused."""
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from scipy import stats
 from command_line import call, printed
 from moelaws import laws
 from moelaws.analysis.inputs import completed, read_runs
-from moelaws.cli.simulate import simulated as from_entry
-from moelaws.cli.simulate import write
 from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
@@ -27,14 +24,10 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_project, load_study
 from moelaws.spec.study import Simulation
-from moelaws.tables.foreign import read_any
-from moelaws.tables.parquet import (
-    column_metadata,
-    is_study,
-    read_table,
-)
+from moelaws.tables.parquet import column_metadata, is_study, read_table
 from moelaws.tables.schema import COLUMNS
-from moelaws.tables.simulate import design, simulate, simulation_entry, studys_mapping
+from moelaws.tables.simulate import design, simulate, simulation_entry, studys_mapping, write
+from moelaws.tables.simulate import simulated as from_entry
 from repository import REPOSITORY
 
 TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
@@ -68,21 +61,16 @@ def test_losses_are_the_laws_at_the_grids_points(sweep):
     assert set(frame["status"]) == {"completed"}
 
 
-def test_noise_is_normal_and_of_the_size_asked_for(sweep):
-    frame = simulated(sweep, repeats=40, noise=0.02).frame
-    z = np.log(frame["L"] / frame["L_true"]) / 0.02
-    assert len(z) == 40 * len(sweep.runs)
-    assert stats.kstest(z, "norm").pvalue > 0.01  # of this seed
-    np.testing.assert_allclose(frame["L_se"], 0.02 * frame["L"], rtol=1e-12)
-
-
-def test_runs_of_a_trunk_share_nine_tenths_of_the_noise_and_others_none(sweep):
+def test_noise_is_normal_and_runs_of_a_trunk_share_nine_tenths_of_it(sweep):
     frame = design(sweep, repeats=40)
     pairs = len(frame) // 2
     shared = frame.assign(trunk=np.arange(len(frame)) // 2)
     alone, together = (
         simulate(runs, LAW, LAW.published, noise=0.02, seed=1).frame for runs in (frame, shared)
     )
+    np.testing.assert_allclose(alone["L_se"], 0.02 * alone["L"], rtol=1e-12)
+    z = np.log(alone["L"] / alone["L_true"]) / 0.02
+    assert stats.kstest(z, "norm").pvalue > 0.01  # of this seed
     for one, correlation in ((alone, 0.0), (together, 0.9)):
         z = np.log(one["L"] / one["L_true"]).to_numpy()[: 2 * pairs].reshape(pairs, 2)
         assert np.corrcoef(z.T)[0, 1] == pytest.approx(correlation, abs=0.05)
@@ -121,31 +109,35 @@ def test_repeats_are_runs_with_seeds_of_their_own(sweep):
 
 
 def test_a_missing_variable_is_derived_and_said_to_be(sweep):
-    simulation = simulated(sweep, laws.fittable("allocation.loss"))
-    assert "allocation.ratio" in simulation.origins["r_star"]
-    frame = simulation.frame
-    expected = 6.7e-5 * (1 - frame["S"]) ** -1.23 * frame["C"] ** (0.24 * (1 - frame["S"]) ** 0.21)
-    np.testing.assert_allclose(simulation.variables["r_star"], expected, rtol=1e-12)
+    law = laws.fittable("allocation.loss")
+    simulation = simulated(sweep, law)
+    origins, frame = simulation.origins, simulation.frame
+    assert "allocation.ratio" in origins["r_star"]
+    columns = {name: frame[column] for name, column in origins.items() if name != "r_star"}
+    r_star = 6.7e-5 * (1 - frame["S"]) ** -1.23 * frame["C"] ** (0.24 * (1 - frame["S"]) ** 0.21)
+    expected = law.predict(law.published, columns | {"r_star": r_star})
+    np.testing.assert_allclose(frame["L_true"], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("law", "mapping", "message"),
+    ("mapping", "message"),
     [
-        ("sparsity.loss", {"N": "size"}, "no column 'size' for N of sparsity.loss; the grid gives"),
-        ("sparsity.loss", {"M": "D"}, "mapping: 'M' is not a variable of sparsity.loss"),
-        ("sparsity.loss", {"S": "steps"}, r"run \w{16}: S \(steps\) is .*in \d+ more runs;"),
+        ({"N": "size"}, "no column 'size' for N of sparsity.loss; there are seed, N_total"),
+        ({"M": "D"}, "mapping: 'M' is not a variable of sparsity.loss"),
+        ({"S": "steps"}, r"run \w{16}: S \(steps\) is \d+; for sparsity.loss it must be"),
     ],
 )
-def test_what_the_grid_does_not_give_is_refused(sweep, law, mapping, message):
+def test_what_the_grid_does_not_give_is_refused(sweep, mapping, message):
     with pytest.raises(UserError, match=message):
-        simulated(sweep, laws.fittable(law), mapping=mapping)
+        simulated(sweep, mapping=mapping)
 
 
 def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     """In a folder with nothing but the configuration: no text is prepared."""
     words = ["simulate", "sparsity.loss", "--study", "sparsity", "--noise", "0.01", "--seed", "3"]
     path = project_folder / "sparsity.parquet"
-    assert "36 simulated runs of sparsity, demo" in printed(*words)
+    said = "sparsity.parquet: 36 simulated runs of sparsity, demo\nsparsity.loss of N = N_total, D"
+    assert printed(*words).startswith(said)
     frame = read_table(path)
     sweep = expand_study(load_study("sparsity"), load_project())
     expected = simulated(sweep, noise=0.01, seed=3, mapping=studys_mapping(sweep.study, LAW))
@@ -157,32 +149,29 @@ def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
     assert (about["noise"], about["seed"]) == (0.01, 3)
     assert about["variables"] == {"N": "N_total", "D": "D", "S": "S"}
 
-    data = json.loads(printed(*words, "--out", "t.csv", "--json"))
-    assert data["rows"] == 36
-    assert data["ranges"]["L"]["highest"] == frame["L"].max()
-    read = pd.read_csv("t.csv")
-    np.testing.assert_array_equal(read["L"], frame["L"])
+    assert json.loads(printed(*words, "--out", "t.csv", "--json"))["rows"] == 36
+    np.testing.assert_array_equal(pd.read_csv("t.csv")["L"], frame["L"])
 
 
 def test_coefficients_of_a_fit(sweep, project_folder):
-    """A fit's own mapping goes with its coefficients; rows choose the group of a split one."""
+    """A fit's own mapping goes with its coefficients."""
     frame = simulated(sweep, laws.fittable("clark.routing")).frame
-    law = laws.fittable("sparsity.isoflop")
-    entry = Fit(
-        name="f", law=law.id, mapping={"N": "N_active"}, units={"N": "1"}, split_by="C", bootstrap=2
-    )
+    law, options = laws.fittable("sparsity.isoflop"), {"units": {"N": "1"}, "bootstrap": 2}
+    entry = Fit(name="f", law=law.id, mapping={"N": "N_active"}, rows="C == 3e10", **options)
     report = fit(law, frame, entry)
-    write_fit(report, project_folder / "split.json")
-    words = ("--study", "sparsity", "--params", "split.json", "--out", "t.csv")
-    printed("simulate", law.id, *words, "--rows", "C == 3e10")
+    write_fit(report, project_folder / "own.json")
+    words = ("--study", "sparsity", "--out", "t.csv", "--params")
+    printed("simulate", law.id, *words, "own.json")
     got = pd.read_csv("t.csv")
     columns = {"N": got["N_active"], "S": got["S"]}
-    expected = law.predict(report.group({"C": 3e10}).estimates(), columns)
+    expected = law.predict(report.parts[0].estimates(), columns)
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
-    with pytest.raises(UserError, match=r"split by C, of which the grid has 2.*--rows 'C == "):
-        call("simulate", law.id, *words)
     with pytest.raises(UserError, match=r"fit of sparsity.isoflop; give a fit of sparsity\.loss"):
-        call("simulate", "sparsity.loss", *words)
+        call("simulate", "sparsity.loss", *words, "own.json")
+    entry = Fit(name="f", law=law.id, mapping={"N": "N_active"}, split_by="C", **options)
+    write_fit(fit(law, frame, entry), project_folder / "split.json")
+    with pytest.raises(UserError, match=r"split\.json: it is split by C, and one fit is needed"):
+        call("simulate", law.id, *words, "split.json")
 
 
 def of_a_study(sweep, **entry):
@@ -193,19 +182,6 @@ def of_a_study(sweep, **entry):
     return Sweep(study, sweep.tier, runs)
 
 
-def test_a_studys_own_simulation_says_all_there_is_to_say(sweep):
-    """Law, columns, noise and seed are the entry's, unless the user says otherwise."""
-    of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_active"}, noise=0.01, seed=4)
-    simulation, about = from_entry(of, simulation_entry(of.study))
-    same = simulated(sweep, noise=0.01, seed=4, mapping={"N": "N_active"}).frame
-    np.testing.assert_array_equal(simulation.frame["L"], same["L"])
-    assert about["params"] == LAW.published
-    quieter = simulation_entry(of.study, noise=0.0)
-    assert (quieter.noise, quieter.seed, quieter.mapping) == (0.0, 4, {"N": "N_active"})
-    with pytest.raises(UserError, match=r"sparsity.yaml has no simulation, .* name a law"):
-        simulation_entry(sweep.study.model_copy(update={"simulation": None}))
-
-
 def test_only_the_sweeps_that_have_a_source_are_simulated(sweep):
     of = of_a_study(sweep, law="sparsity.loss", sweeps=["wide"])
     frame = from_entry(of, simulation_entry(of.study))[0].frame
@@ -213,14 +189,12 @@ def test_only_the_sweeps_that_have_a_source_are_simulated(sweep):
     assert set(frame["sweep"]) == {"wide,narrow"}
     assert (frame["d_model"] > 20).all()
     lost = of_a_study(sweep, law="sparsity.loss", sweeps=["deep"])
-    with pytest.raises(UserError, match="no runs to simulate in the sweeps deep; there are narrow"):
+    with pytest.raises(UserError, match="tier demo: no runs to simulate in the sweeps deep"):
         from_entry(lost, simulation_entry(lost.study))
-    with pytest.raises(UserError, match="sparsity, tier demo: no runs to simulate"):
-        design(Sweep(sweep.study, "demo", ()))
 
 
 def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
-    """Every column is there; what only a training measures has no values, and fits read it."""
+    """Every column is there; what only a training measures has no values."""
     of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_total"})
     path = tmp_path / "t.parquet"
     simulation, about = from_entry(of, simulation_entry(of.study))
@@ -235,28 +209,26 @@ def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
     assert len(again) == 8  # the grid's second seeds, and their firsts
     spread = again.groupby(["C", "S", "d_model"])["L"].transform("std")
     np.testing.assert_allclose(again["L_seed_sd"], spread)
-    table, units = read_any(path)
-    entry = Fit(
-        name="f", law="sparsity.isoflop", mapping={"N": "N_total"}, units={"N": "1"}, split_by="C"
-    )
-    report = fit(laws.fittable(entry.law), table, entry, units=units)
-    assert report.source == "simulated"
 
 
 def test_the_command_without_a_law_follows_the_study(project_folder):
-    data = json.loads(printed("simulate", "--study", "allocation", "--json"))
-    entry = load_study("allocation").simulation
+    """Unless the user says otherwise."""
+    words, entry = ("simulate", "--study", "allocation"), load_study("allocation").simulation
+    data = json.loads(printed(*words, "--json"))
     assert (data["law"], data["noise"], data["seed"]) == (entry.law, entry.noise, entry.seed)
-    assert data["assumed"] == entry.assumed
-    assert data["table"] == "allocation.parquet"
+    assert (data["assumed"], data["table"]) == (entry.assumed, "allocation.parquet")
+    assert data["params"] == laws.fittable(entry.law).published
     assert is_study(Path("allocation.parquet"))
     assert not Results().tier("demo").root.exists()
-    with pytest.raises(UserError, match=r"sectional.yaml has no simulation"):
+    quieter = json.loads(printed(*words, "--noise", 0, "--json"))
+    assert quieter == {**data, "noise": 0.0}
+    with pytest.raises(UserError, match=r"sectional.yaml has no simulation, .* name a law"):
         call("simulate", "--study", "sectional")
 
 
 def test_values_that_overflow_are_named_by_their_run(sweep):
     params = {**LAW.published, "a": 1e300, "alpha": -4.0}
-    with pytest.raises(UserError, match=r"run \w{16} \(N = .*\): sparsity.loss gives inf"):
+    with pytest.raises(UserError, match=r"run \w{16} \(N = .*\): sparsity.loss gives inf, which"):
         simulate(design(sweep), LAW, params, noise=0.0)
-    assert math.isfinite(simulated(sweep).frame["L"].max())
+    with pytest.raises(UserError, match=r"which noise 1000 makes (inf|0); leave such"):
+        simulated(sweep, noise=1000.0)

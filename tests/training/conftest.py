@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -85,6 +87,28 @@ def stopped(train, monkeypatch):
                 train(config, **options)
 
     return make
+
+
+@pytest.fixture
+def started(results, corpus):
+    """Starts ``moelaws train`` in a process of its own, which does not outlive the test."""
+    processes = []
+
+    def start(*words, program=("-m", "moelaws"), config=None, to=results):
+        line = [*program, "train", *([] if config is None else ["-"]), *words, "--device", "cpu"]
+        line += ["--results", to.root, "--corpus", corpus[1]]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, *map(str, line)], text=True, **pipes)
+        process.stdin.write("" if config is None else config.canonical_json())
+        process.stdin.close()
+        process.stdin = None
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture

@@ -1,10 +1,7 @@
 """`moelaws train` of several runs: real processes, which are killed and stopped by real signals."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 
 import psutil
 import pytest
@@ -24,7 +21,6 @@ try:
 finally:
     print("torch" in sys.modules)
 """
-MOELAWS = (sys.executable, "-m", "moelaws")
 # The command line where two trainings side by side do not fit into the memory.
 TIGHT = """
 import os
@@ -41,28 +37,19 @@ main()
 
 
 @pytest.fixture
-def batch(configure, results, corpus, tmp_path):
+def batch(configure, started, tmp_path):
     """Starts a batch of runs that differ in their seed; returns its process and their ids."""
-    started = []
 
-    def start(*words, steps=3, runs=4, program=MOELAWS):
+    def start(*words, steps=3, runs=4, **how):
         orders = [
             Order(config=configure(steps=steps, seed=seed, max_epochs=1000)) for seed in range(runs)
         ]
         file = tmp_path / "batch.runs.json"
         Orders(runs=tuple(orders)).write(file)
-        options = ["--results", results.root, "--corpus", corpus[1], "--marker", tmp_path / "done"]
-        command = [*program, "train", file, "--device", "cpu", *options, *words]
-        process = subprocess.Popen(
-            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        started.append(process)
+        process = started(file, "--marker", tmp_path / "done", *words, **how)
         return process, [order.config.run_id for order in orders]
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    return start
 
 
 def statuses(results, runs):
@@ -79,7 +66,9 @@ def trainer_of(results, run):
 
 
 @pytest.mark.slow
-def test_each_run_has_its_own_record_and_a_finished_one_is_skipped(batch, results, tmp_path):
+def test_each_run_has_its_own_record_as_trained_alone_and_a_finished_one_is_skipped(
+    batch, results, train, configure, tmp_path
+):
     process, runs = batch("--workers", "2")
     out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
@@ -88,21 +77,14 @@ def test_each_run_has_its_own_record_and_a_finished_one_is_skipped(batch, result
     for run in runs:
         assert "back end torch on cpu" in (results.run(run) / "log").read_text()
         assert f"{run} completed: loss" in out
+    alone = train(configure(steps=3, seed=1, max_epochs=1000), out=tmp_path / "alone")
+    assert read_json(results.summary(runs[1]))["loss"] == alone.loss
     (tmp_path / "done").unlink()
-    process, _ = batch(program=(sys.executable, "-c", TELLS_OF_TORCH))
+    process, _ = batch(program=("-c", TELLS_OF_TORCH))
     out, errors = process.communicate(timeout=300)
     assert "4 runs have a summary, 4 had one before" in out
     assert out.endswith("False\n"), "torch is loaded though there is nothing to train"
     assert (tmp_path / "done").exists()
-
-
-@pytest.mark.slow
-def test_losses_are_those_of_each_run_trained_alone(batch, results, train, configure, tmp_path):
-    process, runs = batch("--workers", "2", runs=2)
-    process.communicate(timeout=300)
-    for seed, run in enumerate(runs):
-        alone = train(configure(steps=3, seed=seed, max_epochs=1000), out=tmp_path / run)
-        assert read_json(results.summary(run))["loss"] == alone.loss
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -192,7 +174,7 @@ def test_workers_have_a_gpu_each_and_it_is_held_while_they_train(batch, results,
 @pytest.mark.slow
 def test_a_run_that_lacks_memory_beside_others_is_tried_again_alone(batch, results, gpus):
     words = ("--workers", "2", "--runs-per-gpu", "2", "--gpus", "1")
-    process, runs = batch(*words, runs=2, program=(sys.executable, "-c", TIGHT))
+    process, runs = batch(*words, runs=2, program=("-c", TIGHT))
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert errors.count("trying again without others beside it") == 2
@@ -202,11 +184,10 @@ def test_a_run_that_lacks_memory_beside_others_is_tried_again_alone(batch, resul
 
 
 @pytest.mark.slow
-def test_a_run_on_record_goes_by_its_id(batch, results, corpus):
-    process, runs = batch(runs=1)
+def test_a_run_on_record_goes_by_its_id(batch, results, started):
+    process, (run,) = batch(runs=1)
     process.communicate(timeout=300)
-    results.summary(runs[0]).unlink()
-    words = ["train", runs[0][:6], "--results", results.root, "--corpus", corpus[1], "--json"]
-    done = subprocess.run([*MOELAWS, *map(str, words)], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["run_id"] == runs[0]
-    assert os.path.exists(results.summary(runs[0]))
+    results.summary(run).unlink()
+    out, errors = started(run[:6], "--json").communicate(timeout=300)
+    assert json.loads(out)["run_id"] == run, errors
+    assert results.summary(run).exists()

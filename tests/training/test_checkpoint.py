@@ -104,22 +104,3 @@ def test_a_full_disk_keeps_the_one_before(saved):
         checkpoint.save(saved, IDENTITY, STATE)
     assert checkpoint.load(saved, IDENTITY)[0] is not None
     assert tensors(saved) == before
-
-
-def test_what_a_killed_writer_left_is_cleared(saved):
-    leftover = saved.with_name(".latest.000000000000-1-0-0123abcd.tmp.json")
-    leftover.write_bytes(b"half")
-    assert checkpoint.load(saved, IDENTITY)[1] == ""
-    assert not leftover.exists()
-    leftover.write_bytes(b"half")
-    checkpoint.remove(saved)
-    assert not saved.parent.exists()
-    checkpoint.remove(saved)
-
-
-def test_nothing_of_the_users_own_is_removed(saved):
-    mine = saved.with_name("mine.safetensors")
-    mine.write_bytes(b"")
-    checkpoint.save(saved, IDENTITY, STATE)
-    checkpoint.remove(saved)
-    assert [path.name for path in saved.parent.iterdir()] == ["mine.safetensors"]

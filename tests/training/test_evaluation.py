@@ -11,12 +11,6 @@ from moelaws.model.transformer import Transformer
 from moelaws.training.evaluation import clustered_se, evaluate, sequences_at_once
 
 
-def test_error_of_independent_values_is_the_usual_one():
-    values = np.random.default_rng(0).normal(size=500)
-    usual = values.std(ddof=1) / math.sqrt(500)
-    assert clustered_se(values, np.arange(500)) == pytest.approx(usual)
-
-
 def test_repeating_each_value_within_its_document_does_not_shrink_the_error():
     values = np.random.default_rng(1).normal(size=50)
     usual = values.std(ddof=1) / math.sqrt(50)

@@ -15,7 +15,7 @@ from random_corpus import EXPERTS
 
 def test_load_metrics_of_the_sectional_papers_definitions():
     """Loads (10, 20, 30, 40) at capacity factor 1.25."""
-    load = balance(np.array([[10, 20, 30, 40]]), 1.25)
+    load = balance(np.array([[10, 20, 30, 40]]))
     assert load.cv == pytest.approx(0.447213595499958)
     assert load.entropy == pytest.approx(0.9232196723355078)
     assert load.kl == pytest.approx(0.10644013528622318)
@@ -24,12 +24,12 @@ def test_load_metrics_of_the_sectional_papers_definitions():
 
 
 def test_load_metrics_at_the_extremes_average_over_layers():
-    load = balance(np.array([[8, 8, 8, 8], [32, 0, 0, 0]]), 1.25)
+    load = balance(np.array([[8, 8, 8, 8], [32, 0, 0, 0]]))
     assert load.cv == pytest.approx((0 + math.sqrt(3)) / 2)
     assert load.entropy == pytest.approx(0.5)
     assert load.kl == pytest.approx(math.log(4) / 2)
     assert load.never_used == 3
-    assert balance(np.array([[5]]), 1.25).entropy == 1
+    assert balance(np.array([[5]])).entropy == 1
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=40).filter(any), st.floats(1, 4))

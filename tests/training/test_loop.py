@@ -68,8 +68,9 @@ def test_a_disk_that_is_full_for_a_while_costs_no_training(configure, train, mon
     assert sum("Training goes on" in line for line in lines) == 3
 
 
-def test_checkpoints_follow_wall_time(configure, train, monkeypatch):
-    """A step takes 7 s of a clock of our own: every fifth is 30 s after the last checkpoint."""
+@pytest.mark.parametrize(("of_a_save", "saved_at"), [(0.0, [5, 10, 15]), (2.0, [5, 11, 17])])
+def test_checkpoints_follow_wall_time(configure, train, monkeypatch, of_a_save, saved_at):
+    """A step takes 7 s of a clock of our own: one each 30 s, or twenty times what it takes."""
     now = 0.0
     saved = []
     step = Trainer.train_step
@@ -79,10 +80,13 @@ def test_checkpoints_follow_wall_time(configure, train, monkeypatch):
         now += 7.0
         step(trainer)
 
+    def save(self, trainer):
+        nonlocal now
+        now += of_a_save
+        saved.append(trainer.step)
+
     monkeypatch.setattr(Trainer, "train_step", slow)
     monkeypatch.setattr(callbacks.time, "monotonic", lambda: now)
-    monkeypatch.setattr(
-        callbacks.Checkpoints, "save", lambda self, trainer: saved.append(trainer.step)
-    )
+    monkeypatch.setattr(callbacks.Checkpoints, "save", save)
     train(configure(steps=17))
-    assert saved == [5, 10, 15]
+    assert saved == saved_at

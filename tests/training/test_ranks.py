@@ -25,21 +25,33 @@ MOE = {
     "kind": "moe", "top_k": 2, "d_expert": 16, "n_experts": 8, "n_shared": 1,
     "load_balance": 0.01, "router_z": 0.001, "jitter": 0.01,
 }  # fmt: skip
-FFNS = {
-    "experts": MOE,
-    "unequal numbers of experts": MOE | {"n_experts": 6},
-    "fewer experts than processes": MOE | {"n_experts": 3},
-    "gelu experts": MOE | {"mlp": "gelu"},
-    "dense": {"kind": "dense", "d_ffn": 48},
-    "sigmoids, a bias, a capacity": {
-        "kind": "moe", "top_k": 2, "d_expert": 16, "n_experts": 6, "gate": "sigmoid",
-        "balance": "bias", "bias_rate": 0.01, "sequence_balance": 0.01, "capacity_factor": 1.0,
-    },
+DENSE = {"kind": "dense", "d_ffn": 48}
+SLICES = {"n_experts": 4, "d_expert": 12, "n_heads": 1}
+# Name -> what differs in the model, and in the run
+CASES = {
+    "experts": ({"ffn": MOE}, {}),
+    "unequal numbers of experts": ({"ffn": MOE | {"n_experts": 6}}, {}),
+    "fewer experts than processes": ({"ffn": MOE | {"n_experts": 3}}, {}),
+    "gelu experts": ({"ffn": MOE | {"mlp": "gelu"}}, {}),
+    "dense": ({"ffn": DENSE}, {}),
+    "sigmoids, a bias, a capacity": (
+        {"ffn": {
+            "kind": "moe", "top_k": 2, "d_expert": 16, "n_experts": 6, "gate": "sigmoid",
+            "balance": "bias", "bias_rate": 0.01, "sequence_balance": 0.01, "capacity_factor": 1.0,
+        }},
+        {},
+    ),
+    "slices": ({"ffn": DENSE, "slices": SLICES}, {}),
+    "slices of chunks": ({"ffn": DENSE, "slices": {**SLICES, "positions": "chunks"}}, {}),
+    "chunks": ({"ffn": MOE | {"route_by": "chunk", "chunk": 8}}, {}),
+    "Muon, which sees whole matrices": (
+        {"ffn": MOE | {"n_experts": 6}}, {"optimizer": {"kind": "muon", "lr": 0.003}},
+    ),
 }  # fmt: skip
 
 
-def trained(tmp_path, processes, ffn, micro_batch=0, last=99, **changes):
-    config = {**CONFIG, "model": {**CONFIG["model"], "ffn": ffn}, **changes}
+def trained(tmp_path, processes, model, micro_batch=0, last=99, **changes):
+    config = {**CONFIG, "model": {**CONFIG["model"], **model}, **changes}
     words = [str(Path(__file__).with_name("several.py")), json.dumps(config), str(micro_batch)]
     words += [str(tmp_path / "checkpoint/latest.json"), str(last)]
     start = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
@@ -54,58 +66,33 @@ def losses(one):
     return [row[3] for row in one["rows"]]
 
 
-def assert_alike(one, other):
+def assert_alike(one, other, tolerance=1e-5):
     assert np.array(one["rows"]).shape == (20, 7)
-    np.testing.assert_allclose(one["rows"], other["rows"], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(losses(one), losses(other), rtol=0, atol=1e-5)
-    assert one["windows"] == other["windows"]
+    np.testing.assert_allclose(losses(one), losses(other), rtol=0, atol=tolerance)
+    if tolerance == 1e-5:
+        np.testing.assert_allclose(one["rows"], other["rows"], rtol=1e-5, atol=1e-5)
+        assert one["windows"] == other["windows"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ffn", FFNS)
-def test_the_losses_and_the_load_are_those_of_one_process(tmp_path, ffn):
-    alone = trained(tmp_path, 1, FFNS[ffn])
-    two = trained(tmp_path, 2, FFNS[ffn], micro_batch=2)
-    four = trained(tmp_path, 4, FFNS[ffn])
-    assert_alike(two, alone)
-    assert_alike(four, alone)
+@pytest.mark.parametrize("case", CASES)
+def test_the_losses_and_the_load_are_those_of_one_process(tmp_path, case):
+    model, changes = CASES[case]
+    alone = trained(tmp_path, 1, model, **changes)
+    two = trained(tmp_path, 2, model, micro_batch=2, **changes)
+    four = trained(tmp_path, 4, model, **changes)
+    for several in (two, four):
+        assert_alike(several, alone, 1e-4 if "Muon" in case else 1e-5)
     # What each holds is its part, up to a row of each parameter.
     assert two["held"] < 0.55 * alone["held"]
     assert four["held"] < 0.3 * alone["held"]
 
 
-SLICES = {"n_experts": 4, "d_expert": 12, "n_heads": 1}
-DENSE = {"kind": "dense", "d_ffn": 48}
-SECTIONAL = {
-    "slices": {"ffn": DENSE, "slices": SLICES},
-    "slices of chunks": {"ffn": DENSE, "slices": {**SLICES, "positions": "chunks"}},
-    "chunks": {"ffn": MOE | {"route_by": "chunk", "chunk": 8}},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", SECTIONAL.values(), ids=SECTIONAL)
-def test_sectional_models_are_those_of_one_process_too(tmp_path, model):
-    model = CONFIG["model"] | model
-    alone = trained(tmp_path, 1, None, model=model)
-    assert_alike(trained(tmp_path, 2, None, micro_batch=2, model=model), alone)
-
-
-@pytest.mark.slow
-def test_muon_sees_whole_matrices_however_they_are_divided(tmp_path):
-    optimizer = {"kind": "muon", "lr": 0.003}
-    alone = trained(tmp_path, 1, FFNS["unequal numbers of experts"], optimizer=optimizer)
-    for processes in (2, 4):
-        several = trained(tmp_path, processes, MOE | {"n_experts": 6}, optimizer=optimizer)
-        np.testing.assert_allclose(losses(several), losses(alone), rtol=0, atol=1e-4)
-
-
 @pytest.mark.slow
 def test_in_bf16_the_losses_of_two_processes_differ_by_its_rounding(tmp_path):
-    alone = trained(tmp_path, 1, MOE, micro_batch=2, precision="bf16")
-    two = trained(tmp_path, 2, MOE, micro_batch=2, precision="bf16")
-    in_fp32 = trained(tmp_path, 1, MOE, micro_batch=2)
-    assert losses(alone) != losses(in_fp32)
+    alone, two = (
+        trained(tmp_path, n, {"ffn": MOE}, micro_batch=2, precision="bf16") for n in (1, 2)
+    )
     np.testing.assert_allclose(losses(two), losses(alone), rtol=0, atol=2e-3)
 
 
@@ -121,7 +108,7 @@ def test_of_several_processes_only_weights_that_stay_are_cast_once():
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_another_number_of_processes(tmp_path):
-    whole = trained(tmp_path / "undisturbed", 1, MOE)
+    whole = trained(tmp_path / "undisturbed", 1, {"ffn": MOE})
     for processes, last in ((4, 5), (2, 10), (1, 15), (2, 99)):
-        ended = trained(tmp_path, processes, MOE, last=last)
+        ended = trained(tmp_path, processes, {"ffn": MOE}, last=last)
     assert_alike(ended, whole)

@@ -16,7 +16,6 @@ from moelaws.records.runs import read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from moelaws.training import weights
-from moelaws.workflow.verify import Verification
 
 DENSE = {"kind": "dense", "d_ffn": 16}
 
@@ -151,21 +150,6 @@ def test_a_diverging_run_is_a_result(configure, train, results):
     history = history_of(results, config)
     assert history["step"][-1] == summary.steps == len(history["loss"])
     assert not (results.run(summary.run_id) / "documents.parquet").exists()
-
-
-def test_verification_sees_a_changed_loss_of_a_document(configure, train, results):
-    config = configure(steps=3)
-    train(config)
-    verification = Verification(results, {})
-    assert [v.state for v in verification.shared()] == ["whole"]
-    path = results.run(config.run_id) / "documents.parquet"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    (verdict,) = verification.shared()
-    assert (verdict.state, verdict.reason) == ("damaged", "documents.parquet")
-    path.unlink()  # as in a record that was made before there was this file
-    assert [v.state for v in verification.shared()] == ["whole"]
 
 
 def test_lack_of_memory_is_told_and_tried_again(configure, train):

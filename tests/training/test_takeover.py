@@ -33,22 +33,6 @@ def contents(folder):
     return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_what_the_other_finished_is_returned_and_left_alone(configure, train, results, away):
-    config, others = configure(), {}
-    folder = results.run(config.run_id)
-
-    def taken_over():
-        (folder / "lock").unlink()
-        others["summary"] = train(config)
-        others["record"] = contents(folder)
-
-    away(taken_over)
-    lines = []
-    assert train(config, log=lines.append) == others["summary"]
-    assert contents(folder) == others["record"]
-    assert any("took this run over" in line for line in lines)
-
-
 def test_where_the_other_died_too_the_newest_checkpoint_is_continued(
     configure, train, results, away, tmp_path
 ):
@@ -64,27 +48,28 @@ def test_where_the_other_died_too_the_newest_checkpoint_is_continued(
     assert len(read_json(folder / "provenance.json")["resumed_from"]) == 1
 
 
-@pytest.mark.parametrize("finished", [True, False])
-def test_asked_to_stop_without_the_lock_nothing_is_written(
-    configure, train, results, away, finished
-):
-    config, others = configure(), {}
+@pytest.mark.parametrize(("finished", "asked"), [(True, False), (True, True), (False, True)])
+def test_what_the_other_wrote_is_left_alone(configure, train, results, away, finished, asked):
+    """Also by a trainer that is ``asked`` to stop; what the other ``finished`` is returned."""
+    config, others, lines = configure(), {}, []
     folder = results.run(config.run_id)
 
     def taken_over():
         (folder / "lock").unlink()
         if finished:
             others["summary"] = train(config)
-        others["record"] = contents(results.root)
-        os.kill(os.getpid(), signal.SIGTERM)
+        others["files"] = contents(results.root)
+        if asked:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     away(taken_over)
     if finished:
-        assert train(config) == others["summary"]
+        assert train(config, log=lines.append) == others["summary"]
     else:
         with pytest.raises(Stopped):
-            train(config)
-    assert contents(results.root) == others["record"]
+            train(config, log=lines.append)
+    assert contents(results.root) == others["files"]
+    assert any("took this run over" in line for line in lines)
 
 
 def test_a_write_that_fails_because_of_the_other_is_no_failure(

@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from safetensors.numpy import load_file
 
@@ -20,35 +20,38 @@ from moelaws.training.together import Node, _exit_code, node_of, together
 
 slow = pytest.mark.slow
 
-# Put in the way of the trainer: lack of memory in the second process, for more than one sequence.
+# What Python loads first: memory lacks in the second process, for more than one sequence.
 LACK = """
-import importlib.util
 import os
-import sys
-from importlib.abc import Loader, MetaPathFinder
+if os.environ.get("RANK") == "1":
+    from moelaws.training.loop import Trainer
+    whole = Trainer._micro_batch
 
-class Spoiled(MetaPathFinder, Loader):
-    def find_spec(self, name, path, target=None):
-        if name != "moelaws.training.loop" or os.environ.get("RANK") != "1":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        self.own, spec.loader = spec.loader, self
-        return spec
+    def lacks(trainer, tokens, first):
+        if trainer.micro_batch > 1 and trainer.step == 3:
+            raise RuntimeError("DefaultCPUAllocator: not enough memory")
+        return whole(trainer, tokens, first)
 
-    def exec_module(self, module):
-        self.own.exec_module(module)
-        whole = module.Trainer._micro_batch
-
-        def lacks(trainer, tokens, first):
-            if trainer.micro_batch > 1 and trainer.step == 3:
-                raise RuntimeError("DefaultCPUAllocator: not enough memory")
-            return whole(trainer, tokens, first)
-
-        module.Trainer._micro_batch = lacks
-
-sys.meta_path.insert(0, Spoiled())
+    Trainer._micro_batch = lacks
 """
+BRIEFLY = """
+import sys
+if "moelaws" in " ".join(sys.orig_argv):
+    import datetime
+    import moelaws.training.ranks as ranks
+    ranks.MEETING_TIME = datetime.timedelta(seconds=20)
+"""
+
+
+@pytest.fixture
+def loaded_first(tmp_path):
+    """Makes the PYTHONPATH by which each process loads a text first."""
+
+    def make(text):
+        (tmp_path / "sitecustomize.py").write_text(text)
+        return f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+
+    return make
 
 
 @pytest.fixture
@@ -85,17 +88,7 @@ def command(arguments):
 
 
 def children(process):
-    found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
-    return [int(word) for word in found.stdout.split()]
-
-
-def is_alive(pid):
-    """Whether there is such a process, and not only what its parent has not asked for yet."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return psutil.Process(process.pid).children()
 
 
 def training(process, folder):
@@ -125,7 +118,7 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     training(process, tmp_path / "run")
     workers = children(process)
     assert len(workers) == 4
-    os.kill(workers[2], signal.SIGKILL)
+    sorted(workers, key=lambda worker: worker.pid)[2].kill()
     _, errors = process.communicate(timeout=60)  # seconds, but not on this test's busy cores
     assert process.returncode == 128 + signal.SIGKILL
     told = [line for line in errors.splitlines() if "step " not in line and "back end" not in line]
@@ -133,7 +126,7 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
         "moelaws: process 2 of the 4 that train this run was ended by SIGKILL, and so were the "
         "others; call again to continue from the last checkpoint"
     ]
-    assert not any(os.path.exists(f"/proc/{worker}") for worker in workers)
+    assert not any(worker.is_running() for worker in workers)
 
     code, out, errors = command("run", "--devices", "2", *KEEP, "--json", steps=300)
     assert code == 0, errors
@@ -165,12 +158,9 @@ def test_no_process_outlives_the_one_that_started_it(command, tmp_path, first):
     assert len(workers) == 2
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 10
-    while any(is_alive(worker) for worker in workers) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    left = [worker for worker in workers if is_alive(worker)]
+    _, left = psutil.wait_procs(workers, timeout=10)
     for worker in left:
-        os.kill(worker, signal.SIGKILL)
+        worker.kill()
     assert left == []
 
 
@@ -183,10 +173,8 @@ def test_a_process_whose_starter_was_killed_before_it_joins_ends(command, tmp_pa
 
 
 @slow
-def test_where_one_lacks_memory_all_begin_again_with_less(command, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(LACK)
-    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
-    code, _, errors = command("run", "--devices", "2", PYTHONPATH=path)
+def test_where_one_lacks_memory_all_begin_again_with_less(command, loaded_first, tmp_path):
+    code, _, errors = command("run", "--devices", "2", PYTHONPATH=loaded_first(LACK))
     assert code == 0, errors
     assert errors.count("out of memory; all processes start again, with less") == 1
     assert "going on with 1" in errors
@@ -234,10 +222,9 @@ def test_they_meet_across_the_nodes_of_a_step_of_slurm(on_two_nodes, tmp_path):
 
 @slow
 def test_where_one_lacks_memory_the_processes_on_other_nodes_begin_again_too(
-    on_two_nodes, tmp_path
+    on_two_nodes, loaded_first, tmp_path
 ):
-    (tmp_path / "sitecustomize.py").write_text(LACK)
-    tasks = on_two_nodes(PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    tasks = on_two_nodes(PYTHONPATH=loaded_first(LACK))
     said = [task.communicate(timeout=120) for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
     assert "out of memory; all processes start again" in said[1][1]
@@ -246,13 +233,8 @@ def test_where_one_lacks_memory_the_processes_on_other_nodes_begin_again_too(
 
 
 @slow
-def test_a_node_whose_others_do_not_start_again_ends(on_two_nodes, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys\nif 'moelaws' in ' '.join(sys.orig_argv):\n"
-        "    import datetime\n    import moelaws.training.ranks as ranks\n"
-        "    ranks.MEETING_TIME = datetime.timedelta(seconds=20)\n"
-    )
-    tasks = on_two_nodes(PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+def test_a_node_whose_others_do_not_start_again_ends(on_two_nodes, loaded_first, tmp_path):
+    tasks = on_two_nodes(steps=3000, PYTHONPATH=loaded_first(BRIEFLY))
     training(tasks[0], tmp_path / "run")
     tasks[1].kill()
     _, errors = tasks[0].communicate(timeout=60)
@@ -262,16 +244,6 @@ def test_a_node_whose_others_do_not_start_again_ends(on_two_nodes, tmp_path):
         r"\(.+\)",
         errors.splitlines()[-1],
     )
-
-
-def listening(pids):
-    """Returns the addresses, with ports, at which processes listen: (address in hex, port)."""
-    links = [os.readlink(fd) for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir()]
-    ours = {link[8:-1] for link in links if link.startswith("socket:[")}
-    lines = "".join(Path(f"/proc/net/{file}").read_text() for file in ("tcp", "tcp6")).splitlines()
-    rows = [row for row in map(str.split, lines) if row[9] in ours]
-    addresses = [row[1].split(":") for row in rows if row[3] == "0A"]
-    return [(address, int(port, 16)) for address, port in addresses]
 
 
 # A stranger's program: it puts a pickle where PyTorch's elastic agents would unpickle it.
@@ -311,9 +283,11 @@ def test_strangers_reach_no_port_by_which_they_command_the_training_user(
     else:
         tasks = on_two_nodes(steps=100_000)
     training(tasks[0], tmp_path / "run")
-    found = listening([pid for task in tasks for pid in (task.pid, *children(task))])
+    processes = [one for task in tasks for one in (psutil.Process(task.pid), *children(task))]
+    open_ones = [each for one in processes for each in one.net_connections("tcp")]
+    found = [each.laddr for each in open_ones if each.status == psutil.CONN_LISTEN]
     harm = tmp_path / "harm"
-    attack = [sys.executable, "-c", ATTACK, str(harm), *(str(port) for _, port in found)]
+    attack = [sys.executable, "-c", ATTACK, str(harm), *(str(at.port) for at in found)]
     tried = subprocess.run(attack, capture_output=True, text=True, timeout=120)
     still = [task.poll() for task in tasks]
     for task in tasks:
@@ -322,50 +296,34 @@ def test_strangers_reach_no_port_by_which_they_command_the_training_user(
     assert not harm.exists()
     assert still == [None] * len(tasks)
     assert len(found) >= 2  # those by which the processes exchange tensors
-    assert {address for address, _ in found} == {"0100007F"}
+    assert {at.ip for at in found} == {"127.0.0.1"}
     assert tried.stdout.count("written") == (nodes == 2), tried.stderr
 
 
-@pytest.mark.parametrize(
-    "stray",
-    [
-        {"WORLD_SIZE": "2"},
-        {"WORLD_SIZE": "two"},
-        {"WORLD_SIZE": "2", "RANK": "x"},
-        {"WORLD_SIZE": "2", "RANK": "2"},
-        {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"},
-    ],
-)
-def test_stray_variables_of_torchrun_are_told_in_a_line(arguments, ended, monkeypatch, stray):
-    for name, value in stray.items():
-        monkeypatch.setenv(name, value)
-    code, _, errors = ended(*arguments("run"))
-    assert code == 2
-    assert re.match("moelaws: (WORLD_SIZE is|the nodes .* at the MASTER_ADDR)", errors), errors
-    assert len(errors.splitlines()) == 1
-
-
-@pytest.mark.parametrize("words", [("--gpus", "all"), ("--devices", "4")])
-def test_what_torchrun_contradicts_is_refused(arguments, ended, monkeypatch, words):
-    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}.items():
-        monkeypatch.setenv(name, value)
-    code, _, errors = ended(*arguments("run", *words))
-    assert code == 2
-    assert "torchrun has started 2 processes for this run" in errors
-    assert len(errors.splitlines()) == 1
+STRAY = "(WORLD_SIZE is|the nodes .* at the MASTER_ADDR)"
+TWO = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("variables", "words", "told"),
     [
-        (("--devices", "5"), "each takes whole sequences of a batch, which has 4"),
-        (("--nodes", "2"), "--nodes is 2; it must be at most --devices, which is 1"),
+        ({"WORLD_SIZE": "2"}, (), STRAY),
+        ({"WORLD_SIZE": "two"}, (), STRAY),
+        ({"WORLD_SIZE": "2", "RANK": "x"}, (), STRAY),
+        ({"WORLD_SIZE": "2", "RANK": "2"}, (), STRAY),
+        (TWO, (), STRAY),
+        (TWO, ("--gpus", "all"), ".*torchrun has started 2 processes for this run"),
+        (TWO, ("--devices", "4"), ".*torchrun has started 2 processes for this run"),
+        ({}, ("--devices", "5"), ".*each takes whole sequences of a batch, which has 4$"),
+        ({}, ("--nodes", "2"), "--nodes is 2; it must be at most --devices, which is 1$"),
     ],
 )
-def test_a_mistake_is_told_once(arguments, ended, words, told):
+def test_a_mistake_is_told_in_a_line(arguments, ended, monkeypatch, variables, words, told):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     code, _, errors = ended(*arguments("run", *words))
     assert code == 2
-    assert errors.splitlines()[-1].endswith(told)
+    assert re.match(f"moelaws: {told}", errors, re.MULTILINE), errors
     assert len(errors.splitlines()) == 1
 
 

@@ -42,20 +42,17 @@ def test_a_deterministic_run_meets_no_operation_that_torch_refuses(configure, re
         ("{", ["standard input", "not valid JSON"]),
         ("[]", ["standard input"]),
         ('{"stepz": 3}', ["unknown key stepz", "steps"]),
+        ("", ["no prepared corpus"]),
     ],
 )
-def test_a_bad_configuration_is_one_clear_message(text, words):
-    done = moelaws("train", "-", input=text)
+def test_a_bad_configuration_and_a_missing_file_are_one_clear_message(
+    configure, results, tmp_path, text, words
+):
+    text = text or configure().canonical_json()
+    done = moelaws("train", "-", "--results", results.root, input=text)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr
-
-
-def test_a_missing_file_and_a_missing_corpus(configure, results, tmp_path):
     done = moelaws("train", tmp_path / "none.json")
     assert (done.returncode, "none.json: no such file" in done.stderr) == (2, True)
-    done = moelaws("train", "-", "--results", results.root, input=configure().canonical_json())
-    assert done.returncode == 2
-    assert "no prepared corpus" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -1,10 +1,7 @@
 """Runs that differ in length alone share a trunk, and each ends as if it had trained alone."""
 
 import math
-import os
 import signal
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -163,15 +160,6 @@ def test_states_beyond_the_limit_go_earliest_first(runs, batch, results, monkeyp
     assert [path.name for path in folders if path.is_dir()] == ["24"]
 
 
-def moelaws_train(results, corpus, *words):
-    command = [sys.executable, "-m", "moelaws", "train", *words, "--device", "cpu"]
-    command += ["--results", results.root, "--corpus", corpus[1]]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        list(map(str, command)), env=environment, text=True, stderr=subprocess.PIPE
-    )
-
-
 def written(path, configs):
     Orders(runs=tuple(Order(config=config) for config in configs)).write(path)
     return path
@@ -179,17 +167,17 @@ def written(path, configs):
 
 @pytest.mark.slow
 def test_a_batch_stopped_by_a_signal_goes_on_and_leaves_no_states(
-    runs, train, results, corpus, tmp_path
+    runs, train, results, started, tmp_path
 ):
     """With two workers: one waits until the other has left the trunk."""
     configs = runs((40, 60, 80), max_epochs=1000)
     file, folder = written(tmp_path / "runs.json", configs), results.trunk(configs[0].trunk)
-    process = moelaws_train(results, corpus, file, "--workers", "2")
+    process = started(file, "--workers", "2")
     wait_for(lambda: (folder / "30/latest.json").exists())
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 128 + signal.SIGTERM
     assert not (folder / "lock").exists()
-    process = moelaws_train(results, corpus, file, "--workers", "2")
+    process = started(file, "--workers", "2")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     # Whichever carries the trunk on, each of its 60 steps is trained once, and then the decays.
@@ -200,13 +188,13 @@ def test_a_batch_stopped_by_a_signal_goes_on_and_leaves_no_states(
 
 
 @pytest.mark.slow
-def test_several_devices_share_a_trunk(runs, results, corpus, tmp_path):
+def test_several_devices_share_a_trunk(runs, results, started, tmp_path):
     configs, alone = runs((12, 20)), Results(tmp_path / "alone")
     words = ("--devices", "2", "--marker", tmp_path / "done")
     for tree, batches in ((results, [configs]), (alone, [[config] for config in configs])):
         for some in batches:
             file = written(tmp_path / "runs.json", some)
-            process = moelaws_train(tree, corpus, file, *words)
+            process = started(file, *words, to=tree)
             _, errors = process.communicate(timeout=120)
             assert process.returncode == 0, errors
     assert [s["shared_steps"] for s in summaries(results, configs)] == [0, 9]

@@ -124,43 +124,36 @@ def swap(one, other):
     other.write_bytes(first)
 
 
-@pytest.fixture
-def two(configure, train, results):
-    """Returns the ids of two runs that differ in their seeds alone and kept their weights."""
+def test_files_of_another_run_are_refused_and_damaged(configure, train, results):
+    """Runs that differ in their seeds alone: each is found with the other's files."""
     configs = [configure(steps=2, seed=seed) for seed in (1, 2)]
     for config in configs:
         train(config, keep_weights=True, keep_steps=(1,))
-    return [config.run_id for config in configs]
-
-
-@pytest.mark.parametrize("step", [None, 1])
-def test_weights_of_another_run_are_refused_and_damaged(two, results, step):
-    name = file_of(step)
-    swap(*(results.weights(run) / name for run in two))
-    for run, other in (two, two[::-1]):
-        folder = results.weights(run)
-        with pytest.raises(UserError, match=f"it is weights/{other}/{name}"):
-            weights.load(folder, step)
-        with pytest.raises(UserError, match=f"it is weights/{other}/{name}"):
-            Inputs(frame=None, results=results).weights(run, step)
-    states = {v.path: v.state for v in Verification(results, {}).shared() if v.kind == "weights"}
-    assert {path.name for path, state in states.items() if state == "damaged"} == {name}
-    assert sum(state == "whole" for state in states.values()) == 4
-
-
-@pytest.mark.parametrize("name", ["documents", "history", "load"])
-def test_a_record_of_another_run_is_refused_and_damaged(two, results, name):
-    file = f"{name}.parquet"
-    paths = [results.run(run) / file for run in two]
+    two = [config.run_id for config in configs]
     assert len(paired_losses(results, two).nats) == 2
-    swap(*paths)
-    with pytest.raises(UserError, match=f"it is runs/{two[1]}/{file}"):
-        read_table(paths[0])
-    if name == "documents":
-        with pytest.raises(UserError, match="it is runs/"):
-            paired_losses(results, two)
-    verdicts = [v for v in Verification(results, {}).shared() if v.kind == "runs"]
-    assert [(v.state, v.reason) for v in verdicts] == [("damaged", file)] * 2
+    for name in (file_of(None), file_of(1)):
+        swap(*(results.weights(run) / name for run in two))
+    for name in ("documents", "history", "load"):
+        swap(*(results.run(run) / f"{name}.parquet" for run in two))
+    for run, other in (two, two[::-1]):
+        for step in (None, 1):
+            refused = f"it is weights/{other}/{file_of(step)}"
+            with pytest.raises(UserError, match=refused):
+                weights.load(results.weights(run), step)
+            with pytest.raises(UserError, match=refused):
+                Inputs(frame=None, results=results).weights(run, step)
+        with pytest.raises(UserError, match=f"it is runs/{other}/load.parquet"):
+            read_table(results.run(run) / "load.parquet")
+    with pytest.raises(UserError, match="it is runs/"):
+        paired_losses(results, two)
+    verdicts = list(Verification(results, {}).shared())
+    damaged = [(v.kind, v.path.name, v.reason) for v in verdicts if v.state == "damaged"]
+    files = "history.parquet, load.parquet, documents.parquet"
+    assert sorted(v.reason for v in verdicts if v.kind == "runs") == [files] * 2
+    assert sorted(name for kind, name, _ in damaged if kind == "weights") == [
+        *[WEIGHTS] * 2,
+        *["step_1.safetensors"] * 2,
+    ]
 
 
 def test_only_finite_floating_point_numbers_of_the_model_are_weights(configure, train, tmp_path):
@@ -189,41 +182,34 @@ def test_only_finite_floating_point_numbers_of_the_model_are_weights(configure, 
     assert weights.load(path.parent)[0] == config
 
 
-def test_those_on_the_way_are_the_model_that_training_had_then(configure, train, results):
-    config = configure(steps=6)
-    states = {}
-    step = Trainer.train_step
+def test_those_on_the_way_are_the_model_that_training_had_then_also_of_a_run_cut_off(
+    configure, train, results, stopped
+):
+    config, keep = configure(steps=8), {"keep_weights": True, "keep_steps": (2, 6)}
+    folder, states, step = results.weights(config.run_id), {}, Trainer.train_step
 
     def recorded(self):
         step(self)
         states[self.step] = {k: v.clone() for k, v in self.model.state_dict().items()}
 
+    def assert_kept():
+        assert read_json(results.kept(config.run_id)) == {"status": "completed", "steps": [2, 6]}
+        for at, file in ((2, 2), (6, 6), (8, None)):
+            kept = weights.load(folder, file)[1].state_dict()
+            assert all(torch.equal(kept[name], value) for name, value in states[at].items()), at
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "train_step", recorded)
-        train(config, keep_weights=True, keep_steps=(2, 4))
-    folder = results.weights(config.run_id)
-    assert read_json(results.kept(config.run_id)) == {"status": "completed", "steps": [2, 4]}
-    for at, file in ((2, 2), (4, 4), (6, None)):
-        _, model = weights.load(folder, file)
-        kept = model.state_dict()
-        assert all(torch.equal(kept[name], value) for name, value in states[at].items()), at
-
-
-def test_a_run_that_is_cut_off_goes_on_and_keeps_the_same(configure, train, results, stopped):
-    config = configure(steps=8)
-    train(config, keep_weights=True, keep_steps=(2, 6))
-    folder = results.weights(config.run_id)
-    whole = {step: weights.load(folder, step)[1].state_dict() for step in (2, 6, None)}
+        train(config, **keep)
+    assert_kept()
     weights.forget(folder)
     results.summary(config.run_id).unlink()
-    stopped(config, 4, keep_weights=True, keep_steps=(2, 6))
+    stopped(config, 4, **keep)
     assert [path.name for path in folder.glob("*.safetensors")] == ["step_2.safetensors"]
     lines = []
-    train(config, keep_weights=True, keep_steps=(2, 6), log=lines.append)
+    train(config, **keep, log=lines.append)
     assert any("resumed at step 4" in line for line in lines)
-    for step, state in whole.items():
-        again = weights.load(folder, step)[1].state_dict()
-        assert all(torch.equal(again[name], value) for name, value in state.items()), step
+    assert_kept()
 
 
 def test_a_checkpoint_past_weights_that_are_gone_is_refused(configure, train, results, stopped):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import zipfile
 
 import pytest
@@ -9,14 +10,6 @@ import pytest
 from sweep_copy import Copy
 
 pytestmark = pytest.mark.slow
-
-
-def archived(copy, path, *words):
-    done = copy.moelaws("archive", *words, "--to", str(path))
-    assert done.returncode == 0, done.stderr
-    checked = copy.moelaws("archive", "--check", str(path))
-    assert checked.returncode == 0, checked.stderr
-    return zipfile.ZipFile(path)
 
 
 def test_what_is_unpacked_anywhere_can_be_read_and_trains_nothing_again(moved, tmp_path):
@@ -28,10 +21,13 @@ def test_what_is_unpacked_anywhere_can_be_read_and_trains_nothing_again(moved, t
     (moved.root / "src/moelaws/new.yaml").write_text("# in work\n")
     (moved.root / "profiles/slurm/site.yaml").write_text("account: mine")
     unpacked = Copy(tmp_path / "unpacked")
-    with archived(moved, tmp_path / "sweep.zip") as packed:
+    done = moved.moelaws("archive", "--to", str(tmp_path / "sweep.zip"))
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(tmp_path / "sweep.zip") as packed:
         packed.extractall(unpacked.root)  # without the files' times, which is harder than unzip
+    subprocess.run(["sha256sum", "--strict", "-c", "SHA256SUMS"], cwd=unpacked.root, check=True)
     text = (unpacked.root / "README.txt").read_text()
-    assert "snakemake --cores all -n --config 'studies=[sparsity]'\n" in text
+    assert "snakemake --cores all -n --config 'studies=[\"sparsity\"]'\n" in text
     assert (unpacked.root / "src/moelaws/new.yaml").exists()
     assert not (unpacked.root / "profiles/slurm/site.yaml").exists()
     assert "baseline=yes" in unpacked.moelaws("runs", run).stdout
@@ -46,7 +42,7 @@ def test_what_is_unpacked_anywhere_can_be_read_and_trains_nothing_again(moved, t
 
 
 def test_an_unfinished_or_damaged_sweep_is_not_archived(moved, tmp_path):
-    words = ("archive", "sparsity", "--to", str(tmp_path / "sweep.zip"))
+    words = ("archive", "--to", str(tmp_path / "sweep.zip"))
     summary = moved.summaries()[0]
     whole = summary.read_text()
     summary.write_text(whole.replace('"steps": ', '"steps": 1'))
@@ -56,6 +52,4 @@ def test_an_unfinished_or_damaged_sweep_is_not_archived(moved, tmp_path):
     assert done.returncode == 2
     assert "is not finished: 1 of " in done.stderr
     assert str(summary.relative_to(moved.root)) in done.stderr
-    unknown = moved.moelaws("archive", "sparsty", "--to", str(tmp_path / "sweep.zip"))
-    assert "did you mean sparsity" in unknown.stderr
     assert sorted(os.listdir(tmp_path)) == ["moved"]

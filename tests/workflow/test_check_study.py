@@ -48,7 +48,7 @@ def test_entries_that_can_be_fitted(fields):
         ({"mapping": {"N": "context"}}, "column context is in tokens, and N in parameters"),
         ({"units": {"N": "percent"}}, "unit of N is 'percent'"),
         ({"weights": "bpb"}, "column bpb is in bits/byte, and L in nats/token"),
-        ({"resample_by": "budget"}, "resample_by: 'budget' is no column; there are run_id, "),
+        ({"resample_by": "budget"}, "'budget' is no column; there are run_id, "),
         ({"rows": "kind > 3"}, "kind has words, and no number such as 3.0"),
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
         ({"sweep": "deep"}, "sweep: no grid has a sweep 'deep'; there are none with a name"),
@@ -60,6 +60,19 @@ def test_entries_that_cannot(fields, message):
     text = str(error.value)
     assert text.startswith("config/studies/sparsity.yaml: fit loss: ")
     assert message in text
+
+
+def test_a_sweep_that_no_imported_run_has_is_refused_before_anything_is_fitted():
+    routing = load_study("routing", REPOSITORY)
+    assert check_study(routing) is None
+    entry = routing.fit("hash").model_copy(update={"sweep": "hush"})
+    fits = tuple(entry if fit.name == "hash" else fit for fit in routing.fits)
+    with pytest.raises(UserError) as error:
+        check_study(routing.model_copy(update={"fits": fits}))
+    message = (
+        "fit hash: sweep: no imported run has a sweep 'hush'; there are dense, hash, rl_r, s_base"
+    )
+    assert str(error.value).endswith(f"config/studies/routing.yaml: {message}")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_a_diverged_run(fresh):
     assert 1 in fit["left_out"].values()
 
     run = lost["run_id"].item()
-    listed = json.loads(fresh.moelaws("runs", "--status", "diverged", "--json").stdout)
+    listed = json.loads(fresh.moelaws("runs", "--where", "status == diverged", "--json").stdout)
     assert [record["run_id"] for record in listed] == [run]
     assert (fresh.root / f"results/runs/{run}/history.parquet").exists()
     assert "train" not in fresh.planned("tables")

@@ -40,7 +40,7 @@ def test_all_gpus_work_without_another_option(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
     output = sweep.snakemake(*CALL, "runs_per_gpu=4", "batch_minutes=0.3", "--", "runs")
     said = output.stdout + output.stderr
-    assert "trains on GPU 0 (NVIDIA H100), 1 (NVIDIA H100); runs on each: 4 at a time" in said
+    assert "trains on GPU 0 (NVIDIA H100), 1 (NVIDIA H100)\n" in said
     origins = [read_json(path.with_name("provenance.json")) for path in sweep.summaries()]
     assert len(origins) == 6
     assert {origin["cuda_visible_devices"] for origin in origins} == {"GPU-0", "GPU-1"}
@@ -130,9 +130,7 @@ def test_a_run_on_several_gpus_has_them_to_itself(sweep, tmp_path):
     grid["settings"] = grid["settings"] | {"balance_group": 1}
     grid["sweeps"] = [{"axes": {"C": [2e8], "S": [0, 0.5], "d_model": [12]}}]
     sweep.write_study(study)
-    output = sweep.snakemake(*CALL, "devices_per_run=2", "runs_per_gpu=4", "--", "runs")
-    said = output.stdout + output.stderr
-    assert "; a run that one GPU does not hold: on up to 2" in said
+    sweep.snakemake(*CALL, "devices_per_run=2", "runs_per_gpu=4", "--", "runs")
     origins = [read_json(path.with_name("provenance.json")) for path in sweep.summaries()]
     assert [origin["devices"] for origin in origins] == [2, 2]
     assert {origin["gpu_share"] for origin in origins} == {None}

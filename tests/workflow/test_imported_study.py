@@ -52,7 +52,7 @@ def test_a_taken_table_is_whole_and_leads_back_to_the_authors_file(root, tmp_pat
     verdicts = {(v.kind, v.state, v.reason) for v in verification.tier(results.tier("demo"))}
     assert verdicts == {("tables", "whole", ""), ("derived", "whole", "")}
     shipped = next(below for below in link(table).inputs if below.path.suffix == ".parquet")
-    assert shipped.imported["file"] == "curves.csv.gz"
+    assert shipped.origin.imported["file"] == "curves.csv.gz"
     assert read_study(table).equals(read_study(shipped.path))
     shown = CliRunner().invoke(cli, ["show", str(table)]).output
     assert "CC-BY-4.0" in shown

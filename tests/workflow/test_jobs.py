@@ -50,22 +50,6 @@ def code(jobs, study, kind, name):
     return names(jobs.code(kind, study, name))
 
 
-@pytest.mark.parametrize(
-    ("study", "kind", "name", "law"),
-    [
-        ("sectional", "figures", "E_opt", "cost"),
-        ("sectional", "tables", "T_costs", "cost"),
-        ("generalization", "derived", "regimes", "routing"),
-        ("generalization", "derived", "regimes", "active_experts"),
-        ("leverage", "derived", "forms", "activation"),
-        ("leverage", "derived", "forms", "granularity"),
-        ("allocation", "derived", "runs", "ratio"),
-    ],
-)
-def test_the_laws_that_an_entry_evaluates_are_its_code(trained, study, kind, name, law):
-    assert f"studies/{study}/laws/{law}.py" in code(trained, study, kind, name)
-
-
 def test_a_fit_depends_on_the_law_that_gives_a_variable_of_its_own(jobs):
     assert "studies/allocation/laws/ratio.py" in names(jobs.code("fits", "allocation", "loss"))
 

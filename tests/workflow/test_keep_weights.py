@@ -6,7 +6,6 @@ import shutil
 import pandas as pd
 import pytest
 
-from moelaws.files.atomic import read_json
 from moelaws.spec.project import load_study
 from moelaws.training.weights import load
 from repository import REPOSITORY
@@ -75,20 +74,3 @@ def test_other_tasks_score_the_runs_anew_and_train_none(fresh):
     told = fresh.snakemake(table, "--config", "tasks=none.jsonl", check=False)
     assert "tasks: 'none.jsonl' is no file" in told.stderr
     assert "Traceback" not in told.stderr
-
-
-def test_a_diverged_run_says_that_it_has_no_weights(fresh):
-    study = fresh.study()
-    demo = study["grids"]["demo"]
-    demo["settings"] |= {"lr": 1000.0, "clip": 0}
-    demo["sweeps"] = [{"axes": {"C": 4e8, "S": 0, "d_model": 8}}]
-    fresh.write_study(study)
-    fresh.snakemake("runs")
-    (summary,) = fresh.summaries()
-    study["keep_weights"] = "D > 0"  # only now
-    fresh.write_study(study)
-    fresh.snakemake("runs")
-    assert summary.exists()
-    fresh.snakemake("runs")
-    (path,) = (fresh.root / "results/weights").glob("*/status.json")
-    assert read_json(path) == {"status": "diverged"}

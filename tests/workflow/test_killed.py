@@ -59,18 +59,6 @@ def finished_well(copy):
     assert trainers(copy) == []
 
 
-def test_a_trainer_killed(slow):
-    sweep = start(slow, "--keep-going", "tables")
-    victim = wait_for(lambda: trainers(slow))[0]
-    time.sleep(0.5)
-    victim.send_signal(signal.SIGKILL)
-    assert sweep.wait(timeout=120) != 0
-    assert len(slow.summaries()) == 3
-    assert not (slow.root / "results/demo/tables/sparsity.parquet").exists()
-    slow.snakemake("tables")
-    finished_well(slow)
-
-
 def test_jobs_that_end_after_snakemake_was_killed_are_done(slow):
     """Snakemake never learned that they ended, and still the same line makes the whole tier."""
     study = slow.study()

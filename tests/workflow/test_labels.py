@@ -19,9 +19,3 @@ def test_rows_sorted_by_their_first_column_are_in_natural_order(study):
     assert sorted(figures) == sorted(names)
     assert figures[:4] == ["F1a", "F1b", "F2a", "F2b"]
     assert figures.index("F9") < figures.index("F10") < figures.index("F11") < figures.index("T1")
-
-
-def test_a_caption_is_neither_a_wildcard_nor_the_end_of_a_script(study):
-    figure = study.figures[0].model_copy(update={"caption": "</script> of {study}. More."})
-    row = report_labels(study.model_copy(update={"figures": (figure,)}), figure.name)
-    assert row["shows"] == "(/script) of (study)"

@@ -56,7 +56,7 @@ def test_impossible_grids(fresh, keys, message):
     ("key", "value", "message"),
     [
         ("studies", "sparsty", "unknown study 'sparsty'; did you mean sparsity? There are: "),
-        ("corpus", "nowhere.txt", "corpus: nowhere.txt does not exist"),
+        ("corpus", "nowhere.txt", "corpus: nowhere.txt matches no file"),
         ("tier", "paper", "grids.paper is missing; there are: demo"),
     ],
 )
@@ -67,11 +67,11 @@ def test_mistakes_on_the_command_line(fresh, key, value, message):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (("figures.optima:sp", "figures.optim:sp"), "F4: code: there is no module moelaws."),
-        (("figures.optima:sp", "figures.optima:p"), "optima has no function parsity_over_size"),
+        (("figures.optima:in", "figures.optim:in"), "F4: code: there is no module moelaws."),
+        (("figures.optima:in", "figures.optima:n"), "optima has no function nside"),
         (("role: size", "role: sizes"), "role is 'sizes'; it must be plain, log, loss, size"),
         (("over: C_6N", "over: C_7N"), "F7: panels: 'C_7N' is no column; there are run_id"),
-        (("fit: isoflop_total\n", "fits: x\n"), "F1a: code: with: figures.surface:surface takes"),
+        (("size: total\n", "sizes: total\n"), "F4: code: with: figures.optima:inside takes"),
     ],
 )
 def test_mistakes_in_fits(fresh, edit, message):

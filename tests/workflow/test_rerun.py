@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import time
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -50,13 +49,7 @@ def test_everything_is_there(finished):
             assert path.stat().st_size > 0
     report = (finished.root / "results/demo/report.html").read_text()
     assert "F1a" in report
-
-
-def test_progress_is_shown(finished):
     assert "18 of 18 runs done, 100% of the FLOPs" in finished.shown
-
-
-def test_nothing_to_do_after_a_full_run(finished):
     assert finished.planned() == {}
 
 
@@ -64,17 +57,13 @@ def test_a_project_that_was_copied_elsewhere_is_as_finished(moved):
     assert moved.planned() == {}
 
 
-def test_new_time_stamps_rerun_nothing(finished):
+def test_new_time_stamps_and_another_readme_rerun_nothing(finished):
     """Touching files, or checking them out again, changes no content."""
     now = time.time() + 5
     names = [p for p in finished.root.rglob("*") if "results" not in p.parts and p.is_file()]
     for path in names:
         if ".snakemake" not in path.parts:
             os.utime(path, (now, now))
-    assert finished.planned() == {}
-
-
-def test_readme_edit_reruns_nothing(finished):
     with finished.edited("README.md", r"\A", "One more line.\n"):
         assert finished.planned() == {}
 
@@ -225,23 +214,6 @@ def test_what_was_damaged_is_named_with_what_makes_it_again(moved):
     assert "snakemake --cores all --force results/demo/derived/sparsity/optima.parquet" in (
         done.stdout
     )
-
-
-def test_a_result_in_the_place_of_another_is_refused_by_both_names(moved):
-    for words, one, other in (
-        ("make derived sparsity optima", "fits/sparsity/isoflop_active", "isoflop_total"),
-        ("make claims sparsity", "derived/sparsity/optima", "trends"),
-    ):
-        folder = (moved.root / "results/demo" / one).parent
-        (there,) = folder.glob(f"{other}.[jp]*")
-        data = there.read_bytes()
-        there.write_bytes(there.with_stem(Path(one).name).read_bytes())
-        for command in (words, "verify"):
-            done = moved.moelaws(*command.split())
-            assert done.returncode == (1 if command == "verify" else 2)
-            assert there.name in done.stderr + done.stdout
-        assert f"is demo/{one}{there.suffix}. To make" in moved.moelaws(*words.split()).stderr
-        there.write_bytes(data)
 
 
 def test_a_hand_edited_loss_reaches_no_table(moved):

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from moelaws.workflow import terminal
+from moelaws.records import progress
+from moelaws.records.progress import StatusLine
 from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.terminal import CallReport, StatusLine
+from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
 from waiting import wait_for
@@ -37,6 +38,7 @@ rule make:
 rule wait:
     output: "waited.txt"
     log: "wait.log"
+    priority: 1
     shell: "touch begun; sleep {config[seconds]}; touch {output}"
 rule killed:
     output: "killed.txt"
@@ -50,7 +52,7 @@ def clock(monkeypatch):
     """Seconds that pass when the test says so."""
     clock = SimpleNamespace(now=100.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(terminal, "time", clock)
+    monkeypatch.setattr(progress, "time", clock)
     return clock
 
 

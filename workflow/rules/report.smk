@@ -5,11 +5,12 @@
 report: str(FOLDER.cover.resolve())
 
 
+# It ends with the digest of all that the report shows, which stands for everything behind it: each
+# record names the digests of what it was made of.
 rule cover:
     input:
         shown=JOBS.shown(),
         text="workflow/report/workflow.rst",
-        code=code("moelaws.cli.cover"),
         spec=lambda w: JOBS.page_spec("cover", JOBS.shown()),
     output:
         FOLDER.cover,
@@ -19,7 +20,9 @@ rule cover:
     conda:
         "../../envs/cpu.yaml"
     shell:
-        "moelaws cover {input.shown} --text {input.text} --out {output} > {log} 2>&1"
+        "draft=$(dirname {output})/.cover.rst; "
+        "{{ cat {input.text}; sha256sum {input.shown} | sort | sha256sum | cut -c -64; }} "
+        "> $draft 2> {log}; python -m moelaws.files.atomic $draft {output}"
 
 
 rule report:

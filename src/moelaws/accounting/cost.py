@@ -1,7 +1,7 @@
 """Rough estimates of a run's time and memory, for scheduling and planning.
 
-The numbers behind the estimates are below, each with its source. Runs that differ in length alone
-share their trunk, and really spend less.
+The numbers behind the estimates are below and in ``cost.toml``, each with its source. Runs that
+differ in length alone share their trunk, and really spend less.
 """
 
 import math
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.project import Project
 from moelaws.spec.run import Muon, RunConfig
+from moelaws.spec.words import counted
 
 PerRun = int | Literal["auto"]
 
@@ -46,31 +48,15 @@ class Device:
         """Returns what estimates of time rest on, as a sentence; empty for built-in times."""
         if not self.runs:
             return ""
-        runs = f"{self.runs:,} finished runs" if self.runs > 1 else "one finished run"
-        return (
-            f"{self.name} hours are estimated from {runs} in results/, which this machine trained"
-        )
+        runs = counted(self.runs, "finished run")
+        return f"{self.name} hours are estimated from {runs} of this machine in results/"
 
 
-# One core in fp32, beside another one that trained too, on an AMD EPYC: a robust least-squares fit
-# of relative errors to the median step times of 109 workstation runs and 72 demo runs.
-CPU = Device("CPU core", 4.6e10, 2.7e-3, 3.3e-5, 2.5, 3.5e8, 0.0)
-# 989 TFLOP/s of dense bf16 and 80 GB by NVIDIA's data sheet. The overhead of a layer grows with the
-# tokens: 3 ms for 73,728 are within 26 % of an H200's steps of mixtures, 22 of various sizes on
-# 32,768 to 163,840 tokens (docs/speed.md). The start is that of a run of a batch, whose kernels are
-# compiled: 64 runs, 8 at a time, waited 8.6 s on average beside their steps.
-MFU = 0.35
-# Bytes a second: of memory and NVLink (one way) by the data sheets, and one port of 400 Gb/s a GPU.
-H100 = Device("H100", MFU * 9.89e14, 3e-3, 0.0, 10.0, 4e9, 8e10, 0, 3.35e12, 4.5e11, 5e10, 73_728)
-# By their data sheets at the same utilisation: 312 TFLOP/s and 80 GB; 989 TFLOP/s and 141 GB.
-GPUS = {
-    "h100": H100,
-    "h200": replace(H100, name="H200", own_memory=1.41e11, memory_bandwidth=4.8e12),
-    "a100": replace(
-        H100, name="A100", flops_per_second=MFU * 3.12e14,
-        memory_bandwidth=2.04e12, node_bandwidth=3e11, network_bandwidth=2.5e10,
-    ),
-}  # fmt: skip
+_DEVICES = {key: Device(**about) for key, about in table_beside(__file__).items()}
+CPU = _DEVICES.pop("cpu")
+GPUS = _DEVICES
+H100 = GPUS["h100"]
+MFU = 0.35  # the share of a GPU's peak that its speed is
 # A pass takes as long as one of so many tokens at least, for its kernels begin one after the other.
 # Those of other runs fill the gaps. It is assumed: 3 microseconds for each of 200 kernels a layer.
 FEWEST_TOKENS = 16_384
@@ -78,7 +64,6 @@ FEWEST_TOKENS = 16_384
 # CUDA and its libraries in each process, and a factor for unused blocks.
 PROCESS_MEMORY, UNUSED = 1.5e9, 1.25
 MAX_RUNS = 8  # on one GPU, by `auto`: they also share its time
-PRIOR_WEIGHT = 0.1  # in runs, in ``fitted_to``
 
 
 def device_of(kind: Literal["cpu", "cuda"], project: Project) -> Device:
@@ -222,58 +207,31 @@ class Timing:
 
 
 def fitted_to(device: Device, timings: Sequence[Timing]) -> Device:
-    """Returns ``device`` with the speed and overheads that it had in ``timings``.
-
-    This is a least-squares fit of relative errors. A small penalty (``PRIOR_WEIGHT``) draws it to
-    the device's own values times the median ratio of measured to estimated seconds. So similar runs
-    only scale the estimate, while runs of various sizes separate overhead from speed.
-    """
+    """Returns ``device`` with times scaled by the median ratio of measured to estimated seconds."""
     if not timings:
         return device
-    work = np.array([_work(timing.config, device, timing.config.steps) for timing in timings])
-    seconds = np.array([timing.seconds for timing in timings])
-    own = _prices(device)
-    prior = own * float(np.median(seconds / (work @ own)))
-    priced = np.flatnonzero(prior > 0)
-    while True:
-        relative = work[:, priced] * prior[priced] / seconds[:, None]
-        penalty = math.sqrt(PRIOR_WEIGHT)
-        rows = np.vstack([relative, penalty * np.eye(len(priced))])
-        right = np.append(np.ones(len(relative)), np.full(len(priced), penalty))
-        factors = np.linalg.lstsq(rows, right, rcond=None)[0]
-        if (factors > 0).all():
-            break
-        priced = np.delete(priced, factors.argmin())
-    prices = np.zeros(len(own))
-    prices[priced] = factors * prior[priced]
+    prices = _prices(device)
+    work = [_work(timing.config, device, timing.config.steps) for timing in timings]
+    ratios = [each.seconds / (own @ prices) for each, own in zip(timings, work, strict=True)]
+    ratio = float(np.median(ratios))
     return replace(
         device,
-        flops_per_second=1 / prices[0] if prices[0] else math.inf,
-        seconds_per_layer_step=float(prices[1]),
-        seconds_per_expert_step=float(prices[2]),
+        flops_per_second=device.flops_per_second / ratio,
+        seconds_per_layer_step=device.seconds_per_layer_step * ratio,
+        seconds_per_expert_step=device.seconds_per_expert_step * ratio,
         runs=len(timings),
     )
 
 
 def orthogonalizing_flops(model: Model) -> float:
-    """Returns the FLOPs that a step of Muon takes to make the momentum of all matrices orthogonal.
+    """Estimates the FLOPs that a step of Muon takes to make the momentum of matrices orthogonal.
 
-    Of a matrix with the sides a <= b a round takes two products of a a b and one of a a a. Blocks
-    on slices of the embedding are not counted.
+    Of a matrix with the sides a <= b each of five rounds takes two products of a a b and one of
+    a a a. All matrices are taken to be as wide and as long as those of an expert.
     """
-    d, ffn, gates = model.d_model, model.ffn, 2 if model.ffn.mlp == "swiglu" else 1
-    heads = (model.n_heads + 2 * model.n_kv) * model.width_of_head
-    shapes = [(model.n_full_layers, heads, d), (model.n_full_layers, model.d_attention, d)]
-
-    def mlp(count: int, width: int) -> list[tuple[int, int, int]]:
-        return [(count, d, gates * width), (count, width, d)]
-
-    if isinstance(ffn, MoE):
-        shapes += mlp(model.n_moe_layers * ffn.n_experts, ffn.d_expert)
-        shapes += mlp(model.n_moe_layers, ffn.n_shared * ffn.d_expert)
-    shapes += mlp(model.n_full_layers - model.n_moe_layers, ffn.d_ffn or 0)
-    sides = ((count, *sorted(pair)) for count, *pair in shapes)
-    return float(sum(5 * 2 * count * (2 * a * a * b + a**3) for count, a, b in sides))
+    ffn, count = model.ffn, count_parameters(model)
+    a, b = sorted((model.d_model, ffn.d_expert if isinstance(ffn, MoE) else ffn.d_ffn))
+    return 5 * 2 * (2 * a + a * a / b) * (count.total - count.embeddings)
 
 
 def _work(
@@ -352,21 +310,3 @@ def spent(runs: Sequence[RunConfig], kept: Mapping[str, Sequence[int]] = {}) -> 
     if not (shared := shared_steps(runs, kept)):
         return runs
     return [run.of_length(max(1, run.steps - shared.get(run.run_id, 0))) for run in runs]
-
-
-def apart(runs: Sequence[RunConfig]) -> bool:
-    """Tells whether runs of a length have no trunk because their rates or batches are its own.
-
-    These follow from a law of compute or tokens, say. Other rates that are tried at a length of a
-    trunk do not count.
-    """
-    shared = shared_steps(runs)
-    trunks = {run.trunk for run in runs if run.run_id in shared}
-    lengths: dict[str, dict[int, bool]] = {}  # of runs alike but for rate and batch: has it a trunk
-    for run in runs:
-        if run.trunk:
-            optimizer = run.optimizer.model_copy(update={"lr": 1.0})
-            same = {"optimizer": optimizer, "batch": 1, "balance_group": 1, "steps": 1}
-            alike = lengths.setdefault(run.model_copy(update=same).fingerprint(), {})
-            alike[run.steps] = alike.get(run.steps, False) or run.trunk in trunks
-    return any(len(alike) > 1 and not all(alike.values()) for alike in lengths.values())

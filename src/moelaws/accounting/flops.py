@@ -33,7 +33,6 @@ def forward_terms(model: Model) -> dict[str, float]:
 class Convention:
     """What a paper counts, as deviations from the products that a forward pass computes."""
 
-    source: str
     left_out: tuple[str, ...] = ()  # terms that it does not count
     # Terms that it counts differently -> forward FLOPs per token of the whole model
     instead: Mapping[str, Callable[[Model], float]] = field(default_factory=dict)
@@ -64,41 +63,32 @@ def _shared_without_gate(model: Model) -> float:
 
 
 CONVENTIONS: dict[ConventionName, Convention] = {
+    # Eq 9, sparsity: n_kv = n_heads is assumed, the router dropped
     "sparsity": Convention(
-        "Eq 9, sparsity: n_kv = n_heads is assumed, the router dropped",
         left_out=("router",),
         instead={"keys_values": lambda m: 4.0 * m.n_full_layers * m.d_model * m.d_attention},
     ),
-    "allocation": Convention(
-        "App C, allocation, corrected: values 2 n^2 d a sequence",
-        instead={"router": _router_with_shared},
-    ),
+    # App C, allocation, corrected: values 2 n^2 d a sequence
+    "allocation": Convention(instead={"router": _router_with_shared}),
+    # App C, allocation, as printed: values 2 n d^2 a sequence
     "allocation_printed": Convention(
-        "App C, allocation, as printed: values 2 n d^2 a sequence",
         instead={
             "router": _router_with_shared,
             "values": lambda m: 2.0 * m.n_full_layers * m.d_model**2,
         },
     ),
-    "leverage": Convention(
-        "M of App I, leverage, corrected, and the router, which its Table 12 seems to count: "
-        "non-embedding FLOPs, output projection, all matrices of shared experts",
-        left_out=("logits",),
-    ),
-    "leverage_no_router": Convention(
-        "M of App I, leverage, corrected, which counts no router; else as leverage",
-        left_out=("logits", "router"),
-    ),
+    # M of App I, leverage, corrected, and the router, which its Table 12 seems to count:
+    # non-embedding FLOPs, output projection, all matrices of shared experts
+    "leverage": Convention(left_out=("logits",)),
+    # M of App I, leverage, corrected, which counts no router; else as leverage
+    "leverage_no_router": Convention(left_out=("logits", "router")),
+    # Eq 10 to 12, leverage, as printed: no output projection, shared experts 4 d d_shared
     "leverage_printed": Convention(
-        "Eq 10 to 12, leverage, as printed: no output projection, shared experts 4 d d_shared",
-        left_out=("output", "router"),
-        instead={"shared_experts": _shared_without_gate},
+        left_out=("output", "router"), instead={"shared_experts": _shared_without_gate}
     ),
-    "six_n": Convention(
-        "6 N_active (Kaplan et al., 2020): with the unembedding and the router, without the "
-        "embedding, whose look-up costs nothing",
-        left_out=("scores", "values", "slice_scores"),
-    ),
+    # 6 N_active (Kaplan et al., 2020): with the unembedding and the router, without the embedding,
+    # whose look-up costs nothing
+    "six_n": Convention(left_out=("scores", "values", "slice_scores")),
 }
 
 

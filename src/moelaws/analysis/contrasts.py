@@ -10,7 +10,7 @@ larger of two: each run errs alone, or the runs of a trunk err as one.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,14 @@ BY_SEEDS = "by the spread between seeds in the budget, or in all with fewer than
 
 
 @dataclass(frozen=True)
-class SeedErrors:
-    """Errors by seeds of contrasts of n runs, of which one may stand twice."""
+class ContrastErrors:
+    """Errors of contrasts of n runs, of which one may stand twice."""
 
     sd: Array  # (n,) of each loss between seeds, nats/token; NaN where unknown
     runs: Sequence[str]  # (n,) ids
     trunks: Sequence[str]  # (n,) what they share
     freedom: float  # degrees of freedom of the spread, of trunks and not of runs
+    paired: PairedLosses | None = None  # the losses by document, where they are known
 
     def seeds(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by seeds of contrasts with ``weights`` (..., n)."""
@@ -43,13 +44,6 @@ class SeedErrors:
         same = [pd.get_dummies(pd.Series(x)).to_numpy(float) for x in (self.runs, self.trunks)]
         alone, together = (np.linalg.norm(moves @ one, axis=-1) for one in same)
         return np.asarray(np.maximum(alone, together))
-
-
-@dataclass(frozen=True)
-class ContrastErrors(SeedErrors):
-    """Errors of contrasts of n runs, by documents, too."""
-
-    paired: PairedLosses | None  # the losses by document; None if they are not known
 
     def documents(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by documents of contrasts with ``weights`` (..., n)."""
@@ -62,11 +56,11 @@ class ContrastErrors(SeedErrors):
 def contrast_errors(inputs: Inputs, run_ids: Iterable[str]) -> ContrastErrors:
     """Returns the errors of contrasts of the study's runs ``run_ids``, in their order."""
     ids = list(run_ids)
-    return ContrastErrors(**vars(seed_errors(inputs, ids)), paired=inputs.paired(ids))
+    return replace(seed_errors(inputs, ids), paired=inputs.paired(ids))
 
 
-def seed_errors(inputs: Inputs, run_ids: Sequence[str]) -> SeedErrors:
-    """Returns the errors by seeds of contrasts of the study's runs ``run_ids``, in their order.
+def seed_errors(inputs: Inputs, run_ids: Sequence[str]) -> ContrastErrors:
+    """Returns the same errors by seeds alone, for which no run's losses by document are read.
 
     The spread between seeds is that of the run's budget, since larger models vary less, or that of
     all budgets where fewer than ``REPEATS`` runs of the budget repeat another with a further seed.
@@ -77,7 +71,7 @@ def seed_errors(inputs: Inputs, run_ids: Sequence[str]) -> SeedErrors:
     sd = np.asarray(rows["C"].map(pooled).fillna(seed_sd(table)), float)
     trunks = table.loc[table["n_seeds"] > 1].drop_duplicates("trunk")
     freedom = float((1 - 1 / trunks["n_seeds"]).sum())
-    return SeedErrors(sd, run_ids, rows["trunk"].tolist(), freedom)
+    return ContrastErrors(sd, run_ids, rows["trunk"].tolist(), freedom)
 
 
 def seed_sd(table: pd.DataFrame, least: int = 1) -> float:

@@ -1,13 +1,14 @@
 """Making one derived table of a study, and writing it as Parquet with its columns' units."""
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import EXACT_FITS, Inputs
 from moelaws.spec.errors import UserError
 from moelaws.spec.readers import Derived
@@ -18,50 +19,50 @@ from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import TRAINED_COLUMNS
 
 Row = dict[str, Any]  # of a derived table
-Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
-
-Warnings = Callable[[pd.DataFrame], list[str]]
-Lines = Mapping[str, str]  # condition of a row (``pandas.eval``) -> its warning
+Rows = Iterable[Any]  # a data frame, or a mapping for each row
 
 SOURCE = Column("source", "string", "1", "where the losses behind it come from")
 
 
+@dataclass(frozen=True)
 class DerivedTable:
     """A study's function that makes a derived table, and the columns that it declares."""
 
-    def __init__(
-        self, function: Callable[..., Rows], columns: tuple[Column, ...], empty: str, told: Lines
-    ) -> None:
-        functools.update_wrapper(self, function)
-        self.columns, self._function = columns, function
-        self._empty, self._told = empty, told
-        self._limits: Warnings = lambda frame: []
-
-    def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
-        """Returns the table, its columns in the order of the declaration."""
-        rows = self._function(inputs, **arguments)
-        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-        return frame.reindex(columns=self.names)
+    function: Callable[..., Rows]
+    columns: tuple[Column, ...]
+    told: Mapping[str, str]  # condition of a row -> its warning
 
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
-    def limits(self, function: Warnings) -> Warnings:
-        """Decorates the function that returns what limits the trust in a table, a line each."""
-        self._limits = function
-        return function
+    def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
+        """Returns the table, its columns in the order of the declaration."""
+        return self.frame(self.function(inputs, **arguments))
+
+    def frame(self, rows: Rows) -> pd.DataFrame:
+        """Returns the table of ``rows``."""
+        if not isinstance(rows, pd.DataFrame):
+            rows = pd.DataFrame([self._with_ends(row) for row in rows])
+        return rows.reindex(columns=self.names)
+
+    def _with_ends(self, row: Mapping[str, Any]) -> Row:
+        """Returns the cells of a row; the columns of an effect's ends follow that of its value."""
+        cells = dict(row)
+        for name, effect in row.items():
+            if isinstance(effect, Effect):
+                place = self.names.index(name)
+                cells |= zip(self.names[place : place + 3], effect.interval, strict=True)
+        return cells
 
     def warnings(self, frame: pd.DataFrame) -> list[str]:
-        """Returns what limits the trust in a table, a line each."""
-        if self._empty and frame.empty:
-            return [self._empty]
-        told = [
+        """Returns what limits the trust in a table, each line once."""
+        told = (
             line.format(**row)
-            for condition, line in self._told.items()
+            for condition, line in self.told.items()
             for row in records(frame.query(condition, engine="python"))
-        ]
-        return [*dict.fromkeys(told), *self._limits(frame)]
+        )
+        return [*dict.fromkeys(told)]
 
 
 def of_runs(*names: str) -> tuple[Column, ...]:
@@ -85,14 +86,14 @@ def of_kept(
 
 
 def table(
-    *columns: Column, empty: str = "", told: Lines | None = None
+    *columns: Column, told: Mapping[str, str] = {}
 ) -> Callable[[Callable[..., Rows]], DerivedTable]:
     """Decorates a function that makes a derived table with these ``columns`` of its inputs.
 
-    ``empty`` is the warning of a table without rows, and ``told`` has those of rows by their
-    condition. These name the row's cells; one that several rows have comes once.
+    A row may hold a number as an ``Effect``, for columns that are ``estimated``. ``told`` has the
+    warning of rows by their condition (``pandas.DataFrame.query``), with their cells in braces.
     """
-    return lambda function: DerivedTable(function, columns, empty, told or {})
+    return lambda function: DerivedTable(function, columns, told)
 
 
 def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:

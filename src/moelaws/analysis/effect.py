@@ -59,18 +59,16 @@ class Effect:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
-def ratio_of_times(
-    row: Mapping[Any, Any], base: Mapping[Any, Any], name: str
-) -> tuple[float, float, float]:
-    """Returns the ratio of two times of ``moelaws speed`` and its interval, which is wide.
+def ratio_of_times(row: Mapping[Any, Any], base: Mapping[Any, Any], name: str) -> Effect:
+    """Returns the ratio of two times of ``moelaws speed``, whose interval is wide.
 
     Both times are over that of the first architecture in the same round. The ends are the least and
     the largest that both intervals allow.
     """
     if base["run_id"] == row["run_id"]:
-        return 1.0, 1.0, 1.0
+        return Effect(1.0, 1.0, 1.0)
     low, high = f"{name}_low", f"{name}_high"
-    return row[name] / base[name], row[low] / base[high], row[high] / base[low]
+    return Effect(row[name] / base[name], row[low] / base[high], row[high] / base[low])
 
 
 def number_or_nan(value: float | None) -> float:

@@ -85,12 +85,27 @@ class FittedInputs(Inputs):
         used = row_mask(frame, spec.rows)
         return frame[best_trials(frame, spec.best_per, used, spec.mapping.get("L", "L"))]
 
-    def errors(self, titles: Mapping[str, str]) -> pd.DataFrame:
-        """Returns the errors of fits, each by its title, on the fitted and on the held-out runs."""
+    def coefficients(self, name: str) -> pd.DataFrame:
+        """Returns a row for each coefficient of the fit ``name``, which is not split.
+
+        Beside its name and unit stand the estimate, the ends of its interval, the published value
+        and whether the runs identify it, in a word.
+        """
+        part, law = self.fit(name).group({}), self.law(name)
+        rows = pd.DataFrame(map(vars, part.params.values()), index=[*part.params], dtype=float)
+        rows = rows.assign(name=rows.index, published=pd.Series(law.published or {}, dtype=float))
+        loose = rows["name"].isin(part.diagnostics.unidentified)
+        units = {parameter.name: parameter.unit for parameter in law.parameters}
+        return rows.assign(
+            unit=rows["name"].map(units), identified=loose.map({True: "no", False: "yes"})
+        )
+
+    def errors(self) -> pd.DataFrame:
+        """Returns the errors of the fits on the fitted and on the held-out runs."""
         rows: list[dict[str, Any]] = []
-        for name, title in titles.items():
+        for name in self.fits:
             fitted = self.fit(name).group({})
-            about = {"Law": title, "Parameters": len(fitted.params)}
+            about = {"Fit": name, "Law": self.law(name).ref, "Parameters": len(fitted.params)}
             about |= {"Not identified": len(fitted.diagnostics.unidentified)}
             about |= {"Converged": "yes" if fitted.converged else "no"}
             for runs, errors in (("fitted", fitted.metrics), ("held out", fitted.holdout)):

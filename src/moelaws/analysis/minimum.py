@@ -7,7 +7,7 @@ optimum here is the argmin over that range. At an end of the range it is a bound
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from moelaws.fitting.quantiles import least_squares, percentiles
 
@@ -31,11 +31,6 @@ class Minima:
     notes: tuple[str, ...]  # why it is not inside, or empty
 
 
-def abscissae(low: float, high: float) -> Array:
-    """Returns the three points (3,) whose values determine a quadratic: low, middle and high."""
-    return np.array([low, (low + high) / 2, high])
-
-
 def minima_along(y_nm: Array, x: Array) -> Minima:
     """Returns the lowest points of n smooth curves, given by values at evenly spaced ``x`` (m,).
 
@@ -48,23 +43,30 @@ def minima_along(y_nm: Array, x: Array) -> Minima:
 
 
 def minima(y_n3: Array, low: float | Array, high: float | Array) -> Minima:
-    """Returns the lowest points over [low, high] of quadratics, given by values at ``abscissae``.
+    """Returns the lowest points over [low, high] of n quadratics.
 
-    With t from -1 to 1 over the range, y = y_1 + (y_2 - y_0)/2 t + (y_0 - 2 y_1 + y_2)/2 t^2.
+    Their values are those at low, in the middle and at high. With t from -1 to 1 over the range,
+    y = y_1 + (y_2 - y_0)/2 t + (y_0 - 2 y_1 + y_2)/2 t^2.
     """
-    y_0, y_1, y_2 = np.atleast_2d(y_n3).T
-    slope, curvature = (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
+    slope, curvature = terms(y_n3)
     convex = curvature > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         vertex = -slope / curvature
     inside = convex & (np.abs(vertex) < 1)
-    t = np.where(inside, vertex, np.where(y_2 < y_0, 1.0, -1.0))
+    t = np.where(inside, vertex, np.where(slope < 0, 1.0, -1.0))
     notes = tuple(
         "" if ok else NOT_CONVEX if not bowl else AT_HIGH_END if end > 0 else AT_LOW_END
         for ok, bowl, end in zip(inside, convex, t, strict=True)
     )
     x = (low + high) / 2 + t * (high - low) / 2
-    return Minima(x, y_1 + slope * t + curvature / 2 * t**2, inside, convex, notes)
+    y = np.atleast_2d(y_n3)[:, 1] + slope * t + curvature / 2 * t**2
+    return Minima(x, y, inside, convex, notes)
+
+
+def terms(y_n3: Array) -> tuple[Array, Array]:
+    """Returns slopes and curvatures (n,) in the middle of quadratics over t from -1 to 1."""
+    y_0, y_1, y_2 = np.atleast_2d(y_n3).T
+    return (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
 
 
 def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
@@ -73,24 +75,18 @@ def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def with_ends(name: str, values: Array, level: float, ends: str) -> dict[str, float]:
-    """Returns the cells of ``estimated`` for ``values`` (1 + draws,), the estimate first."""
-    low, high = percentile_interval(values[1:], level)
-    before = ends and f"{ends}_"
-    return {name: float(values[0]), f"{before}low": low, f"{before}high": high}
-
-
-def parabola_minima(u: Array, L: Array) -> Minima | None:
+def parabola_minima(u: ArrayLike, L: ArrayLike) -> Minima | None:
     """Returns the lowest points over ``u`` (n,) of the least-squares parabola of ``L`` (n,) on it.
 
     The first is of the estimate. The others are of draws from the distribution under independent
     normal errors: Student t with n - 3 degrees of freedom. With n = 3 the fit is exact, nothing is
     known of the error, and there are no draws. None where ``u`` has fewer than three values.
     """
-    if len(np.unique(u)) < 3:
+    x = np.asarray(u, float)
+    if len(np.unique(x)) < 3:
         return None
-    low, middle, high = abscissae(float(u.min()), float(u.max()))
-    X = np.vander((u - middle) / (high - middle), 3)
-    fitted = least_squares(X, L, draws=DRAWS)
+    low, high = float(x.min()), float(x.max())
+    middle = (low + high) / 2
+    X = np.vander((x - middle) / (high - middle), 3)
     at_3 = np.vander([-1.0, 0.0, 1.0], 3)
-    return minima(np.vstack([fitted.coefficients, fitted.draws]) @ at_3.T, low, high)
+    return minima(least_squares(X, L, draws=DRAWS) @ at_3.T, low, high)

@@ -1,6 +1,7 @@
 """The fitted laws of learning rate and batch, pinned for other studies to follow."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -115,19 +116,14 @@ def _checked(report: FitReport, law: str) -> FitReport:
 
 def _law(fitted: GroupFit) -> PinnedLaw:
     """Returns the law to six digits, so that orders of summation change no identities of runs."""
-    values = {}
+    values: dict[str, Any] = {}
     for name, p in fitted.params.items():
-        ends = p.estimate, p.low, p.high
-        values[name] = [float(f"{end:.6g}") for end in ends if end is not None]
-    k, k_low, k_high = values["coefficient"]
-    # The exponent of equal values at all budgets, such as one batch, is a rounding error.
-    x, x_low, x_high = [end if abs(end) > 1e-12 else 0.0 for end in values["exponent"]]
-    return PinnedLaw(
-        coefficient=k,
-        coefficient_interval=(k_low, k_high),
-        exponent=x,
-        exponent_interval=(x_low, x_high),
-    )
+        # The exponent of equal values at all budgets, such as one batch, is a rounding error.
+        least = 1e-12 if name == "exponent" else 0
+        ends = (end if abs(end) > least else 0.0 for end in (p.estimate, p.low or 0, p.high or 0))
+        values[name], *interval = (float(f"{end:.6g}") for end in ends)
+        values[f"{name}_interval"] = interval
+    return PinnedLaw(**values)
 
 
 def _fit(report: FitReport) -> PinnedFit:

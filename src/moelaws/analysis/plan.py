@@ -1,6 +1,7 @@
 """The fits that a study would make of simulated losses, and which coefficients they recover."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.remake import remake, rows_of, with_starts
 from moelaws.files.layout import TierFolder
-from moelaws.fitting.report import FitReport, Where
+from moelaws.fitting.report import FitReport, GroupFit
 from moelaws.fitting.rollout import Progress
 from moelaws.fitting.rows import split_rows
 from moelaws.fitting.variables import with_size
@@ -27,8 +28,6 @@ DRAWS = 100  # of an interval
 class Coefficient:
     """One parameter of a fit to simulated losses, beside what it should be."""
 
-    where: Where  # the split column's value; empty for a fit that is not split
-    parameter: str
     reference: float | None  # what it should be, natural scale; None if unknown
     # Whether the losses were simulated with the reference. Else the paper publishes it for another
     # of its laws, which follows only approximately from the simulated one.
@@ -40,13 +39,20 @@ class Coefficient:
     identified: bool  # whether the fit's rows determine it, as the fit reports
     holds: bool | None  # whether the interval holds the reference; None where either is missing
 
+    @property
+    def is_of_another_law(self) -> bool:
+        return self.reference is not None and not self.simulated
+
+
+Part = tuple[GroupFit, dict[str, Coefficient]]  # a group of a fit, with its coefficients by name
+
 
 class Planned(NamedTuple):
     """A fit of the study: its report and coefficients, or the reason why there is none."""
 
     entry: Fit
     report: FitReport | None
-    coefficients: Sequence[Coefficient]
+    parts: Sequence[Part]
     reason: str
 
 
@@ -59,8 +65,9 @@ def fits_of(study: Study, simulation: Simulation, sample: int | None = None) -> 
     possible = study.of_simulated()
     fits = list(possible.fits)
     if (law := simulation.law) not in {entry.law for entry in fits}:
-        name = "".join(c if c.isalnum() else "_" for c in law)
-        fits.append(Fit(name=name, law=law, mapping=DEFAULT_MAPPING | simulation.mapping))
+        fits.append(
+            Fit(name=re.sub(r"\W", "_", law), law=law, mapping=DEFAULT_MAPPING | simulation.mapping)
+        )
     if sample is not None:
         fits = [with_starts(entry, sample, DRAWS) for entry in fits]
     return possible.model_copy(update={"fits": tuple(fits)})
@@ -90,14 +97,13 @@ def plan(
 
     for entry, report, reason in remake(study, folder, chosen, progress, has_no_truth):
         if isinstance(entry, Fit) and entry.name in chosen:
-            read = rows_of(study, entry, folder) if report else None
-            known = coefficients(report, about, *read) if report and read else []
-            yield Planned(entry, report, known, reason)
+            parts = coefficients(report, about, *rows_of(study, entry, folder)) if report else []
+            yield Planned(entry, report, parts, reason)
 
 
 def coefficients(
     report: FitReport, about: Mapping[str, Any], table: pd.DataFrame, units: Mapping[str, str]
-) -> list[Coefficient]:
+) -> list[Part]:
     """Compares each parameter of each group of ``report`` with what it should be.
 
     ``about`` says how the losses were simulated: ``law``, ``params``, ``noise`` and ``study``.
@@ -107,6 +113,7 @@ def coefficients(
     reference, simulated = _reference(entry, about, table, units)
     compared = []
     for fitted in report.parts:
+        each: dict[str, Coefficient] = {}
         unknown = {*fitted.diagnostics.unidentified, *fitted.diagnostics.at_bounds}
         for name, own in fitted.params.items():
             known = fitted.converged and name not in unknown and math.isfinite(own.estimate)
@@ -116,9 +123,8 @@ def coefficients(
                 holds = None if true is None else own.low <= true <= own.high
             numbers = (own.estimate, own.low, own.high, width)
             as_simulated = simulated and name in reference
-            compared.append(
-                Coefficient(fitted.where, name, true, as_simulated, *numbers, known, holds)
-            )
+            each[name] = Coefficient(true, as_simulated, *numbers, known, holds)
+        compared.append((fitted, each))
     return compared
 
 

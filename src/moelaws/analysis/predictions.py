@@ -53,7 +53,7 @@ def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
 def rmse(of: Prediction, mask: Mask) -> float:
     """Returns the root mean square error (nats/token) on the rows of ``mask``; NaN if none."""
     residual = (of.rows["L"].to_numpy(float) - of.value)[mask]
-    return float(np.sqrt(np.mean(residual**2))) if len(residual) else float("nan")
+    return float(np.sqrt(np.mean(residual**2))) if len(residual) else np.nan
 
 
 def excess(worse: Prediction, better: Prediction, level: float = 0.9, seed: int = 0) -> Effect:
@@ -90,7 +90,7 @@ def excess_by_blocks(
     n, runs = int(held.sum()), worse.rows[held]
     blocks = runs.groupby([*columns], dropna=False).ngroup().to_numpy()
     if len(np.unique(blocks)) < 2:
-        return Effect(float("nan"), n=n)
+        return Effect(np.nan, n=n)
 
     def more(kept: Mask) -> float:
         mask = held.copy()

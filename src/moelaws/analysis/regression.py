@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from moelaws.analysis.minimum import Array, percentile_interval
 from moelaws.fitting.quantiles import t_interval
 
 LEVEL = 0.9
-BySeed = Mapping[int, float]
+BySeed = Mapping[Any, float]
 
 
 def of_mean(values: ArrayLike) -> Effect:
@@ -23,9 +24,9 @@ def of_mean(values: ArrayLike) -> Effect:
     return Effect(mean, *t_interval(mean, error, n - 1, LEVEL), n)
 
 
-def of_draws(values: Array, n: int) -> Effect:
+def of_draws(values: Array, n: int = 0, level: float = LEVEL) -> Effect:
     """Returns the first of ``values`` (1 + draws,) with the interval of the others, of n rows."""
-    return Effect(float(values[0]), *percentile_interval(values[1:], LEVEL), n)
+    return Effect(float(values[0]), *percentile_interval(values[1:], level), n)
 
 
 def slope_weights(x: Array) -> Array:
@@ -87,10 +88,11 @@ class Spread:
         squares = float(np.square(values - design @ sums).sum())
         return cls(math.sqrt(squares / freedom) if freedom else math.nan, freedom)
 
-    def difference(self, one: BySeed, other: BySeed) -> tuple[float, float, float]:
-        """Returns the mean difference over the seeds of both and its interval, NaN without any."""
+    def difference(self, one: BySeed, other: BySeed) -> Effect:
+        """Returns the mean difference over the seeds of both, which is NaN without any."""
         both = one.keys() & other.keys()
         if not both:
-            return math.nan, math.nan, math.nan
+            return Effect(math.nan)
         mean = float(np.mean([one[seed] - other[seed] for seed in sorted(both)]))
-        return mean, *t_interval(mean, self.sd * math.sqrt(2 / len(both)), self.freedom, LEVEL)
+        error = self.sd * math.sqrt(2 / len(both))
+        return Effect(mean, *t_interval(mean, error, self.freedom, LEVEL), len(both))

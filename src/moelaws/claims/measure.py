@@ -19,8 +19,8 @@ from moelaws.analysis.inputs import row_mask
 from moelaws.analysis.predictions import excess, excess_by_blocks, predicted, rmse
 from moelaws.analysis.regression import of_mean
 from moelaws.claims.base import Evidence
-from moelaws.spec.errors import UserError, or_nearest
-from moelaws.spec.measure import Bound, Excess, Measure, Parameter, Rows
+from moelaws.spec.errors import UserError
+from moelaws.spec.measure import BRACES, Bound, Excess, Measure, Parameter, Rows, refuse_lack
 from moelaws.spec.rows import select
 
 # Which of the numbers in rows stands for a claim; a missing one is the farthest from 0
@@ -85,18 +85,14 @@ def bound(rule: Bound, inputs: FittedInputs, frame: pd.DataFrame) -> Evidence:
     return Evidence(_said(rule.says, facts), Effect(farthest, least, largest), rule.unit, decides)
 
 
-def parameter(rule: Parameter, inputs: FittedInputs, frame: None) -> Evidence:
+def parameter(rule: Parameter, inputs: FittedInputs, frame: None = None) -> Evidence:
     """Returns a parameter of fits, or of groups of a fit, with its interval."""
     every, decides = [], []
     for fit in rule.fits:
         for part in inputs.fit(fit).parts:
             of = " ".join(map(str, part.where.values())) or fit
             known: Mapping[str, Any] = part.profile if rule.ends == "profile" else part.params
-            if rule.parameter not in known:
-                near = or_nearest(rule.parameter, known, "there are")
-                raise UserError(
-                    f"measure: the {rule.ends} of {fit} has no {rule.parameter!r}{near}"
-                )
+            refuse_lack(rule.parameter, known, f"the {rule.ends} of {fit} has no")
             own = known[rule.parameter]
             low, high = number_or_nan(own.low), number_or_nan(own.high)
             if rule.ends == "profile":
@@ -153,10 +149,8 @@ def _said(sentence: str, facts: Mapping[str, Any]) -> str:
     """Returns a sentence in which ``facts`` stand for their names in braces."""
 
     def fact(match: re.Match[str]) -> str:
-        if match[1] not in facts:
-            near = or_nearest(match[1], facts, "there are")
-            raise UserError(f"measure: says: there is no {{{match[1]}}}{near}")
+        refuse_lack(match[1], facts, "says: there is no")
         value = facts[match[1]]
         return f"{value:.3g}" if isinstance(value, float) else str(value)
 
-    return re.sub(r"\{(\w+)\}", fact, sentence)
+    return re.sub(BRACES, fact, sentence)

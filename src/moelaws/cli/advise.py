@@ -28,7 +28,7 @@ from moelaws.analysis.advice.plans import USUAL_CEILING
 from moelaws.analysis.advice.short import beside, costs, of_compared, quantities, shape_in_words
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
-from moelaws.cli.answers import JsonCommand, print_json, print_sentences, print_table
+from moelaws.cli.answers import JsonCommand, print_json, print_table, sentences
 from moelaws.cli.budget import constraint_options, constraints
 from moelaws.cli.common import (
     FILE,
@@ -242,7 +242,7 @@ def _print(blocks: Iterable[Block]) -> None:
         if isinstance(block, Table):
             print_table(block.columns, block.rows)
         else:
-            print_sentences(block)
+            click.echo(sentences(block))
 
 
 def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) -> str:

@@ -68,10 +68,10 @@ def print_answer(as_json: bool, data: Any, text: object) -> None:
         click.echo(str(text))
 
 
-def print_sentences(text: str) -> None:
-    """Prints lines of words, folded where a terminal is too narrow."""
+def sentences(text: str) -> str:
+    """Returns lines of words, folded where a terminal is too narrow."""
     width = shutil.get_terminal_size((sys.maxsize, 1)).columns  # a pipe has no bound
-    click.echo("\n".join(_folded(text, width)))
+    return "\n".join(_folded(text, width))
 
 
 def warn(*warnings: str, limit: int = 8) -> None:
@@ -102,14 +102,13 @@ def table_text(
     widths = [max(map(len, text.split("\n"))) for text in texts]
     terminal = shutil.get_terminal_size((sys.maxsize, 1)).columns  # a pipe has no bound
     room = terminal - 2 * (len(widths) - 1)
-    if sum(widths) > room and not cut:
-        words = [min(LONGEST_WORD, max(map(len, text.split()), default=0)) for text in texts]
-        while (over := sum(widths) - room) > 0:
-            each = zip(widths, words, numeric, strict=True)
-            spare = [0 if number else width - word for width, word, number in each]
-            if not (most := max(spare)) > 0:
-                break
-            widths[spare.index(most)] -= min(over, -(-most // 2))
+    words = [min(LONGEST_WORD, max(map(len, text.split()), default=0)) for text in texts]
+    while sum(widths) > room and not cut:
+        each = zip(widths, words, numeric, strict=True)
+        spare = [0 if number else width - word for width, word, number in each]
+        if not (most := max(spare)):
+            break
+        widths[spare.index(most)] -= 1
     lines: list[Sequence[str]] = []
     for row in (columns, *body):
         cells = (_folded(cell, width) for cell, width in zip(row, widths, strict=True))

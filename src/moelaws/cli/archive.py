@@ -1,78 +1,38 @@
-"""``moelaws archive``: a finished sweep as one file, and the verification of such a file."""
+"""``moelaws archive``: a finished sweep as one file."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from moelaws.cli.answers import Answer, JsonCommand
-from moelaws.cli.common import FILE, INPUT, Words, check_out, option
+from moelaws.cli.common import FILE, check_out, option
 from moelaws.cli.project import override_options
 from moelaws.records.progress import reporting
-from moelaws.spec.errors import UserError, or_nearest
+from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
 
 
 @click.command(name="archive", cls=JsonCommand)
-@click.argument("studies", metavar="[STUDY]...", nargs=-1)
-@option("--to out", "Write the archive to this file.", FILE, metavar="FILE.zip")
-@option(
-    "--check checked",
-    "Verify the checksum of each file in this archive instead.",
-    INPUT,
-    metavar="FILE.zip",
-)
+@option("--to out", "Write the archive to this file.", FILE, metavar="FILE.zip", required=True)
 @option("--force", "Replace the file of --to where it exists.", is_flag=True)
 @override_options
-def command(
-    studies: Words,
-    out: Path | None,
-    checked: Path | None,
-    force: bool,
-    overrides: dict[str, Any],
-) -> Answer:
-    """Write a finished sweep of each STUDY, of all chosen studies by default, to one ZIP file.
+def command(out: Path, force: bool, overrides: dict[str, Any]) -> Answer:
+    """Write a finished sweep of the chosen studies to one ZIP file.
 
-    It holds the configuration, the pinned packages, the record of each run, tables,
-    fits, figures, claims, pages, the code and checksums, and a README.txt that says how to use it.
-    Neither the text nor its tokens are in it.
+    It holds the configuration, the pinned packages, the record of each run, tables, fits, figures,
+    claims, pages, the code, and a README.txt that says how to use it. Neither the text nor its
+    tokens are in it. Where it is unpacked, `sha256sum -c SHA256SUMS` checks each file.
 
     \b
-    moelaws archive sparsity --to sparsity.zip
-    moelaws archive --check sparsity.zip
+    moelaws archive --set studies=sparsity --to sparsity.zip
     """
     from moelaws.workflow import archive
     from moelaws.workflow.jobs import Jobs
 
-    if (out is None) == (checked is None):
-        raise UserError("give --to FILE.zip to write an archive, or --check FILE.zip to verify one")
-
-    if checked is not None:
-        if studies or force or overrides:
-            raise UserError("--check verifies one file and takes no study and no other option")
-        with reporting() as report:
-            sums = archive.check(checked, report)
-        words = "every file is what was written; none is missing, none was added"
-    else:
-        assert out is not None
-        check_out(out, ".zip", option="--to")
-        if out.exists() and not force:
-            raise UserError(f"--to is {str(out)!r}, which exists; --force replaces it")
-        jobs = project = Jobs.load(overrides)
-        if studies:
-            known = {name: s for s in jobs.studies.values() for name in (s.study, str(s.file))}
-            for name in set(studies) - known.keys():
-                raise UserError(
-                    f"{name!r} is not among the studies of this sweep"
-                    f"{or_nearest(name, jobs.studies, 'they are')}; --set studies=... takes others"
-                )
-            chosen = list(dict.fromkeys(known[name].reference for name in studies))
-            jobs = replace(Jobs.load({**overrides, "studies": chosen}), others={})
-        is_whole = set(jobs.studies) == set(project.studies)
-        with reporting() as report:
-            sums = archive.write(out, jobs, overrides, is_whole, report)
-        words = "written; `moelaws archive --check` verifies it"
-    path = checked or out
-    data = {"archive": str(path), "files": sums}
-    return data, f"{path}: {counted(len(sums), 'file')}; {words}"
+    check_out(out, ".zip", option="--to")
+    if out.exists() and not force:
+        raise UserError(f"--to is {str(out)!r}, which exists; --force replaces it")
+    with reporting() as report:
+        sums = archive.write(out, Jobs.load(overrides), overrides, report)
+    return {"archive": str(out), "files": sums}, f"{out}: {counted(len(sums), 'file')}"

@@ -27,16 +27,6 @@ REPEATS = click.IntRange(1, 1000)  # more are hours of work, and mostly a slip
 WHOLE = click.IntRange(min=0)
 
 
-class _Option(click.Option):
-    """An option whose numbers are those of tables: without 1_000 and digits of other scripts."""
-
-    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        is_number = isinstance(self.type, click.types.IntParamType | click.types.FloatParamType)
-        if is_number and isinstance(value, str) and ("_" in value or not value.isascii()):
-            self.type.fail(f"{value!r} is not a valid {self.type.name}.", self, ctx)
-        return super().type_cast_value(ctx, value)
-
-
 class Value(click.ParamType[Any]):
     """A value that ``read`` makes of a text; unless it ``holds``, ``words`` say what is wrong."""
 
@@ -88,7 +78,7 @@ def option(
     """
     if default is not None:
         more = {"default": default, "show_default": default not in ("", ()), **more}
-    return click.option(*names.split(), cls=_Option, type=type, help=help, **more)
+    return click.option(*names.split(), type=type, help=help, **more)
 
 
 results_option = option("--results", "Root of the records.", RESULTS, "results")

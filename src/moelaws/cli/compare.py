@@ -1,6 +1,6 @@
 """moelaws compare: laws side by side on the same rows and the same hold-out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,36 +89,23 @@ def command(
 def _table(entries: list[dict[str, Any]], level: float, holdout: str) -> str:
     """Returns errors and criteria, or with held-out rows the errors there and the ranks by them."""
     title = f"{entries[0]['n']} rows fitted"
-    laws = [law["law"] + " (did not converge)" * (not law["converged"]) for law in entries]
-    if not holdout:
-        columns = ("law", "parameters", "rmse", "r2", "AICc - least", "BIC - least")
-        keys = ("n_params", "rmse", "r2", "aicc_excess", "bic_excess")
-        rows = [[name, *map(law.get, keys)] for name, law in zip(laws, entries, strict=True)]
-        return table_text(columns, rows, title)
-    title += f"; {entries[0]['holdout']['n']} rows held out ({holdout}); intervals {level:.0%}"
-    pairs = zip(laws, entries, strict=True)
-    return scores_table([{"law": name, **law["holdout"]} for name, law in pairs], title)
+    columns = ["parameters", "rmse", "r2", "AICc - least", "BIC - least"]
+    keys = ["n_params", "rmse", "r2", "aicc_excess", "bic_excess"]
+    if holdout:
+        title += f"; {entries[0]['holdout']['n']} rows held out ({holdout}); intervals {level:.0%}"
+        columns = ["held-out rmse", "excess", "rank", "first", "r2", "inside"]
+        keys = ["rmse", "rmse_excess", "rank", "first", "r2", "inside"]
+    rows = []
+    for law in entries:
+        name = law["law"] + " (did not converge)" * (not law["converged"])
+        rows.append((name, *(_within(law["holdout"] or law, key) for key in keys)))
+    return table_text(("law", *columns), rows, title)
 
 
-def scores_table(laws: Sequence[Mapping[str, Any]], title: str) -> str:
-    """Returns the table of laws' scores on held-out rows (``fitting.compare.rank``)."""
-    rows = [
-        (
-            law["law"],
-            *(_within(law, key) for key in ("rmse", "rmse_excess", "rank")),
-            *map(law.get, ("first", "r2", "inside")),
-        )
-        for law in laws
-    ]
-    columns = ("law", "held-out rmse", "excess", "rank", "first", "r2", "inside")
-    return table_text(columns, rows, title)
-
-
-def _within(held: Mapping[str, Any], name: str) -> str:
-    """Returns a number with its interval, such as ``0.031 (0.027 to 0.036)``."""
-    value, ends = held.get(name), held.get(f"{name}_interval")
-    between = f" ({' to '.join(map(format_cell, ends))})" if ends else ""
-    return format_cell(value) + between
+def _within(known: Mapping[str, Any], name: str) -> Any:
+    """Returns a number, with its interval if it has one, such as ``0.031 (0.027 to 0.036)``."""
+    value, ends = known.get(name), known.get(f"{name}_interval")
+    return f"{format_cell(value)} ({' to '.join(map(format_cell, ends))})" if ends else value
 
 
 def _of_average(average: dict[str, Any] | None) -> list[str]:

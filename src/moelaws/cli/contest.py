@@ -30,7 +30,7 @@ def judged(study: Study, entry: Contest, table: Path) -> ContestScores:
     check_contest(study, entry)
     frame, declared = read(table)
     with reporting() as progress, located(table):
-        splits = contest(entry, frame, seed=0, units=declared, progress=progress)
+        splits = contest(entry, frame, units=declared, progress=progress)
     return ContestScores(
         study=study.study,
         title=study.title,

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from moelaws.cli.answers import Answer, JsonCommand, table_text
-from moelaws.cli.common import WHOLE, Words, option, out_option
+from moelaws.cli.common import WHOLE, option, out_option
 from moelaws.cli.project import project_options
 from moelaws.corpus.prepare import prepare, shown_by
 from moelaws.corpus.shards import PreparedCorpus
@@ -16,18 +16,13 @@ from moelaws.grids.text import choose_corpus, corpus_of, with_vocabulary
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import CONFIG, Project
+from moelaws.spec.words import counted
 
 VOCABULARY = 512
 
 
 @click.command(name="corpus", cls=JsonCommand)
 @project_options
-@option(
-    "--corpus setting",
-    "stdlib, environment, or a path or glob of UTF-8 text files; may be repeated. A data "
-    "set is set in the configuration, or by --set. [default: the configuration's]",
-    multiple=True,
-)
 @option(
     "--vocab-size",
     f"Entries of the tokenizer. [default: {VOCABULARY}, or the tokenizer file's]",
@@ -37,16 +32,16 @@ VOCABULARY = 512
 @out_option("[default: results/corpora/ID]")
 def command(
     project: Project,
-    setting: Words,
     vocab_size: int | None,
     least: int,
     out: Path | None,
 ) -> Answer:
-    """Prepare the text: learn the tokenizer, write token shards and their hashes.
+    """Prepare the project's text: learn the tokenizer, write token shards and their hashes.
 
-    A corpus that is already there whole is kept.
+    Another text is named by --set, as in --set corpus=stdlib or --set 'corpus=[a.txt, b/*.txt]'. A
+    corpus that is already there whole is kept.
     """
-    sources = resolve(setting or project.corpus, Path())
+    sources = resolve(project.corpus, Path())
     choice = choose_corpus(project, sources)
     vocabulary = {} if vocab_size is None else {"vocab_size": vocab_size}
     corpus = corpus_of(choice, with_vocabulary(vocabulary, choice).get("vocab_size", VOCABULARY))
@@ -72,10 +67,7 @@ def command(
         f"corpus {meta['corpus_id']} ({text['name']}, {size}, vocabulary {corpus.vocab_size}) "
         f"in {folder}",
     )
-    notes = {
-        "exact copies of documents, dropped": meta["duplicates_dropped"],
-        "rows without text, left out": text.get("empty_rows"),
-        "bytes of lines that the tokenizer changes": meta.get("bytes_changed_by_tokenizer"),
-    }
-    lines = [table, *(f"{what}: {count}" for what, count in notes.items() if count)]
-    return {"folder": str(folder), **meta}, "\n".join(lines)
+    copies = (
+        f"{counted(meta['duplicates_dropped'], 'exact copy', 'exact copies')} of documents dropped"
+    )
+    return {"folder": str(folder), **meta}, f"{table}\n{copies}"

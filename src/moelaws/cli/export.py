@@ -62,19 +62,12 @@ def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
     @command.command(name=name, short_help=short_help, help=help, cls=JsonCommand)
     @option("--to", **to, type=None if name == "mlflow" else FOLDER)
     @click.argument("chosen", metavar="[RUN]...", nargs=-1)
-    @option(
-        "--study studies",
-        "Only runs of this study; may be given again. The configuration's by default.",
-        metavar="STUDY",
-        multiple=True,
-    )
     @results_option
     @override_options
     @selection_options
     def export_to(
         to: str | Path,
         chosen: Words,
-        studies: Words,
         results: Results,
         overrides: dict[str, Any],
         selection: Selection,
@@ -91,14 +84,12 @@ def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
             raise UserError(
                 f"there is no folder {results.runs}; --results names the root of records"
             )
-        overrides |= {"studies": list(studies)} if studies else {}
         places = None
         if overrides or CONFIG.exists():
             places = places_of(load_project(overrides=overrides))
-        records = selection.of(results, chosen).records
-        named = bool(chosen) and not studies
+        records = [record for record, _ in selection.of(results, chosen)]
         with writer(to) as put, reporting() as report:
-            runs, left_out = export(records, results, places, put, report, named)
+            runs, left_out = export(records, results, places, put, report, bool(chosen))
         shown = without_password(str(to))
         data = {"tracker": name, "to": shown, "runs": runs, "left_out": left_out}
         counts = Counter(run["study"] for run in runs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,13 +23,12 @@ if TYPE_CHECKING:
     from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
-# Column of a run -> its heading. A terminal that is too narrow for all shows the first ones.
-COLUMNS = {
-    "name": "name", "run_id": "id", "S": "S", "N_total": "N", "N_active": "N_active", "D": "D",
-    "lr": "lr", "estimated_seconds": "seconds", "steps": "steps", "C": "C", "E": "E", "k": "k",
-    "n_layers": "n_layers", "d_model": "d_model", "d_expert": "d_expert", "seed": "seed",
-    "C_sparsity": "C_sparsity",
-}  # fmt: skip
+# The columns of the list. A terminal that is too narrow for all shows the first ones.
+COLUMNS = (
+    "name", "run_id", "S", "N_total", "N_active", "D", "lr", "estimated_seconds", "steps", "C",
+    "E", "k", "n_layers", "d_model", "d_expert", "seed", "C_sparsity",
+)  # fmt: skip
+PLACED = ("devices", "micro_batch", "estimated_memory")  # of a run on GPUs
 
 
 @click.command(name="grid", cls=JsonCommand)
@@ -100,14 +98,13 @@ def _print(
 
     title = f"{sweep.study.study}, {project.tier}: {counted(len(rows), 'run')}"
     if every or len(rows) <= LONG:
-        placed = {"devices": "devices", "micro_batch": "at once", "estimated_memory": "bytes each"}
-        shown = COLUMNS | (placed if device.own_memory else {})
-        shown |= {"corpus": "corpus"} if len(sweep.texts) > 1 else {}
+        shown = [*COLUMNS, *(PLACED if device.own_memory else ())]
+        shown += ["corpus"] * (len(sweep.texts) > 1)
         cells = [[_cell(name, row[name]) for name in shown] for row in rows]
-        click.echo(table_text([*shown.values()], cells, title, cut=True))
+        click.echo(table_text(shown, cells, title, cut=True))
     else:
         _print_summary(rows, title)
-    _print_cost(sweep, rows, device)
+    _print_cost(sweep, rows, device, project)
     grid, gates = sweep.study.grids[project.tier], sorted({r["gates"] for r in rows})
     if "chosen" in {getattr(rule, "rule", "") for rule in (grid.derive.lr, grid.derive.batch)}:
         warn(*filter(None, map(choice_of(project).borrowed, gates)))
@@ -147,34 +144,15 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
     ]
 
 
-def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> None:
+def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device, project: Project) -> None:
     """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
-    from moelaws.accounting.cost import apart
+    from moelaws.grids.budget import budget
     from moelaws.tables.describe import kept_runs
 
-    flops = sum(r["C_sparsity"] for r in rows)
-    hours = sum(r["device_seconds"] for r in rows) / 3600
-    beside = device.runs_at_once
-    several = "" if beside == 1 else f" with runs side by side (runs_per_gpu = {beside})"
+    kept = kept_runs(sweep)
+    click.echo(budget(sweep.runs, device, kept, per_run=project.devices_per_run).words())
     memory = max(r["estimated_memory"] for r in rows) / 1e9
-    click.echo(
-        f"total {flops:.3g} FLOPs (sparsity paper's Eq 9), about {hours:,.2g} {device.name} hours"
-        f"{several}; the largest run needs about {memory:.2g} GB"
-    )
-    if shared := [r for r in rows if r["shared_steps"]]:
-        spent = sum(r["flops_spent"] for r in rows)
-        click.echo(
-            f"{counted(len(shared), 'run')} {'goes' if len(shared) == 1 else 'go'} on from a "
-            f"shorter one of the same trunk: {spent:.3g} FLOPs ({spent / flops:.0%}) are really "
-            "spent, in these hours"
-        )
-    if apart([run.config for run in sweep.runs]):
-        who = "some runs share no trunk" if shared else "no trunk is shared"
-        click.echo(f"{who}: learning rates or batches depend on the length of the runs")
-    if kept := kept_runs(sweep):
-        held = {run: 1 + len(steps) for run, steps in kept.items()}
-        size = 4e-9 * sum(r["N_total"] * held.get(r["run_id"], 0) for r in rows)
-        click.echo(f"weights of {counted(len(kept), 'run')} are kept, {size:.2g} GB")
+    click.echo(f"the largest run needs about {memory:.2g} GB of memory")
     together = Counter(r["devices"] for r in rows)
     if set(together) != {1}:
         runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))
@@ -190,22 +168,14 @@ def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device) -> Non
 
 
 def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
-    """Prints a line for each budget and sparsity: ranges over their runs."""
+    """Prints a line for each budget and sparsity, with the ends of their runs' sizes."""
+    import pandas as pd
 
-    def span(runs: list[dict[str, Any]], name: str) -> str:
-        ends = (min(r[name] for r in runs), max(r[name] for r in runs))
-        return " to ".join(dict.fromkeys(short(x) if x >= 1e4 else f"{x:g}" for x in ends))
-
-    ranged = ["E", "d_model", "N_total", "N_active", "D"]
-    if any(r["devices"] > 1 for r in rows):
-        ranged.append("devices")
-    lines = []
-    order = sorted(rows, key=lambda r: (r["C"] or 0, r["S"]))
-    for (budget, sparsity), group in groupby(order, key=lambda r: (r["C"], r["S"])):
-        runs = list(group)
-        flops = sum(r["C_sparsity"] for r in runs)
-        hours = sum(r["device_seconds"] for r in runs) / 3600
-        spans = (span(runs, name) for name in ranged)
-        lines.append([budget, sparsity, len(runs), *spans, flops, hours])
-    columns = ["C", "S", "runs", *ranged, "FLOPs", "hours"]
-    print_table(columns, lines, f"{title}, summed up (--all for each)")
+    sizes = ("d_model", "N_total", "N_active", "D")
+    columns = {f"{end} {size}": (size, end) for size in sizes for end in ("min", "max")}
+    columns |= {"runs": ("S", "size"), "FLOPs": ("C_sparsity", "sum"), "hours": ("hours", "sum")}
+    frame = pd.DataFrame(rows)
+    frame["hours"] = frame["device_seconds"] / 3600
+    groups = frame.groupby(["C", "S"], dropna=False).agg(**columns).reset_index()
+    lines = [list(group.values()) for group in groups.to_dict("records")]
+    print_table([*groups], lines, f"{title}, summed up (--all for each)")

@@ -1,7 +1,7 @@
 """moelaws laws: what the laws declare."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -12,7 +12,6 @@ from moelaws.cli.common import law_study_option
 from moelaws.laws.base import FittableLaw, Law, Variable
 
 OF_ALL = "*"  # stands for all laws, with those of a user's own studies
-SHOWN_VARIANTS = 12  # as many are shown in full; the others are counted
 
 
 @click.command("laws", cls=JsonCommand)
@@ -21,7 +20,8 @@ SHOWN_VARIANTS = 12  # as many are shown in full; the others are counted
 def command(ref: str | None, as_json: bool) -> None:
     """Show every law, or one with its equation, source, parameters, published values and errata.
 
-    LAW is an id, or ID:VARIANT for another form of that law, such as the printed one.
+    LAW is an id, or ID:VARIANT for another form of that law, such as the printed one. A law is
+    followed by the equations of its variants.
     """
     join_own_laws([ref or OF_ALL])
     if ref is None:
@@ -34,8 +34,7 @@ def command(ref: str | None, as_json: bool) -> None:
     law = laws.get(ref)
     if as_json:
         forms = {} if law.variant else laws.variants(law.id)
-        variants = [_data(form) | {"differs": differences(law, form)} for form in forms.values()]
-        print_json(_data(law) | {"variants": variants})
+        print_json(_data(law) | {"variants": [_data(form) for form in forms.values()]})
     else:
         _print(law)
 
@@ -54,36 +53,6 @@ def join_own_laws(refs: Iterable[str]) -> None:
         for file in studies:
             if file.endswith((".yaml", ".yml")):
                 load_study(file)
-
-
-def differences(law: Law, form: Law) -> dict[str, Any]:
-    """Returns what ``form`` declares differently: name -> [the law's, the form's].
-
-    Only the published values that differ are listed, with None for a value that one does not have.
-    """
-    different: dict[str, Any] = _different(_traits(law), _traits(form))
-    published = _different(law.published or {}, form.published or {})
-    return different | ({"published": published} if published else {})
-
-
-def _different(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, list[Any]]:
-    return {
-        name: [ours.get(name), theirs.get(name)]
-        for name in dict.fromkeys((*ours, *theirs))
-        if ours.get(name) != theirs.get(name)
-    }
-
-
-def _traits(law: Law) -> dict[str, str]:
-    fitted = law if isinstance(law, FittableLaw) else None
-    return {
-        "equation": law.equation,
-        "source": law.source,
-        "variables": ", ".join(v.name for v in law.variables),
-        "results": ", ".join(v.name for v in law.results),
-        "parameters": ", ".join(fitted.names) if fitted else "none",
-        "objective": _objective(fitted) if fitted else "none",
-    }
 
 
 def _read(of: object, names: Iterable[str]) -> dict[str, Any]:
@@ -142,32 +111,10 @@ def _print(law: Law) -> None:
         print_table(("constant", "published"), constants)
     for erratum in law.errata:
         click.echo(f"Note: {erratum}")
-    if law.variant:
-        click.echo(f"\nWhere it differs from {law.id} (after > this form):")
-        _print_differences(laws.get(law.id), law)
-        return
-    forms = list(laws.variants(law.id).values())
-    for form in forms[:SHOWN_VARIANTS]:
-        click.echo(f"\nVariant {form.ref}: {form.title}; it differs (after >) in")
-        _print_differences(law, form)
-    if more := forms[SHOWN_VARIANTS:]:
-        click.echo(
-            f"\nand {len(more)} more variants, {more[0].ref} to {more[-1].ref}; --json has them all"
-        )
-
-
-def _print_differences(law: Law, form: Law) -> None:
-    different = differences(law, form)
-    published = different.pop("published", {})
-    rows = [(name, *pair) for name, pair in different.items()]
-    if any(None not in pair for pair in published.values()):
-        rows += [(name, *map(_exactly, pair)) for name, pair in published.items()]
-    elif published:  # the two have different parameters, or only one has values
-        values = [x.published or {} for x in (law, form)]
-        texts = [", ".join(f"{n} {_exactly(v)}" for n, v in each.items()) for each in values]
-        rows.append(("published", *(text or "none" for text in texts)))
-    for name, ours, theirs in rows:
-        click.echo(f"  {name}: {ours}\n  {'':{len(name)}}> {theirs}")
+    if forms := {} if law.variant else laws.variants(law.id):
+        click.echo(f"\nVariants, each of which `moelaws laws {law.id}:VARIANT` shows whole:")
+        rows = [(name, form.equation, form.source) for name, form in forms.items()]
+        print_table(("variant", "equation", "source"), rows)
 
 
 def _exactly(value: float | None) -> str:

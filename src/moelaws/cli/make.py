@@ -203,9 +203,8 @@ def _runs(target: Target) -> Answer:
         files = [path for pair in imported_files(study).items() for path in pair if path.is_file()]
         counts = Counter(imported=take(study, path, made_of(files, origin)))
     elif project.source == "simulated":
-        from moelaws.cli.simulate import simulated, write
         from moelaws.grids.sweep import expand_study
-        from moelaws.tables.simulate import simulation_entry
+        from moelaws.tables.simulate import simulated, simulation_entry, write
 
         simulation, about = simulated(expand_study(study, project), simulation_entry(study))
         write(simulation, path, about, origin)

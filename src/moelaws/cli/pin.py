@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 import click
 import yaml
 
-from moelaws.cli.answers import JsonCommand, print_answer, print_json, print_table, warn
+from moelaws.cli.answers import Answer, JsonCommand, warn
 from moelaws.cli.common import Words, option
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.records.runs import read_record
 from moelaws.spec.corpus import Corpus
-from moelaws.spec.errors import UserError
 from moelaws.spec.hyperparameters import Pinned, pinned_file, rates_file, read_pinned
 from moelaws.spec.project import Project, load_study
 
@@ -31,15 +30,13 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="COLUMN",
 )
-def command(
-    study_name: str, project: Project, lr: str, batch: str, per: Words, as_json: bool
-) -> None:
+def command(study_name: str, project: Project, lr: str, batch: str, per: Words) -> Answer:
     """Pin the laws that STUDY fitted at this tier, in config/hyperparameters.
 
     The file is TIER.yaml, or TIER-gates-over-all.yaml where the models searched have gates over all
     experts (normalize_top_k: false). Learning rates and batches of grids whose rule is `chosen`
     follow it from then on where models have such gates, so that the identities of those runs
-    change. Shows the laws before and after.
+    change. Prints the file; with --json, also the laws before.
 
     With --per, the best rates of STUDY go to config/hyperparameters/rates/TIER-STUDY.yaml, which
     grids follow whose rule names STUDY as its `search`.
@@ -55,16 +52,9 @@ def command(
         rates = best_rates(inputs, per, _corpora(inputs, results))
         file, data = rates_file(tier, study.study), rates.model_dump(mode="json")
         write_text(file, yaml.safe_dump(data, sort_keys=False, default_flow_style=None))
-        print_answer(as_json, {"file": str(file), **data}, file)
-        return
-    names = {fit.name: fit for fit in study.fits}
-    for word, name in (("--lr", lr), ("--batch", batch)):
-        if name not in names:
-            raise UserError(
-                f"{word} is {name!r}; the study {study_name} fits {', '.join(names) or 'nothing'}"
-            )
+        return {"file": str(file), **data}, file
     folder = results.tier(tier)
-    searched = {names[lr].table, names[batch].table} - {""}
+    searched = {study.fit(name).table for name in (lr, batch)} - {""}
     inputs = FittedInputs(
         frame=read_runs(folder.table(study.study)),
         fits={name: folder.fit(study.study, name) for name in (lr, batch)},
@@ -72,15 +62,11 @@ def command(
     )
     new = pinned(study, inputs, tier, lr, batch, _corpora(inputs, results))
     gates = new.provenance.gates
-    old, file = read_pinned(tier, gates=gates), pinned_file(tier, gates)
-    write_text(file, _text(new))
-    if as_json:
-        before = old and old.model_dump(mode="json")
-        print_json({"file": str(file), "old": before, "new": new.model_dump(mode="json")})
-        return
-    _print(old, new)
+    old, file, text = read_pinned(tier, gates=gates), pinned_file(tier, gates), _text(new)
+    write_text(file, text)
     warn(*new.provenance.notes)
-    click.echo(str(file))
+    laws = {"old": old and old.model_dump(mode="json"), "new": new.model_dump(mode="json")}
+    return {"file": str(file), **laws}, f"{text}\n{file}"
 
 
 def _corpora(inputs: "Inputs", results: Results) -> list[str]:
@@ -91,35 +77,16 @@ def _corpora(inputs: "Inputs", results: Results) -> list[str]:
 
 
 def _text(new: Pinned) -> str:
-    """Returns the file's YAML, behind a comment that says what it is and where it is from."""
+    """Returns the file's YAML, behind a comment that says what it is."""
     source = new.provenance
     low, high = source.C
-    fits = {"lr": source.lr.name, "batch": source.batch_tokens.name}
-    options = "".join(f" --{name} {fit}" for name, fit in fits.items() if fit != name)
     head = [
         f"# Learning-rate and batch laws of the {source.tier} tier, x = coefficient * C^exponent,",
         "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md), where",
-        f"# gates are a softmax over {source.gates} experts.",
-        f"# Written by `moelaws pin {source.study} --tier {source.tier}{options}`;",
+        f"# gates are a softmax over {source.gates} experts. Written by `moelaws pin`;",
         "# another search pinned changes the identities of all runs that follow these laws.",
         f"# At C = {low:.3g}: lr {new.lr.at(low):.3g}, batch {new.batch_tokens.at(low):.4g} tokens;"
         f" at C = {high:.3g}: lr {new.lr.at(high):.3g}, batch {new.batch_tokens.at(high):.4g}.",
     ]
     data = new.model_dump(mode="json")
     return "\n".join(head) + "\n" + yaml.safe_dump(data, sort_keys=False, default_flow_style=None)
-
-
-def _print(old: Pinned | None, new: Pinned) -> None:
-    rows = [
-        (name, state, law.coefficient, law.exponent, *law.exponent_interval, *ends)
-        for name in ("lr", "batch_tokens")
-        for state, pinned in (("old", old), ("new", new))
-        if pinned is not None
-        for law in [getattr(pinned, name)]
-        for ends in [map(law.at, new.provenance.C)]
-    ]
-    low, high = new.provenance.C
-    print_table(
-        ("law", "", "coefficient", "exponent", "low", "high", f"at {low:.3g}", f"at {high:.3g}"),
-        rows,
-    )

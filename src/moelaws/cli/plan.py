@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, print_table
+from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.cli.common import BEST, COUNT, option
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options
-from moelaws.cli.simulate import SimulationOptions, simulated, simulation_options, write
+from moelaws.cli.simulate import from_options, simulation_options
 from moelaws.files.layout import Results
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
-from moelaws.spec.words import counted, short
+from moelaws.spec.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,13 +50,12 @@ def command(
     study_name: str,
     project: Project,
     law: str,
-    options: SimulationOptions,
     rows: str,
     sample: int,
     target: float | None,
     every: bool,
-    as_json: bool,
-) -> None:
+    **options: Any,
+) -> Answer:
     """Tell how well STUDY's grid would determine the laws, and what it would cost.
 
     Nothing is trained. The study's law is simulated at each run of the grid, with noise, and the
@@ -65,15 +64,14 @@ def command(
     """
     from moelaws.analysis.plan import fits_of, plan
     from moelaws.grids.sweep import expand_study
-    from moelaws.tables.simulate import DEFAULT_MAPPING, simulation_entry
+    from moelaws.tables.simulate import DEFAULT_MAPPING, write
 
     study = load_study(study_name).at_tier(project.tier)
-    if options.noise == 0:
+    if options["noise"] == 0:
         raise UserError("--noise is 0, but losses vary between trainings; say how far")
-    entry = simulation_entry(study, law, noise=options.noise, seed=options.seed, rows=rows)
     sweep = expand_study(study, project)
-    simulation, about = simulated(sweep, entry, options.repeats, options.params)
-    costs = [*_costs(sweep, options.repeats, rows, project)]
+    entry, simulation, about = from_options(sweep, law, rows=rows, **options)
+    costs = [*_costs(sweep, options["repeats"], rows, project)]
     with tempfile.TemporaryDirectory() as root, reporting(lines=False) as show:
         folder = Results(Path(root)).tier(about["tier"], simulated=True)
         write(simulation, folder.table(study.study), about, code="")
@@ -85,25 +83,20 @@ def command(
         fits = [*plan(possible, folder, about, progress, every)]
     runs, mapping = len(simulation.frame), DEFAULT_MAPPING | entry.mapping
     expected = _expected(simulation.frame, about, target, mapping) if target else {}
-    if as_json:
-        keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
-        data = {"rows": runs, "costs": [c.as_dict() for c in costs], "fits": [*map(_as_json, fits)]}
-        print_json({key: about[key] for key in keys} | data | {"expected": expected})
-        return
+    keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
+    data = {"rows": runs, "costs": [c.as_dict() for c in costs], "fits": [*map(_as_data, fits)]}
     what = f"{study.study}, {project.tier}: {about['law']} at {counted(runs, 'run')}"
-    click.echo(f"{what}, noise {about['noise']:g} of ln L, simulated")
-    if about["assumed"]:
-        click.echo(f"assumed: {about['assumed']}")
-    for fit in fits:
-        click.echo()
-        _print(fit)
+    lines = [f"{what}, noise {about['noise']:g} of ln L, simulated"]
+    lines += [f"assumed: {about['assumed']}"] if about["assumed"] else []
+    lines += [f"\n{_as_text(fit)}" for fit in fits]
     if others := len(possible.fits) - len(fits):
-        click.echo(f"{counted(others, 'other fit')} of the study: --all")
-    click.echo()
+        lines.append(f"{counted(others, 'other fit')} of the study: --all")
+    lines.append("")
     for name, error in expected.items():
-        click.echo(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
+        lines.append(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
     for cost in costs:
-        _print_cost(cost)
+        lines += [cost.words(), cost.device.basis] if cost.device.basis else [cost.words()]
+    return {key: about[key] for key in keys} | data | {"expected": expected}, "\n".join(lines)
 
 
 def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:
@@ -125,69 +118,58 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
         yield budget(runs * repeats, device, kept, probed, project.devices_per_run)
 
 
-def _print_cost(cost: Budget) -> None:
-    disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in cost.disk.items() if b >= 5e6)
-    saved = cost.flops_spent < cost.flops
-    less = f", {cost.flops_spent:.3g} of them spent with shared trunks" if saved else ""
-    click.echo(
-        f"{counted(cost.runs, 'run')} of {short(cost.tokens)} tokens in all, "
-        f"{cost.flops:.3g} FLOPs{less}: about {cost.hours:,.3g} {cost.device.name} hours, "
-        f"{cost.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
-    )
-    if cost.device.basis:
-        click.echo(cost.device.basis)
-
-
 def _expected(
     frame: pd.DataFrame, about: dict[str, Any], target: float, mapping: Mapping[str, str]
 ) -> dict[str, float]:
     """Returns what `moelaws next` would expect behind these runs, as parts of the loss."""
-    from moelaws.cli.next import answer_to, question_of
+    from moelaws.analysis.choice.ask import ask
+    from moelaws.cli.question import question_of
 
-    asks = {"laws": (about["law"],), "mapping": (), "cost": "C", "rows": "", "target": target}
-    options, none = about | asks, frame["L"].isna().to_numpy()
-    question = question_of(frame, none, options, lambda law: mapping)
+    asked = {"laws": (about["law"],), "mapping": {}, "cost": "C", "rows": "", "target": target}
+    question = question_of(frame, frame["L"].isna().to_numpy(), asked, lambda law: mapping)
     each = {"regret": question, "error": replace(question, is_budget=False)}
-    return {name: answer_to(own, options, 0.0).error for name, own in each.items()}
+    return {name: ask(q, about["noise"], 0.0, about["seed"]).error for name, q in each.items()}
 
 
-def _as_json(fit: Planned) -> dict[str, Any]:
-    groups = []
-    for fitted in fit.report.parts if fit.report else ():
-        own = [vars(c) for c in fit.coefficients if c.where == fitted.where]
-        unnamed = [{k: c[k] for k in c if k not in ("where", "parameter")} for c in own]
-        params = {c["parameter"]: values for c, values in zip(own, unnamed, strict=True)}
-        known = {"where": fitted.where, "n": fitted.n, "converged": fitted.converged}
-        groups.append(known | {"params": params, "r2": fitted.metrics["r2"]})
+def _as_data(fit: Planned) -> dict[str, Any]:
     entry = fit.entry
+    groups = [
+        {
+            "where": own.where,
+            "n": own.n,
+            "converged": own.converged,
+            "params": {name: vars(known) for name, known in coefficients.items()},
+            "r2": own.metrics["r2"],
+        }
+        for own, coefficients in fit.parts
+    ]
     return {"name": entry.name, "law": entry.law, "error": fit.reason or None, "parts": groups}
 
 
-def _print(fit: Planned) -> None:
-    report, coefficients = fit.report, fit.coefficients
+def _as_text(fit: Planned) -> str:
+    report, split = fit.report, fit.entry.split_by
     if report is None:
-        click.echo(f"{fit.entry.name}, {fit.entry.law}: cannot be fitted: {fit.reason}")
-        return
-    runs, split = sum(fitted.n for fitted in report.parts), report.split_by
-    divided = f" in {counted(len(report.parts), 'group')}" if split else ""
-    open_ones = sum(not c.identified for c in coefficients)
-    state = f"{open_ones} of {len(coefficients)} coefficients not identified"
+        return f"{fit.entry.name}, {fit.entry.law}: cannot be fitted: {fit.reason}"
+    rows = [
+        (*own.where.values(), *_cells(name, known))
+        for own, coefficients in fit.parts
+        for name, known in coefficients.items()
+    ]
+    every = [known for _, coefficients in fit.parts for known in coefficients.values()]
+    runs, open_ones = sum(own.n for own, _ in fit.parts), sum(not c.identified for c in every)
+    divided = f" in {counted(len(fit.parts), 'group')}" if split else ""
+    state = f"{open_ones} of {len(every)} coefficients not identified"
     title = f"{fit.entry.name}, {report.law}: {counted(runs, 'row')}{divided}, "
     title += state if open_ones else "all identified"
     columns = (*([split] if split else ()), "", "true", "estimate", "low", "high", "width")
-    rows = [(*([c.where[split]] if split else ()), *_cells(c)) for c in coefficients]
-    print_table((*columns, "identified"), rows, title)
-    if any(map(_of_another_law, coefficients)):
-        click.echo("* as published, for another law than the one simulated")
+    text = table_text((*columns, "identified"), rows, title)
+    note = "* as published, for another law than the one simulated"
+    return f"{text}\n{note}" if any(c.is_of_another_law for c in every) else text
 
 
-def _cells(c: Coefficient) -> tuple[object, ...]:
+def _cells(name: str, c: Coefficient) -> tuple[object, ...]:
     """Returns a coefficient's name, true value, estimate, interval and whether it is identified."""
     numbers = ("" if x is None else x for x in (c.reference, c.estimate, c.low, c.high))
     width = "" if c.relative_width is None else f"{100 * c.relative_width:.3g} %"
-    mark = " *" if _of_another_law(c) else ""
-    return c.parameter + mark, *numbers, width, "yes" if c.identified else "no"
-
-
-def _of_another_law(coefficient: Coefficient) -> bool:
-    return not coefficient.simulated and coefficient.reference is not None
+    mark = " *" if c.is_of_another_law else ""
+    return name + mark, *numbers, width, "yes" if c.identified else "no"

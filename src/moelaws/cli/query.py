@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import sys
 
 import click
@@ -18,23 +17,7 @@ from moelaws.spec.project import Project
 @click.argument("sql")
 @project_options
 @option("--csv as_csv", "Print CSV, with numbers in full.", is_flag=True)
-@option(
-    "--time-limit seconds",
-    "The most time that the answer may take, once the tables are read.",
-    click.IntRange(1, 86_400),
-    60,
-    metavar="SECONDS",
-)
-@option(
-    "--memory-limit gigabytes",
-    "The most memory that the answer may take, up to this machine's.",
-    click.IntRange(1, max(2, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 10**9)),
-    2,
-    metavar="GB",
-)
-def command(
-    sql: str, project: Project, as_csv: bool, seconds: int, gigabytes: int, as_json: bool
-) -> None:
+def command(sql: str, project: Project, as_csv: bool, as_json: bool) -> None:
     """Answer a SELECT over the tier's tables, such as
     "SELECT S, min(L) FROM sparsity GROUP BY S".
 
@@ -44,7 +27,7 @@ def command(
     """
     from moelaws.tables.query import query
 
-    columns, rows = query(sql, Results(), project.tier, seconds, gigabytes, warn)
+    columns, rows = query(sql, Results(), project.tier, warn)
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif as_csv:  # nothing for NULL, and JSON for lists and structs

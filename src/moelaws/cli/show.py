@@ -1,5 +1,6 @@
 """``moelaws show``: one run's record, or what a file was made of; ``diff``: how runs differ."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,23 @@ import click
 
 from moelaws.cli.answers import Answer, JsonCommand, table_text
 from moelaws.files.layout import Results
-from moelaws.records.chain import Link, changed_runs, link, trained_by
-from moelaws.records.names import config_of, find_record, name_of
-from moelaws.records.runs import differences, flatten
+from moelaws.records.chain import Link, changed_runs, link
+from moelaws.records.listing import rows_of
+from moelaws.records.names import find_record
+from moelaws.records.runs import differences, flatten, read_record
 from moelaws.spec.errors import UserError
 from moelaws.spec.words import counted
+
+# What made the runs of a table -> column of the list of runs
+TRAINED_BY = {
+    "commit": "provenance.commit",
+    "changes that were not committed": "provenance.dirty",
+    "training code": "provenance.code",
+    "text": "config.corpus.source.name",
+    "commit of the text": "config.corpus.source.commit",
+    "digest of the text": "config.corpus.source.digest",
+    "host": "host",
+}
 
 
 @click.command(name="show", cls=JsonCommand)
@@ -35,38 +48,41 @@ def command(what: str) -> Answer:
     top = link(path.with_suffix(".json") if "figures" in path.parts else path)
     if top.state == "missing":
         raise UserError(f"{top.path}: no such file; run the workflow first")
-    table = table_text(["file", "state", "digest", "made by code"], _rows(top, 0))
+    files = [
+        ("  " * depth + str(x.path), x.state, x.digest[:16], x.origin.code or "-")
+        for depth, x in _below(top)
+    ]
+    table = table_text(("file", "state", "digest", "made by code"), files)
     return top.as_dict(), "\n".join([table, *_runs(top)])
 
 
-def _rows(link: Link, depth: int) -> Iterator[list[str]]:
-    yield ["  " * depth + str(link.path), link.state, link.digest[:16], link.code or "-"]
-    for below in link.inputs:
-        yield from _rows(below, depth + 1)
+def _below(link: Link, depth: int = 0) -> Iterator[tuple[int, Link]]:
+    """Yields a link and all that its file was made of, with their depths."""
+    yield depth, link
+    for each in link.inputs:
+        yield from _below(each, depth + 1)
 
 
 def _runs(top: Link) -> Iterator[str]:
     """Yields lines on where the runs of every table in the chain are from: a file, or trainings."""
     for table in _tables(top, "imported"):
         yield f"\n{table.path}: imported"
-        for name, text in table.imported.items():
+        for name, text in table.origin.imported.items():
             yield f"  {name}: {text or 'not on record'}"
     for table in _tables(top, "runs"):
         changed = changed_runs(table, Results())
         since = f"{len(changed)} of them changed since: {', '.join(changed[:4])}"
         state = since if changed else "as they are"
-        yield f"\n{table.path}: {counted(len(table.runs), 'run')}, {state}"
-        for name, counts in trained_by(table.runs, Results()).items():
-            for value, n in counts.most_common():
+        yield f"\n{table.path}: {counted(len(table.origin.runs), 'run')}, {state}"
+        rows = [row for _, row in rows_of(read_record(Results(), run) for run in table.origin.runs)]
+        for name, key in TRAINED_BY.items():
+            for value, n in Counter(row[key] for row in rows if row.get(key)).most_common():
                 yield f"  {name}: {value} ({counted(n, 'run')})"
 
 
-def _tables(link: Link, origin: str) -> list[Link]:
+def _tables(top: Link, origin: str) -> list[Link]:
     """Returns the tables in the chain that name their ``origin`` (runs, imported), each once."""
-    tables = {link.path: link} if getattr(link, origin) else {}
-    for below in link.inputs:
-        tables |= {table.path: table for table in _tables(below, origin)}
-    return list(tables.values())
+    return [*{x.path: x for _, x in _below(top) if getattr(x.origin, origin)}.values()]
 
 
 @click.command(name="diff", cls=JsonCommand)
@@ -92,7 +108,7 @@ def diff(runs: tuple[str, ...]) -> Answer:
     listed: list[dict[str, Any]] = [{"run": run, **d} for run, d in compared.items()]
     losses = compared[ids[1]] if len(ids) == 2 else listed
     data = {key: list(row) for key, row in rows.items()} | {"loss_difference": losses}
-    names = [name_of(config) if (config := config_of(r)) else "-" for r in records]
+    names = [row.get("name", "-") for _, row in rows_of(records)]
     cells = [["run", *names], *([key, *map(str, row)] for key, row in rows.items())]
     lines = [table_text(["key", *ids], cells)]
     for other, loss in compared.items():

@@ -17,7 +17,7 @@ from moelaws.grids.sweep import sweep_of
 from moelaws.records.code import digest
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project, study_names
+from moelaws.spec.project import load_project
 from moelaws.spec.run import RunConfig
 from moelaws.tables.describe import describe
 from moelaws.workflow.code import of_speed
@@ -59,8 +59,6 @@ def command(
     """
     from moelaws.probing.speed import measure, write_rows
 
-    if wrong := next((w for w in runs if w in study_names() and not Path(w).is_file()), ""):
-        raise UserError(f"{wrong} is a study; --study {wrong} measures its architectures")
     named = [read_named(word, results) for word in runs]
     configs = [parse(RunConfig, data, where) for where, data in named]
     measured = [Run(config.run_id, config, None) for config in configs]

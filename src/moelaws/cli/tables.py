@@ -57,8 +57,6 @@ def import_(
         return _register()
     if table is None:
         raise UserError("name a file and its --mapping, or public runs: `moelaws import --list`")
-    if mapping_file is None and Path(table).is_file():
-        raise UserError(f"--mapping is missing, which says what the columns of {table} are")
     place: AbstractContextManager[Path] = nullcontext(Path(table))
     if mapping_file is None:
         mapping_file, out = mapping_of(table), out or Results().imported(table)
@@ -81,10 +79,8 @@ def import_(
         f"{path}: {counted(len(frame), 'run')}; unknown of them: {unknown}",
         f"{imported.about['licence']}: {imported.about['attribution']}",
     ]
-    for key, text in imported.about.items():
-        if key.startswith("digest"):
-            lines.append(f"{text} of {imported.about[key.replace('digest', 'file')]}")
-        elif key in ("losses", "assumed") and text:
+    for key in ("losses", "assumed"):
+        if text := imported.about.get(key):
             lines.append(f"{key}: {text}")
     return data | {"origin": imported.about}, "\n".join(lines)
 
@@ -92,24 +88,25 @@ def import_(
 def _register() -> Answer:
     from moelaws.tables.register import register
 
-    rows = []
-    for name, mapping in register().items():
-        about = mapping.origin.model_dump(include={"licence", "attribution"})
-        files = [
-            file.model_dump(include={"file", "url", "sha256"}) for file in mapping.origin.files
-        ]
-        about |= {"files": files, "here": Results().imported(name).is_file()}
-        rows.append({"name": name, **mapping.model_dump()["public"], **about})
+    of_origin, of_file = {"licence", "attribution"}, {"file", "url", "sha256"}
+    rows = [
+        {
+            "name": name,
+            **mapping.model_dump()["public"],
+            **mapping.origin.model_dump(include=of_origin),
+            "files": [file.model_dump(include=of_file) for file in mapping.origin.files],
+            "here": Results().imported(name).is_file(),
+        }
+        for name, mapping in register().items()
+    ]
     cells = [
         (r["name"], r["runs"], *r["C"], r["licence"], "yes" if r["here"] else "no", r["what"])
         for r in rows
     ]
-    unknown = ", ".join(r["name"] for r in rows if not all(f["sha256"] for f in r["files"]))
     lines = [
         table_text(("name", "runs", "C from", "to", "licence", "here", "what"), cells),
         "`moelaws import NAME` fetches a table's files, which are no part of this repository: they "
         "are fetched by you, under the licence above.",
-        f"no digest known: {unknown or 'none'}",
     ]
     return {"register": rows}, "\n".join(lines)
 

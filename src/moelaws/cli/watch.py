@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, table_text
-from moelaws.cli.common import Words, between, option
+from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.common import between, option
 from moelaws.cli.project import project_options, snakemake_call
 from moelaws.files.layout import Results
 from moelaws.records.progress import duration
@@ -20,19 +20,11 @@ from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.words import visible
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from moelaws.records.watching import Course, Planned, Snapshot, Watching
+    from moelaws.records.watching import Planned, Snapshot, State, Watching
 
 
 @click.command(name="watch", cls=JsonCommand)
 @project_options
-@option(
-    "--study names",
-    "Watch the runs of this study alone; may be given again. The configuration's by default.",
-    metavar="STUDY",
-    multiple=True,
-)
 @option(
     "--every",
     "Look at the files again after so many seconds.",
@@ -41,26 +33,26 @@ if TYPE_CHECKING:
     metavar="SECONDS",
 )
 @option("--once", "Look once, print what there is, and end.", is_flag=True)
-def command(project: Project, names: Words, every: float, once: bool, as_json: bool) -> None:
+def command(project: Project, every: float, once: bool, as_json: bool) -> None:
     """Watch a sweep: runs done, running and failed, their losses and speed, the time left.
 
     All is read from results/, so that any machine that sees this folder can watch, also while Slurm
     runs the jobs elsewhere. Ends when the sweep is finished, or with Ctrl-C, which stops no run.
-    Where the output is no terminal, a line is printed at each change; with --json, an object.
+    Where the output is no terminal, a line is printed whenever runs began or ended or a percent of
+    the FLOPs passed; with --json, an object.
     """
     from moelaws.records.watching import Watching
 
-    project = project.model_copy(update={"studies": names}) if names else project
     watching = Watching(Results(), _planned(project))
     snapshots = _snapshots(watching, 0.0 if once else every)
-    if as_json:
-        for _, alike in groupby(snapshots, key=lambda snapshot: snapshot.courses):
-            print_json(as_dict(next(alike), project.tier))
-            sys.stdout.flush()
-    elif sys.stdout.isatty() or once:
+    if sys.stdout.isatty() and not (once or as_json):
         _draw(snapshots, project)
-    else:
-        _print_lines(snapshots, project)
+        return
+    for _, alike in groupby(snapshots, key=lambda s: (s.counts, f"{s.fraction_done:.0%}")):
+        snapshot = next(alike)
+        text = drawn(snapshot, project) if once else ", ".join(snapshot.words())
+        print_answer(as_json, as_dict(snapshot, project.tier), text)
+        sys.stdout.flush()
 
 
 def _planned(project: Project) -> dict[str, Planned]:
@@ -76,7 +68,7 @@ def _planned(project: Project) -> dict[str, Planned]:
     runs = planned(sweeps, project)
     if not runs:
         chosen = ", ".join(sweep.study.study for sweep in sweeps)
-        raise UserError(f"no run is trained for {chosen}; name another study with --study")
+        raise UserError(f"no run is trained for {chosen}; choose others with --set studies=...")
     return runs
 
 
@@ -90,69 +82,47 @@ def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
 
 def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
     """Draws the sweep again and again at the same place of the terminal."""
-    from rich.console import Console
     from rich.live import Live
-
-    console = Console(highlight=False)
-    if not console.is_terminal:  # of --once
-        click.echo(drawn(next(snapshots), project).plain)
-        return
-    with Live(console=console, auto_refresh=False) as live:
-        for snapshot in snapshots:
-            live.update(drawn(snapshot, project), refresh=True)
-
-
-def _print_lines(snapshots: Iterator[Snapshot], project: Project) -> None:
-    """Prints a line now and whenever runs began or ended, or a percent of the FLOPs passed."""
-
-    for _, alike in groupby(snapshots, key=lambda s: (s.counts, f"{s.fraction_done:.0%}")):
-        snapshot = next(alike)
-        click.echo(", ".join(snapshot.words()))
-        if not (snapshot.counts["running"] or snapshot.finished):
-            click.echo(idle(project))
-        sys.stdout.flush()
-
-
-SHOWN = 16  # rows of a table
-BARS = "▁▂▃▄▅▆▇█"
-BAR_WIDTH = 30  # of the FLOPs
-# What a run measures comes first: a narrow terminal cuts the end of each line.
-RUNNING = ("run", "step", "loss", "lately", "tokens/s", "left", "name", "study", "where")
-
-
-def idle(project: Project) -> str:
-    """Returns what to do when runs are left and no trainer is at work."""
-    return (
-        "No trainer is at work now. Unless a call of snakemake is about to start one, this trains "
-        f"what is left: {snakemake_call(project)}"
-    )
-
-
-def drawn(snapshot: Snapshot, project: Project) -> Text:
-    """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed."""
     from rich.text import Text
 
+    with Live(auto_refresh=False) as live:
+        for snapshot in snapshots:
+            # As a text: a host or a study of one's own may have a name that looks like markup.
+            live.update(Text(visible(drawn(snapshot, project))), refresh=True)
+
+
+SHOWN: tuple[State, ...] = ("running", "interrupted", "failed")
+ROWS = 16  # of each state
+BAR_WIDTH = 30  # of the FLOPs
+# What a run measures comes first: a narrow terminal cuts the end of each line.
+COLUMNS = ("run", "state", "step", "loss", "tokens/s", "left", "name", "study", "what is known")
+
+
+def drawn(snapshot: Snapshot, project: Project) -> str:
+    """Returns the drawing of a sweep: totals, then the runs at work, stopped and failed."""
     full = round(BAR_WIDTH * snapshot.fraction_done)
-    lines = ["█" * full + "░" * (BAR_WIDTH - full), ", ".join(snapshot.words())]
-    if running := snapshot.of("running"):
-        lines += ["", _running(snapshot, running), *_more(running)]
-    if stopped := snapshot.of("interrupted"):
-        lines += ["", "Stopped before their end; the next call of snakemake resumes them:"]
-        lines += [_reasons(stopped, snapshot), *_more(stopped)]
-    if failed := snapshot.of("failed"):
-        lines += ["", "Failed; `moelaws runs --retry` has them trained again:"]
-        lines += [_reasons(failed, snapshot), *_more(failed)]
+    lines = [f"Sweep of tier {project.tier}", "█" * full + "░" * (BAR_WIDTH - full)]
+    lines.append(", ".join(snapshot.words()))
+    lines += ["", _table(snapshot), ""]
+    if any(len(snapshot.of(state)) > ROWS for state in SHOWN):
+        lines.append(f"At most {ROWS} runs of each state are shown; --once --json lists all.")
+    if snapshot.of("interrupted"):
+        lines.append("The next call of snakemake resumes the interrupted runs.")
+    if snapshot.of("failed"):
+        lines.append("`moelaws runs --retry` has the failed runs trained again.")
     if snapshot.finished:
-        lines += ["", "All runs are over. `moelaws runs` lists them."]
-    elif not running:
-        lines += ["", idle(project)]
-    # As a text: a host or a study of one's own may have a name that looks like markup.
-    return Text.assemble((f"Sweep of tier {project.tier}\n", "bold"), visible("\n".join(lines)))
+        lines.append("All runs are over. `moelaws runs` lists them.")
+    elif not snapshot.of("running"):
+        lines.append(
+            "No trainer is at work now. Unless a call of snakemake is about to start one, this "
+            f"trains what is left: {snakemake_call(project)}"
+        )
+    return "\n".join(lines)
 
 
 def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
     """Returns the sweep's numbers; ``runs`` has those that are running, interrupted or failed."""
-    shown = snapshot.of("running", "interrupted", "failed")
+    shown = snapshot.of(*SHOWN)
     return {
         "tier": tier,
         "finished": snapshot.finished,
@@ -169,46 +139,27 @@ def as_dict(snapshot: Snapshot, tier: str) -> dict[str, Any]:
     }
 
 
-def sparkline(values: tuple[float, ...]) -> str:
-    """Returns numbers as a row of bars, from the lowest bar to the highest one."""
-    if not values:
-        return ""
-    low, span = min(values), max(values) - min(values)
-    steps = [round((value - low) / span * (len(BARS) - 1)) if span else 0 for value in values]
-    return "".join(BARS[step] for step in steps)
-
-
-def _running(snapshot: Snapshot, running: dict[str, Course]) -> str:
-    """Returns the table of the runs at work."""
+def _table(snapshot: Snapshot) -> str:
+    """Returns the table of the runs at work, and of those that stopped or failed."""
     rows = []
-    for run, course in islice(running.items(), SHOWN):
-        planned = snapshot.planned[run]
-        pace, left = course.tokens_per_second, course.seconds_left
-        where = [course.device, course.host, f"job {course.job}" if course.job else ""]
-        cells = [
-            run[:8],
-            f"{course.step}/{planned.steps}" if course.step else "begins",
-            "-" if course.loss is None else f"{course.loss:.4f}",
-            sparkline(course.losses),
-            "-" if pace is None else f"{pace:,.0f}",
-            "-" if left is None else duration(left),
-            planned.name,
-            ", ".join(planned.studies),
-            " ".join(word for word in where if word),
-        ]
-        rows.append(cells)
-    return table_text(RUNNING, rows, cut=True)
-
-
-def _reasons(runs: dict[str, Course], snapshot: Snapshot) -> str:
-    rows = []
-    for run, course in islice(runs.items(), SHOWN):
-        planned = snapshot.planned[run]
-        step = f"{course.step}/{planned.steps}"
-        rows.append((run[:8], planned.name, ", ".join(planned.studies), step, course.reason))
-    return table_text(("run", "name", "study", "step", "what is known"), rows)
-
-
-def _more(runs: dict[str, Course]) -> list[str]:
-    hidden = len(runs) - SHOWN
-    return [f"and {hidden} more (--once --json lists all)"] if hidden > 0 else []
+    for state in SHOWN:
+        for run, course in islice(snapshot.of(state).items(), ROWS):
+            planned, pace, left = (
+                snapshot.planned[run],
+                course.tokens_per_second,
+                course.seconds_left,
+            )
+            place = [course.device, course.host, f"job {course.job}" if course.job else ""]
+            cells = [
+                run[:8],
+                state,
+                f"{course.step}/{planned.steps}" if course.step else "begins",
+                "-" if course.loss is None else f"{course.loss:.4f}",
+                "-" if pace is None else f"{pace:,.0f}",
+                "-" if left is None else duration(left),
+                planned.name,
+                ", ".join(planned.studies),
+                course.reason or " ".join(word for word in place if word),
+            ]
+            rows.append(cells)
+    return table_text(COLUMNS, rows, cut=True) if rows else ""

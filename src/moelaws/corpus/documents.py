@@ -56,7 +56,7 @@ class Documents:
     def __iter__(self) -> Iterator[str]:
         """Yields the text of each document.
 
-        Raises UserError if a file has changed since it was indexed, or is not UTF-8.
+        Raises UserError if a file has changed since it was indexed.
         """
         chosen = (self.records[place] for place in self.chosen)
         for number, records in groupby(chosen, lambda record: int(record["file"])):
@@ -68,10 +68,7 @@ class Documents:
                         raise UserError(
                             f"{file.name} changed while it was read; prepare the corpus again"
                         )
-                    try:
-                        yield data.decode("utf-8")
-                    except UnicodeDecodeError:
-                        raise UserError(f"{file.name} is not UTF-8 text") from None
+                    yield data.decode("utf-8")  # as its identity has found
 
 
 @dataclass(frozen=True)

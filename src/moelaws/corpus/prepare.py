@@ -16,9 +16,9 @@ from moelaws.corpus.shards import BOUNDARIES, SHARDS, PreparedCorpus, file_recor
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer
 from moelaws.files.atomic import write_json, write_text
-from moelaws.files.layout import META, TOKENIZER
+from moelaws.files.layout import LOCK, META, TOKENIZER
 from moelaws.files.leftovers import discard, sweep, temporaries, temporary
-from moelaws.files.lock import acquire, is_abandoned
+from moelaws.files.lock import acquire, holder
 from moelaws.records.progress import Report
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
@@ -54,13 +54,15 @@ def prepare(
     Memory grows by some 60 bytes per document, not with the text. Shards are little-endian uint16
     (uint32 above 65,536 entries), and each document ends with the end-of-document token.
 
-    Raises UserError if ``sources`` or ``pretrained`` are not those of ``corpus``, a data set cannot
-    be read, the vocabulary is too large for the text, there are not two documents, a pretrained
-    tokenizer does not reproduce the text, or the disk is full.
+    ``pretrained`` is the tokenizer of ``corpus``, if that is not trained on the text.
+
+    Raises UserError if ``sources`` are not those of ``corpus``, a data set cannot be read, the
+    vocabulary is too large for the text, there are not two documents, a pretrained tokenizer does
+    not reproduce the text, or the disk is full.
     """
     sweep(out.parent)
     for path in temporaries(out.parent):  # of other hosts: gigabytes, if they copied a data set
-        if is_abandoned(path):
+        if (path / LOCK).exists() and not holder(path):
             discard(path)
     if is_prepared(corpus, out):
         return
@@ -71,14 +73,11 @@ def prepare(
             f"{out} holds files that are no part of a prepared corpus ({', '.join(foreign[:3])}); "
             "choose an empty or new folder"
         )
-    same = (pretrained and pretrained.digest) == corpus.tokenizer
-    if not same or sources.identity() != corpus.source:
+    if sources.identity() != corpus.source:
         raise UserError(
-            f"corpus {sources.name}: {'a text file' if same else 'the tokenizer'} changed since "
-            "its digest was taken; call the command again"
+            f"corpus {sources.name}: a text file changed since its digest was taken; call the "
+            "command again"
         )
-    if pretrained is not None:
-        pretrained.require(corpus.vocab_size)
     work = temporary(out)
     try:
         work.mkdir(parents=True)

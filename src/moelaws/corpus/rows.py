@@ -61,12 +61,9 @@ def spool(source: DatasetSource, path: Path, progress: Callable[[int], None]) ->
             starts.append(starts[-1] + len(document))
             progress(starts[-1])
     if len(starts) == 1:
-        limit = (
-            f" within the first {setting.bytes} bytes" if setting.bytes and counts["rows"] else ""
-        )
         raise UserError(
-            f"corpus {source.name}: no text in column {setting.column!r} of split "
-            f"{setting.split!r}{limit}: {counts['rows']} rows read, {counts['empty']} of them empty"
+            f"corpus {source.name}: no whole row of text in column {setting.column!r} of split "
+            f"{setting.split!r}: {counts['rows']} rows read, {counts['empty']} of them empty"
         )
     return Spool(source.name, (path,), starts, **counts)
 
@@ -88,14 +85,12 @@ def joined(lines: Iterator[bytes], document_starts: str) -> Iterator[bytes]:
                 document.clear()
         document += line if line.endswith(b"\n") else line + b"\n"
         if len(document) > LONGEST:
-            raise UserError(
-                f"corpus: document_starts is {document_starts!r}; it is found in no row of the "
-                f"last {len(document)} bytes: a row in which it is found starts a document"
-            )
+            has_start = False
+            break
     if document and not has_start:
         raise UserError(
-            f"corpus: document_starts is {document_starts!r}; it is found in no row: a row in "
-            "which it is found starts a document"
+            f"corpus: document_starts is {document_starts!r}; it is found in no row of the last "
+            f"{len(document)} bytes: a row in which it is found starts a document"
         )
     if document.strip():
         yield bytes(document)
@@ -151,14 +146,10 @@ def _stream(source: DatasetSource) -> Any:
 
 def _failure(source: DatasetSource, error: Exception) -> str:
     reason = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, ConnectionError) or "offline" in reason.lower():
-        advice = (
-            "the Hugging Face hub is not reached from here: check the network, or fetch the data "
-            "set elsewhere and set dataset to its folder, without commit"
-        )
-    else:
-        advice = "check dataset, commit, subset and split"
-    names = source.setting.model_dump(exclude_none=True)
-    keys = [key for key in ("dataset", "commit", "subset", "split") if key in names]
-    where = ", ".join(f"{key} {names[key]!r}" for key in keys)
-    return f"corpus: {where}: {reason}; {advice}"
+    keys = {"dataset", "commit", "subset", "split"}
+    names = source.setting.model_dump(include=keys, exclude_none=True)
+    where = ", ".join(f"{key} {name!r}" for key, name in names.items())
+    return (
+        f"corpus: {where}: {reason}; check these and the network, or fetch the data set elsewhere "
+        "and set dataset to its folder, without commit"
+    )

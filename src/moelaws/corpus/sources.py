@@ -157,16 +157,6 @@ def resolve(
         if patterns == ["environment"]:
             files = sorted([*files, *(file for name in PACKAGES for file in _package(name))])
         return _sources(patterns[0], files, f"corpus {patterns[0]!r} ({root})")
-    if not patterns or not all(isinstance(p, str) and p for p in patterns):
-        raise UserError(
-            f"corpus is {setting!r}; write stdlib, environment, or paths or globs of text files"
-        )
-    for word in ("stdlib", "environment"):
-        if word in patterns:
-            raise UserError(
-                f"corpus: {word} cannot be mixed with files; a file of that name is written "
-                f"./{word}"
-            )
     paths = sorted({path for pattern in patterns for path in _matches(pattern, base)})
     root = Path(os.path.commonpath([path.parent for path in paths]))
     return _sources("text", _named(paths, root), f"corpus {', '.join(patterns)}")
@@ -179,8 +169,7 @@ def _named(paths: Iterable[Path], root: Path) -> list[tuple[str, Path]]:
 def _sources(name: str, files: list[tuple[str, Path]], where: str) -> Sources:
     size = sum(path.stat().st_size for _, path in files)
     if size == 0:
-        reason = f"its {len(files)} files are empty" if files else "no Python sources there"
-        raise UserError(f"{where}: no text: {reason}; name text files instead")
+        raise UserError(f"{where}: there is no text in {len(files)} files; name others")
     return Sources(name, tuple(files), size)
 
 
@@ -223,8 +212,6 @@ def _matches(pattern: str, base: Path) -> list[Path]:
             f"corpus: {pattern} is a folder; name its text files, "
             f"such as {pattern.rstrip('/')}/**/*.txt"
         )
-    if not glob.has_magic(pattern):
-        raise UserError(f"corpus: {pattern} does not exist in {base.absolute()}; check the path")
     if "**" in full:  # it may look through a whole disk, or a loop of links, for a few files
         folders = glob.iglob(f"{full.partition('**')[0]}**{os.sep}", recursive=True)
         if sum(1 for _ in islice(folders, MOST_FOLDERS + 1)) > MOST_FOLDERS:
@@ -235,8 +222,8 @@ def _matches(pattern: str, base: Path) -> list[Path]:
     paths = [Path(p) for p in glob.glob(full, recursive=True) if os.path.isfile(p)]
     if not paths:
         raise UserError(
-            f"corpus: {pattern} matches no file in {base.absolute()}; "
-            "check the pattern (** goes into folders)"
+            f"corpus: {pattern} matches no file in {base.absolute()}; check the path or the "
+            "pattern (** goes into folders)"
         )
     return paths
 
@@ -266,13 +253,10 @@ def _package(name: str) -> list[tuple[str, Path]]:
         for file in listed
         if file.suffix == ".py" and not {"..", *TEST_FOLDERS} & set(file.parts)
     ]
-    gone = [path for _, path in sources if not path.is_file()]
-    if gone or not sources:
-        reason = f"{gone[0]} is missing" if gone else "no file of it is listed"
+    if not sources or not all(path.is_file() for _, path in sources):
         raise UserError(
             f"corpus: environment holds the sources of {', '.join(PACKAGES)}, but {name} is not "
-            f"installed whole: {reason}; install what envs/cpu.lock pins "
-            "(pip install -r envs/cpu.lock)"
+            "installed whole; install what envs/cpu.lock pins (pip install -r envs/cpu.lock)"
         )
     return sources
 

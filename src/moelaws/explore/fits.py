@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.minimum import with_ends
+from moelaws.analysis.minimum import percentile_interval
 from moelaws.explore.material import Material, floats, shortened
 from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
@@ -227,7 +227,7 @@ def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str,
         columns = {name: np.full(FINEST, value) for name, value in others.items()}
         columns[size.name] = grid
         mean, low, high = map(shortened, fit.predicted(group, columns))
-        lowest = np.append(min(mean), fit.lowest(group, columns))
+        lowest = percentile_interval(fit.lowest(group, columns), fit.report.level)
         yield {
             "C": C,
             **others,
@@ -236,5 +236,5 @@ def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str,
             "x": shortened(x),
             "L": shortened(fit.values[fit.law.response.name][chosen]),
             "curve": {"x": shortened(grid), "mean": mean, "low": low, "high": high},
-            "optimum": with_ends("L", lowest, fit.report.level, ""),
+            "optimum": {"L": float(min(mean)), "low": lowest[0], "high": lowest[1]},
         }

@@ -1,6 +1,5 @@
 """Runs as event files for TensorBoard: a folder for each study, and in it one for each run."""
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from moelaws.exports.material import TrackedRun, into_folder, replacing_run
-from moelaws.spec.from_json import parse_json
 from moelaws.spec.from_toml import table_beside
 
 EXPERIMENT = api_pb2.Experiment(**table_beside(__file__))
@@ -50,8 +48,6 @@ def _texts(run: TrackedRun) -> Iterator[summary_pb2.Summary]:
     yield text_pb("parameters", _table(run.parameters))
     for path in run.files:
         text = path.read_text(encoding="utf-8", errors="replace")
-        if path.suffix == ".json":
-            text = json.dumps(parse_json(text, path), indent=1)
         indented = "\n".join(f"    {line}" for line in text.splitlines())
         yield text_pb(f"files/{path.name}", indented)
 

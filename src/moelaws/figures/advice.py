@@ -16,7 +16,6 @@ from moelaws.files.atomic import replacing, write_text
 
 _LEAST = 1e-3  # nats: one colour below
 _AROUND = 3.0  # times the smallest and the largest active size of the laws' plans
-_USUAL = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # sparsities on an axis
 _MARKERS = "osD^vPX<>hd"
 
 
@@ -56,14 +55,13 @@ def draw(answers: Mapping[str, Advice]) -> Sheet:
         robust = {"marker": "*", "markersize": 10, "markerfacecolor": style.WARN}
         _mark(panel, "robust", answer.robust.plan, **robust)
         ceiling = answer.limits.max_sparsity
-        axes.sparsity(panel.ax, {*(S for S in _USUAL if ceiling > S), ceiling}, "y")
+        axes.sparsity(panel.ax, {*(S for S in axes.USUAL if ceiling > S), ceiling}, "y")
         axes.size(panel.ax.xaxis, "active parameters $N_a$")
         panel.ax.grid(False)
     drawn = [panel.ax for panel in sheet.panels]
     bar = sheet.figure.colorbar(dots, ax=drawn, pad=0.02, label="worst-case regret (nats/token)")
     bar.outline.set_visible(False)
-    pairs = [zip(*ax.get_legend_handles_labels(), strict=True) for ax in drawn]
-    marks = {text: mark for pair in pairs for mark, text in pair}
+    marks = sheet.entries()
     sheet.figure.legend([*marks.values()], [*marks], loc="outside lower center", ncols=5)
     return sheet
 

@@ -10,12 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from moelaws.spec.words import short
 
-LOSS = "loss (nats/token)"
-VALIDATION_LOSS = "validation loss (nats/token)"
-COMPUTE = "training compute $C$ (FLOPs)"
-BUDGET = "budget $C$ (FLOPs)"
-SPARSITY = "sparsity $S$"
-
 Text = Callable[[float], str]
 
 POWER_WIDTH = 0.5  # inches, of a label such as 2 x 10^10 with room beside it
@@ -72,7 +66,7 @@ def size(axis: Any, label: str) -> None:
     log(axis, label, text=short)
 
 
-def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> None:
+def compute(axis: Any, budgets: Iterable[float], label: str) -> None:
     """Makes an axis one of compute, with a tick at each of a few ``budgets``, or round ones."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = sorted(axis.get_view_interval())
@@ -89,7 +83,7 @@ def compute(axis: Any, budgets: Iterable[float] = (), label: str = COMPUTE) -> N
     log(axis, label, ticks, text, ends=(low, high))
 
 
-def experts(ax: Axes, numbers: Iterable[float], label: str = "experts $E$") -> None:
+def experts(ax: Axes, numbers: Iterable[float], label: str) -> None:
     """Makes the x axis one of numbers of experts, with a tick at each of them, or at a few."""
     known = sorted({float(number) for number in numbers})
     log(ax.xaxis, label, known[:: -(-len(known) // 7)])
@@ -102,19 +96,26 @@ def every_other(values: Iterable[float]) -> list[float]:
 
 
 MIN_DISTANCE = 0.09  # of two labels, as a fraction of the axis
+USUAL = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99)  # sparsities
+MOST = 20  # sparsities of a grid; more are those of a curve
 
 
-def sparsity(ax: Axes, values: Iterable[float], which: str = "x") -> None:
+def sparsity(
+    ax: Axes, values: Iterable[float], which: str = "x", label: str = "sparsity $S$"
+) -> None:
     """Makes an axis one of sparsity S over ``values``, with a tick at each, spaced as -ln(1 - S).
 
     S crowds towards 1. On this scale every halving of the active fraction is a step of one size.
+    Over a curve's values the ticks are usual sparsities.
     """
     getattr(ax, f"set_{which}scale")(
         "function",
         functions=(lambda S: -np.log1p(-np.minimum(S, 1 - 1e-9)), lambda v: -np.expm1(-v)),
     )
     axis = getattr(ax, f"{which}axis")
-    ticks = sorted({float(value) for value in values})
+    known = sorted({float(value) for value in values})
+    usual = [S for S in USUAL if known[0] <= S <= known[-1]]
+    ticks = usual if len(known) > MOST and len(usual) > 1 else known
 
     def text(S: float) -> str:
         inches = ax.bbox.width / ax.figure.dpi  # as drawn: a legend beside the axes narrows them
@@ -123,8 +124,8 @@ def sparsity(ax: Axes, values: Iterable[float], which: str = "x") -> None:
         return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room, halvings) else ""
 
     fixed_ticks(axis, ticks, text)
-    axis.set_label_text(SPARSITY)
-    ends = -np.log1p(-np.array([ticks[0], ticks[-1]]))
+    axis.set_label_text(label)
+    ends = halvings([known[0], known[-1]])
     pad = 0.05 * (float(np.ptp(ends)) or 1.0)
     getattr(ax, f"set_{which}lim")(-np.expm1(pad - ends[0]), -np.expm1(-pad - ends[1]))
 

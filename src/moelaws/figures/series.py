@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import Normalize
 from pandas.api.types import is_numeric_dtype
 
 from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs, row_mask
 from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, losses, style
-from moelaws.figures.sheet import Panel, Sheet, one_panel
+from moelaws.figures.sheet import Panel, Sheet
 from moelaws.spec.errors import UserError, listed, located
 from moelaws.spec.readers import Figure
 from moelaws.spec.references import resolve
@@ -55,10 +56,26 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
     "span": {"color": style.WARN, "linewidth": 3, "alpha": 0.5},  # an interval of x
     "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
     "pale": {"alpha": 0.35, "marker": "none"},
+    "tiles": {"marker": "s", "markersize": 7},
+    "steps": {"drawstyle": "steps-mid", "marker": "none"},  # of a histogram
+    "frames": {
+        "color": style.WARN,
+        "marker": "s",
+        "markersize": 8.5,
+        "markerfacecolor": "none",
+        "markeredgewidth": 1.2,
+    },
 }
+# The place of a legend where a scale of colours stands beside the panel
+ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.01), "ncols": 3}
 CROWDED = 20  # marks of a series, beyond which each has a white edge
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none"}
-LABELS: Mapping[Role, str] = {"loss": axes.LOSS, "compute": axes.COMPUTE}
+LABELS: Mapping[Role, str] = {
+    "loss": "loss (nats/token)",
+    "compute": "training compute $C$ (FLOPs)",
+    "sparsity": "sparsity $S$",
+    "experts": "experts $E$",
+}
 # How {COLUMN:WORD} writes a cell; other words are Python's format specifications.
 WRITTEN = {"power": axes.power, "short": style.short, "percent": axes.percent}
 
@@ -74,7 +91,7 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     read = [[(s, _rows(inputs, figure, s, home)) for s in panel.series] for panel in figure.panels]
     every = [layer for layers in read for layer in layers]
     if not _are_measured(every):
-        return one_panel(figure.width)[1].message(figure.empty)
+        return Sheet(figure.width, style.HEIGHT).panels[0].message(figure.empty)
     known = [rows[figure.each] for _, rows in every if figure.each in rows]
     values = style.in_order(pd.concat(known)) if figure.each else [None]
     panels, across = [*zip(figure.panels, read, strict=True)], len(figure.panels)
@@ -102,19 +119,21 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
             panel.message(figure.empty)
     if beyond:
         sheet.warn(f"{listed(beyond)} are not shown: a page has room for {room}")
-    _finish(sheet, figure)
+    _finish(sheet, figure, every)
     return sheet
 
 
-def _finish(sheet: Sheet, figure: Figure) -> None:
-    """Gives comparisons the same axes, and all panels one legend."""
+def _finish(sheet: Sheet, figure: Figure, every: Iterable[Layer]) -> None:
+    """Gives comparisons the same axes, and all panels one legend, in the order of the series."""
     if figure.panels[0].equal:
         compared = [panel.ax for panel in sheet.panels if panel.ax.axison]
         limits = np.array([ax.get_xlim() for ax in compared])
         for ax in compared:
             ax.axis([limits.min(), limits.max()] * 2)
     sheet.align()
-    sheet.legend(figure.legend)
+    firsts = ((s, records(rows.drop_duplicates("series"))) for s, rows in every)
+    order = [write(s.label, first) for s, rows in firsts for first in rows]
+    sheet.legend(figure.legend, order, **(ABOVE if figure.panels[-1].z else {}))
 
 
 def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFrame:
@@ -128,10 +147,12 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
     with located(f"{figure.name}: {series.code or series.table}"):
         if series.predicted:
             rows = resolve(FIGURES, "fitted:with_predictions")(inputs, series.predicted, rows)
-        rows = rows[row_mask(rows, series.rows)]
+        if len(rows):  # a column without cells has neither words nor numbers
+            rows = rows[row_mask(rows, series.rows)]
         if series.curve and len(rows):
             rows = resolve(FIGURES, "fitted:curves")(inputs, series, rows)
-        for name in filter(None, (x, y, series.over, series.by, series.note, *series.ends)):
+        named = (x, y, series.over, series.z, series.by, series.note, *series.ends)
+        for name in filter(None, named):
             if name not in rows:
                 raise UserError(f"the table has no column {name!r}; there are {listed(rows)}")
         if series.over:
@@ -194,7 +215,11 @@ def _draw_panel(
     colours: Mapping[str, Colours],
 ) -> None:
     words = panel.words
+    if coloured := [layer for layer in layers if layer[0].z]:
+        _draw_colours(panel, declared.z, coloured)
     for series, rows in layers:
+        if series.z:
+            continue
         if words:
             rows = rows.assign(**{PLACE: [-words.index(word) for word in rows[series.x]]})
             series = series.model_copy(update={"x": PLACE})
@@ -212,6 +237,27 @@ def _draw_panel(
         return
     _set_axis(panel, "x", declared.x, layers)
     _set_axis(panel, "y", declared.y, layers, declared.level)
+
+
+def _draw_colours(panel: Panel, label: str, layers: Sequence[Layer]) -> None:
+    """Draws series on one scale of colours: marks, or a filled map of a square grid of rows."""
+    every = pd.concat([rows[series.z] for series, rows in layers])
+    look = {"cmap": style.ORDERED, "norm": Normalize(every.min(), every.max())}
+    for series, rows in layers:
+        grid = rows.sort_values([series.y, series.x])
+        x, y, z = (grid[name].to_numpy(float) for name in (series.x, series.y, series.z))
+        panel.sheet.record(panel.name, rows["series"].iloc[0], x=x, y=y, z=z)
+        if series.line == "curve":
+            mesh = [values.reshape(round(len(x) ** 0.5), -1) for values in (x, y, z)]
+            filled = panel.ax.contourf(*mesh, levels=14, **look)
+            panel.ax.contour(*mesh, levels=filled.levels, colors="white", linewidths=0.3)
+            bar = panel.sheet.figure.colorbar(filled, ax=panel.ax, pad=0.02, label=label)
+            bar.outline.set_visible(False)
+        else:
+            edge: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.6, "zorder": 3}
+            panel.ax.scatter(x, y, c=z, s=16, **edge, **look)
+    panel.ax.use_sticky_edges = False  # marks at a map's edge are drawn whole
+    panel.ax.grid(False)
 
 
 def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Colours) -> None:
@@ -315,8 +361,8 @@ def _set_axis(
     """Gives an axis the scale, the ticks and the label of its role."""
     axis, label = getattr(panel.ax, f"{which}axis"), declared.label or LABELS.get(declared.role, "")
     own = [layer for layer in layers if _is_own(layer[0])]
-    marks = [layer for layer in own if layer[0].line != "curve"] or own
-    values = pd.concat([rows[getattr(series, which)] for series, rows in marks]).dropna()
+    marks = [layer for layer in own if layer[0].line != "curve"]
+    values = pd.concat([rows[getattr(series, which)] for series, rows in marks or own]).dropna()
     if declared.tight:
         is_log = declared.role not in ("plain", "loss")
         shown = panel.drawn[which].dropna() if declared.tight == "curves" else values
@@ -328,9 +374,10 @@ def _set_axis(
         panel.ax.set(**{f"{which}lim": np.exp(ends) if is_log else ends})
     match declared.role:
         case "sparsity":
-            axes.sparsity(panel.ax, values, which)
+            shown = values if marks else panel.drawn[which].dropna()  # published curves, too
+            axes.sparsity(panel.ax, shown, which, label)
         case "experts":
-            axes.experts(panel.ax, values, label or "experts $E$")
+            axes.experts(panel.ax, values, label)
         case "compute":
             axes.compute(axis, values, label)
         case "size":

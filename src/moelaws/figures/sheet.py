@@ -1,6 +1,6 @@
 """A figure that keeps its data: each plotted number goes to the CSV beside the picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 from typing import Any
 
@@ -16,20 +16,17 @@ from moelaws.figures import style
 class Sheet:
     """A Matplotlib figure of one or more panels, the numbers plotted on it, and its warnings."""
 
-    def __init__(
-        self, width: float, height: float, panels: int | Sequence[str] = 1, columns: int = 0
-    ) -> None:
+    def __init__(self, width: float, height: float, panels: int = 1, columns: int = 0) -> None:
         """Makes a page of ``width`` x ``height`` inches with ``panels`` in rows of ``columns``.
 
-        ``panels`` is their number or a projection for each; by default they stand in one row.
+        By default they stand in one row.
         """
-        panels = ["rectilinear"] * panels if isinstance(panels, int) else panels
         self.figure = Figure(figsize=(width, height), layout="constrained")
-        self.across = columns or len(panels)
-        shape = -(-len(panels) // self.across), self.across
-        axes = [self.figure.add_subplot(*shape, i, projection=p) for i, p in enumerate(panels, 1)]
+        self.across = columns or panels
+        shape = -(-panels // self.across), self.across
+        axes = [self.figure.add_subplot(*shape, i + 1) for i in range(panels)]
         self.panels = [Panel(self, ax, ascii_lowercase[i]) for i, ax in enumerate(axes)]
-        if len(panels) > 1:
+        if panels > 1:
             for panel in self.panels:
                 panel.ax.set_title(f"({panel.name})", loc="left")
         self.warnings: list[str] = []
@@ -45,16 +42,27 @@ class Sheet:
         frame = frame.drop(columns="z") if frame["z"].isna().all() else frame
         return frame.assign(data=self.mark) if self.mark else frame
 
-    def legend(self, title: str = "", **options: Any) -> None:
-        """Sets one legend of all panels, each entry once, right of the first row of panels."""
+    def entries(self, order: Iterable[str] = ()) -> dict[str, Any]:
+        """Returns the entries of a legend of all panels, label -> what is drawn.
+
+        Those in ``order`` come first, as they are there. What is grey explains or compares, and
+        comes after what is shown.
+        """
         entries: dict[str, Any] = {}
         for panel in self.panels:
             handles, labels = panel.ax.get_legend_handles_labels()
             for label, handle in zip(labels, handles, strict=True):
                 entries.setdefault(label, handle)
-        # What is grey explains or compares, and comes after what is shown.
-        entries = dict(sorted(entries.items(), key=lambda item: item[1].get_color() == style.GREY))
-        self.panels[self.across - 1].explain(entries, title, **options)
+        entries = {label: entries[label] for label in order if label in entries} | entries
+        return dict(sorted(entries.items(), key=lambda item: item[1].get_color() == style.GREY))
+
+    def legend(self, title: str = "", order: Iterable[str] = (), **options: Any) -> None:
+        """Sets one legend of all panels right of the first row, where it covers nothing."""
+        if entries := self.entries(order):
+            place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02), "borderaxespad": 0.0}
+            look = {"title": title or None, "alignment": "left", **place, **options}
+            ax = self.panels[self.across - 1].ax
+            ax.legend(list(entries.values()), list(entries), **look)
 
     def align(self) -> None:
         """Writes the label of a y axis that a whole row of panels shares at the first alone."""
@@ -65,12 +73,6 @@ class Sheet:
                     panel.ax.set_ylabel("")
                 if panel.words and panel.words == first.words:
                     panel.ax.tick_params(labelleft=False)
-
-    def message(self, text: str) -> "Sheet":
-        """Shows ``text`` in place of each picture, as ``Panel.message`` does in one."""
-        for panel in self.panels:
-            panel.message(text)
-        return self
 
     def warn(self, text: str) -> None:
         """Keeps a warning for the user, once."""
@@ -89,7 +91,7 @@ class Panel:
 
     def __init__(self, sheet: Sheet, ax: Any, name: str) -> None:
         self.sheet, self.name = sheet, name
-        self.ax: Any = ax  # matplotlib Axes or Axes3D
+        self.ax: Any = ax  # matplotlib Axes
         self.words: Sequence[str] = ()  # at places 0, -1, ...; marks have y along the other axis
 
     def line(
@@ -151,34 +153,18 @@ class Panel:
         """Adds an entry to the legend that explains what is drawn with these ``options``."""
         self.ax.plot([], [], label=label, **options)
 
-    def aside(self, points: float) -> Transform:
-        """Returns the transform that draws by data, so many ``points`` to the right."""
-        return offset_copy(self.ax.transData, self.sheet.figure, points, units="points")
-
-    def beside(self, i: int, n: int, points: float = 3.6) -> Transform:
+    def beside(self, i: int, n: int, points: float) -> Transform:
         """Returns the transform that draws the i-th of ``n`` series beside the others.
 
         The first and the last are so many ``points`` apart.
         """
-        return self.aside((i / max(n - 1, 1) - 0.5) * points)
+        points *= i / max(n - 1, 1) - 0.5
+        return offset_copy(self.ax.transData, self.sheet.figure, points, units="points")
 
-    def title(self, text: str, **options: Any) -> None:
+    def title(self, text: str) -> None:
         """Sets the title, after the panel's letter where the sheet has several."""
         letter = f"({self.name}) " if len(self.sheet.panels) > 1 else ""
-        self.ax.set_title(letter + text, loc="left", **options)
-
-    def legend(self, title: str = "", **options: Any) -> None:
-        """Sets a legend right of the panel, where it covers nothing."""
-        handles, labels = self.ax.get_legend_handles_labels()
-        self.explain(dict(zip(labels, handles, strict=True)), title, **options)
-
-    def explain(self, entries: Mapping[str, Any], title: str = "", **options: Any) -> None:
-        """Sets a legend of ``entries``, label -> what is drawn; there is none without entries."""
-        if not entries:
-            return
-        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02), "borderaxespad": 0.0}
-        look = {"title": title or None, "alignment": "left", **place, **options}
-        self.ax.legend(list(entries.values()), list(entries), **look)
+        self.ax.set_title(letter + text, loc="left")
 
     def message(self, text: str) -> Sheet:
         """Shows words in place of a picture, keeps them as a warning, and returns the sheet."""
@@ -187,14 +173,3 @@ class Panel:
         self.ax.text(0.5, 0.5, text, transform=self.ax.transAxes, **look)
         self.ax.set_axis_off()
         return self.sheet
-
-
-def one_panel(width: float = style.SINGLE, height: float = style.HEIGHT) -> tuple[Sheet, Panel]:
-    """Returns a page of one panel, by default as wide as a column, and the panel."""
-    sheet = Sheet(width, height)
-    return sheet, sheet.panels[0]
-
-
-def two_panels() -> Sheet:
-    """Returns a page of two panels, side by side."""
-    return Sheet(style.DOUBLE, style.HEIGHT, 2)

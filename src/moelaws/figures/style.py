@@ -1,6 +1,6 @@
 """One style for every figure: sizes, type, colours that all eyes tell apart."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -10,11 +10,9 @@ from matplotlib import colormaps
 from matplotlib.colors import Colormap, ListedColormap, to_rgba
 from pandas.api.types import is_numeric_dtype
 
-from moelaws.analysis.inputs import at
 from moelaws.spec.words import short as short
 
-SINGLE = 3.5  # inches, one column
-DOUBLE = 7.0  # inches, the page's width
+DOUBLE = 7.0  # inches, the width of a page
 HEIGHT = 2.7
 
 INK = "#222222"
@@ -25,7 +23,6 @@ PUBLISHED: dict[str, Any] = {"color": GREY, "linestyle": DASHES}
 EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of crowded marks
 
 Colour = tuple[float, float, float, float]
-Palette = Mapping[float, Colour]  # value -> its colour
 
 # Applied around each drawing. The fonts come with Matplotlib, so that they are the same everywhere.
 RC: Any = {
@@ -98,27 +95,8 @@ def in_order(values: "pd.Series[Any]") -> list[Any]:
     return sorted(map(float, known)) if is_numeric_dtype(values) else [*known]
 
 
-def groups(
-    rows: pd.DataFrame, column: str, colours: Palette | None = None
-) -> Iterator[tuple[float, Colour, pd.DataFrame]]:
-    """Yields each value of ``column`` that has rows, its colour and its rows.
-
-    The colours are by default those of the values among ``rows``.
-    """
-    for value, colour in (colours or palette(rows[column])).items():
-        own = at(rows, column, value)
-        if len(own):
-            yield value, colour, own
-
-
-def size_symbol(column: str) -> str:
-    """Returns the symbol of a table's size column: N, or N_a for active parameters."""
-    return "$N_a$" if column.removeprefix("N_").startswith("active") else "$N$"
-
-
-def size_label(column: str, mark: str = "") -> str:
-    """Returns the axis label of a size column: what it counts, symbol, ``mark`` such as ^*."""
+def size_label(column: str) -> str:
+    """Returns the axis label of a size column: what it counts, and its symbol."""
     kind = column.removeprefix("N_")
-    words = "active parameters" if kind.startswith("active") else "total parameters"
-    symbol = size_symbol(column)[:-1] + mark + "$"
-    return f"{words} {symbol}" + (" (no embeddings)" if kind.endswith("nonemb") else "")
+    words = "active parameters $N_a$" if kind.startswith("active") else "total parameters $N$"
+    return words + (" (no embeddings)" if kind.endswith("nonemb") else "")

@@ -1,5 +1,6 @@
 """Atomic writes beside the file's place and a rename into it, so no reader sees half a file."""
 
+import ctypes
 import json
 import math
 import os
@@ -12,6 +13,8 @@ from typing import Any
 from moelaws.files import leftovers, seal
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
+
+_HERE, _EXCHANGE = -100, 2  # Linux's AT_FDCWD and RENAME_EXCHANGE
 
 
 @contextmanager
@@ -43,27 +46,34 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """Yields a new folder that takes the place of ``folder`` when the block ends well.
 
-    A kill leaves ``folder`` as it was; only between the two renames it leaves none.
+    A kill leaves one of them whole in its place. Where the file system cannot exchange folders in
+    one step, as NFS, a kill between two renames leaves none; the next call puts the old one back.
     """
-    work, old = leftovers.temporary(folder), leftovers.temporary(folder)
+    work, before = leftovers.temporary(folder), folder.with_name(f".{folder.name}.moelaws-before")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         leftovers.sweep(folder.parent)
+        if before.exists() and not folder.exists():
+            os.rename(before, folder)
         work.mkdir()
         yield work
-        if folder.exists():
-            os.rename(folder, old)
-        try:
+        if not (folder.exists() and _exchanged(work, folder)):
+            leftovers.discard(before)
+            if folder.exists():
+                os.rename(folder, before)
             os.rename(work, folder)
-        except OSError:
-            if old.exists():
-                os.rename(old, folder)
-            raise
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
     finally:
         leftovers.discard(work)
-    leftovers.discard(old)
+    leftovers.discard(before)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchanges two folders in one step if the file system can, and returns whether it did."""
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    paths = (_HERE, os.fsencode(one), _HERE, os.fsencode(other))
+    return renameat2 is not None and renameat2(*paths, _EXCHANGE) == 0
 
 
 def remove(path: Path) -> None:

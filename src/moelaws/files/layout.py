@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.tier import TIERS, own_tiers
 
 CONFIG = "config.json"  # of a run; its digest is the run's id
@@ -152,35 +153,13 @@ class Results:
         return self.root / "logs" / below / kind / study / f"{name}.log"
 
 
-_FORCE = "snakemake --cores all --force {path} (with the --config of the call that made it)"
-_RETRY = "moelaws runs --retry {run}, and then snakemake, which trains that run again"
-# Pattern of a file's path in the tree, what the file is, and how to make it again
-_KINDS = (
-    (r"runs/[^/]+/notes\.json", "the tags and the note of a run", "delete it, and tag anew"),
-    (r"runs/(?P<run>[0-9a-f]{16})(/[^/]+)?", "a file in the record of a run", _RETRY),
-    (r"weights/(?P<run>[0-9a-f]{16})/[^/]+", "a file of the kept weights of a run", _RETRY),
-    (r"hidden/[0-9a-f]{16}\.parquet", "the hidden states of a kept run", _FORCE),
-    (r"scores/[0-9a-f]{16}\.parquet", "the scores of a kept run on tasks", _FORCE),
-    (r"corpora/[^/]+/[^/]+", "a file of a prepared corpus", "delete {path.parent}, call snakemake"),
-    (r"tables/[^/]+\.parquet", "the table of a study", _FORCE),
-    (r"imported/(?P<name>[^/]+)\.parquet", "a table of the register", "moelaws import {name}"),
-    (r"speed/[^/]+\.parquet", "the measured speed of a study's configurations", _FORCE),
-    (r"derived/[^/]+/[^/]+\.parquet", "a derived table", _FORCE),
-    (r"fits/[^/]+/[^/]+\.bootstrap\.parquet", "the draws of a fit's bootstrap", _FORCE),
-    (r"fits/[^/]+/[^/]+\.json", "the report of a fit", _FORCE),
-    (r"contests/[^/]+/[^/]+\.json", "a judged contest of laws", _FORCE),
-    (r"claims/[^/]+\.json", "the verdicts on a study's claims", _FORCE),
-    (r"power/[^/]+\.json", "the verdicts of a study's rules on simulated tables", _FORCE),
-    (r"summary\.json", "the summary of a run", "delete {path.parent} and train the run again"),
-    (r"figures/[^/]+/[^/]+", "a file of a figure or of a paper table", _FORCE),
-    (r"(claims|laws)\.md|outlook\.\w+|report\.\w+|explore\.html", "a page of a tier", _FORCE),
-    (r"[^/]+\.jsonl", "a task file", "write it anew, or delete its last line if you changed it"),
-)
+_TABLE = table_beside(__file__)  # kinds of files, and the commands that make them again
 
 
 def recovery(path: Path) -> tuple[str, str]:
     """Returns what a file of the tree is, in words, and how to make it again."""
-    for place, kind, command in _KINDS:
+    for place, kind, again in _TABLE["kinds"]:
         if match := re.search(rf"(?:^|/){place}$", path.as_posix()):
+            command = _TABLE["commands"].get(again, again)
             return kind, command.format(path=path, **match.groupdict())
     return "this file", "run the command that wrote it"

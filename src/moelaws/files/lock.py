@@ -126,15 +126,6 @@ def file_system_time(folder: Path) -> float:
         discard(probe)
 
 
-def is_abandoned(folder: Path) -> bool:
-    """Returns whether ``folder`` has a lock whose holder is dead."""
-    path = folder / LOCK
-    try:
-        return path.exists() and _is_dead(path, _read(path), STALE)
-    except OSError:  # it cannot be read, so it may be in use
-        return False
-
-
 def _try_create(lock: Lock) -> bool:
     """Creates the lock file with its content in one step, by a link, which fails if it exists.
 

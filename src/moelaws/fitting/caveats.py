@@ -113,12 +113,6 @@ def _of_the_sample(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
         yield "as many rows as parameters: the fit is exact and says nothing of errors"
     elif n < 3 * P and bootstrapped:
         yield f"{n} rows for {P} parameters: few; intervals may be too narrow"
-    residuals = fitted.residuals
-    if residuals.normal_p is not None and residuals.normal_p < 0.01:
-        yield (
-            f"residuals are not normal (Jarque-Bera p = {residuals.normal_p:.1g}, excess kurtosis "
-            f"{residuals.excess_kurtosis:.1f})"
-        )
 
 
 def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> Iterator[str]:

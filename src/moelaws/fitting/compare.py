@@ -1,6 +1,6 @@
 """Laws side by side: fits to the same rows, and a ranking by errors on the same held-out rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 
 from moelaws.files.atomic import finite
 from moelaws.fitting.caveats import require_determined
-from moelaws.fitting.cores import batches, core_count, each, unseen
+from moelaws.fitting.cores import core_count, each, unseen
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import resampled
 from moelaws.fitting.prediction import Prediction, of_draws, predict
 from moelaws.fitting.quantiles import percentiles
-from moelaws.fitting.report import FitReport, Score
+from moelaws.fitting.report import FitReport, GroupFit, Score
 from moelaws.fitting.rollout import Average, Progress
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
-from moelaws.fitting.variables import column_sources, read_variables, with_size
+from moelaws.fitting.variables import read_variables, with_size
 from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw
 from moelaws.laws.mapping import check_comparable
-from moelaws.laws.protocol import overridden, own_overrides
+from moelaws.laws.protocol import own_overrides
 from moelaws.laws.reduced import reduced
 from moelaws.laws.vocabulary import VOCABULARY
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import ROWS, Fit
+from moelaws.spec.fit import Fit
 
 WORST = 1e100  # the error of a draw whose predictions overflow
 NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts as constant
@@ -35,46 +35,53 @@ NEARLY_CONSTANT = 0.01  # the largest relative range of a variable that counts a
 class HeldOut:
     """One law's predictions of rows that were held out of its fit."""
 
-    rows: NDArray[np.intp]  # (n,) numbers of the rows, since several fits may hold out the same row
+    rows: NDArray[np.intp]  # (n,) numbers in the table, since several fits may hold out one row
     observed: Array  # (n,) the response, natural unit
     predicted: Array  # (n,)
-    drawn: Array | None  # (B, n) predictions of the fit's draws
+    drawn: Array  # (B, n) predictions of the fit's draws
     blocks: NDArray[np.object_] | None = None  # (n,) names of the blocks of rows that err together
 
 
-class Fitted(NamedTuple):
+class Entrant(NamedTuple):
+    """A law of a comparison, as these rows are fitted by it."""
+
     ref: str  # of the candidate
     law: FittableLaw  # its form for these rows
-    columns: dict[str, str]  # variable -> column of the table that it is read from
-    derived: list[str]  # what is derived from these, such as "C = 6 N_active D"
+    entry: Fit  # its own: what concerns it of the common entry
+
+
+class Fitted(NamedTuple):
+    ref: str
+    law: FittableLaw
+    entry: Fit
     rows: Rows
     report: FitReport
+
+    @property
+    def fit(self) -> GroupFit:
+        return self.report.parts[0]
 
     @property
     def _draws(self) -> Array:
         return np.asarray(self.report.draws[list(self.law.names)])
 
-    def held_out(self, numbers: NDArray[np.intp]) -> HeldOut:
-        """Returns the predictions of the held-out rows, which have these ``numbers`` (n,)."""
-        (fitted,), held = self.report.parts, self.rows.held_columns
-        draws = self._draws
+    def held_out(self) -> HeldOut:
+        """Returns the predictions of the held-out rows."""
+        rows, draws = self.rows, self._draws
         with np.errstate(all="ignore"):
-            return HeldOut(
-                numbers,
-                self.rows.held_response,
-                self.law.predict(fitted.estimates(), held),
-                of_draws(self.law, fitted, draws, held) if len(draws) else None,
-                self.rows.held_blocks,
-            )
+            predicted = self.law.predict(self.fit.estimates(), rows.held_columns)
+            drawn = np.empty((0, len(predicted)))
+            if len(draws):
+                drawn = of_draws(self.law, self.fit, draws, rows.held_columns)
+        return HeldOut(rows.held_rows, rows.held_response, predicted, drawn, rows.held_blocks)
 
     def predicted(self, columns: Columns, level: float) -> Prediction:
         """Returns the law at rows (n,), with the intervals of its fit."""
-        (fitted,) = self.report.parts
         with np.errstate(all="ignore"):
-            return predict(self.law, fitted, self._draws, columns, level)
+            return predict(self.law, self.fit, self._draws, columns, level)
 
-    def entry(self) -> dict[str, Any]:
-        (fitted,) = self.report.parts
+    def entry_of(self) -> dict[str, Any]:
+        fitted = self.fit
         return {
             "law": self.law.ref,
             "n": fitted.n,
@@ -114,20 +121,20 @@ def compare(
     if not fitted:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         raise UserError(f"no law can be fitted; {reasons}")
-    entries = [one.entry() for one in fitted]
-    for criterion in ("aic", "aicc", "bic"):
-        values = [entry[criterion] for entry in entries if entry[criterion] is not None]
-        for entry in entries:
-            value = entry[criterion]
-            entry[f"{criterion}_excess"] = None if value is None else value - min(values)
+    scores: dict[str, Score] = {}
     if spec.holdout:
-        numbers = np.arange(len(fitted[0].rows.held_response))
-        scores = rank({one.ref: [one.held_out(numbers)] for one in fitted}, spec.level, seed)
-        for one, entry in zip(fitted, entries, strict=True):
+        scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
+    entries = []
+    for one in fitted:
+        entries.append(entry := one.entry_of())
+        for criterion in ("aic", "aicc", "bic"):
+            values = [other.fit.metrics[criterion] for other in fitted]
+            own, least = entry[criterion], min(x for x in [*values, np.inf] if x is not None)
+            entry[f"{criterion}_excess"] = None if own is None else own - least
+        if spec.holdout:
             at_held = one.predicted(one.rows.held_columns, spec.level)
             entry["holdout"] = scores[one.ref] | at_held.holds(one.rows.held_response)
-    if at:
-        for one, entry in zip(fitted, entries, strict=True):
+        if at:
             entry["at"] = _at(one.predicted(_point(one.law, at), spec.level))
 
     def order(entry: Mapping[str, Any]) -> tuple[float, float]:
@@ -142,10 +149,10 @@ def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> di
 
     It is None if fewer than two laws are calibrated by a roll-out.
     """
-    members = [one for one in fitted if (own := one.report.parts[0].calibration) and own.has_rounds]
+    members = [one for one in fitted if (own := one.fit.calibration) and own.has_rounds]
     if len(members) < 2:
         return None
-    average = Average.of([one.law for one in members], [one.report.parts[0] for one in members])
+    average = Average.of([one.law for one in members], [one.fit for one in members])
     data: dict[str, Any] = {"weights": average.to_json(), "holdout": None}
     if spec.holdout:
         observed = members[0].rows.held_response
@@ -166,12 +173,6 @@ def _at(prediction: Prediction) -> dict[str, float | None]:
     return {name: finite(ends[0]) for name, ends in vars(prediction).items()}
 
 
-class Entrant(NamedTuple):
-    ref: str  # of the candidate
-    law: FittableLaw  # its form for these rows
-    entry: Fit  # its own: what concerns it of the common entry
-
-
 def fit_each(
     candidates: Sequence[FittableLaw],
     table: pd.DataFrame,
@@ -187,7 +188,7 @@ def fit_each(
 
     ``mappings`` holds, by the names of laws, columns that differ from the mapping of ``spec``. A
     law is fitted in its reduced form (``laws.reduced``) if some of its variables hardly vary over
-    all rows, held-out ones included. Each core takes a law, unless one law keeps all cores busy.
+    all rows, held-out ones included. Each core takes a law.
     """
     entrants: list[Entrant] = []
     reasons: dict[str, str] = {}
@@ -199,15 +200,15 @@ def fit_each(
             reasons[law.ref] = str(error)
     # The longest fits come first, which are mostly those of the most parameters.
     entrants.sort(key=lambda one: -len(one.law.names))
-    apart = core_count() > 1 and _are_short(entrants, len(table))
+    n = len(entrants)
+    stage = progress if core_count() == 1 else unseen  # another process shows nothing
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         """Returns the rows and the fit of one law, or why it is refused."""
         one = entrants[k]  # a process cannot be sent a law
 
-        def shown(stage: str, done: int, total: int) -> None:
-            if not apart:
-                progress(f"{one.ref}: {stage}", done, total)
+        def shown(name: str, done: int, total: int) -> None:
+            stage(f"{one.ref}: {name}", done, total)
 
         try:
             rows = split_rows(one.law, table, one.entry, units)[0]
@@ -224,17 +225,13 @@ def fit_each(
             return str(error)
         return rows, report
 
-    n = len(entrants)
-    if apart:
-        ended = each(attempt, range(n), n, lambda done: progress("laws", done, n))
-    else:
-        ended = [*map(attempt, range(n))]
+    ended = each(attempt, range(n), n, lambda done: progress("laws", done, n))
     fits: dict[str, Fitted] = {}
     for one, outcome in zip(entrants, ended, strict=True):
         if isinstance(outcome, str):
             reasons[one.ref] = outcome
         else:
-            fits[one.ref] = Fitted(one.ref, one.law, *_read(one, table), *outcome)
+            fits[one.ref] = Fitted(*one, *outcome)
     fitted = [fits[law.ref] for law in candidates if law.ref in fits]
     for other in fitted[1:]:
         if not np.array_equal(other.rows.held_response, fitted[0].rows.held_response):
@@ -244,24 +241,6 @@ def fit_each(
                 "named like"
             )
     return fitted, {law.ref: reasons[law.ref] for law in candidates if law.ref in reasons}
-
-
-def _are_short(entrants: Sequence[Entrant], n: int) -> bool:
-    """Tells whether no fit to ``n`` rows has batches enough to keep all cores busy by itself."""
-    counts = [0]
-    for _, law, own in entrants:
-        counts.append(overridden(law, own.protocol, own.name).n_run)
-        counts.append(own.bootstrap if own.resample_by in ("", ROWS) else 0)
-    return len(batches(max(counts), max(1, n))) <= 2 * core_count()
-
-
-def _read(one: Entrant, table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
-    """Returns the columns that a law reads, by variable, and what is derived from these."""
-    origins = column_sources(one.law, table, one.entry)
-    names = {v.name for v in one.law.variables}
-    names |= {need for step in origins.derivations for need in step.needs}
-    columns = {name: column for name, column in origins.columns.items() if name in names}
-    return columns, [step.text for step in origins.derivations]
 
 
 def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, str]) -> FittableLaw:
@@ -291,13 +270,18 @@ def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -
 def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, str]] = {}) -> Fit:
     """Returns the entry with what concerns ``law`` of the mapping, the units and the protocol."""
     known = {v.name for v in (*law.variables, law.response)} | set(VOCABULARY)
-    columns = {**spec.mapping, **mappings.get(law.ref, {})}
-    mapping = {name: column for name, column in columns.items() if name in known}
-    units = {name: word for name, word in spec.units.items() if name in known}
-    protocol = own_overrides(law, spec.protocol)
-    own = {"law": law.ref, "mapping": mapping, "units": units, "protocol": protocol}
-    own["fixed"] = {name: value for name, value in spec.fixed.items() if name in law.names}
-    own["priors"] = {name: prior for name, prior in spec.priors.items() if name in law.names}
+
+    def of(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if name in names}
+
+    own = {
+        "law": law.ref,
+        "mapping": of({**spec.mapping, **mappings.get(law.ref, {})}, known),
+        "units": of(spec.units, known),
+        "protocol": own_overrides(law, spec.protocol),
+        "fixed": of(spec.fixed, law.names),
+        "priors": of(spec.priors, law.names),
+    }
     return spec.model_copy(update=own)
 
 
@@ -355,29 +339,25 @@ def _drawn_errors(predictions: Predictions, seed: int) -> dict[str, Array]:
     A draw takes a row that is held out in several rounds in all of them, and all rows of a block.
     """
     known = {
-        law: [one.drawn for one in rounds if one.drawn is not None]
-        for law, rounds in predictions.items()
+        law: rounds for law, rounds in predictions.items() if all(len(one.drawn) for one in rounds)
     }
-    known = {law: draws for law, draws in known.items() if len(draws) == len(predictions[law])}
-    count = min((len(draw) for draws in known.values() for draw in draws), default=0)
+    count = min((len(one.drawn) for rounds in known.values() for one in rounds), default=0)
     if not count:
         return {}
-    rounds = next(iter(predictions.values()))
+    any_law = next(iter(predictions.values()))
     rows, first, place = np.unique(
-        np.concatenate([one.rows for one in rounds]), return_index=True, return_inverse=True
+        np.concatenate([one.rows for one in any_law]), return_index=True, return_inverse=True
     )
     blocks = None
-    if names := [one.blocks for one in rounds if one.blocks is not None]:
+    if names := [one.blocks for one in any_law if one.blocks is not None]:
         blocks = np.unique(np.concatenate(names)[first].astype(str), return_inverse=True)[1]
         if not blocks.any():  # all rows are one block, so they are drawn one by one
             blocks = None
     rng = np.random.default_rng([seed, 1])  # not the stream that drew the fitted rows
     weights = resampled(len(rows), blocks, count, rng)[:, place]
     errors = {}
-    for law, draws in known.items():
-        residuals = [
-            draw[:count] - one.observed for draw, one in zip(draws, predictions[law], strict=True)
-        ]
+    for law, rounds in known.items():
+        residuals = [one.drawn[:count] - one.observed for one in rounds]
         with np.errstate(invalid="ignore", over="ignore"):
             squares = weights * np.concatenate(residuals, axis=1) ** 2
         mean = squares.sum(axis=1) / weights.sum(axis=1)

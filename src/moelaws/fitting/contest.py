@@ -11,11 +11,11 @@ from moelaws.fitting.compare import Fitted, fit_each, rank
 from moelaws.fitting.cores import unseen
 from moelaws.fitting.report import LawScore, SplitScores, Step
 from moelaws.fitting.rollout import ROWS_PER_PARAMETER, Progress, thresholds
-from moelaws.fitting.variables import numbers
+from moelaws.fitting.variables import column_sources, numbers
 from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Contest, Split
+from moelaws.spec.fit import Contest, Fit, Split
 from moelaws.spec.rows import select
 from moelaws.tables.foreign import columns
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
@@ -36,7 +36,6 @@ def contest(
     entry: Contest,
     table: pd.DataFrame,
     *,
-    seed: int = 0,
     units: Mapping[str, str] = {},
     progress: Progress = unseen,
 ) -> list[SplitScores]:
@@ -59,18 +58,19 @@ def contest(
     seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
     for split in entry.splits:
 
-        def fitted(kept: Kept, split: Split = split) -> Round:
-            def shown(stage: str, done: int, total: int) -> None:
-                progress(f"{split.name}: {stage}", done, total)
+        def shown(stage: str, done: int, total: int, name: str = split.name) -> None:
+            progress(f"{name}: {stage}", done, total)
 
-            key = kept.fitted.tobytes() + kept.held.tobytes()
-            if key not in known:
-                mark = np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)
-                marked, spec = table.assign(**{MARK: mark}), entry.fit(split, MARK)
+        spec = entry.fit(split, MARK)
+
+        def fitted(kept: Kept, spec: Fit = spec, shown: Progress = shown) -> Round:
+            mark = np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)
+            if (key := mark.tobytes()) not in known:
+                marked = table.assign(**{MARK: mark})
+                # It judges draws, and reads no interval of a prediction.
                 known[key] = fit_each(
                     candidates, marked, spec, entry.mappings,
-                    seed=seed, units=units, progress=shown,
-                    calibrated=False,  # it judges draws, and reads no interval of a prediction
+                    units=units, progress=shown, calibrated=False,
                 )  # fmt: skip
             return known[key]
 
@@ -79,13 +79,13 @@ def contest(
             scores.append(_without_laws(split, dict.fromkeys(entry.laws, kept)))
             continue
         seen[split.name] = np.any([one.fitted | one.held for one in kept], axis=0)
-        chosen_on = seen.get(split.chosen_by, np.zeros(len(table), dtype=bool))
+        chosen_on = seen.get(split.chosen_by, np.False_)
         if any((chosen_on & one.held).any() for one in kept):
             raise UserError(
                 f"contest {entry.name}: the split {split.chosen_by} has rows that "
                 f"{split.name} judges, so that it cannot choose a law for them"
             )
-        scores.append(_scores(entry, split, kept, fitted, seed))
+        scores.append(_scores(entry, split, kept, fitted, table))
     return scores
 
 
@@ -124,7 +124,11 @@ def _number(value: float, digits: int) -> str:
 
 
 def _scores(
-    entry: Contest, split: Split, kept: list[Kept], fitted: Callable[[Kept], Round], seed: int
+    entry: Contest,
+    split: Split,
+    kept: list[Kept],
+    fitted: Callable[[Kept], Round],
+    table: pd.DataFrame,
 ) -> SplitScores:
     """Ranks the laws at one split; ``fitted`` returns their fits to the rows of a round."""
     first, refused = fitted(kept[0])
@@ -139,28 +143,26 @@ def _scores(
         rounds.append((below, fits))
     # Every round has the laws in the contest's order.
     by_law = {fits[0].ref: fits for fits in zip(*(fits for _, fits in rounds), strict=True)}
-    rows = [np.flatnonzero(below.held) for below, _ in rounds]
-    predictions = {
-        ref: [one.held_out(own) for one, own in zip(fits, rows, strict=True)]
-        for ref, fits in by_law.items()
-    }
+    predictions = {ref: [one.held_out() for one in fits] for ref, fits in by_law.items()}
     every = [one.blocks for held_out in predictions.values() for one in held_out]
     blocks = {str(name) for names in every if names is not None for name in names}
-    scores = rank(predictions, entry.level, seed) if predictions else {}
+    scores = rank(predictions, entry.level, 0) if predictions else {}
     observed = np.concatenate([own[0].rows.held_response if own else [] for _, own in rounds])
-    entries = [
-        LawScore(
-            law=own[0].law.ref,
-            equation=own[0].law.equation,
-            columns=own[0].columns,
-            derived=own[0].derived,
-            parameters=len(own[0].law.names),
-            converged=all(one.report.parts[0].converged for one in own),
-            ceiling=_ceiling([one.rows.held_columns for one in own], observed),
-            **scores[ref],
+    entries = []
+    for ref, own in by_law.items():
+        columns, derived = _read(own[0], table)
+        entries.append(
+            LawScore(
+                law=own[0].law.ref,
+                equation=own[0].law.equation,
+                columns=columns,
+                derived=derived,
+                parameters=len(own[0].law.names),
+                converged=all(one.fit.converged for one in own),
+                ceiling=_ceiling([one.rows.held_columns for one in own], observed),
+                **scores[ref],
+            )
         )
-        for ref, own in by_law.items()
-    ]
     return _without_laws(split, refused) | {
         "steps": [
             Step(holdout=k.holdout, fitted=int(k.fitted.sum()), judged=int(k.held.sum()))
@@ -169,6 +171,15 @@ def _scores(
         "blocks": len(blocks),
         "laws": sorted(entries, key=lambda law: law["rmse"]),
     }
+
+
+def _read(one: Fitted, table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
+    """Returns the columns that a law reads, by variable, and what is derived from these."""
+    origins = column_sources(one.law, table, one.entry)
+    names = {v.name for v in one.law.variables}
+    names |= {need for step in origins.derivations for need in step.needs}
+    columns = {name: column for name, column in origins.columns.items() if name in names}
+    return columns, [step.text for step in origins.derivations]
 
 
 def _ceiling(rounds: Sequence[Columns], observed: Array) -> float | None:

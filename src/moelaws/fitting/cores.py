@@ -31,14 +31,19 @@ _LOOK = 0.2  # seconds between two looks at whether Ctrl-C was pressed
 # of the processor. Of many rows it still has FEW vectors, since each call of NumPy has its price,
 # unless rows times vectors would be above MAX_SIZE, for memory.
 BATCH, CACHED, FEW, MAX_SIZE = 250, 16_000, 8, 125_000
+LARGER = 4  # batches of refits, of which a few take a thousand steps
 
 _count: ContextVar[int] = ContextVar("cores", default=1)
 _work: Callable[[Any], Any]  # of a worker process
 
 
-def batches(count: int, n: int) -> list[slice]:
-    """Returns slices of ``count`` parameter vectors to work on at a time, over ``n`` rows."""
-    size = max(1, min(BATCH, max(CACHED // n, min(FEW, MAX_SIZE // n))))
+def batches(count: int, n: int, larger: int = 1) -> list[slice]:
+    """Returns slices of ``count`` parameter vectors to work on at a time, over ``n`` rows.
+
+    They are up to ``larger`` times as large where a few vectors of each take many more steps than
+    the others, so that these few take them together.
+    """
+    size = max(1, min(larger * BATCH, max(larger * CACHED // n, min(FEW, MAX_SIZE // n))))
     return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
 

@@ -92,14 +92,17 @@ def _newton(A: Array, gradient: Array, theta: Array, bounds: Array) -> Array:
     No step is longer than ``MAX_STEP``. A parameter that meets a bound stays there, and the others
     take their steps anew: of a step that is only cut off, the rest may lead uphill.
     """
-    P, end, fixed = theta.shape[1], theta.copy(), held(theta, gradient, bounds)
+    end, fixed = theta.copy(), held(theta, gradient, bounds)
     todo = np.arange(len(theta))
     while len(todo):
         own, free = A[todo], ~fixed[todo]
         cut = np.where(free, 0.0, end[todo] - theta[todo])
-        downhill = -(free * (gradient[todo] + np.einsum("bpq,bq->bp", own, cut)))[..., None]
+        slope = gradient[todo]
+        if cut.any():
+            slope = slope + np.einsum("bpq,bq->bp", own, cut)
+        downhill = -(free * slope)[..., None]
         own *= free[:, :, None] & free[:, None, :]
-        own[:, range(P), range(P)] += ~free + np.finfo(float).tiny
+        np.einsum("bpp->bp", own)[...] += ~free + np.finfo(float).tiny
         try:
             step = np.linalg.solve(own, downhill)[..., 0]
         except np.linalg.LinAlgError:  # two columns are equal, and the rows have hardly any noise

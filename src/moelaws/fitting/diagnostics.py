@@ -85,16 +85,12 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Spread, normality and quantiles of residuals on the law's scale, observed minus fitted.
+    """Spread and quantiles of residuals on the law's scale, observed minus fitted.
 
-    Without a degree of freedom there is no standard deviation and no quantile; for fewer than 8
-    rows there is no measure of normality.
+    Without a degree of freedom there are none.
     """
 
     sd: Number | None = None  # standard deviation
-    skew: Number | None = None
-    excess_kurtosis: Number | None = None
-    normal_p: Number | None = None  # of Jarque-Bera's test
     quantiles: list[Number] | None = None  # of a new observation's error, 0.5 % to 99.5 %
 
 

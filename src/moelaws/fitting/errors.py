@@ -1,6 +1,4 @@
-"""Errors of predictions, criteria of fits, and what residuals look like."""
-
-import math
+"""Errors of predictions, criteria of fits, and the spread of residuals."""
 
 import numpy as np
 from scipy.special import stdtrit  # scipy.stats takes a second to import
@@ -65,18 +63,11 @@ def describe(residual: Array, n_params: int, weights: Array | None, squared: boo
     r = residual if weights is None else residual * np.sqrt(weights)
     freedom = n - n_params
     sd = float(np.sqrt((r**2).sum() / freedom)) if freedom > 0 else None
-    enough = n >= 8 and np.ptp(r) > 0
     levels = np.linspace(0.005, 0.995, TAILS)
     if sd is None:
-        quantiles = None
-    elif squared:
-        quantiles = (sd * stdtrit(freedom, levels)).tolist()
+        return Residuals()
+    if squared:
+        quantiles = sd * stdtrit(freedom, levels)
     else:
-        quantiles = (np.quantile(r, levels) * np.sqrt(n / freedom)).tolist()
-    if not enough:
-        return Residuals(sd=sd, quantiles=quantiles)
-    z = (r - r.mean()) / r.std()
-    skew, kurtosis = float((z**3).mean()), float((z**4).mean()) - 3
-    # The statistic of Jarque and Bera has a chi-squared distribution with two degrees of freedom.
-    normal_p = math.exp(-n / 12 * (skew**2 + kurtosis**2 / 4))
-    return Residuals(sd, skew, kurtosis, normal_p, quantiles)
+        quantiles = np.quantile(r, levels) * np.sqrt(n / freedom)
+    return Residuals(sd, quantiles.tolist())

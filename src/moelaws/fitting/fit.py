@@ -60,8 +60,8 @@ def fit(
         with located(_place(rows)):
             require_identifiable(law, rows.columns)
     n = len(prepared)
-    apart = 1 < core_count() <= n  # each group on a core of its own
-    stage = unseen if apart else progress  # another process shows nothing
+    # Each core takes a group, and another process shows nothing.
+    stage = progress if n == 1 or core_count() == 1 else unseen
 
     def work(group: tuple[int, Rows]) -> tuple[GroupFit, pd.DataFrame]:
         i, rows = group
@@ -84,10 +84,7 @@ def fit(
             frame.insert(0, column, value)
         return fitted, frame
 
-    if apart:
-        fits = each(work, enumerate(prepared), n, lambda done: progress("groups", done, n))
-    else:
-        fits = [*map(work, enumerate(prepared))]
+    fits = each(work, enumerate(prepared), n, lambda done: progress("groups", done, n))
     columns = used_columns(law, table, spec)
     packages = {name: version(name) for name in ("numpy", "scipy", "pandas")}
     return FitReport(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from moelaws.fitting.cores import Done, batches, each, unseen
+from moelaws.fitting.cores import LARGER, Done, batches, each, unseen
 from moelaws.fitting.descent import from_best, normalised
 from moelaws.fitting.diagnostics import ProfileInterval
 from moelaws.fitting.objective import Objective, sigma_huber
@@ -73,7 +73,7 @@ def bootstrap(
         drawn = resampled(n_blocks, None, draws, rng)
         counts_RB, place = np.unique(drawn, axis=0, return_inverse=True)
     refits = len(counts_RB) if are_few else draws
-    slices = batches(refits, n)
+    slices = batches(refits, n, LARGER)
 
     def counted(batch: slice) -> tuple[Array, Array]:
         if are_few:
@@ -212,12 +212,10 @@ def profile(
     likelihood = dataclasses.replace(fitted.protocol, objective="absolute", sample=1)
     profiles = {}
     for done, name in enumerate(spec.profile):
-        progress("profile", done, len(spec.profile))
+        progress("profile", done + 1, len(spec.profile))
         place = law.names.index(name)
         task = problem(law, fitted.rows, likelihood, fitted.seed, last=place)
         profiles[name] = _profile(task, place, theta, solution, spec.level)
-    if spec.profile:
-        progress("profile", len(spec.profile), len(spec.profile))
     return profiles
 
 
@@ -283,8 +281,7 @@ def _crossing(centre: float, values: Array, rises: Array, drop: float) -> float:
     """
     k = int(np.argmax(rises > drop))
     inner, x = (0.0, centre) if k == 0 else (max(rises[k - 1], 0.0), float(values[k - 1]))
-    fraction = (np.sqrt(drop) - np.sqrt(inner)) / (np.sqrt(rises[k]) - np.sqrt(inner))
-    return x + float(fraction) * (float(values[k]) - x)
+    return float(np.interp(np.sqrt(drop), np.sqrt([inner, rises[k]]), [x, values[k]]))
 
 
 def _nll(task: Problem, phi: Array) -> float:

@@ -121,11 +121,6 @@ class Objective:
         model, weights = self.model.rows(index), self.weights[:, index]
         return Objective(model, self.observed[..., index], self.delta, weights, self.unit)
 
-    def at(self, delta: float, unit: float, weights: Array | None = None) -> Objective:
-        """Returns the objective with another threshold, unit or weights."""
-        weights = self.weights if weights is None else weights
-        return Objective(self.model, self.observed, delta, weights, unit)
-
     def value(self, theta_BP: Array) -> Array:
         """Returns f, shape (B,)."""
         return self.evaluate(theta_BP).value

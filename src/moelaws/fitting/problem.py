@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.fitting.cores import Done, batches, each, unseen
+from moelaws.fitting.cores import LARGER, Done, batches, each, unseen
 from moelaws.fitting.descent import APART, Certificate, certify, descend, far_apart, polish
 from moelaws.fitting.diagnostics import Starts
 from moelaws.fitting.objective import Objective
@@ -302,5 +302,5 @@ def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
             phi, _ = descend(own, phi, bounds_BP2[batch], ITERATIONS)
         return phi
 
-    slices = batches(len(phi_BP), path[0].model.n)
+    slices = batches(len(phi_BP), path[0].model.n, LARGER)
     return np.concatenate(each(work, slices, len(slices)))

@@ -1,9 +1,9 @@
 """Intervals from draws, Student's t, groups left out in turn, and ordinary least squares."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array
 
@@ -74,31 +74,24 @@ def jackknife_covariance(estimates: Array, left_out: Array) -> Array:
     return np.asarray((G - 1) / G * moves.T @ moves)
 
 
-@dataclass(frozen=True)
-class Regression:
-    """Coefficients (P,) and draws (B, P) of them; no draws where no degree of freedom is left."""
-
-    coefficients: Array
-    draws: Array
-
-
 def least_squares(
-    X: Array, y: Array, *, draws: int = 1000, seed: int = 0, absorbed: int = 0
-) -> Regression:
-    """Regresses ``y`` (n,) on ``X`` (n, P), whose columns must be independent.
+    X: Array, y: ArrayLike, *, draws: int = 1000, seed: int = 0, absorbed: int = 0
+) -> Array:
+    """Returns the coefficients of ``y`` (n,) on ``X`` (n, P), then draws of them: (1 + B, P).
 
-    The ``draws`` are exact for independent normal errors of equal spread: multivariate Student t
-    with n - P - ``absorbed`` degrees of freedom around the coefficients. ``absorbed`` is how many
-    means, such as those of groups, were subtracted from X and y before.
+    The columns of ``X`` must be independent. The ``draws`` are exact for independent normal errors
+    of equal spread: multivariate Student t with n - P - ``absorbed`` degrees of freedom around the
+    coefficients. There are none where no degree of freedom is left. ``absorbed`` is how many means,
+    such as those of groups, were subtracted from X and y before.
     """
-    n, P = X.shape
+    (n, P), y = X.shape, np.asarray(y, float)
     coefficients = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], float)
     freedom = n - P - absorbed
     if freedom < 1:
-        return Regression(coefficients, np.empty((0, P)))
+        return coefficients[None]
     scale = float(np.sqrt(np.sum((y - X @ coefficients) ** 2) / freedom))
     root = np.linalg.inv(np.linalg.qr(X).R)
-    return Regression(coefficients, coefficients + student_t(root, freedom, draws, seed, scale))
+    return np.vstack([coefficients, coefficients + student_t(root, freedom, draws, seed, scale)])
 
 
 def student_t(root: Array, freedom: int, draws: int, seed: int, scale: float = 1.0) -> Array:

@@ -49,6 +49,7 @@ class Rows(Observations):
     where: Where  # the split column's value; empty where the fit is not split
     held_columns: dict[str, Array]  # of the held-out rows
     held_response: Array
+    held_rows: NDArray[np.intp]  # their numbers in the table, from 0
     left_out: dict[str, int]  # reason -> number of rows, over the whole table
     notes: tuple[str, ...] = ()  # unit conversions and derivations: "D = C / (6 N_active)"
     warnings: tuple[str, ...] = ()
@@ -190,32 +191,6 @@ class _Reader:
         values = sorted(set(cells[used & has_one].tolist()))
         return [({column: value}, used & (cells == value)) for value in values]
 
-    def standard_errors(self, fitted: Mask) -> Array | None:
-        """Returns each row's standard error on the objective's scale, up to a factor."""
-        column, response = self.spec.weights, self.law.response
-        if not column:
-            return None
-        se = numbers(self.table, column, "weights")
-        refuse_unit(response, column, self.units.get(column), self.spec.units.get(response.name))
-        wrong = fitted & ~(np.isfinite(se) & (se > 0))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise UserError(
-                f"{row_name(self.table, row)}: column {column} is {se[row]:.6g}, as the standard "
-                f"error of {response.name}; it must be a finite number above 0 in every fitted row"
-            )
-        with np.errstate(all="ignore"):  # rows that are not fitted may hold anything
-            return se / self.given.values[response.name] if self.law.log_response else se
-
-    def shared(self, fitted: Mask) -> tuple[str, int]:
-        """Returns the column that groups the fitted rows, two or more a value, and its values."""
-        for name in (self.spec.mapping.get(name, name) for name in SHARED):
-            if not self.spec.resample_by and name in self.table.columns:
-                values = self.table[name][fitted]
-                if values.notna().all() and 1 < values.nunique() <= len(values) / 2:
-                    return name, values.nunique()
-        return ROWS, 0
-
     def blocks(self, fitted: Mask, name: str) -> NDArray[np.object_] | None:
         """Returns the value of the column ``name`` in each row, as text or number."""
         if name == ROWS:
@@ -230,33 +205,58 @@ class _Reader:
         return columns_of(self.table[[name]])[name].astype(object)
 
     def weights(self, fitted: Mask, warnings: list[str]) -> Array | None:
-        """Returns (s / se)^2 of the fitted rows, of mean 1; a doubt about ``se`` is a warning."""
-        se, response = self.standard_errors(fitted), self.law.response.name
-        if se is None:
+        """Returns (s / se)^2 of the fitted rows, of mean 1, by errors on the objective's scale.
+
+        A doubt about ``se`` is a warning.
+        """
+        column, response = self.spec.weights, self.law.response
+        if not column:
             return None
-        scale = 1.0 if self.law.log_response else self.given.values[response]
-        ratio = float(np.median(np.abs((se / scale)[fitted])))
-        ratio *= self.given.factors.get(response, 1.0)
+        se, value = numbers(self.table, column, "weights"), self.given.values[response.name]
+        refuse_unit(response, column, self.units.get(column), self.spec.units.get(response.name))
+        wrong = fitted & ~(np.isfinite(se) & (se > 0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise UserError(
+                f"{row_name(self.table, row)}: column {column} is {se[row]:.6g}, as the standard "
+                f"error of {response.name}; it must be a finite number above 0 in every fitted row"
+            )
+        with np.errstate(all="ignore"):  # rows that are not fitted may hold anything
+            relative = se / value
+        ratio = float(np.median(np.abs(relative[fitted])))
+        ratio *= self.given.factors.get(response.name, 1.0)
         if not SMALLEST_ERROR <= ratio <= 1:
             doubt = f"is {ratio:.2g} of the value: is it one of its logarithm or another unit?"
-            warnings.append(f"the median error in column {self.spec.weights} {doubt}")
+            warnings.append(f"the median error in column {column} {doubt}")
+        se = relative if self.law.log_response else se
         weights = (se[fitted].min() / se[fitted]) ** 2
         return np.asarray(weights / np.sort(weights).mean())  # to the last digit in any order
 
     def block_names(
         self, fitted: Mask, notes: list[str], warnings: list[str]
     ) -> tuple[str, NDArray[np.object_] | None]:
-        """Returns the column whose values are blocks, and the name of each row's block."""
-        by, count = self.shared(fitted)
-        if count >= FEWEST_BLOCKS:
-            notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
-        elif count:
-            warnings.append(
-                f"the rows share {count} values of {by}, too few to draw as blocks: an error that "
-                "rows of one value have in common is not in the intervals"
-            )
-            by = ROWS
-        by = self.spec.resample_by or by
+        """Returns the column whose values are blocks, and the name of each row's block.
+
+        By default it is the first that groups the fitted rows, two or more a value.
+        """
+        by = self.spec.resample_by
+        for name in () if by else (self.spec.mapping.get(name, name) for name in SHARED):
+            if name not in self.table.columns:
+                continue
+            values = self.table[name][fitted]
+            count = values.nunique()
+            if values.isna().any() or not 1 < count <= len(values) / 2:
+                continue
+            if count >= FEWEST_BLOCKS:
+                by = name
+                notes.append(f"blocks: the {count} values of {by}, whose rows may err together")
+            else:
+                warnings.append(
+                    f"the rows share {count} values of {name}, too few to draw as blocks: an error "
+                    "that rows of one value have in common is not in the intervals"
+                )
+            break
+        by = by or ROWS
         return by, self.blocks(fitted, by)
 
     def rows(self, where: Where, fitted: Mask, held: Mask, left_out: dict[str, int]) -> Rows:
@@ -296,6 +296,7 @@ class _Reader:
             where=where,
             held_columns={name: values[name][held] for name in names},
             held_response=response[held],
+            held_rows=np.flatnonzero(held),
             left_out=left_out,
             notes=tuple(notes),
             warnings=tuple(warnings),

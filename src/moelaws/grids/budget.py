@@ -14,7 +14,7 @@ from moelaws.files.layout import Results
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.spec.project import Project
-from moelaws.spec.words import counted
+from moelaws.spec.words import counted, short
 
 # As many runs are unfinished at once, each with a checkpoint, as profiles/slurm allows jobs.
 AT_ONCE = 100
@@ -51,6 +51,16 @@ class Budget:
     def as_dict(self) -> dict[str, object]:
         names = ("runs", "flops", "flops_spent", "tokens", "hours", "disk_bytes", "disk")
         return {"device": self.device.name, **{name: getattr(self, name) for name in names}}
+
+    def words(self) -> str:
+        disk = ", ".join(f"{name} {b / 1e9:.2g}" for name, b in self.disk.items() if b >= 5e6)
+        saved = self.flops_spent < self.flops
+        less = f", {self.flops_spent:.3g} of them spent with shared trunks" if saved else ""
+        return (
+            f"{counted(self.runs, 'run')} of {short(self.tokens)} tokens in all, "
+            f"{self.flops:.3g} FLOPs{less}: about {self.hours:,.3g} {self.device.name} hours, "
+            f"{self.disk_bytes / 1e9:,.3g} GB of disk" + (f" ({disk})" if disk else "")
+        )
 
 
 def budget(
@@ -112,30 +122,27 @@ def over_limit(
     device, per_run = device_of(project.device, project), project.devices_per_run
     total = budget(list(todo.values()), device, kept, probed, per_run)
     unit = "CPU" if device is CPU else "GPU"
-    key = f"{unit.lower()}_hours"
-    problems, limits = [], {}
-    if total.hours > (limit := getattr(project.limits, key)):
-        each = {
-            sweep.study.study: sum(total.seconds_by_run.get(r.run_id, 0) for r in sweep.runs) / 3600
-            for sweep in sweeps
-        }
-        problems.append(
-            f"{total.hours:,.3g} {unit}-hours ({_listed(each)}), more than limits.{key} = {limit:g}"
-        )
-        limits[key] = _round_up(total.hours)
+    hours = {
+        sweep.study.study: sum(total.seconds_by_run.get(r.run_id, 0) for r in sweep.runs) / 3600
+        for sweep in sweeps
+    }
     disk = {name: held / 1e9 for name, held in total.disk.items()}
-    if (size := sum(disk.values())) > (limit := project.limits.disk_gb):
-        what = f"{size:,.3g} GB of disk ({_listed(disk)})"
-        problems.append(f"{what}, more than limits.disk_gb = {limit:g}")
-        limits["disk_gb"] = _round_up(size)
+    problems, allowing = [], []
+    for key, what, size, parts in (
+        (f"{unit.lower()}_hours", f"{unit}-hours", total.hours, hours),
+        ("disk_gb", "GB of disk", sum(disk.values()), disk),
+    ):
+        if size > (limit := getattr(project.limits, key)):
+            listed = ", ".join(f"{name} {x:,.3g}" for name, x in parts.items() if x > 0)
+            problems.append(f"{size:,.3g} {what} ({listed}), more than limits.{key} = {limit:g}")
+            allowing.append(f"{key}: {_round_up(size):g}")
     if not problems:
         return ""
-    allowing = ", ".join(f"{name}: {value:g}" for name, value in limits.items())
     return (
         f"the {counted(total.runs, 'run')} still to train at tier {project.tier} would take, by "
         f"estimate, about {'; and '.join(problems)}. Choose fewer studies, a smaller tier or fewer "
         "runs (moelaws grid and moelaws plan show what they cost), or raise limits in "
-        f"config/config.yaml; to allow it for one call: --config 'limits={{{allowing}}}'"
+        f"config/config.yaml; to allow it for one call: --config 'limits={{{', '.join(allowing)}}}'"
     )
 
 
@@ -156,10 +163,6 @@ def _text(runs: Iterable[Run]) -> float:
         read = width * run.config.tokens / run.config.max_epochs / (1 - corpus.validation)
         longest[corpus.corpus_id] = max(read, longest.get(corpus.corpus_id, 0.0))
     return sum(longest.values())
-
-
-def _listed(amounts: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {x:,.3g}" for name, x in amounts.items() if x > 0)
 
 
 def _round_up(value: float) -> float:

@@ -83,8 +83,6 @@ def experts_from_sparsity(point: Point) -> int:
     """Returns E = k / (1 - S) (sparsity, Eq 7 solved for E)."""
     k: int = needed(point, "top_k", "sparsity")
     sparsity: float = needed(point, "S", "sparsity")
-    if sparsity >= 1:
-        raise UserError(f"S is {sparsity!r}; sparsity must be below 1, for k experts are active")
     experts = k / (1 - sparsity)
     if not math.isclose(experts, round(experts), rel_tol=1e-9):
         raise UserError(

@@ -54,7 +54,7 @@ def settled(
                 f"config.yaml says hyperparameters: tables, but derive.{name} has none; add by and "
                 "rows there, or choose auto, pinned, published or step_law"
             )
-        return rule.table()
+        return rule
     if pinned is None:
         raise UserError(
             f"config.yaml says hyperparameters: pinned, but there is no {choice.file}; search and "

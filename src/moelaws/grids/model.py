@@ -18,6 +18,7 @@ _DENSE_LAYERS = ("n_dense_layers", "d_ffn")
 MAX_WIDTH = 10**6  # hidden, of any model
 TOLERANCE = 0.02  # of FLOPs a token: half of what one more column costs the smallest models
 RATIO_TOLERANCE = 0.01  # of FLOPs a token: half of what one more column of narrow experts costs
+FARTHEST = 1.5  # factor between a ratio that is asked for and the one that widths reach
 
 
 def model_data(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,23 +123,13 @@ def widths_at_ratio(point: Point, flops: float, rule: WidthsFromRatio) -> Widths
             f"no widths give {flops:.4g} FLOPs a token with n_heads = {point['n_heads']}; "
             "raise d_base or lower n_heads"
         )
-    low, high = reached[-1].r, reached[0].r
     best = min(reached, key=lambda w: abs(math.log(w.r / ratio)))
-    if not low / _step(reached, -1) <= ratio <= high * _step(reached, 0):
+    if abs(math.log(best.r / ratio)) > math.log(FARTHEST):
         raise UserError(
-            f"r is {ratio:g}; multiples of {unit} for d_model (2 n_heads = "
-            f"{2 * point['n_heads']}) reach {low:.3g} to {high:.3g} at these FLOPs a token; choose "
-            "r among them, raise d_base or lower n_heads"
+            f"r is {ratio:g}, and the nearest that d_model in multiples of {unit} reaches at these "
+            f"FLOPs a token is {best.r:.3g}; choose that, raise d_base or lower n_heads"
         )
     return best
-
-
-def _step(reached: list[Widths], end: int) -> float:
-    """Returns half a step of d_model at an ``end`` of the reached widths, as a factor of r."""
-    if len(reached) < 2:
-        return 1.0
-    inner, outer = (reached[-2], reached[-1]) if end else (reached[1], reached[0])
-    return math.exp(abs(math.log(outer.r / inner.r)) / 2)
 
 
 def _model(point: Point, d_model: int, d_expert: int, rule: WidthsFromRatio) -> Model:

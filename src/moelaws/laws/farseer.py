@@ -15,9 +15,10 @@ def _curves(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     """
     factor, exponent, shift = theta_BP.T.reshape(3, 3, -1, 1).swapaxes(0, 1)
     ln_N = np.log(columns["N"])
-    power = np.exp(np.clip(exponent * ln_N, -50.0, 50.0))
+    slopes = np.ones((3, 3, len(theta_BP), len(ln_N)))
+    power = np.exp(np.clip(exponent * ln_N, -50.0, 50.0), out=slopes[:, 0])
     scaled = factor * power
-    slopes = np.stack([power, scaled * ln_N, np.ones_like(power)], axis=1)
+    np.multiply(scaled, ln_N, out=slopes[:, 1])
     return np.clip(scaled + shift, -300.0, 300.0), slopes
 
 

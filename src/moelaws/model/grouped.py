@@ -58,6 +58,13 @@ def fused_sum_of_rows(rows_XD: Tensor, places_TK: Tensor) -> Tensor:
     return sum_TD.to(rows_XD.dtype)
 
 
+def padded(x: Tensor, axes: int = 1) -> Tensor:
+    """Returns ``x`` with zeros behind its last axes up to whole 16 bytes, as grouped_mm wants."""
+    multiple = 16 // x.element_size()
+    missing = [zeros for size in x.shape[: -axes - 1 : -1] for zeros in (0, -size % multiple)]
+    return F.pad(x, missing) if any(missing) else x
+
+
 def by_group(a_XN: Tensor, b_XM: Tensor, ends_E: Tensor) -> Tensor:
     """Returns each group's product a^T b, (E, N, M), with exact zeros for a group without rows.
 
@@ -91,8 +98,10 @@ class _Product(torch.autograd.Function):
 
 def product(x_XN: Tensor, w_ENM: Tensor, ends_E: Tensor) -> Tensor:
     """Returns each group's rows times its matrix, (X, M); gradients are those of ``by_group``."""
-    y_XM: Tensor = _Product.apply(x_XN, w_ENM, ends_E)  # type: ignore[no-untyped-call]
-    return y_XM
+    w_padded = padded(w_ENM, 2)
+    y_XM: Tensor = _Product.apply(padded(x_XN), w_padded, ends_E)  # type: ignore[no-untyped-call]
+    # A slice of all would cost the backward pass a copy.
+    return y_XM if w_padded is w_ENM else y_XM[:, : w_ENM.shape[2]]
 
 
 class GroupedExperts(torch.autograd.Function):
@@ -226,16 +235,7 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
     ``weights`` are W_in (E, D, F), b_in (E, F), W_out (E, F, D) and b_out (E, D).
     """
     w_in_EDF, b_in_EF, w_out_EFD, b_out_ED = weights
-    E, D, F_ = w_in_EDF.shape
-    # Grouped products take rows of whole 16 bytes.
-    multiple = 16 // x_TD.element_size()
-    d, f = -D % multiple, -F_ % multiple
-    if d or f:
-        x_TD, b_in_EF, b_out_ED = (
-            F.pad(t, (0, n)) for t, n in ((x_TD, d), (b_in_EF, f), (b_out_ED, d))
-        )
-        w_in_EDF, w_out_EFD = F.pad(w_in_EDF, (0, f, 0, d)), F.pad(w_out_EFD, (0, d, 0, f))
-    order = sort_by_expert(experts_TK, E)
+    order = sort_by_expert(experts_TK, len(w_in_EDF))
 
     def of_tokens(x_TD: Tensor) -> Tensor:
         return x_TD.index_select(0, order.tokens_X)
@@ -247,8 +247,8 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
         return b_EN.index_select(0, order.experts_X)
 
     def sum_of_expert(rows_XN: Tensor) -> Tensor:  # as a product with ones, in rows of 16 bytes
-        ones_XI = rows_XN.new_ones(len(rows_XN), multiple)
-        return by_group(ones_XI, rows_XN, order.ends_E)[:, 0]
+        ones_XI = padded(rows_XN.new_ones(len(rows_XN), 1))
+        return by_group(ones_XI, padded(rows_XN), order.ends_E)[:, 0, : rows_XN.shape[1]]
 
     # The gradients of gathers are gathers and sums, not scatters.
     x_XD = mapped(x_TD, of_tokens, sum_of_token)
@@ -257,4 +257,4 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
     y_XD = product(a_XF, w_out_EFD, order.ends_E) + b_out_XD
     gates_X = gates_TK.reshape(-1).index_select(0, order.order_X)
     y_XD = y_XD * gates_X.to(y_XD.dtype)[:, None]
-    return mapped(y_XD, sum_of_token, of_tokens)[:, :D]
+    return mapped(y_XD, sum_of_token, of_tokens)

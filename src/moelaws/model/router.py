@@ -197,14 +197,7 @@ class PositionRouter(nn.Module):
     than the round before, so that other experts then work together.
     """
 
-    def __init__(
-        self,
-        moe: PositionRouted,
-        d_model: int,
-        init_std: float,
-        generator: torch.Generator,
-        layer: int = 0,
-    ) -> None:
+    def __init__(self, moe: PositionRouted, *settings: object) -> None:
         super().__init__()
         self.moe = moe
 

@@ -25,6 +25,7 @@ from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer
 from moelaws.records.tensors import read_kept
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.tasks.item import Item, by_task
 from moelaws.training import columns, weights
 from moelaws.training.device import on_device, threads
@@ -171,22 +172,7 @@ def _batches(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
 
 _tokenizer = cache(Tokenizer.load)
 
-# column -> (unit, description)
-COLUMNS = {
-    "step": ("steps", "optimizer steps behind the weights"),
-    "tokens": ("tokens", "training tokens behind the weights"),
-    "task": ("", "name of the task"),
-    "group": ("", "kind of skill that it asks for"),
-    "items": ("items", "questions of the task"),
-    "documents": ("", "documents behind them: what the standard errors count"),
-    "chance": ("1", "accuracy of guessing; 0 of a task whose answer must be produced"),
-    "accuracy": ("1", "share of the items whose right answer has the highest probability"),
-    "accuracy_se": ("1", "its standard error"),
-    "accuracy_per_byte": ("1", "the same by the probability for each byte of a choice"),
-    "accuracy_per_byte_se": ("1", "its standard error"),
-    "bits_per_byte": ("bits/byte", "of the right answer, the mean over items"),
-    "bits_per_byte_se": ("bits/byte", "its standard error"),
-}
+COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 
 
 def bench(

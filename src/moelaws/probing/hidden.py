@@ -1,6 +1,6 @@
 """Hidden states of kept weights: the residual stream after each layer, at held-out tokens.
 
-Shapes: B sequences, N positions, D model width, T sampled tokens, L layers.
+Shapes: B sequences, N positions, D model width, T sampled tokens, L layers, S = L + 1 stages.
 """
 
 from dataclasses import dataclass
@@ -18,20 +18,14 @@ from moelaws.corpus.batches import Validation, random_order, validation
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.model.transformer import Transformer
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.training.columns import write_columns
 from moelaws.training.device import on_device, threads
 from moelaws.training.weights import load
 
 BATCH = 8  # sequences at a time
 
-# column -> (unit, description)
-COLUMNS = {
-    "layer": ("layers", "blocks that the state has passed; 0 is the embedding"),
-    "sequence": ("", "held-out sequence of the token, from 0"),
-    "position": ("", "its place in the sequence, from 0"),
-    "token": ("", "its entry in the vocabulary"),
-    "state": ("", "the residual stream there, before any norm: a list of d_model numbers"),
-}
+COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 
 
 @dataclass(frozen=True)
@@ -60,16 +54,23 @@ def probe(
     held_out = validation(data, config.evaluation.sequences, config.model.context)
     chosen = choose(held_out, tokens, seed)
     torch.set_num_threads(threads())
-    states = on_device(device, model.eval(), partial(hidden_states, sample=chosen))
-    _write(out, chosen, states, config.run_id)
-    return len(states) * tokens
+    states_STD = on_device(device, model.eval(), partial(hidden_states, sample=chosen))
+    stages = len(states_STD)
+    columns: dict[str, NDArray[Any]] = {
+        "layer": np.repeat(np.arange(stages, dtype=np.int64), tokens),
+        "sequence": np.tile(chosen.sequence_T, stages),
+        "position": np.tile(chosen.position_T, stages),
+        "token": np.tile(chosen.tokens_BN[chosen.sequence_T, chosen.position_T], stages),
+        "state": states_STD.reshape(stages * tokens, -1),
+    }
+    write_columns(out, COLUMNS, columns, {"run": config.run_id})
+    return stages * tokens
 
 
 def write_none(out: Path) -> None:
     """Writes an empty table for a run without weights, which diverged or lacked memory."""
-    none = np.empty(0, np.int64)
-    sample = Sample(np.empty((0, 1), np.int64), none, none)
-    _write(out, sample, np.empty((0, 0, 1), np.float32))
+    columns = {name: np.empty(0, np.int64) for name in COLUMNS}
+    write_columns(out, COLUMNS, {**columns, "state": np.empty((0, 1), np.float32)})
 
 
 def choose(held_out: Validation, tokens: int, seed: int) -> Sample:
@@ -101,20 +102,3 @@ def hidden_states(model: Transformer, sample: Sample) -> NDArray[np.float32]:
                 stages.append(x_BND[at])
             batches.append(torch.stack(stages).cpu())
     return torch.cat(batches, dim=1).float().numpy()
-
-
-def _write(
-    out: Path, sample: Sample, states: NDArray[np.float32], run_id: str | None = None
-) -> None:
-    stages, width = len(states), states.shape[-1]
-    T = len(sample.position_T)
-    token_T = sample.tokens_BN[sample.sequence_T, sample.position_T]
-    columns: dict[str, NDArray[Any]] = {
-        "layer": np.repeat(np.arange(stages, dtype=np.int64), T),
-        "sequence": np.tile(sample.sequence_T, stages),
-        "position": np.tile(sample.position_T, stages),
-        "token": np.tile(token_T, stages),
-        "state": states.reshape(-1, width),
-    }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_columns(out, COLUMNS, columns, {"run": run_id} if run_id else None)

@@ -18,6 +18,7 @@ from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer
 from moelaws.records.memory import keep_freed_memory
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.run import RunConfig
 from moelaws.training import columns
 from moelaws.training.device import choose_device, device_name, lacks_memory, threads
@@ -29,46 +30,7 @@ ENDLESS = 1_000_000  # steps: no measurement reaches the end of the schedule
 GENERATED = 4  # tokens of a turn, the last ones of the context
 LEVEL, RESAMPLES = 0.9, 2000  # of the interval of a ratio
 
-# column -> (unit, description)
-COLUMNS = {
-    "run_id": ("", "run whose configuration was measured"),
-    "step_seconds": ("s", "time of a training step, median over rounds"),
-    "step_seconds_low": ("s", "its lower quartile"),
-    "step_seconds_high": ("s", "its upper quartile"),
-    "tokens_per_second": ("tokens/s", "training tokens a second, by the median step"),
-    "time_ratio": (
-        "1",
-        "time that a training token takes, over that of the first configuration in the same round, "
-        "median over rounds",
-    ),
-    "time_ratio_low": ("1", f"lower end of its {LEVEL:.0%} interval, by bootstrap over rounds"),
-    "time_ratio_high": ("1", "upper end of that interval"),
-    "evaluation_seconds": ("s", "time of a forward pass over as many tokens, median over rounds"),
-    "evaluation_tokens_per_second": ("tokens/s", "tokens a second of that pass"),
-    "generation_seconds": (
-        "s",
-        "time to generate a token at the end of one sequence, for which the whole context is "
-        "computed again, since no keys and values are kept; median over rounds",
-    ),
-    "generation_ratio": ("1", "that time over the first configuration's, as time_ratio"),
-    "generation_ratio_low": ("1", "lower end of its interval"),
-    "generation_ratio_high": ("1", "upper end of its interval"),
-    "state_bytes": ("bytes", "parameters, their gradients and their two moments"),
-    "activation_bytes": (
-        "bytes",
-        "tensors other than parameters that the forward pass of a micro-batch keeps for the "
-        "backward pass",
-    ),
-    "gpu_step_bytes": (
-        "bytes",
-        "most that a step holds on the GPU beside parameters and moments; not a number on a CPU",
-    ),
-    "micro_batch": ("sequences", "computed at a time: the batch, or less where memory lacked"),
-    "rounds": ("", "how often each configuration was timed"),
-    "backend": ("", "back end of the routed experts"),
-    "device": ("", "GPU by name, or cpu"),
-    "threads": ("", "threads of the host"),
-}
+COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 
 
 class RandomTokens:

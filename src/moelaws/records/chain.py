@@ -5,9 +5,7 @@ and derived tables; a fit that of its table; a table those of its runs' summarie
 document. ``link`` follows these records.
 """
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +13,19 @@ from typing import Any, Literal
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import DOCUMENTS, Results
-from moelaws.records.runs import read_record
 from moelaws.spec.base import Frozen, parse
 
 DRAWS = ".bootstrap.parquet"
+
+
+class Origin(Frozen):
+    """What a file says that it was made of."""
+
+    files: dict[str, str] = {}  # path -> digest
+    code: str = ""  # digest of the code that made it; empty if that is not on record
+    runs: dict[str, str] = {}  # of a study's table: run -> digest of the summary that it holds
+    documents: dict[str, str] = {}  # run -> digest of the losses by document behind paired errors
+    imported: dict[str, str] = {}  # of an imported table: the source's name, digest, licence, ...
 
 
 @dataclass(frozen=True)
@@ -28,42 +35,28 @@ class Link:
     path: Path
     # It is ``changed`` if the file above was made of another content
     state: Literal["whole", "unverified", "damaged", "changed", "missing"]
-    digest: str  # SHA-256 of its present content; empty if it is missing
-    code: str  # digest of the code that made it; empty if that is not on record
-    runs: Mapping[str, str]  # for a study's table: run -> digest of the summary that it holds
-    documents: Mapping[str, str]  # run -> digest of the losses by document behind its paired errors
-    imported: Mapping[str, str]  # for an imported table: the source's name, digest, licence, ...
-    inputs: tuple["Link", ...]  # the files that it was made of
+    digest: str = ""  # SHA-256 of its present content; empty if it is missing
+    origin: Origin = field(default_factory=Origin)
+    inputs: tuple["Link", ...] = ()  # the files that it was made of
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the chain below this file as JSON data."""
         inputs = [link.as_dict() for link in self.inputs]
-        return {**vars(self), "path": str(self.path), "inputs": inputs}
-
-
-class _Origin(Frozen):
-    """What a file says that it was made of; see ``Link``."""
-
-    files: dict[str, str] = {}
-    code: str = ""
-    runs: dict[str, str] = {}
-    documents: dict[str, str] = {}
-    imported: dict[str, str] = {}
+        own = {"path": str(self.path), "state": self.state, "digest": self.digest}
+        return {**own, **self.origin.model_dump(exclude={"files"}), "inputs": inputs}
 
 
 def link(path: Path, recorded: str = "") -> Link:
     """Returns the chain below ``path``; the file above has ``recorded`` its digest."""
     if not path.is_file():
-        return Link(path, "missing", "", "", {}, {}, {}, ())
+        return Link(path, "missing")
     state, digest = inspect(path)
     said = {} if state == "damaged" or path.name.endswith(DRAWS) else made_of(path)
-    known = {key: value for key, value in said.items() if key in _Origin.model_fields}
-    origin = parse(_Origin, known, f"{path}: made_of")
+    known = {key: value for key, value in said.items() if key in Origin.model_fields}
+    origin = parse(Origin, known, f"{path}: made_of")
     inputs = tuple(link(Path(name), sha) for name, sha in origin.files.items())
     changed = state != "damaged" and recorded not in ("", digest)
-    own = "changed" if changed else state
-    about = (origin.code, origin.runs, origin.documents, origin.imported)
-    return Link(path, own, digest, *about, inputs)
+    return Link(path, "changed" if changed else state, digest, origin, inputs)
 
 
 def made_of(path: Path) -> dict[str, Any]:
@@ -95,26 +88,7 @@ def changed_runs(table: Link, results: Results) -> list[str]:
 
     return [
         run
-        for run, digest in table.runs.items()
+        for run, digest in table.origin.runs.items()
         if differs(results.summary(run), digest)
-        or differs(results.run(run) / DOCUMENTS, table.documents.get(run))
+        or differs(results.run(run) / DOCUMENTS, table.origin.documents.get(run))
     ]
-
-
-def trained_by(runs: Mapping[str, str], results: Results) -> dict[str, Counter[str]]:
-    """Counts ``runs`` by commit, by training code, by text and by host."""
-    counts: dict[str, Counter[str]] = {
-        name: Counter() for name in ("commit", "training code", "text", "host")
-    }
-    for run in runs:
-        record = read_record(results, run)
-        made_by = record.provenance
-        dirty = " with uncommitted changes" if made_by.get("dirty") else ""
-        counts["commit"][(made_by.get("commit") or "not on record") + dirty] += 1
-        counts["training code"][made_by.get("code", "not on record")] += 1
-        # A text goes by its name and commit, or by a digest
-        source = record.config.get("corpus", {}).get("source", {})
-        text = " ".join(str(source[key]) for key in ("name", "commit", "digest") if source.get(key))
-        counts["text"][text or "not on record"] += 1
-        counts["host"][made_by.get("host", "not on record")] += 1
-    return counts

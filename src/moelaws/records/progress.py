@@ -1,18 +1,79 @@
-"""Progress of long work on standard error: bars on a terminal, else a line every few seconds."""
+"""Progress of long work on standard error: one line on a terminal, else a line now and then."""
 
-import math
+import os
+import shutil
 import signal
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-LINES = 5.0  # seconds between the lines of a stage
-DRAWINGS = 0.1  # seconds between the drawings of a bar
-Show = Callable[[str, float, float | None, str], None]  # takes stage, done, total and a text
+from moelaws.spec.words import visible
+
+DRAWINGS = 0.1  # the fewest seconds between two texts on a terminal
+BETWEEN = 5.0  # ... and between two lines of a log
+AGAIN = 60.0  # seconds after which a log gets a line even if nothing changed
+ERASE = "\r\x1b[K"
+
+
+class StatusLine:
+    """The line of progress, and the messages above it, on standard error.
+
+    If all output goes through this object (``is_alone``), a terminal's line changes in place.
+    """
+
+    def __init__(self, is_alone: bool = False) -> None:
+        self.is_alone = is_alone
+        self._lock = threading.RLock()
+        self._shown = self._printed = ""
+        self._time = time.monotonic()
+
+    @property
+    def in_place(self) -> bool:
+        return self.is_alone and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def show(self, text: str, last: bool = False) -> None:
+        """Shows ``text`` as the line, unless another was shown just now; the ``last`` one stays."""
+        text = visible(text)
+        with self._lock:
+            waited = time.monotonic() - self._time
+            if last and text == self._printed:
+                return
+            if self.in_place:
+                if not last and (text == self._shown or (self._shown and waited < DRAWINGS)):
+                    return
+                width = shutil.get_terminal_size().columns - 1
+                self._write(ERASE + text[:width] + "\n" * last)
+                self._shown, self._printed = ("", text) if last else (text, self._printed)
+            elif last or waited >= (AGAIN if text == self._printed else BETWEEN):
+                self._write(text + "\n")
+                self._printed = text
+            else:
+                return
+            self._time = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Prints lines that stay, above the line."""
+        with self._lock:
+            self.clear()
+            self._write(text + "\n")
+
+    def clear(self) -> None:
+        """Erases the line for other output; the next ``show`` brings it back."""
+        with self._lock:
+            if self._shown:
+                self._write(ERASE)
+                self._shown = ""
+
+    def _write(self, text: str) -> None:
+        # A stream that shows control sequences as text has the terminal beneath.
+        stream = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+        stream.write(text)
+        stream.flush()
 
 
 class Report(Protocol):
@@ -31,44 +92,15 @@ class Report(Protocol):
 @contextmanager
 def reporting(lines: bool = True) -> Iterator[Report]:
     """Yields a report for as long as the block runs; without ``lines`` only a terminal shows it."""
-    if not sys.stderr.isatty():
-        yield _Stages(_print, LINES if lines else math.inf)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    line = StatusLine(is_alone=True)
+    first: dict[str, tuple[float, float, dict[str, float]]] = {}
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-    with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as bars:
-        tasks: dict[str, Any] = {}
-
-        def draw(stage: str, done: float, total: float | None, text: str) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total, text="")
-            bars.update(tasks[stage], completed=done, total=total, text=text, refresh=True)
-
-        yield _Stages(draw, DRAWINGS, at_once=True)
-
-
-class _Stages:
-    """A report that shows a stage at intervals, and also the end of a stage that was shown."""
-
-    def __init__(self, show: Show, interval: float, at_once: bool = False) -> None:
-        self.show, self.interval, self.at_once = show, interval, at_once
-        self.first: dict[str, tuple[float, float, dict[str, float]]] = {}
-        self.last: dict[str, float] = {}
-
-    def __call__(
-        self, stage: str, done: float, total: float | None, note: str = "", **amounts: float
+    def report(
+        stage: str, done: float, total: float | None, note: str = "", **amounts: float
     ) -> None:
         now = time.monotonic()
-        if stage not in self.first:
-            self.first[stage] = now, done, amounts
-            self.last[stage] = -math.inf if self.at_once else now
-        began, done_before, amounts_before = self.first[stage]
-        ended = done == total and (self.at_once or self.last[stage] > began)
-        if now - self.last[stage] < self.interval and not ended:
-            return
-        self.last[stage], seconds = now, now - began
+        began, done_before, amounts_before = first.setdefault(stage, (now, done, amounts))
+        seconds = now - began
         texts = [note or (f"{done:g}" if total is None else f"{done:g}/{total:g}")]
         if seconds > 0:
             for name, amount in amounts.items():
@@ -76,11 +108,13 @@ class _Stages:
                     texts.append(f"{speed:,.{0 if speed >= 100 else 1}f} {name}/s")
         if total is not None and done_before < done < total:
             texts.append(f"{duration(seconds * (total - done) / (done - done_before))} left")
-        self.show(stage, done, total, ", ".join(texts))
+        if lines or line.in_place:
+            # A log gets the end of what took long alone.
+            ended = done == total and (line.in_place or seconds > BETWEEN)
+            line.show(f"{stage}: {', '.join(texts)}", last=ended)
 
-
-def _print(stage: str, done: float, total: float | None, text: str) -> None:
-    print(f"{stage}: {text}", file=sys.stderr, flush=True)
+    yield report
+    line.clear()
 
 
 def ended_by(number: int) -> str:

@@ -1,6 +1,5 @@
 """The record of the sweep: its runs, their states, and the code that made them."""
 
-import gc
 import os
 import re
 import shutil
@@ -8,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from moelaws.files import seal
 from moelaws.files.atomic import json_object, read_json, write_json
 from moelaws.files.layout import ANNOTATIONS, LOCK, Results
 from moelaws.files.lock import holder, one_at_a_time
 from moelaws.records.code import training_code
-from moelaws.records.summary import Status
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError, quoted
 from moelaws.spec.run import RunConfig
@@ -75,7 +73,6 @@ def annotate(
     return new
 
 
-STATUSES = (*get_args(Status), "running", "interrupted", "waiting", "damaged")
 UNSUCCESSFUL = ("diverged", "out_of_memory", "damaged")
 # The files that hold a record, and the keys without which each counts as damaged
 _NEEDED: dict[str, set[str]] = {"config": set(), "summary": {"status"}, "provenance": {"code"}}
@@ -95,7 +92,7 @@ class Record:
 
     @property
     def status(self) -> str:
-        """Returns one of ``STATUSES``."""
+        """Returns that of its summary, or damaged, running, interrupted or waiting."""
         if self.damaged:
             return "damaged"
         if self.summary:
@@ -110,12 +107,12 @@ class Record:
         made_by = [self.provenance, *self.provenance.get("resumed_from", [])]
         return bool(self.provenance) and any(p.get("code") != code for p in made_by)
 
-    def as_dict(self, code: str | None = None) -> dict[str, Any]:
-        """Returns all of it as JSON data; ``code`` is for ``is_stale``, by default today's."""
+    def as_dict(self) -> dict[str, Any]:
+        """Returns all of it as JSON data; a run that other code than today's made is stale."""
         return {
             "run_id": self.run_id,
             "status": self.status,
-            "stale": self.is_stale(code or training_code()),
+            "stale": self.is_stale(training_code()),
             "damaged": list(self.damaged),
             "tags": self.annotations.tags,
             "note": self.annotations.note,
@@ -129,22 +126,11 @@ def all_records(results: Results) -> list[Record]:
         return []
     with os.scandir(results.runs) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir())
-    # Nothing that is read here is garbage, and collecting would take a fifth of the time.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        above = os.fspath(results.runs)  # a text, because ``Path`` takes a tenth of the time
-        return [_read(results, name, f"{above}/{name}") for name in names]
-    finally:
-        if collects:
-            gc.enable()
+    return [read_record(results, name) for name in names]
 
 
 def read_record(results: Results, run_id: str) -> Record:
-    return _read(results, run_id, os.fspath(results.run(run_id)))
-
-
-def _read(results: Results, run_id: str, folder: str) -> Record:
+    folder = os.fspath(results.run(run_id))  # a text: ``Path`` would take a tenth of the time
     there: Sequence[str] = ()
     with suppress(FileNotFoundError, NotADirectoryError):
         there = os.listdir(folder)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-import numpy as np
-
 from moelaws.files.layout import Results
 from moelaws.files.lock import file_system_time, holder
 from moelaws.files.parquet import read_origin, read_parquet
@@ -23,7 +21,6 @@ from moelaws.spec.words import counted
 
 State = Literal["done", "running", "failed", "interrupted", "waiting"]
 STATES: tuple[State, ...] = get_args(State)
-POINTS = 12  # of a curve of losses
 SHOWN = ["step", "tokens", "seconds", "loss"]  # columns of a history
 OUT_OF_MEMORY = "it ran out of memory"
 REASONS = {"diverged": "its loss diverged", "out_of_memory": OUT_OF_MEMORY}
@@ -51,7 +48,6 @@ class Course:
     step: int = 0  # the steps in its history or its summary
     seconds: float = 0.0  # spent on these steps; for a run that is over, also on its evaluation
     loss: float | None = None  # the training loss at the last step; once done, the validation loss
-    losses: tuple[float, ...] = ()  # at most ``POINTS`` means over the later half of these steps
     tokens_per_second: float | None = None  # at the pace of the later half
     seconds_left: float | None = None  # at that pace
     device: str = ""
@@ -214,13 +210,11 @@ def _under_way(path: Path, steps: int) -> Course | None:
     if passed > 0:
         pace = float((tokens[-1] - tokens[late]) / passed)
         left = float((steps - step[-1]) * passed / (step[-1] - step[late]))
-    groups = np.array_split(loss[late:], min(POINTS, len(loss) - late))
     return replace(
         begun,
         step=int(step[-1]),
         seconds=float(seconds[-1]),
         loss=float(loss[-1]) if math.isfinite(loss[-1]) else None,
-        losses=tuple(float(group.mean()) for group in groups if np.isfinite(group).all()),
         tokens_per_second=pace,
         seconds_left=left,
     )

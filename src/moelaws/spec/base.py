@@ -5,7 +5,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -15,9 +15,10 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 
-from moelaws.spec.errors import UserError
+from moelaws.spec.errors import UserError, listed, or_nearest
 from moelaws.spec.numbers import amount
 from moelaws.spec.validation import mistakes, must_be
 
@@ -81,6 +82,16 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_its_keys(cls, data: Any) -> Any:
+        known = sorted(field.alias or name for name, field in cls.model_fields.items())
+        for key in data if isinstance(data, dict) else ():
+            if key not in known:
+                near = or_nearest(key, known, "allowed here")
+                raise ValueError(f"unknown key {listed([key])}{near}")
+        return data
+
     def canonical_json(self) -> str:
         """Returns JSON with sorted keys and no defaults: so a new field changes no old text."""
         data = self.model_dump(mode="json", exclude_defaults=True)
@@ -109,8 +120,7 @@ def parse(schema: type[T], data: object, where: str | Path, strict: bool = False
     try:
         return as_written(schema, data) if strict else schema.model_validate(data)
     except ValidationError as error:
-        # A misspelt key comes before the key that is missing for it.
-        every = sorted(mistakes(error, schema, data), key=lambda m: not m.startswith("unknown key"))
+        every = mistakes(error, data)
         lines = [f"{where}: {mistake}" for mistake in every[:MAX_MISTAKES]]
         if more := len(every) - len(lines):
             lines.append(f"{where}: and {more} more like these")

@@ -58,7 +58,7 @@ class Dataset(Rows):
 
 
 # stdlib, environment, paths or globs of text files, or a data set
-CorpusSetting = str | tuple[str, ...] | Dataset
+CorpusSetting = str | Annotated[tuple[str, ...], Field(min_length=1)] | Dataset
 
 
 class HubDataset(Rows):

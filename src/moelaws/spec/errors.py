@@ -75,9 +75,8 @@ def or_nearest(word: object, known: Iterable[str], label: str) -> str:
     return f"{near} {listed[0].upper()}{listed[1:]}" if near else f"; {listed}"
 
 
-def refuse_unknown(place: str, what: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raises a ValueError that names the first of ``names`` that is not ``known`` to a study."""
+def refuse_unknown(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raises a ValueError if one of ``names`` is not ``known``; ``what`` begins its text."""
     for name in names:
         if name not in known:
-            near = or_nearest(name, known, "there are")
-            raise ValueError(f"{place}: the study has no {what} {name!r}{near}")
+            raise ValueError(f"{what} {name!r}{or_nearest(name, known, 'there are')}")

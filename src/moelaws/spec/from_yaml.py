@@ -22,10 +22,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         is_elsewhere = path.name == "config.yaml" or not Path("config").is_dir()
         hint = "; run from the repository's root" if is_elsewhere else ""
         raise UserError(f"{path}: no such file{hint}") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise _invalid(path, f"byte {error.start} is not UTF-8") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
     data = parse_yaml(text, path)
     if not isinstance(data, dict):
         raise UserError(f"{path} must hold keys and values, not a {type(data).__name__}")

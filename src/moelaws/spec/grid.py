@@ -4,20 +4,21 @@ No expression in a grid file is ever evaluated. ``moelaws.grids`` expands it to 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
 from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Real, Size
-from moelaws.spec.errors import or_nearest
+from moelaws.spec.errors import refuse_unknown
 from moelaws.spec.experts import routers
 from moelaws.spec.fit import Name
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
 Scalar = bool | int | float | str
+Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 MAX_POINTS = 100_000  # of one sweep
 # Ways to count FLOPs; ``accounting.flops`` says what each leaves out.
 ConventionName = Literal[
@@ -190,7 +191,7 @@ class PowerOf(Frozen):
     def _same_settings(self) -> Self:
         if set(self.at) != set(self.exponent):
             raise ValueError("at and exponent must name the same settings")
-        _refuse_unknown(self.at)
+        refuse_unknown("there is no positive setting", self.at, POSITIVE)
         return self
 
 
@@ -212,7 +213,9 @@ class TableOf(Frozen):
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
-        _refuse_unknown(set(self.by) - {"S"})  # a sparsity may be 0
+        if bool(self.by) != bool(self.rows):
+            raise ValueError("by and rows make a table together; give both or none")
+        refuse_unknown("there is no setting", self.by, ("S", *POSITIVE))  # a sparsity may be 0
         keys = [row[:-1] for row in self.rows]
         for row, key in zip(self.rows, keys, strict=True):
             if len(key) != len(self.by):
@@ -226,7 +229,7 @@ class TableOf(Frozen):
         return self
 
 
-class Chosen(Frozen):
+class Chosen(TableOf):
     """Follows the law or table that the project chooses (config.yaml, ``hyperparameters``).
 
     This is the tier's pinned law, the leverage paper's Eq 5, Step Law, or the table ``by`` and
@@ -234,28 +237,10 @@ class Chosen(Frozen):
     Eq 5. With a ``search`` the best rates of that study take the place of the pinned law.
     """
 
-    rule: Literal["chosen"]
+    rule: Literal["chosen"]  # type: ignore[assignment]
     search: Name | Literal[""] = ""
     by: tuple[str, ...] = ()
     rows: tuple[tuple[NonNegative, ...], ...] = ()
-
-    @model_validator(mode="after")
-    def _table_is_whole(self) -> Self:
-        if bool(self.by) != bool(self.rows):
-            raise ValueError("by and rows make a table together; give both or none")
-        if self.rows:
-            self.table()
-        return self
-
-    def table(self) -> TableOf:
-        return TableOf(rule="table", by=self.by, rows=self.rows)
-
-
-def _refuse_unknown(names: Iterable[str]) -> None:
-    for name in names:
-        if name not in POSITIVE:
-            known = or_nearest(name, POSITIVE, "there are")
-            raise ValueError(f"{name!r} is no positive setting{known}")
 
 
 def _row(numbers: tuple[float, ...]) -> str:
@@ -289,32 +274,22 @@ class Sweep(Frozen):
     """The product of ``axes`` and of the zipped groups in ``zip``."""
 
     name: Name | Literal[""] = ""
-    axes: dict[str, Scalar | tuple[Scalar, ...]] = {}
-    zip: tuple[dict[str, tuple[Scalar, ...]], ...] = ()
+    axes: dict[str, Scalar | Scalars] = {}
+    zip: tuple[dict[str, Scalars], ...] = ()
     corpora: Literal["all", "first"] = "all"  # of a study that names several
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
-        names = [*self.axes, *(name for group in self.zip for name in group)]
+        names = [name for group in self._groups for name in group]
+        refuse_unknown("there is no setting", names, Settings.model_fields)
         for name in names:
-            if name not in Settings.model_fields:
-                known = or_nearest(name, Settings.model_fields, "known")
-                raise ValueError(f"unknown setting {name!r}{known}")
             if names.count(name) > 1:
                 raise ValueError(f"{name!r} is set twice in one sweep")
-        for name, values in self.axes.items():
-            if values == ():
-                raise ValueError(f"axis {name!r} has no values")
         for group in self.zip:
-            if not all(group.values()):
-                raise ValueError(f"a zipped axis of {', '.join(group)} has no values")
             if len({len(values) for values in group.values()}) != 1:
                 lengths = {name: len(values) for name, values in group.items()}
                 raise ValueError(f"zipped axes must be equally long, not {lengths}")
-        points = math.prod(
-            [len(values) for values in self.axes.values() if isinstance(values, tuple)]
-            + [len(next(iter(group.values()), ())) for group in self.zip]
-        )
+        points = math.prod(len(next(iter(group.values()))) for group in self._groups)
         if points > MAX_POINTS:
             raise ValueError(
                 f"a sweep of {points:,} points; it may have at most {MAX_POINTS:,}: give fewer "
@@ -322,17 +297,17 @@ class Sweep(Frozen):
             )
         return self
 
+    @property
+    def _groups(self) -> list[dict[str, tuple[Scalar, ...]]]:
+        """Returns the settings that change together, with their values: each axis changes alone."""
+        alone = {name: v if isinstance(v, tuple) else (v,) for name, v in self.axes.items()}
+        return [*({name: values} for name, values in alone.items()), *self.zip]
+
     def points(self) -> Iterator[dict[str, Scalar]]:
         """Yields each combination once, the last axis fastest."""
-        choices: list[list[dict[str, Scalar]]] = [
-            [{name: value} for value in (values if isinstance(values, tuple) else (values,))]
-            for name, values in self.axes.items()
-        ]
-        for group in self.zip:
-            rows = zip(*group.values(), strict=True)
-            choices.append([dict(zip(group, row, strict=True)) for row in rows])
-        for combination in product(*choices):
-            yield {name: value for values in combination for name, value in values.items()}
+        names = [name for group in self._groups for name in group]
+        for rows in product(*(zip(*group.values(), strict=True) for group in self._groups)):
+            yield dict(zip(names, (value for row in rows for value in row), strict=True))
 
 
 class Grid(Frozen):

@@ -1,7 +1,8 @@
 """What a claim expects, and the general rules one of which may measure it, under ``measure``."""
 
-from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+import re
+from collections.abc import Collection, Iterable
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,7 +11,13 @@ from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.rows import RowExpression, parse_rows
 
-Names = tuple[str, ...]
+BRACES = r"\{(\w+)\}"  # a name of ``says`` that stands for a fact
+
+
+def refuse_lack(word: str, known: Collection[str], lack: str) -> None:
+    """Refuses a ``word`` that is not ``known``: ``lack`` says where it is not."""
+    if word not in known:
+        raise UserError(f"measure: {lack} {word!r}{or_nearest(word, known, 'there are')}")
 
 
 class Expected(Frozen):
@@ -31,6 +38,13 @@ class _Rule(Frozen):
     # The sentence that says what was measured; names in braces stand for what the rule measures
     says: str = "{each}"
     missing: str = ""  # what is needed where no rows are there, if not what the claim says
+    # What may stand in braces; empty where the columns of a table may, which is not made yet
+    facts: ClassVar[tuple[str, ...]] = ()
+
+    def refuse_words(self) -> None:
+        """Refuses a name in braces that stands for nothing, as far as that is known by now."""
+        for name in re.findall(BRACES, self.says) if self.facts else ():
+            refuse_lack(name, self.facts, "says: there is no")
 
     @property
     def read_fits(self) -> tuple[str, ...]:
@@ -47,18 +61,12 @@ class _Rule(Frozen):
         """Returns the columns that the rule reads of its table."""
         return set()
 
-    def read_beside(self, fits: Names, derived: Names) -> dict[str, Names]:
-        """Returns the fits and derived tables that the rule reads, behind those given."""
-        own = (self.source,) if self.source else ()
-        return {"fits": (*fits, *self.read_fits), "derived": (*derived, *own)}
-
     def refuse_unknown(self, columns: Iterable[str]) -> None:
         """Refuses a rule that reads a column or an interval which is not among its table's."""
         known = sorted(columns)
         name = f"the table {self.source}" if self.source else "the study's table"
-        for column in sorted(self.columns.difference(known)):
-            near = or_nearest(column, known, "it has")
-            raise UserError(f"measure: {name} has no column {column!r}{near}")
+        for column in sorted(self.columns):
+            refuse_lack(column, known, f"{name} has no column")
         for column in getattr(self, "numbers", ()):
             if not {f"{column}_low", "low"}.intersection(known):
                 no = f"{name} has no interval of {column}: it has no column {column}_low"
@@ -98,6 +106,7 @@ class Bound(_Rule):
     over: Name | Literal[""] = ""  # by which the values are divided
     centre: Real = 0.0
     says: str = "{column} is {least} to {largest}"
+    facts = "column", "least", "largest", "n"
 
     @property
     def columns(self) -> set[str]:
@@ -112,6 +121,7 @@ class Parameter(_Rule):
     fits: tuple[Name, ...]
     where: RowExpression = ""  # of a fit that is split: the groups that decide
     ends: Literal["report", "profile"] = "report"  # whose interval
+    facts = "each", "n"
 
     @property
     def read_fits(self) -> tuple[str, ...]:
@@ -134,6 +144,7 @@ class Excess(_Rule):
     blocks: tuple[Name, ...] = ()  # columns; runs that agree in them err together
     fewest: Whole = 0  # fitted runs for each free parameter of the fit, below which it says nothing
     says: str = "RMSE on {n} runs is {own} by {fit}; by others it is larger by: {each}"
+    facts = "fit", "own", "n", "each"
 
     @property
     def read_fits(self) -> tuple[str, ...]:

@@ -174,12 +174,16 @@ def load_study(name: str, root: Path = Path()) -> Study:
     """
     known, path = study_names(root), study_path(name, root)
     data = read_yaml(root / path)
+    places = {}
     for tier, file in own_tiers(root).items():
+        places[tier] = f"{file}: {data.get('study')}"
         if grid := read_yaml(file).get(str(data.get("study"))):
-            parse(Grid, grid, f"{file}: {data['study']}")  # so that no other file is blamed
+            parse(Grid, grid, places[tier])  # so that no other file is blamed
             data["grids"] = {**data.get("grids", {}), tier: grid}
+        elif tier in data.get("grids", {}):
+            del places[tier]
     study = parse(Study, data, path)
-    study._file = path
+    study._file, study._places = path, places
     if name in known:
         if study.study != name:
             raise UserError(

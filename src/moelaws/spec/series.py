@@ -18,7 +18,7 @@ Role = Literal[
 ]  # fmt: skip
 Look = Literal[
     "marks", "small", "open", "ink", "grey", "published", "star", "cross", "squares", "pale",
-    "dashed", "dotted", "span",
+    "dashed", "dotted", "span", "tiles", "frames", "steps",
 ]  # fmt: skip
 NoName = Name | Literal[""]
 
@@ -44,6 +44,9 @@ class Series(Frozen):
     code: Reference | Literal[""] = ""  # in place of a table: a function that returns one
     rows: RowExpression = ""  # to draw, such as "size == total and method == surface"
     over: NoName = ""  # a column by which y is divided
+    z: NoName = (
+        ""  # the column that gives the colour, on the panel's scale; a curve is a filled map
+    )
     predicted: NoName = ""  # a fit: adds columns predicted and held, of the runs that it knows
     curve: NoName = ""  # a fit, whose law is drawn over x in place of the rows
     beyond: Positive = 1.0  # the factor by which a curve reaches beyond the rows
@@ -76,6 +79,7 @@ class Panel(Frozen):
     y: AxisSetting = Axis()
     series: tuple[Series, ...]
     title: str = ""
+    z: str = ""  # what the scale of colours shows
     level: Real | None = None  # a value of y to mark by a line
     equal: bool = False  # observed over predicted: both axes alike, with errors in words
 

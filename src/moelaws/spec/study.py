@@ -112,6 +112,7 @@ class Study(Frozen):
     claims: tuple[Claim, ...] = ()
     nulls: tuple[Null, ...] = ()
     _file: Path | None = PrivateAttr(None)
+    _places: dict[str, str] = PrivateAttr({})  # tier -> where its grid stands, if in another file
 
     @model_validator(mode="after")
     def _names_resolve(self) -> Self:
@@ -128,17 +129,18 @@ class Study(Frozen):
             if twice := sorted({n for n in names if names.count(n) > 1}):
                 raise ValueError(f"{kind}: {', '.join(twice)} is named twice")
         for fit in self.fits:
-            refuse_unknown(f"{fit.name}: table", "derived table or fit", fit.needs, fits + derived)
+            refuse_unknown(
+                f"{fit.name}: there is no derived table or fit", fit.needs, fits + derived
+            )
         for entry in self.readers:
-            refuse_unknown(f"{entry.name}: fits", "fit", entry.fits, fits)
-            refuse_unknown(f"{entry.name}: derived", "derived table", entry.derived, derived)
+            refuse_unknown(f"{entry.name}: there is no fit", entry.fits, fits)
+            refuse_unknown(f"{entry.name}: there is no derived table", entry.derived, derived)
+        nulls = [null.name for null in self.nulls]
         for claim in self.claims:
-            refuse_unknown(f"{claim.name}: figure", "figure", [claim.figure], pictures)
-            if claim.null_model:
-                nulls = [null.name for null in self.nulls]
-                refuse_unknown(f"{claim.name}: null_model", "null", [claim.null_model], nulls)
+            refuse_unknown(f"{claim.name}: there is no figure", [claim.figure], pictures)
+            refuse_unknown(f"{claim.name}: there is no null", {claim.null_model} - {""}, nulls)
         if self.simulation:
-            refuse_unknown("simulation: protocol", "fit", self.simulation.protocol, fits)
+            refuse_unknown("simulation: there is no fit", self.simulation.protocol, fits)
         return self
 
     @model_validator(mode="after")
@@ -212,6 +214,10 @@ class Study(Frozen):
         """Returns the YAML file that it was read from."""
         return self._file or Path("config/studies") / f"{self.study}.yaml"
 
+    def place(self, tier: str) -> str:
+        """Returns where its grid of a tier stands, or would stand, for messages."""
+        return self._places.get(tier, f"{self.file}, grids.{tier}")
+
     @property
     def reference(self) -> str:
         """Returns its key or, for a user's own study, one spelling of its path, for commands."""
@@ -242,9 +248,12 @@ class Study(Frozen):
         """
         lacking, keep = self.lacking(tier), self.keep_weights
         keeps = keep.keeps_any(tier) and keep.sweep not in lacking
-        timed = self._without(lambda entry: reads_speed(entry) and tier not in entry.speed)
-        left = timed._without(
-            lambda entry: sweep_of(entry) in lacking or (reads_weights(entry) and not keeps)
+        left = self._without(
+            lambda entry: (
+                sweep_of(entry) in lacking
+                or (reads_weights(entry) and not keeps)
+                or (reads_speed(entry) and tier not in entry.speed)
+            )
         )
         fits = tuple(fit.at_tier(tier) for fit in left.fits)
         kept = keep if keeps else KeptWeights()

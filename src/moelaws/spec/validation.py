@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from moelaws.spec.errors import nearest, or_nearest, quoted
+from moelaws.spec.errors import nearest, quoted
 from moelaws.spec.words import joined
 
 KEY = "[key]"  # how pydantic ends the path of a mistake in a key itself
@@ -21,6 +21,7 @@ ALLOWED = {
     "string": "a text",
     "tuple": "a list",
     "dict": "a mapping of keys to values",
+    "model": "a mapping of keys to values",
     "greater_than": "greater than {gt:,}",
     "greater_than_equal": "at least {ge:,}",
     "less_than": "less than {lt:,}",
@@ -35,27 +36,24 @@ def must_be(words: str) -> PydanticCustomError:
     return PydanticCustomError("must_be", "{words}", {"words": words})
 
 
-def mistakes(error: ValidationError, schema: type[BaseModel], data: object) -> list[str]:
-    """Returns a sentence for each mistake in ``data`` for which ``schema`` refused it."""
-    places: dict[tuple[str | int, ...], list[Any]] = {}
+def mistakes(error: ValidationError, data: object) -> list[str]:
+    """Returns a sentence for each mistake in ``data`` for which a schema refused it."""
+    places: dict[tuple[str, ...], list[Any]] = {}
     for each in error.errors(include_url=False):
-        places.setdefault(_keys(each, data), []).append(each)
+        places.setdefault(_place(each, data), []).append(each)
     # pydantic reports a mistake once for each member of a union. The user meant the member that
     # accepted the value itself and refused something within it.
-    outer = {keys[:n] for keys in places for n in range(len(keys))}
+    outer = {place[:n] for place in places for n in range(len(place))}
     return [
-        _sentence(_path(keys, data), errors, schema)
-        for keys, errors in places.items()
-        if keys not in outer
+        _sentence("".join(place).lstrip(". "), errors)
+        for place, errors in places.items()
+        if place not in outer
     ]
 
 
-def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
+def _sentence(key: str, errors: Sequence[Any]) -> str:
     error = next((e for e in errors if e["type"] == "value_error"), errors[0])
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        *above, last = error["loc"]
-        return f"unknown key {key}{or_nearest(last, _fields(schema, above), 'allowed here')}"
     if kind.startswith("union_tag"):
         tag = context["discriminator"].strip("'")
         key, value = ".".join(filter(None, [key, tag])), value.get(tag)
@@ -65,10 +63,7 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
         # The message itself names what is wrong in a mapping or list; a text is shown.
         shown = "" if isinstance(value, Mapping | list | tuple) else f" is {_shown(value)};"
         return f"{key}{shown or ':' * bool(key)} {context['error']}".strip()
-    allowed = list(dict.fromkeys(_allowed(e, schema) for e in errors))
-    if "a number" in allowed and "a whole number" in allowed:
-        allowed.remove("a whole number")
-    text = joined(allowed, "or")
+    text = joined(dict.fromkeys(map(_allowed, errors)), "or")
     if isinstance(value, bool) and "true or false" not in text:
         text += " (YAML reads yes, no, on and off as true and false: quote such a text)"
     if error["loc"][-1:] == (KEY,):
@@ -76,10 +71,8 @@ def _sentence(key: str, errors: Sequence[Any], schema: type[BaseModel]) -> str:
     return f"{key or 'all of it'} is {_shown(value)}; it must be {text}"
 
 
-def _allowed(error: Any, schema: type[BaseModel]) -> str:
+def _allowed(error: Any) -> str:
     kind, context = error["type"], error.get("ctx", {})
-    if kind.startswith("model"):
-        return f"a mapping with the keys {', '.join(_fields(schema, error['loc']))}"
     if words := context.get("expected") or context.get("expected_tags"):  # a literal or a union
         known = re.findall(r"'([^']*)'", words)
         near = nearest(context.get("tag", error["input"]), known)
@@ -88,17 +81,22 @@ def _allowed(error: Any, schema: type[BaseModel]) -> str:
     return allowed.format(**context)
 
 
-def _keys(error: Any, data: Any) -> tuple[str | int, ...]:
-    """Returns the keys of an error's path without pydantic's names of the members of unions."""
-    keys: list[str | int] = []
+def _place(error: Any, data: Any) -> tuple[str, ...]:
+    """Returns the keys of an error's path, as messages write them one behind the other.
+
+    An entry of a list has its name, or a number from 1. pydantic's names of the members of unions
+    are left out.
+    """
+    place = []
     *above, last = error["loc"] or [KEY]
     for step in above:
-        keys += [step] * _has(data, step)
-        data = data[step] if _has(data, step) else data
+        if _has(data, step):
+            data = data[step]
+            place.append(_label(step, data))
     # The name of a union's member may also be a key of the value that was refused.
     if error["type"] == "missing" or (_has(data, last) and data is not error["input"]):
-        keys.append(last)
-    return (*keys, KEY) if error["loc"][-1:] == (KEY,) else tuple(keys)
+        place.append(_label(last, data[last] if _has(data, last) else None))
+    return (*place, "") if last == KEY else tuple(place)
 
 
 def _has(data: Any, step: str | int) -> bool:
@@ -107,41 +105,11 @@ def _has(data: Any, step: str | int) -> bool:
     return isinstance(data, list | tuple) and isinstance(step, int) and step < len(data)
 
 
-def _path(keys: Sequence[str | int], data: Any) -> str:
-    """Returns keys as messages write them; an entry of a list has its name, or a number from 1."""
-    path = ""
-    for key in keys:
-        if key == KEY and not _has(data, key):
-            break
-        data = data[key] if _has(data, key) else None
-        if isinstance(key, str):
-            path += f".{key or repr(key)}"
-            continue
-        name = data.get("name") if isinstance(data, Mapping) else None
-        path += f".{name}" if isinstance(name, str) and name else f" #{key + 1}"
-    return path.removeprefix(".").strip()
-
-
-def _fields(schema: type[BaseModel], path: Sequence[str | int]) -> list[str]:
-    """Returns the keys that ``schema`` allows at ``path``, sorted."""
-    here = [schema]
-    for step in path:
-        if fields := [f for m in here for n, f in m.model_fields.items() if step in (n, f.alias)]:
-            here = [model for field in fields for model in _models(field.annotation)] or here
-        else:  # the step is the name or the tag of a union's member
-            here = [m for m in here if m.__name__ == step or _has_tag(m, step)] or here
-    return sorted({f.alias or name for m in here for name, f in m.model_fields.items()})
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    """Returns the models in an annotation, however deep in unions, tuples and mappings."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in get_args(annotation) for model in _models(inner)]
-
-
-def _has_tag(model: type[BaseModel], tag: str | int) -> bool:
-    return any(tag in get_args(field.annotation) for field in model.model_fields.values())
+def _label(key: str | int, value: Any) -> str:
+    if isinstance(key, str):
+        return f".{key or repr(key)}"
+    name = value.get("name") if isinstance(value, Mapping) else None
+    return f".{name}" if isinstance(name, str) and name else f" #{key + 1}"
 
 
 def _shown(value: object) -> str:

@@ -72,19 +72,14 @@ def rates_at_the_edge(frame: pd.DataFrame) -> list[str]:
     lines = []
     completed = frame[frame["status"] == "completed"]
     for budget, runs in completed.groupby("C"):
-        searched, edge = 0, []
-        for key, group in runs.groupby(CONFIGURATION, dropna=False):
-            losses = group.groupby("lr")["L"].mean()
-            if len(losses) < 3:
-                continue
-            searched += 1
-            if losses.idxmin() in (losses.index.min(), losses.index.max()):
-                edge.append(dict(zip(CONFIGURATION, key, strict=True)))
+        alike = runs.groupby(CONFIGURATION, dropna=False)
+        tried = [group.groupby("lr")["L"].mean() for _, group in alike]
+        searched = [losses for losses in tried if len(losses) > 2]
+        edge = [losses for losses in searched if losses.argmin() in (0, len(losses) - 1)]
         if edge:
-            first = f"E={edge[0]['E']}, d_model={edge[0]['d_model']}"
             lines.append(
                 f"C={budget:.3g}: the best learning rate lies at the edge of those tried for "
-                f"{len(edge)} of {searched} configurations (such as {first}): widen lr"
+                f"{len(edge)} of {len(searched)} configurations: widen lr"
             )
     return lines
 
@@ -127,14 +122,7 @@ def _refuse_mixed_shards(runs: list[Run], results: Results) -> None:
 
 
 def _provenance(run: Run, results: Results) -> dict[str, Any]:
-    path = results.run(run.run_id) / "provenance.json"
-    provenance = read_json(path)
-    if "code" not in provenance:
-        raise UserError(
-            f"{path} does not say which code trained the run; to train it again: "
-            f"moelaws runs --retry {run.run_id}"
-        )
-    return provenance
+    return read_json(results.run(run.run_id) / "provenance.json")
 
 
 def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
@@ -164,5 +152,5 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         "seconds": summary.wall_seconds,
         "tokens_per_second": speed,
         "peak_memory": float(summary.peak_memory_bytes),
-        "code": _provenance(run, results)["code"],
+        "code": _provenance(run, results).get("code"),
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 from moelaws.files.layout import Results, TierFolder
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import Project
-from moelaws.spec.study import KINDS, Study, reads_speed, reads_weights, sweep_of
+from moelaws.spec.study import KINDS, Study, sweep_of
 from moelaws.spec.tier import Tier
 
 FOLDER = Path("config/imports")  # of the register's mappings
@@ -64,14 +64,10 @@ def left_out(whole: Study, tier: Tier) -> list[str]:
     if not lost:
         return []
     sweeps = sorted({sweep_of(entries[name]) for name in lost} & whole.lacking(tier))
-    lacks = [f"has no sweep {', '.join(sweeps)}"] if sweeps else []
-    if any(map(reads_weights, whole.derived)) and not left.keep_weights.keeps_any(tier):
-        lacks.append("keeps no weights (keep_weights)")
-    if any(map(reads_speed, whole.derived)) and not any(map(reads_speed, left.derived)):
-        lacks.append("measures no speeds (speed)")
-    why = (
-        f"the tier {tier} {' and '.join(lacks)}"
-        if lacks
-        else f"of the register {', '.join(absent(whole))} are not here (moelaws import NAME)"
-    )
+    if sweeps:
+        why = f"the tier {tier} has no sweep {', '.join(sweeps)}"
+    elif names := absent(whole):
+        why = f"of the register {', '.join(names)} are not here (moelaws import NAME)"
+    else:
+        why = f"the tier {tier} keeps no weights (keep_weights) or measures no speeds (speed)"
     return [f"{whole.study}: {why}, so these are left out: {', '.join(sorted(lost))}"]

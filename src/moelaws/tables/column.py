@@ -17,6 +17,11 @@ class Column:
 
 # Of a table whose intervals cover one share of what they are of
 COVERAGE = Column("level", "float", "1", "coverage of the intervals")
+RUNS = Column("n", "int", "runs", "runs behind the row")
+INSIDE = Column(
+    "inside", "bool", "1", "the minimum is inside what was measured; else it is a bound"
+)
+NOTE = Column("note", "string", "1", "why a number is missing, or only a bound; or empty")
 
 
 def estimated(

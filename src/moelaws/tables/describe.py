@@ -9,6 +9,7 @@ from moelaws.grids.sweep import Sweep
 from moelaws.spec.errors import located
 from moelaws.spec.grid import ConventionName
 from moelaws.spec.model import Model, MoE
+from moelaws.spec.parts import Part
 from moelaws.spec.rows import select
 from moelaws.spec.run import DESCRIBED_OPTIONS
 
@@ -21,14 +22,15 @@ def describe(run: Run) -> dict[str, Any]:
     config = run.config
     model, tokens, schedule = config.model, config.tokens, config.schedule
     parameters = count_parameters(model)
-    ffn = model.ffn
-    moe = isinstance(ffn, MoE)
-    width = ffn.d_expert if isinstance(ffn, MoE) else ffn.d_ffn
-    if model.slices:
-        width = model.slices.d_expert
+    ffn, G = model.ffn, None
+    alike: Part = ffn
+    if isinstance(ffn, MoE):
+        width, G = ffn.d_expert, 2 * model.d_model / ffn.d_expert
+        alike = ffn.model_copy(update={"n_experts": ffn.top_k})
+    else:
+        width = model.slices.d_expert if model.slices else ffn.d_ffn
     attention, feed_forward = attention_and_ffn(model, "allocation")
     # What sparsity changes: the experts, and the steps where the router's FLOPs count
-    alike = ffn.model_copy(update={"n_experts": ffn.top_k}) if isinstance(ffn, MoE) else ffn
     common = {"model": model.model_copy(update={"ffn": alike}), "steps": 1, "seed": 0}
     return {
         "run_id": run.run_id,
@@ -45,7 +47,7 @@ def describe(run: Run) -> dict[str, Any]:
         **{f"C_{by}": train_flops_per_token(model, by) * tokens for by in _COUNTS},
         "D": tokens,
         **_experts(model),
-        "G": 2 * model.d_model / width if moe else None,
+        "G": G,
         "r": feed_forward / attention,
         "n_dense_layers": model.n_full_layers - model.n_moe_layers,
         "d_expert": width,
@@ -53,10 +55,8 @@ def describe(run: Run) -> dict[str, Any]:
         "lr": config.optimizer.lr,
         "batch_tokens": config.batch * model.context,
         "steps": config.steps,
-        "load_balance": ffn.balance_loss if isinstance(ffn, MoE) else None,
-        "balance": ffn.balance if isinstance(ffn, MoE) else None,
-        "gate": ffn.gate if isinstance(ffn, MoE) else None,
-        "capacity_factor": ffn.capacity_factor if isinstance(ffn, MoE) else None,
+        "load_balance": getattr(ffn, "balance_loss", None),
+        **{name: getattr(ffn, name, None) for name in ("balance", "gate", "capacity_factor")},
         "warmup": schedule.warmup
         if schedule.warmup_steps is None
         else schedule.warmup_steps / config.steps,
@@ -86,23 +86,16 @@ def kept_runs(sweep: Sweep) -> dict[str, tuple[int, ...]]:
 
 
 def _experts(model: Model) -> dict[str, Any]:
-    ffn = model.ffn
+    """Returns what a token's way through experts is; slices of the embedding are experts, too."""
+    ffn, slices = model.ffn, model.slices
+    E, k, shared, routed = 1, 1, 0, {"route_by": "none", "chunk": 0}
     if isinstance(ffn, MoE):
-        return {
-            "S": ffn.sparsity,
-            "S_shared": 1 - ffn.activation,
-            "A": ffn.activation,
-            "E": ffn.n_experts,
-            "k": ffn.top_k,
-            "E_s": ffn.n_shared,
-            "route_by": ffn.route_by,
-            "chunk": ffn.decision,
-            "slice_positions": "none",
-        }
-    unrouted = {"E_s": 0, "route_by": "none", "chunk": 0}
-    if slices := model.slices:
-        E, k = slices.n_experts, slices.n_experts if slices.positions == "all" else 1
-        ratios = {"S": 1 - k / E, "S_shared": 1 - k / E, "A": k / E}
-        return {**unrouted, **ratios, "E": E, "k": k, "slice_positions": slices.positions}
-    dense = {"S": 0.0, "S_shared": 0.0, "A": 1.0, "E": 1, "k": 1}
-    return {**unrouted, **dense, "slice_positions": "none"}
+        E, k, shared = ffn.n_experts, ffn.top_k, ffn.n_shared
+        routed = {"route_by": ffn.route_by, "chunk": ffn.decision}
+    elif slices:
+        E = slices.n_experts
+        k = E if slices.positions == "all" else 1
+    A = (k + shared) / (E + shared)
+    ratios = {"S": (E - k) / E, "S_shared": 1 - A, "A": A}
+    positions = slices.positions if slices else "none"
+    return {**ratios, "E": E, "k": k, "E_s": shared, **routed, "slice_positions": positions}

@@ -17,15 +17,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.files import seal
-from moelaws.spec.errors import UserError, listed, or_nearest, quoted
+from moelaws.spec.errors import UserError, listed, nearest, or_nearest, quoted
 from moelaws.spec.from_disk import refuse_large
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.numbers import amount
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_JSON = (".jsonl", ".ndjson", ".json")
-_PAGE = ".md"
-_TEXTS = (*_SEPARATORS, *_JSON, _PAGE)
+_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".md")
+_WITH_PARTS = (".json", ".md")
 _PARQUET = (".parquet", ".pq")
 _GZIP = ".gz"
 _LONGEST = 2**28  # bytes of a text, whose table takes several times as many
@@ -41,40 +39,28 @@ def read_any(path: Path, part: str = "") -> tuple[pd.DataFrame, dict[str, str]]:
     """
     path, part = file_and_part(path, part)
     suffix = _suffix(path)
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; give the file of a table")
-    if not path.exists():
-        raise UserError(f"{path}: no such table")
     if suffix not in (*_PARQUET, *_TEXTS):
         raise UserError(
             f"{path}: a table ends in one of {', '.join((*_PARQUET, *_TEXTS))}; a text may have "
             f"{_GZIP} behind that"
         )
-    if part and suffix not in (".json", _PAGE):
-        raise UserError(
-            f"{path}: a part of it is {part!r}, but only .json and .md files have parts"
-        )
-    if path.is_file() and not path.stat().st_size:
-        raise UserError(f"{path}: the file is empty")
+    if part and suffix not in _WITH_PARTS:
+        raise UserError(f"{path}: its part is {part!r}, but only .json and .md files have parts")
     units: dict[str, str] = {}
     try:
         if suffix in _PARQUET:
             frame, units = _parquet(path)
-        elif suffix == _PAGE:
+        elif suffix == ".md":
             frame = _markdown(path, part)
-        elif suffix in _JSON:
-            frame = pd.json_normalize(_records(path, part))  # a nested value is a column a.b
+        elif suffix in (".csv", ".tsv"):
+            frame = _separated(path)
         else:
-            frame = _separated(path, _SEPARATORS[suffix])
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise UserError(f"{path}: byte 0x{byte:02x} is not UTF-8; save it as UTF-8 text") from None
-    except (EOFError, zlib.error) as error:
-        raise UserError(f"{path}: the compressed file is cut or damaged: {error}") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+            frame = _json(path, part)
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError, pd.errors.ParserWarning) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise UserError(f"{path}: cannot be read: {reason}") from None
     if not len(frame):
-        raise UserError(f"{path} has column names and no rows")
+        raise UserError(f"{path} has no rows")
     return frame, units
 
 
@@ -150,135 +136,112 @@ def _suffix(path: Path) -> str:
     return inner if path.suffix.lower() == _GZIP and inner in _TEXTS else path.suffix.lower()
 
 
-def _text(path: Path) -> io.StringIO:
+def _text(path: Path) -> str:
     """Returns the text of a table, unpacked, with its lines' ends as they are."""
     data = seal.read(path, _LONGEST)
     if path.suffix.lower() == _GZIP:
         with gzip.open(io.BytesIO(data)) as packed:
             data = packed.read(_LONGEST + 1)
         refuse_large(len(data), f"{path}, unpacked,", _LONGEST)
-    return io.StringIO(data.decode("utf-8-sig"), newline="")
+    return data.decode("utf-8-sig")
 
 
-def _separated(path: Path, separator: str) -> pd.DataFrame:
-    file = _text(path)
-    lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+def _separated(path: Path) -> pd.DataFrame:
+    """Returns the table of a text, by the mark that its first line has most often."""
+    text = _text(path)
+    (header,) = re.findall(r"\A[^\r\n]*", text)
+    separator = max(",;\t", key=header.count)
+    lines = csv.reader([header], delimiter=separator, skipinitialspace=True)
     names = [name.strip() for name in next(lines, [])]
-    others = [mark for mark in (",", ";", "\t") if mark != separator and mark in "".join(names)]
     if len(names) < 2:
-        kind = "tabs" if separator == "\t" else "commas"
-        seen = f"; {others[0]!r} seems to separate them" if others else ""
         raise UserError(
-            f"{path} has one column alone, {quoted(''.join(names))}{seen}; the columns of a "
-            f"{_suffix(path)} file must be separated by {kind} (tabs in .tsv, commas in .csv)"
+            f"{path} has one column alone, {quoted(header)}; commas, semicolons or tabs must "
+            "separate columns"
         )
     if not np.isnan(as_numbers(pd.Series(names))).any():
         raise UserError(
-            f"{path} has no column names; the first line must hold them, and it is "
-            f"{separator.join(names)[:60]!r}"
+            f"{path} has no column names; the first line must hold them, and it is {header[:60]!r}"
         )
     _refuse_twice([name for name in names if name], path)  # a spreadsheet's empty columns have none
-    try:
-        with warnings.catch_warnings():  # a row longer than the header would be cut with a warning
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # cells are judged where used
-            file.seek(0)
-            frame = pd.read_csv(file, sep=separator, index_col=False, skipinitialspace=True)
-            return frame.rename(columns=str.strip)
-    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-        raise UserError(
-            f"{path}: rows and column names do not match: {str(error).strip()}"
-        ) from None
+    with warnings.catch_warnings():  # a row longer than the header would be cut with a warning
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        file = io.StringIO(text, newline="")
+        return pd.read_csv(
+            file, sep=separator, index_col=False, skipinitialspace=True, low_memory=False
+        ).rename(columns=str.strip)
 
 
-def _records(path: Path, part: str) -> list[dict[str, Any]]:
+def _json(path: Path, part: str) -> pd.DataFrame:
     """Returns the rows of a JSON file: one on each line, a list of them, a list in a part.
 
-    An object of columns, as pandas writes a table by default, is a table as well.
+    An object of columns, as pandas writes a table by default, is a table as well. A nested value
+    is a column a.b.
     """
-    file = _text(path)
-    start = file.getvalue().lstrip()
+    text = _text(path).lstrip()
     # A whole object is laid out over many lines, and its lines alone are no JSON.
-    if part or start.startswith("[") or start.partition("\n")[0].strip() == "{":
-        data = parse_json(start, path, missing=True)
-        if isinstance(data, dict):
-            if not part and (rows := _by_columns(data)):
-                return rows
-            lists = [key for key, value in data.items() if isinstance(value, list)]
-            if part not in lists:
-                asked = f"no list {part!r}" if part else "no rows but those of a part"
-                raise UserError(f"{path} has {asked}{or_nearest(part, lists, 'its lists are')}")
-            data = data[part]
-        elif part:
-            raise UserError(f"{path} is one list, which has no part {part!r}")
-        records = [(f"{path}: item {i}", item) for i, item in enumerate(data, 1)]
+    if part or text.startswith("[") or text.partition("\n")[0].strip() == "{":
+        data = parse_json(text, path, missing=True)  # pandas and others write NaN
     else:
-        lines = [(f"{path}: line {i}", line) for i, line in enumerate(file, 1)]
-        # pandas and others write NaN for missing values.
-        records = [(w, parse_json(line, w, missing=True)) for w, line in lines if line.strip()]
-    for where, record in records:
-        if not isinstance(record, dict):
-            raise UserError(
-                f"{where}: {quoted(record)} is no JSON object, such as "
-                '{"N": 1e9, "D": 2e10, "L": 2.6}'
-            )
-    rows = [record for _, record in records]
-    return (_by_columns(rows[0]) if len(rows) == 1 else []) or rows
+        lines = enumerate(text.split("\n"), 1)
+        data = [
+            parse_json(line, f"{path}: line {i}", missing=True) for i, line in lines if line.strip()
+        ]
+    if part:
+        parts = data if isinstance(data, dict) else {}
+        lists = [key for key, value in parts.items() if isinstance(value, list)]
+        if part not in lists:
+            near = or_nearest(part, lists, "its lists are")
+            raise UserError(f"{path} has no list {part!r}{near}")
+        data = parts[part]
+    rows = data if isinstance(data, list) else [data]
+    for i, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise UserError(f"{path}: row {i} is {quoted(row)}; it must be an object of JSON")
+    if len(rows) == 1 and _is_of_columns(rows[0]):
+        return pd.DataFrame(rows[0]).reset_index(drop=True)
+    return pd.json_normalize(rows)
 
 
-def _by_columns(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the rows of equally long columns of cells, lists or by index; [] if it has others."""
+def _is_of_columns(data: dict[str, Any]) -> bool:
+    """Tells whether an object has equally long columns of cells, all lists or all by one index."""
+    columns = [*data.values()]
     # One run's nested configuration may have as many keys in each part, but other ones.
-    kinds = {tuple(x) if isinstance(x, dict) else isinstance(x, list) for x in data.values()}
-    columns = [list(x.values()) if isinstance(x, dict) else x for x in data.values()]
+    kinds = {tuple(x) if isinstance(x, dict) else isinstance(x, list) for x in columns}
     if len(kinds) != 1 or kinds == {False} or len(set(map(len, columns))) != 1:
-        return []
-    rows = [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=True)]
-    nested = any(isinstance(cell, dict | list) for row in rows for cell in row.values())
-    return [] if nested else rows
+        return False
+    cells = [cell for x in columns for cell in (x.values() if isinstance(x, dict) else x)]
+    return not any(isinstance(cell, dict | list) for cell in cells)
 
 
 def _markdown(path: Path, part: str) -> pd.DataFrame:
     """Returns the table below the heading ``part`` of a page, or without it the only one."""
-    tables: dict[str, list[list[str]]] = {}  # heading, with the number of a second table -> rows
-    seen, heading, name, is_code, is_open = Counter[str](), "", "", False, False
-    for line in _text(path):
-        text = line.strip()
-        is_code ^= text.startswith("```")
-        if not is_code and (title := re.match(r"#+\s+(.*?)[\s#]*$", text)):
-            heading, is_open = title[1], False
-        elif not is_code and text.startswith("|"):
-            if not is_open:
-                seen[heading] += 1
-                name = f"{heading} ({seen[heading]})" if seen[heading] > 1 else heading
-            is_open = True
-            tables.setdefault(name, []).append(_cells(text))
-        else:
-            is_open = False
-    if not part and len(tables) > 1:
+    page = re.sub(r"^[ \t]*```.*?^[ \t]*```", "", _text(path), flags=re.MULTILINE | re.DOTALL)
+    first, *sections = re.split(r"^#+[ \t]+(.*)$", page, flags=re.MULTILINE)
+    headings = ["", *(heading.strip("# \t\r") for heading in sections[::2])]
+    tables, seen = dict[str, str](), Counter[str]()
+    for heading, section in zip(headings, [first, *sections[1::2]], strict=True):
+        for table in re.findall(r"(?:^[ \t]*\|.*\n?)+", section, re.MULTILINE):
+            seen[heading] += 1
+            name = f"{heading} ({seen[heading]})" if seen[heading] > 1 else heading
+            tables[name] = table
+    if not part and len(tables) == 1:
+        (part,) = tables
+    elif not part or part not in tables:
+        known = listed(map(repr, tables)) or "none"
         raise UserError(
-            f"{path} has {len(tables)} tables, below {listed(map(repr, tables))}; say which with "
-            f"{path.name}#HEADING (in a mapping: part)"
+            f"{path}: say which table with {path.name}#HEADING (in a mapping: part); tables are "
+            f"below {known}{nearest(part, tables)}"
         )
-    if not (lines := tables.get(part) if part else next(iter(tables.values()), None)):
-        where = f"below a heading {part!r}" if part else "in it"
-        near = or_nearest(part, filter(None, tables), "tables are below") if tables else ""
-        raise UserError(f"{path}: there is no table {where}{near}")
-    names, marks, rows = lines[0], lines[1] if len(lines) > 1 else [""], lines[2:]
-    if not all(re.fullmatch(r":?-+:?", mark) for mark in marks):
+    names, *rows = map(_cells, tables[part].strip().split("\n"))
+    if not rows or not all(re.fullmatch(r":?-+:?", mark) for mark in rows[0]):
         raise UserError(f"{path}: the table below {part or 'no heading'} has no line |---|---|")
     _refuse_twice(names, path)
-    for i, row in enumerate(rows, 1):
-        if len(row) != len(names):
-            raise UserError(
-                f"{path}: row {i} of the table has {len(row)} cells, and its head has {len(names)}"
-            )
-    return pd.DataFrame([[cell or None for cell in row] for row in rows], columns=names)
+    return pd.DataFrame([[cell or None for cell in row] for row in rows[1:]], columns=names)
 
 
 def _cells(line: str) -> list[str]:
     """Returns the cells of a line of a Markdown table, without links and marks."""
-    inner = re.sub(r"\|$", "", re.sub(r"^\|", "", line.replace(r"\|", "\0")))
+    inner = line.strip().replace(r"\|", "\0").removeprefix("|").removesuffix("|")
     texts = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", cell) for cell in inner.split("|"))
     return [text.strip().strip("`*").strip().replace("\0", "|") for text in texts]
 

@@ -16,8 +16,11 @@ from moelaws.tables.schema import IMPORTED_COLUMNS
 
 STATUSES = ("completed", "diverged", "out_of_memory")
 LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train")
-_ABOVE_0 = ("parameters", "tokens", "FLOP", "heads", "steps")
-_ABOVE_0_NAMES = ("L", "bpb", "L_train", "lr", "n_layers", "d_model", "d_expert")
+# Units and names of columns whose numbers are above 0
+_ABOVE_0 = {
+    *("parameters", "tokens", "FLOP", "heads", "steps"),
+    *("L", "bpb", "L_train", "lr", "n_layers"),
+}
 # In each row the first of two such columns is at most the second.
 _ORDERED = (
     ("k", "E"),
@@ -116,7 +119,7 @@ def _check_order(less: pd.Series, more: pd.Series) -> None:
 
 def _check_range(frame: pd.DataFrame, column: Column, has_unit: bool) -> None:
     name, unit = column.name, column.unit
-    domain = POSITIVE if unit in _ABOVE_0 or name in _ABOVE_0_NAMES else NOT_NEGATIVE
+    domain = POSITIVE if _ABOVE_0 & {unit, name} else NOT_NEGATIVE
     if name in VOCABULARY:
         domain = VOCABULARY[name].domain
     values = pd.Series(frame[name].to_numpy(float, na_value=np.nan), frame.index)

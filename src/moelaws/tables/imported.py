@@ -108,8 +108,7 @@ def _table(answer: pd.DataFrame, mapping: Mapping) -> pd.DataFrame:
     known = [name for name in columns if name not in _SET_BY_IMPORT]
     for name in answer:
         if name not in known:
-            also = "; it is set by the import itself" if name in _SET_BY_IMPORT else ""
-            near = also or or_nearest(name, known, "there are")
+            near = or_nearest(name, known, "there are")
             raise UserError(f"a study's table has no column {name!r} to fill{near}")
     if lacking := [name for name in ("run_id", "status", *mapping.more) if name not in answer]:
         raise UserError(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from moelaws.records.memory import die_with
 from moelaws.spec.errors import UserError
 
-MAX_ROWS = 1_000_000  # of an answer
+MAX_ROWS, SECONDS, GIGABYTES = 1_000_000, 60, 2  # of an answer
 # DuckDB refuses every file, every extension and every change of a setting.
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
@@ -35,23 +35,23 @@ class Answer(NamedTuple):
     rows: list[list[Any]]
 
 
-def answer(sql: str, tables: Mapping[str, pa.Table], seconds: int, gigabytes: int) -> Answer:
+def answer(sql: str, tables: Mapping[str, pa.Table]) -> Answer:
     """Answers one SELECT over ``tables``, by their names.
 
     DESCRIBE, SUMMARIZE, SHOW, VALUES and FROM are SELECTs to DuckDB's parser. Raises ValueError for
     any other statement, and for an answer that is too long, duckdb.Error for a mistake in the SQL
-    and for SQL that reaches outside of the tables, and UserError for what needs more ``seconds`` or
-    ``gigabytes``.
+    and for SQL that reaches outside of the tables, and UserError for what needs more time or memory
+    than one may.
     """
     # DuckDB's own limits do not hold while it plans, nor for a single text of gigabytes.
     ended, sender = Pipe(duplex=False)
-    words = sql, tables, gigabytes, sender, os.getpid()
+    words = sql, tables, sender, os.getpid()
     process = get_context("fork").Process(target=_answer_within, args=words)
     process.start()
     sender.close()
     try:
-        if not ended.poll(seconds):
-            raise UserError(f"there was no answer within {seconds} s")
+        if not ended.poll(SECONDS):
+            raise UserError(f"there was no answer within {SECONDS} s; ask for less")
         outcome = ended.recv()
     except EOFError:
         outcome = MemoryError()
@@ -59,22 +59,22 @@ def answer(sql: str, tables: Mapping[str, pa.Table], seconds: int, gigabytes: in
         process.kill()
         process.join()
     if isinstance(outcome, duckdb.OutOfMemoryException | MemoryError):
-        raise UserError(f"the answer needs more than {gigabytes} GB of memory")
+        raise UserError(f"the answer needs more than {GIGABYTES} GB of memory; ask for less")
     if isinstance(outcome, Answer):
         return outcome
     raise outcome
 
 
 def _answer_within(
-    sql: str, tables: Mapping[str, pa.Table], gigabytes: int, sender: Connection, parent: int
+    sql: str, tables: Mapping[str, pa.Table], sender: Connection, parent: int
 ) -> None:
     """Sends the answer, or the error, from a process of its own that gets no more memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(parent)
     pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data, now
-    most = pages * resource.getpagesize() + gigabytes * 10**9
+    most = pages * resource.getpagesize() + GIGABYTES * 10**9
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    config = {**LOCKED, "memory_limit": f"{gigabytes}GB", "threads": min(8, os.cpu_count() or 1)}
+    config = {**LOCKED, "memory_limit": f"{GIGABYTES}GB", "threads": min(8, os.cpu_count() or 1)}
     try:
         with duckdb.connect(":memory:", config=config) as connection:
             for name, table in tables.items():

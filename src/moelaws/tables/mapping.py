@@ -16,13 +16,7 @@ from moelaws.tables.schema import IMPORTED_COLUMNS
 
 def read_mapping(path: Path) -> Mapping:
     """Returns the mapping in a YAML file."""
-    said = read_yaml(path)
-    if "columns" in said:
-        raise UserError(
-            f"{path} is a mapping of an older version: its columns, rows and other words are now "
-            "one SELECT under the key sql; docs/importing.md has the SQL for each of these words"
-        )
-    mapping = parse(Mapping, said, path)
+    mapping = parse(Mapping, read_yaml(path), path)
     ours = {column.name for column in IMPORTED_COLUMNS}
     for name in mapping.more:
         if name in ours:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
-from moelaws.records.runs import all_records, flatten
+from moelaws.records.listing import rows_of
+from moelaws.records.runs import all_records
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
 from moelaws.tables.locked import Answer, answer, reason
@@ -22,16 +23,13 @@ def query(
     sql: str,
     results: Results,
     tier: str,
-    seconds: int = 60,
-    gigabytes: int = 2,
     warn: Callable[[str], None] = lambda line: None,
 ) -> Answer:
     """Answers ``sql``, in which a study's table has the name of the study.
 
-    ``runs`` is the record of every run, with a column for each dotted key; ``scores`` has a row for
-    each run, step and task on which a run with kept weights was scored. DuckDB may take this many
-    ``gigabytes`` of memory, and this many ``seconds`` once the tables are read. ``warn`` is called
-    if runs have damaged files, whose columns are then null.
+    ``runs`` has a row for each run on record (``records.listing``); ``scores`` has a row for each
+    run, step and task on which a run with kept weights was scored. ``warn`` is called if runs have
+    damaged files, whose columns are then null.
     """
     studies = sorted(p.stem for p in results.tier(tier).table("x").parent.glob("*.parquet"))
     scored = sorted(results.scores("x").parent.glob("*.parquet"))
@@ -40,11 +38,7 @@ def query(
     named = [name for name in names if name.casefold() in sql.casefold()] or names
     tables = {name: _table(name, results, tier, warn) for name in named}
     try:
-        return answer(sql, tables, seconds, gigabytes)
-    except UserError as error:
-        raise UserError(
-            f"query: {error}; ask for less, or allow more with --time-limit or --memory-limit"
-        ) from None
+        return answer(sql, tables)
     except (duckdb.Error, RecursionError, ValueError) as error:
         raise UserError(
             f"query: {reason(error)}; allowed is one SELECT, DESCRIBE, SUMMARIZE or EXPLAIN "
@@ -66,7 +60,7 @@ def _runs(results: Results, warn: Callable[[str], None]) -> pa.Table:
     records = all_records(results)
     if damaged := [record.run_id for record in records if record.damaged]:
         warn(f"what damaged files say of {counted(len(damaged), 'run')} is null: {listed(damaged)}")
-    rows = [flatten(record.as_dict()) for record in records]
+    rows = [row for _, row in rows_of(records)]
     columns = dict.fromkeys(key for row in rows for key in row) or ["run_id"]
     return pa.table({column: _array([row.get(column) for row in rows]) for column in columns})
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
 
 from moelaws.files.download import download, is_address
 from moelaws.files.layout import Results
@@ -30,7 +29,9 @@ def mapping_of(name: str) -> Path:
     known = register()
     if name not in known:
         text = or_nearest(name, known, "the register has")
-        raise UserError(f"{name!r} is no file, and not in the register of public runs{text}")
+        raise UserError(
+            f"{name!r} is not in the register of public runs, and a file needs its --mapping{text}"
+        )
     return FOLDER / f"{name}.yaml"
 
 
@@ -42,8 +43,6 @@ def source_of(name: str, mapping: Mapping, given: str) -> Iterator[Path]:
     mapping. Files that were fetched are kept and, while their digests are right, not fetched again.
     One whose digest nobody knows is kept only if the block, which reads it, ends well.
     """
-    if given.startswith("file://"):
-        given = unquote(given.removeprefix("file://"))
     if given and not is_address(given):
         if not Path(given).exists():
             raise UserError(f"--from is {given!r}; there is no such file or folder")

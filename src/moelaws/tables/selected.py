@@ -14,7 +14,6 @@ from moelaws.spec.errors import UserError, listed
 from moelaws.tables.foreign import as_numbers, columns
 from moelaws.tables.locked import answer, reason
 
-_SECONDS, _GIGABYTES = 60, 2
 _MOST = 40  # missing columns that one refusal names; each takes a process to find
 _LACKS = r'(?:Referenced column|a column named) "(.+?)"'  # how DuckDB names a missing column
 
@@ -26,10 +25,9 @@ def select(sql: str, sources: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     are NULL. A further column ``_row`` numbers the rows from 1. The SQL reads nothing else. All
     columns that it names and no table has are refused together.
     """
-    tables = dict[str, pa.Table]()
+    tables = {name: _typed(frame) for name, frame in sources.items()}
     try:
-        tables = {name: _typed(frame) for name, frame in sources.items()}
-        found = answer(sql, tables, _SECONDS, _GIGABYTES)
+        found = answer(sql, tables)
     except (duckdb.Error, RecursionError, ValueError) as error:
         if lacking := _lacking(error, sql, tables):
             known = dict.fromkeys(name for table in tables.values() for name in table.column_names)
@@ -62,7 +60,7 @@ def _lacking(error: Exception, sql: str, tables: Mapping[str, pa.Table]) -> list
             for name, table in tables.items()
         }
         try:
-            answer(sql, tables, _SECONDS, _GIGABYTES)
+            answer(sql, tables)
             break
         except (duckdb.Error, UserError, ValueError) as other:
             error = other

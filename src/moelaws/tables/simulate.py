@@ -1,9 +1,11 @@
 """Simulates a law's losses at a grid's points, for power analysis and tests of recovery."""
 
 import hashlib
+import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -11,11 +13,12 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.files.atomic import replacing
 from moelaws.grids.expand import Run
 from moelaws.grids.sweep import Sweep
 from moelaws.laws.base import Array, FittableLaw
 from moelaws.laws.mapping import sources
-from moelaws.laws.vocabulary import VOCABULARY, derive
+from moelaws.laws.vocabulary import derive
 from moelaws.spec.errors import UserError
 from moelaws.spec.rows import select
 from moelaws.spec.study import Simulation as SimulationEntry
@@ -23,6 +26,7 @@ from moelaws.spec.study import Study
 from moelaws.tables.column import Column
 from moelaws.tables.describe import describe
 from moelaws.tables.foreign import columns, numbers
+from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
@@ -38,7 +42,6 @@ class Simulation:
 
     frame: pd.DataFrame
     columns: tuple[Column, ...]  # what each of its columns holds, with units
-    variables: Mapping[str, Array]  # the law's variables in these rows, (n,) each
     origins: Mapping[str, str]  # variable -> the design's column, or how it was derived from others
 
 
@@ -70,11 +73,8 @@ def design(
     """
     chosen = [run for run in sweep.runs if not sweeps or set(sweeps) & set(run.sweeps)]
     if not chosen:
-        known = sorted({name for run in sweep.runs for name in run.sweeps})
-        raise UserError(
-            f"{sweep.study.study}, tier {sweep.tier}: no runs to simulate"
-            + (f" in the sweeps {', '.join(sweeps)}; there are {', '.join(known)}" if known else "")
-        )
+        place = f"{sweep.study.study}, tier {sweep.tier}"
+        raise UserError(f"{place}: no runs to simulate in the sweeps {', '.join(sweeps)}")
     seeds = [run.config.seed for run in chosen]
     stride = max(seeds) - min(seeds) + 1
     runs = [_reseeded(run, stride * i) for i in range(repeats) for run in chosen]
@@ -130,23 +130,15 @@ def simulate(
     a response that the noise makes infinite or zero.
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
-    with np.errstate(over="ignore"):  # refused below
-        true = law.predict(params, variables)
-    if not np.isfinite(true).all():
-        row = int(np.argmin(np.isfinite(true)))
-        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
-        raise UserError(
-            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]}; such runs can "
-            "be left out by --rows"
-        )
-    z = _noise(frame, seed)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore"):  # refused below
+        true, z = law.predict(params, variables), _noise(frame, seed)
         observed = np.asarray(true * np.exp(noise * z) if law.log_response else true + noise * z)
     if (lost := ~np.isfinite(observed) | (law.log_response & (observed == 0))).any():
         row = int(np.argmax(lost))
+        at = ", ".join(f"{name} = {values[row]:.6g}" for name, values in variables.items())
         raise UserError(
-            f"noise {noise:g} makes {law.response.name} {observed[row]:g} in run "
-            f"{frame['run_id'].iloc[row]}, where {law.ref} gives {true[row]:.6g}; give less noise"
+            f"run {frame['run_id'].iloc[row]} ({at}): {law.ref} gives {true[row]:.6g}, which noise "
+            f"{noise:g} makes {observed[row]:g}; leave such runs out by --rows, or give less noise"
         )
     error = noise * observed if law.log_response else np.full_like(observed, noise)
     name, unit = law.response.name, law.response.unit
@@ -165,7 +157,51 @@ def simulate(
     declared += measured.values()
     # Columns that only a training measures are added without values.
     out = out.reindex(columns=[column.name for column in declared])
-    return Simulation(out, tuple(declared), variables, origins)
+    return Simulation(out, tuple(declared), origins)
+
+
+def simulated(
+    sweep: Sweep,
+    entry: SimulationEntry,  # which law, where and with what noise
+    repeats: int = 1,  # seeds of each run
+    # The law's form, its coefficients and their mapping, if they are not the published ones
+    fitted: tuple[FittableLaw, Mapping[str, float], Mapping[str, str]] | None = None,
+    mapped: Mapping[str, str] = {},  # variable -> column, before those of the entry and the fit
+) -> tuple[Simulation, dict[str, Any]]:
+    """Returns the simulated table of a sweep, and how it was simulated, as its file says."""
+    law = laws.fittable(entry.law)
+    if not (fitted or law.published):
+        raise UserError(f"law {law.ref} has no published coefficients; give --params FIT.json")
+    law, params, own = fitted or (law, law.published or {}, {})
+    frame, mapping = design(sweep, entry.rows, repeats, entry.sweeps), own or entry.mapping
+    options: dict[str, Any] = {"noise": entry.noise, "seed": entry.seed}
+    simulation = simulate(frame, law, params, mapping={**mapping, **mapped}, **options)
+    about = {
+        "law": law.ref,
+        "params": dict(params),
+        **options,
+        "study": sweep.study.study,
+        "tier": sweep.tier,
+        "sweeps": list(entry.sweeps),
+        "row_selection": entry.rows,
+        "repeats": repeats,
+        "variables": dict(simulation.origins),
+        "assumed": entry.assumed,
+    }
+    return simulation, about
+
+
+def write(simulation: Simulation, path: Path, about: Mapping[str, Any], code: str) -> None:
+    """Writes Parquet, with units, ``about`` and the digest ``code``, or CSV: the values alone."""
+    if path.suffix == ".csv":
+        with replacing(path) as temporary:
+            simulation.frame.to_csv(temporary, index=False)
+    else:
+        notes = {"simulation": json.dumps(about)}
+        if "L_true" in simulation.frame:
+            # A study's own table: figures and fits read it like a trained one.
+            notes |= {"study": about["study"], "tier": about["tier"]}
+        write_table(simulation.frame, simulation.columns, path, notes, {"code": code})
 
 
 def _reseeded(run: Run, more: int) -> Run:
@@ -180,12 +216,6 @@ def _variables(
     grid = numbers(frame)
     response = law.response.name  # a study's entry may map it, but it is still to be simulated
     mapping = {name: column for name, column in mapping.items() if name != response}
-    for name, column in mapping.items():
-        known = name in VOCABULARY or any(name == v.name for v in law.variables)
-        if known and (column not in grid or column == response):
-            raise UserError(
-                f"no column {column!r} for {name} of {law.ref}; the grid gives {', '.join(grid)}"
-            )
     given = sources(law, mapping, [*(name for name in grid if name != response), response])
     values = {n: grid[column] for n, column in given.columns.items() if n != response}
     derived, texts = derive(values, [step.result for step in given.derivations], law.derivations)
@@ -194,10 +224,9 @@ def _variables(
         variable = given.variables[name]
         if (wrong := ~variable.domain.holds(values[name])).any():
             row = int(np.argmax(wrong))
-            also = f", as in {wrong.sum() - 1} more runs" if wrong.sum() > 1 else ""
             raise UserError(
                 f"run {frame['run_id'].iloc[row]}: {name} ({origins[name]}) is "
-                f"{values[name][row]:.6g}{also}; for {law.ref} it must be {variable.domain.text}; "
+                f"{values[name][row]:.6g}; for {law.ref} it must be {variable.domain.text}; "
                 "such runs can be left out by --rows"
             )
     used = [v.name for v in law.variables if v.name in values]  # others have defaults

@@ -10,8 +10,6 @@ from moelaws.spec.from_disk import read_bytes
 from moelaws.spec.importing import Origin, SourceFile
 from moelaws.tables.foreign import read_any
 
-UNKNOWN = "no digest known"  # of a file of another place: it is taken as it is
-
 
 def read_sources(
     path: Path, origin: Origin, mapping_file: Path
@@ -49,5 +47,4 @@ def _about(place: Path, file: SourceFile, mapping_file: Path) -> dict[str, str]:
             f"{place}: its SHA-256 is {sha}, and {mapping_file} is for {file.file} of "
             f"{file.sha256}; get that file" + (f" from {file.url}" if file.url else "")
         )
-    known = {} if file.sha256 or not file.url else {"digest": UNKNOWN}
-    return {"file": file.file, "url": file.url, "sha256": sha, **known}
+    return {"file": file.file, "url": file.url, "sha256": sha}

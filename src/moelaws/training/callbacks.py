@@ -179,7 +179,7 @@ class Checkpoints(Callback):
         self.earlier_seconds = float(state["wall_seconds"])
         self.provenance["resumed_from"] = state["processes"]
         own = self.plan.config.run_id
-        self.trained = state.get("trained", {own: (trainer.step, self.earlier_seconds)})
+        self.trained = state["trained"]
         steps, seconds = self.trained.get(own, (0, 0.0))
         self.shared_steps = trainer.step - steps
         self.shared_seconds = self.earlier_seconds - seconds

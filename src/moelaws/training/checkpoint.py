@@ -25,7 +25,7 @@ from moelaws.records.tensors import write_tensors
 from moelaws.spec.errors import UserError
 from moelaws.training.ranks import ALONE, Ranks, place_of
 
-FORMAT = 4
+FORMAT = 5
 _TENSOR = "tensor"  # in the index, the key of a tensor's name
 
 

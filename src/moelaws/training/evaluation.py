@@ -15,18 +15,14 @@ from moelaws.corpus.batches import Validation
 from moelaws.model.casting import casting_once
 from moelaws.model.head import token_losses
 from moelaws.model.transformer import Transformer, assignments
+from moelaws.spec.from_toml import table_beside
 from moelaws.training.columns import MadeOf, write_columns
 from moelaws.training.ranks import ALONE, Ranks
 
 TOKENS = 4096  # evaluated at a time, at least
 FORWARD = 4  # a GPU takes so many times what it trains on: nothing waits for a backward pass
 
-# column -> (unit, description)
-COLUMNS = {
-    "document": ("", "number of the document in the validation text, from 0"),
-    "tokens": ("tokens", "predicted tokens of the document"),
-    "nats": ("nats", "cross-entropy, summed over these tokens"),
-}
+COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +43,7 @@ class DocumentLosses:
 
     def write(self, path: Path, made_of: MadeOf = None) -> None:
         """Writes Parquet with units and a row for each document."""
-        write_columns(path, COLUMNS, {name: getattr(self, name) for name in COLUMNS}, made_of)
+        write_columns(path, COLUMNS, vars(self), made_of)
 
 
 @dataclass(frozen=True)

@@ -15,26 +15,14 @@ from torch import Tensor
 
 from moelaws.accounting.balance import metrics
 from moelaws.records.summary import Balance
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import MoE
 from moelaws.training.columns import MadeOf, write_columns
 
 CAPACITY_FACTOR = 1.25
 WINDOWS = 20  # of steps in a run; each adds a row for each layer
 
-# column -> (unit, description)
-COLUMNS = {
-    "validation": ("", "1 for the held-out set, 0 for training"),
-    "step": ("", "last optimizer step of the window that the counts are over"),
-    "layer": ("", "transformer block, from 0"),
-    "assignments": ("", "tokens that each expert got, a list of E"),
-    "cv": ("", "coefficient of variation of tokens per expert, population"),
-    "entropy": ("", "H(p) / ln E of the load, 1 when uniform"),
-    "kl": ("nats", "KL(p || uniform) = ln E - H(p)"),
-    "overflow": ("", f"share of assignments beyond capacity, factor {CAPACITY_FACTOR}"),
-    "unused": ("", f"share of capacity left empty, factor {CAPACITY_FACTOR}"),
-    "never_used": ("experts", "experts without one token in the window"),
-    "dropped": ("", "share of assignments that the run's own capacity dropped, where it has one"),
-}
+COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 
 
 def drops(ffn: object) -> bool:
@@ -42,25 +30,21 @@ def drops(ffn: object) -> bool:
     return isinstance(ffn, MoE) and ffn.capacity_factor is not None
 
 
-def measures(
-    counts_LX: NDArray[np.int64], dropping: bool, capacity_factor: float = CAPACITY_FACTOR
-) -> dict[str, NDArray[Any]]:
+def measures(counts_LX: NDArray[np.int64], dropping: bool) -> dict[str, NDArray[Any]]:
     """Returns the metrics of each layer, and the share of assignments that was dropped, if any."""
     if not dropping:
-        return metrics(counts_LX, capacity_factor)
+        return metrics(counts_LX, CAPACITY_FACTOR)
     counts_LE = counts_LX[:, :-1]
     dropped_L = counts_LX[:, -1] / counts_LE.sum(1)
-    return {**metrics(counts_LE, capacity_factor), "dropped": dropped_L}
+    return {**metrics(counts_LE, CAPACITY_FACTOR), "dropped": dropped_L}
 
 
-def balance(
-    counts_LX: NDArray[np.int64], capacity_factor: float = CAPACITY_FACTOR, dropping: bool = False
-) -> Balance:
+def balance(counts_LX: NDArray[np.int64], dropping: bool = False) -> Balance:
     """Returns the metrics averaged over the layers; the experts never used are summed."""
-    by_layer = measures(counts_LX, dropping, capacity_factor)
+    by_layer = measures(counts_LX, dropping)
     never_used = int(by_layer.pop("never_used").sum())
     means = {name: float(values.mean()) for name, values in by_layer.items()}
-    return Balance(**means, capacity_factor=capacity_factor, never_used=never_used)
+    return Balance(**means, capacity_factor=CAPACITY_FACTOR, never_used=never_used)
 
 
 class ExpertLoad:

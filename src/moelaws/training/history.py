@@ -6,20 +6,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from moelaws.spec.from_toml import table_beside
 from moelaws.training.checkpoint import Stored
 from moelaws.training.columns import MadeOf, write_rows
 
-# column -> (unit, description)
-COLUMNS = {
-    "step": ("", "optimizer steps done"),
-    "tokens": ("tokens", "training tokens seen"),
-    "lr": ("", "learning rate of the step"),
-    "loss": ("nats/token", "cross-entropy of the step's batch, before its update"),
-    "balance_loss": ("", "load-balancing loss, 1 when uniform; mean over layers"),
-    "router_z": ("", "router z-loss, mean over layers"),
-    "grad_norm": ("", "global gradient norm before clipping"),
-    "seconds": ("s", "time in the training loop, summed over resumptions"),
-}
+COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 WHOLE = ("step", "tokens")  # int64; the others are float64
 LOSS = list(COLUMNS).index("loss")
 ROWS = 2000  # at most about this many rows are written

@@ -276,8 +276,8 @@ class Trainer:
 
 def loads_of(state: dict[str, Any]) -> dict[int, Any]:
     """Returns the loads of experts in a trainer's state, by the length for which each counts."""
-    loads = {int(steps): load for steps, load in state.get("other_loads", {}).items()}
-    return {state.get("steps", 0): state["load"], **loads}
+    loads = {int(steps): load for steps, load in state["other_loads"].items()}
+    return {state["steps"]: state["load"], **loads}
 
 
 def halved(micro_batch: int, smallest: int) -> int:

@@ -1,78 +1,62 @@
 """A finished sweep as one ZIP file: what was made, the code that made it, and a SHA-256 of each."""
 
 import hashlib
-import re
+import json
 import shlex
-import stat
 import zipfile
-import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
-
-import yaml
 
 from moelaws.files import seal
 from moelaws.files.atomic import replacing
 from moelaws.files.layout import LOCK
 from moelaws.records import provenance
-from moelaws.records.code import PACKAGE, training_code
+from moelaws.records.code import PACKAGE
 from moelaws.records.progress import Report
-from moelaws.records.runs import read_record
-from moelaws.spec.errors import UserError, listed, quoted
-from moelaws.spec.from_disk import LARGEST, refuse_large
+from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
 from moelaws.workflow.verify import NOT_IT, wrong
 
 SUMS = "SHA256SUMS"  # as of `sha256sum`
-LONGEST = 10**8  # bytes of it
 _PROJECT = (
     *("Snakefile", "config", "envs", "profiles", "workflow"),
     *("pyproject.toml", "README.md", "LICENSE", "NOTICE"),
 )
 _LEFT_OUT = (LOCK, "site.yaml")  # the latter names a user's account on a cluster
 _PACKED = (".parquet", ".png", ".pdf", ".safetensors")  # compression would hardly make them smaller
-# What Python raises for a ZIP file whose bytes have changed
-_UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
-    UnicodeDecodeError,
-)
-
 Sums = dict[str, str]  # name in the archive -> SHA-256
 
 _TEXT = Path(__file__).with_suffix(".txt")  # README.txt of an archive
 
 
-def write(
-    out: Path, jobs: Jobs, overrides: Mapping[str, Any], is_whole: bool, report: Report
-) -> Sums:
+def write(out: Path, jobs: Jobs, overrides: Mapping[str, Any], report: Report) -> Sums:
     """Writes the finished sweep of ``jobs`` to the ZIP file ``out``; returns what is in it.
 
-    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. ``is_whole``
-    says that these are all studies of the project; the tier's pages are then included. A sweep that
-    is not finished, or has a damaged file, is refused.
+    ``overrides`` of the configuration's keys are those by which ``jobs`` were loaded. The pages of
+    the tier are included unless they show other studies. A sweep that is not finished, or has a
+    damaged file, is refused.
     """
-    paths = [*_results(jobs, is_whole), *(p for name in _PROJECT for p in _files(Path(name)))]
+    paths = [*_results(jobs), *(p for name in _PROJECT for p in _files(Path(name)))]
     files = {path.as_posix(): path for path in paths}
     files |= {f"src/moelaws/{path.relative_to(PACKAGE)}": path for path in _files(PACKAGE)}
     own, studies = _own(jobs)
     files |= own
-    stale = sum(read_record(jobs.results, run).is_stale(training_code()) for run in jobs.runs)
-    by_other_code = f" ({stale} of them by other training code)" if stale else ""
     code = provenance.collect()
-    words = {**overrides, "studies": studies}.items()
+    asked = {**overrides, "studies": studies}.items()
+    words = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in asked]
     text = _TEXT.read_text(encoding="utf-8").format(
         studies=" and ".join(jobs.studies),
         tier=jobs.project.tier,
         source=jobs.project.source,
-        runs=counted(len(jobs.runs), "run") + by_other_code,
+        runs=counted(len(jobs.runs), "run"),
         commit=f"{code['commit'] or 'unknown'}{' and changes' * bool(code['dirty'])}",
         root=jobs.folder.root,
         explore=jobs.folder.explore,
-        config=shlex.join(["--config", *(f"{key}={_flow(value)}" for key, value in words)]),
+        config=shlex.join(["--config", *words]),
     )
     sums = {"README.txt": hashlib.sha256(text.encode()).hexdigest()}
     with (
@@ -83,72 +67,14 @@ def write(
         for number, (name, file) in enumerate(sorted(files.items()), 1):
             archive.write(file, name, zipfile.ZIP_STORED if file.suffix in _PACKED else None)
             with archive.open(name) as packed:
-                sums[name] = _sha(packed)
+                sums[name] = hashlib.file_digest(packed, "sha256").hexdigest()  # type: ignore[arg-type]
             report("archive", number, len(files), f"{number}/{len(files)} files")
         archive.writestr(SUMS, "".join(f"{sha}  {name}\n" for name, sha in sums.items()))
     return sums
 
 
-def check(path: Path, report: Report) -> Sums:
-    """Returns what the archive ``path`` holds; refuses damaged, missing or added files."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if SUMS not in archive.namelist():
-                raise UserError(f"{path} is no archive of moelaws: no {SUMS} names its files")
-            refuse_large(archive.getinfo(SUMS).file_size, f"{path}: {SUMS}", LONGEST)
-            # A few bytes may stand for more than anybody has the time to read; ours for ten times.
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-            refuse_large(unpacked, f"{path}, unpacked,", LARGEST + 100 * path.stat().st_size)
-            lines = archive.read(SUMS).decode().splitlines()
-            if wrong := [line for line in lines if not re.fullmatch("[0-9a-f]{64}  .+", line)]:
-                raise UserError(f"{path}: {SUMS}: {quoted(wrong[0])} is no digest and name")
-            sums = {line[66:]: line[:64] for line in lines}
-            problems = list(_problems(archive, sums, report))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except _UNREADABLE as error:
-        raise UserError(f"{path} is no ZIP file, or it was cut short or damaged: {error}") from None
-    if problems:
-        raise UserError(f"{path} is not what was written: {listed(problems, 12)}")
-    return sums
-
-
-def _problems(archive: zipfile.ZipFile, sums: Sums, report: Report) -> Iterator[str]:
-    """Yields a phrase for each difference between an archive and its ``sums``."""
-    entries = archive.infolist()
-    counts = Counter(entry.filename for entry in entries)
-    yield from (f"{name} is missing" for name in sorted(sums.keys() - counts.keys()))
-    yield from (f"{name} is in it twice" for name, count in counts.items() if count > 1)
-    for number, entry in enumerate(entries, 1):
-        name, known = entry.filename, sums.get(entry.filename)
-        path = PurePosixPath(name)
-        odd = path.is_absolute() or ".." in path.parts or set("\\:") & set(name)
-        if odd or str(path) != name:  # a//b and a/./b would take the place of a/b
-            yield f"{name!r} would be unpacked elsewhere"
-        elif stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
-            yield f"{name!r} is no plain file"
-        elif known is None and name != SUMS:
-            yield f"{name} was added"
-        elif known is not None and not _is_kept(archive, entry, known):
-            yield f"{name} is damaged"
-        report("check", number, len(entries), f"{number}/{len(entries)} files")
-
-
-def _is_kept(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, known: str) -> bool:
-    try:
-        with archive.open(entry) as file:
-            return _sha(file) == known
-    except _UNREADABLE:
-        return False
-
-
-def _sha(file: Any) -> str:
-    return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _results(jobs: Jobs, is_whole: bool) -> list[Path]:
+def _results(jobs: Jobs) -> list[Path]:
+    is_whole, jobs = not jobs.others, replace(jobs, others={})
     results, tier = jobs.results, jobs.folder
     descriptions = [results.corpus(corpus) / "meta.json" for corpus in jobs.corpora]
     derived = [tier.derived(k, e.name) for k, study in jobs.studies.items() for e in study.derived]
@@ -205,9 +131,3 @@ def _own(jobs: Jobs) -> tuple[dict[str, Path], list[str]]:
             files[f"own/{key}/{path.relative_to(above)}"] = path
         studies.append(f"own/{key}/{study.file.name}")
     return files, studies
-
-
-def _flow(value: Any) -> str:
-    """Returns a value of the configuration as a word of a command line."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
-    return text.removesuffix("\n").removesuffix("\n...")

@@ -15,10 +15,11 @@ from moelaws.laws.vocabulary import refuse_unit
 from moelaws.records.code import definition
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import ROWS, Contest, Fit
+from moelaws.spec.measure import Parameter, refuse_lack
 from moelaws.spec.readers import Figure
 from moelaws.spec.rows import parse_rows, select
 from moelaws.spec.study import DATASET, Simulation, Study, sweep_of
-from moelaws.tables.at_hand import imported_files
+from moelaws.tables.at_hand import absent, imported_files
 from moelaws.tables.column import Column
 from moelaws.tables.mapping import joined_columns, read_mapping
 from moelaws.tables.schema import COLUMNS, CORPUS
@@ -47,9 +48,16 @@ def check_study(study: Study) -> None:
         with located(study.file, f"{figure.name}: panels"):
             _check_series(study, figure)
     for claim in study.claims:
-        if claim.measure and not claim.measure.source:
-            with located(study.file, claim.name):
+        if not claim.measure:
+            continue
+        with located(study.file, claim.name):
+            claim.measure.refuse_words()
+            if not claim.measure.source:
                 claim.measure.refuse_unknown(_columns(study)[1])
+            if isinstance(claim.measure, Parameter):
+                for fit in map(study.fit, claim.measure.fits):
+                    names = laws.fittable(fit.law).names
+                    refuse_lack(claim.measure.parameter, names, f"{fit.law} has no")
     if study.simulation is not None:
         with located(study.file, "simulation"):
             _check_simulation(study, study.simulation)
@@ -71,9 +79,7 @@ def _check_series(study: Study, figure: Figure) -> None:
             continue
         units, known = _columns(study)
         _check_rows([series.rows], known, units)
-        for name in filter(None, (series.x, series.y, series.over, series.by, *series.ends)):
-            if name not in known:
-                raise UserError(f"{name!r} is no column; there are {', '.join(known)}")
+        _refuse_others((series.x, series.y, series.over, series.by, *series.ends), known)
 
 
 def check_contest(study: Study, contest: Contest) -> None:
@@ -88,7 +94,8 @@ def check_contest(study: Study, contest: Contest) -> None:
         for law in candidates:
             overridden(law, own_overrides(law, contest.protocol), contest.name)
         units, known = _columns(study)
-        _check_numbers([*(c for _, c in pairs), *(s.column for s in contest.splits)], units)
+        columns = [*(column for _, column in pairs), *(split.column for split in contest.splits)]
+        _refuse_others(columns, units, "column of numbers")
         for split in contest.splits:
             _check_rows((contest.rows, split.rows, split.holdout), known, units)
         _check_columns(contest, known)
@@ -106,11 +113,22 @@ def _check_simulation(study: Study, simulation: Simulation) -> None:
 
 
 def _check_sweep(study: Study, sweep: str) -> None:
-    """Refuses a sweep that no tier has; ``at_tier`` leaves out what a single tier lacks."""
-    names = study.sweep_names
-    if sweep and sweep not in names and not study.imported:
+    """Refuses a sweep that no tier, or no imported run, has.
+
+    ``at_tier`` leaves out what a single tier lacks. A table that is not here may have any sweep.
+    """
+    if not sweep or absent(study):
+        return
+    where, names = "grid", study.sweep_names
+    if tables := imported_files(study):
+        from moelaws.files.parquet import read_parquet  # it loads pyarrow, in vain for most studies
+
+        columns = [read_parquet(table).to_pydict() for table in tables]
+        cells = {cell for column in columns for cell in column.get("sweep", ())} - {None}
+        where, names = "imported run", {name for cell in cells for name in cell.split(",")}
+    if sweep not in names:
         known = ", ".join(sorted(names)) or "none with a name"
-        raise UserError(f"sweep: no grid has a sweep {sweep!r}; there are {known}")
+        raise UserError(f"sweep: no {where} has a sweep {sweep!r}; there are {known}")
 
 
 def _columns(study: Study) -> tuple[dict[str, str], list[str]]:
@@ -144,7 +162,7 @@ def _check_fit(study: Study, fit: Fit) -> None:
             raise UserError(f"table: the fit {fit.table!r} is not split: it gives one row")
         return
     units, known = _columns(study)
-    _check_numbers((*fit.mapping.values(), fit.weights), units)
+    _refuse_others((*fit.mapping.values(), fit.weights), units, "column of numbers")
     variables = sources(law, fit.mapping, tuple(units))
     unit_factors(variables, fit.units, units)
     if fit.weights:
@@ -154,10 +172,11 @@ def _check_fit(study: Study, fit: Fit) -> None:
     _check_columns(fit, known)
 
 
-def _check_numbers(columns: Iterable[str], known: Iterable[str]) -> None:
-    for column in columns:
-        if column and column not in known:
-            raise UserError(f"{column!r} is no column of numbers; there are {', '.join(known)}")
+def _refuse_others(names: Iterable[str], known: Iterable[str], kind: str = "column") -> None:
+    """Refuses names that are not known; an empty one names nothing."""
+    for name in names:
+        if name and name not in known:
+            raise UserError(f"{name!r} is no {kind}; there are {', '.join(known)}")
 
 
 def _check_rows(expressions: Iterable[str], known: list[str], numbers: Iterable[str]) -> None:
@@ -167,11 +186,5 @@ def _check_rows(expressions: Iterable[str], known: list[str], numbers: Iterable[
 
 
 def _check_columns(entry: Fit | Contest, known: list[str]) -> None:
-    for key, names in (
-        ("split_by", {getattr(entry, "split_by", "")} - {""}),
-        ("resample_by", {entry.resample_by} - {"", ROWS}),
-        ("best_per", entry.best_per),
-    ):
-        for name in names:
-            if name not in known:
-                raise UserError(f"{key}: {name!r} is no column; there are {', '.join(known)}")
+    resampled = "" if entry.resample_by == ROWS else entry.resample_by
+    _refuse_others((getattr(entry, "split_by", ""), resampled, *entry.best_per), known)

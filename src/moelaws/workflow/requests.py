@@ -152,10 +152,7 @@ class Requests:
         names = ", ".join(
             f"{gpu.index} ({gpu.name}{', in use by now' if gpu.is_used else ''})" for gpu in gpus
         )
-        number = self.project.runs_per_gpu
-        each = "as many as fit by estimate" if number == "auto" else f"{number} at a time"
-        together = "" if devices == 1 else f"; a run that one GPU does not hold: on up to {devices}"
-        return f"trains on GPU {names}; runs on each: {each}{together}"
+        return f"trains on GPU {names}"
 
 
 def gpus_here(project: Project) -> tuple[Gpu, ...]:

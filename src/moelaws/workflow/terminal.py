@@ -6,9 +6,7 @@ this module does not import Snakemake.
 """
 
 import logging
-import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -19,16 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moelaws.grids.sweep import planned
-from moelaws.records.progress import duration, ended_by, last_lines
+from moelaws.records.progress import StatusLine, duration, ended_by, last_lines
 from moelaws.spec.errors import listed
 from moelaws.workflow.trainings import Trainings
 
 if TYPE_CHECKING:
     from moelaws.records.watching import Watching
 
-BETWEEN = 5.0  # the fewest seconds between two lines of a log
-AGAIN = 60.0  # seconds after which a log gets a line even if nothing changed
-ERASE = "\r\x1b[K"
 LAST_LINES = 15  # of a failed job's log
 TICK = 1.0  # seconds between two looks at the jobs
 EVERY = 5.0  # ... and at the runs
@@ -51,53 +46,6 @@ FAMILIAR = 3  # the most rules at work that are named
 SECONDS = {"place_figure": 0, "place_table": 0, "draw": 27, "contest": 18, "power": 110}
 A_JOB = 2.7  # of another rule
 WHOLE_CONTEST = 72
-
-
-class StatusLine:
-    """The line of progress, and the messages above it, on standard error.
-
-    If all output goes through this object (``is_alone``), a terminal's line changes in place.
-    """
-
-    def __init__(self) -> None:
-        self.is_alone = False
-        self._lock = threading.RLock()
-        self._shown = self._printed = ""
-        self._time = time.monotonic()
-
-    def show(self, text: str, last: bool = False) -> None:
-        """Shows ``text`` as the line; the ``last`` text stays."""
-        with self._lock:
-            if self.is_alone and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-                if text == self._shown and not last:
-                    return
-                width = shutil.get_terminal_size().columns - 1
-                self._write(ERASE + text[:width] + ("\n" if last else ""))
-                self._shown = "" if last else text
-                return
-            waited = time.monotonic() - self._time
-            if text == self._printed and (last or waited < AGAIN):
-                return
-            if last or waited >= BETWEEN:
-                self._printed, self._time = text, time.monotonic()
-                self._write(text + "\n")
-
-    def say(self, text: str) -> None:
-        """Prints lines that stay, above the line."""
-        with self._lock:
-            self.clear()
-            self._write(text + "\n")
-
-    def clear(self) -> None:
-        """Erases the line for other output; the next ``show`` brings it back."""
-        with self._lock:
-            if self._shown:
-                self._write(ERASE)
-                self._shown = ""
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 class CallReport(logging.Handler):

@@ -138,8 +138,10 @@ class Verification:
         """Returns why a file would now be made differently; empty if no reason is known."""
         others = [f"{i.path} is {i.state}" for i in top.inputs if i.state in ("changed", "missing")]
         if runs := chain.changed_runs(top, self.results):
-            others.append(f"{len(runs)} of its {len(top.runs)} runs changed: {', '.join(runs[:3])}")
-        if top.code and top.code != _digest(behind()):
+            others.append(
+                f"{len(runs)} of its {len(top.origin.runs)} runs changed: {', '.join(runs[:3])}"
+            )
+        if top.origin.code and top.origin.code != _digest(behind()):
             others.append("other code made it")
         return "; ".join(others)
 

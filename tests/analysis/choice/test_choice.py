@@ -179,10 +179,7 @@ def test_the_order_of_the_rows_and_the_call_do_not_matter():
     mixed = pool.sample(frac=1, random_state=1).reset_index(drop=True)
     assert first == [mixed["run_id"][one.run] for one in asked(mixed, 2e20).chosen]
     assert not set(first) & set(pool["run_id"][::9])
-
-
-def test_what_is_chosen_is_affordable_and_promises_less_error():
-    answer = asked(pool_of(), 5e19)
+    answer = asked(pool, 5e19)  # what is chosen is affordable, and promises less error
     assert sum(one.cost for one in answer.chosen) <= 5e19
     errors = [answer.error, *(one.error for one in answer.chosen)]
     assert errors == sorted(errors, reverse=True)

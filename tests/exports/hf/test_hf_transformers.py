@@ -62,10 +62,10 @@ def load_export(transformers, caplog):
     return load_
 
 
-def write_model(folder, model, ours, largest=weights.SHARD):
+def write_model(folder, model, ours):
     (folder / "config.json").write_text(json.dumps(config(model)))
     tensors = weights.convert(model, architecture_of(model), ours.state_dict())
-    weights.write(folder, tensors, largest)
+    weights.write(folder, tensors)
 
 
 def assert_same_logits(ours, theirs, tokens_BN):
@@ -90,14 +90,6 @@ def test_logits_are_the_models_own(load_export, tmp_path, name, attention):
         0, model.vocab_size, (3, model.context), generator=torch.Generator().manual_seed(2)
     )
     assert_same_logits(ours, theirs, tokens)
-
-
-def test_several_files_are_loaded_as_one(load_export, tmp_path):
-    model = model_of(MODELS["experts, shared ones, first layers dense"][1])
-    ours = built(model)
-    write_model(tmp_path, model, ours, largest=5000)
-    assert len(list(tmp_path.glob("*.safetensors"))) > 3
-    assert_same_logits(ours, load_export(tmp_path), torch.arange(model.context)[None])
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -6,11 +6,10 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from exported_models import DENSE, EXPERTS, FIRST_DENSE, MODELS, SIGMOID, built, model_of
+from exported_models import DENSE, EXPERTS, MODELS, SIGMOID, built, model_of
 from moelaws.accounting.parameters import count_parameters
 from moelaws.exports.hf import weights
 from moelaws.exports.hf.architecture import architecture_of, config
-from moelaws.model.attention import rotary, rotate
 from moelaws.spec.errors import UserError
 
 
@@ -36,53 +35,10 @@ def test_what_transformers_cannot_compute_is_refused_with_the_reason(changes, sa
         architecture_of(model_of(changes))
 
 
-def test_the_settings_that_change_logits_are_written():
-    ffn = EXPERTS | FIRST_DENSE | {"n_dense_layers": 2, "normalize_top_k": False}
-    model = model_of({"ffn": ffn, "qk_norm": True, "head_width": 6, "rope_theta": 700.0})
-    written = config(model)
-    assert written["head_dim"] == 6
-    assert written["num_key_value_heads"] == 2
-    assert written["rope_parameters"]["rope_theta"] == written["rope_theta"] == 700.0
-    assert written["mlp_only_layers"] == [0, 1]
-    assert written["intermediate_size"] == 20
-    assert written["norm_topk_prob"] is False
-    assert written["tie_word_embeddings"] is False
-    assert written["eos_token_id"] == model.vocab_size - 1
-
-
 @pytest.mark.parametrize(("width", "grouped"), [(8, True), (7, False), (12, False)])
 def test_widths_that_grouped_products_cannot_take_are_computed_expert_by_expert(width, grouped):
     model = model_of({"ffn": EXPERTS | {"d_expert": width}, "qk_norm": True})
     assert ("experts_implementation" not in config(model)) == grouped
-
-
-N, H, W = 12, 3, 10
-
-
-def rotated_by_halves(x_NHW, theta):
-    """RoPE as transformers has it: entries j and j + W / 2 of a head turn by one angle."""
-    frequency = theta ** (-torch.arange(0, W, 2, dtype=torch.float64) / W)
-    angle = (torch.arange(N)[:, None] * frequency)[:, None, :]
-    first, second = x_NHW.double().chunk(2, dim=-1)
-    cos, sin = angle.cos(), angle.sin()
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
-
-
-def test_scores_are_the_same_in_the_order_of_halves():
-    generator = torch.Generator().manual_seed(0)
-    q, k = torch.randn(2, N, H, W, generator=generator)
-    mine_q, mine_k = (rotate(x[None], rotary(N, W, 500.0))[0].double() for x in (q, k))
-    halved_q, halved_k = (
-        # Rows are heads times width: the order is that of a projection's outputs.
-        weights.to_halves(x.reshape(N, H * W).T, W).T.reshape(N, H, W)
-        for x in (q, k)
-    )
-    theirs_q, theirs_k = (rotated_by_halves(x, 500.0) for x in (halved_q, halved_k))
-    mine = torch.einsum("nhw,mhw->hnm", mine_q, mine_k)
-    theirs = torch.einsum("nhw,mhw->hnm", theirs_q, theirs_k)
-    torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
-    unordered = torch.einsum("nhw,mhw->hnm", *(rotated_by_halves(x, 500.0) for x in (q, k)))
-    assert (mine - unordered).abs().max() > 0.1  # the order matters
 
 
 def test_a_heads_even_entries_come_first():

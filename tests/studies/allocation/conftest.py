@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from allocation_case import PAPER, POOR, simulate, write_case
 
+from allocation_case import PAPER, POOR, simulate, write_case
 from moelaws.studies.allocation.figures.loss import representative
 from moelaws.training.columns import write_columns
 

@@ -61,25 +61,6 @@ def test_ratio_is_not_monotone_in_sparsity():
     assert S[ratio.ratio(1e20, S).argmin()] == pytest.approx(0.9513811993695364, abs=1e-5)
 
 
-def sweep():
-    S, C = np.meshgrid([E17, E33, E65, E129], np.geomspace(1e19, 1e21, 6))
-    return {"S": S.ravel(), "C": C.ravel()}
-
-
-def test_published_values_are_identified_by_the_sweep():
-    columns = sweep()
-    model = RATIO.model(RATIO.columns(columns))
-    _, state = model.evaluate(RATIO.vector(PAPER)[None])
-    J = model.jacobian(state)[0]
-    assert np.linalg.matrix_rank(J / np.linalg.norm(J, axis=1, keepdims=True)) == 4
-    require_identifiable(RATIO, columns)
-
-
-def test_rows_of_one_sparsity_confound_all_coefficients():
-    with pytest.raises(UserError, match=r"determine alpha0, alpha1, beta0 and beta1 .* S = 0.9"):
-        require_identifiable(RATIO, sweep() | {"S": np.full(24, 0.9)})
-
-
 EXACT = laws.get("allocation.elasticity")
 PRINTED = laws.get("allocation.elasticity:printed")
 CASE = {"C": 1e6, "a": 0.3, "e": 0.2, "alpha_A": 1.3, "alpha_E": 2.0}
@@ -154,12 +135,10 @@ def test_steeper_attention_term_moves_compute_to_experts(point):
     assert np.sign(PRINTED.evaluate({}, point)["slope"]) == -np.sign(slope)
 
 
-def test_texts_say_what_is_computed():
+def test_the_text_says_what_is_solved():
     names = CASE | {"r": float(EXACT.evaluate({}, CASE)["r"])}
     left, right = EXACT.equation.replace("^", "**").split("=")
     assert eval(left, {}, names) == pytest.approx(eval(right, {}, names), rel=1e-12)
-    text = PRINTED.equation.replace("^", "**").split("=")[1]
-    assert eval(text, {}, CASE) == pytest.approx(float(PRINTED.evaluate({}, CASE)["r"]), rel=1e-12)
 
 
 LAW = laws.get("allocation.loss")
@@ -221,16 +200,6 @@ def test_table_1_gives_losses_of_about_20_nats():
 def test_the_printed_hold_out_is_the_sparsest_sweep():
     sweeps = {"S": 1 - 3 / np.array([17, 33, 65, 129])}
     assert select(sweeps, LAW.protocol.holdout).tolist() == [False, False, False, True]
-
-
-def test_published_values_are_identified_by_the_design():
-    columns = design()
-    model = LAW.model(LAW.columns(columns))
-    _, state = model.evaluate(LAW.vector(TABLE_1)[None])
-    J = model.jacobian(state)[0]
-    J /= np.linalg.norm(J, axis=1, keepdims=True)
-    assert np.linalg.matrix_rank(J) == 9
-    require_identifiable(LAW, columns)
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,8 @@ def test_the_loss_over_active_parameters_on_each_corpus(tmp_path, corpora, r2, v
      ((np.nan, np.nan), (np.nan, np.nan), CANNOT_TELL)],
 )  # fmt: skip
 def test_two_regimes_need_both_signs(tmp_path, few, many, verdict):
-    rows = [
-        (half, np.nan, np.mean(ends), *ends, 0.9, 12, 4)
-        for half, ends in ((runs.FEW, few), (runs.MANY, many))
-    ]
+    halves = ((runs.FEW, few), (runs.MANY, many))
+    rows = [(half, np.nan, np.mean(ends), *ends, 0.9, 12) for half, ends in halves]
     frame = pd.DataFrame(rows, columns=runs.routing_slopes.names)
     tables = with_table(tmp_path, "routing", runs.routing_slopes, frame)
     assert judged("routing_regimes", tables) is verdict
@@ -89,7 +87,7 @@ def states(layers, width, profile, corpus="text 0", seed=0, bpb=2.0):
                 "corpus": corpus, "run_id": f"{corpus}{seed}", "bpb": bpb, "n_layers": layers,
                 "d_model": width, "width": 8, "D": 1e6,
                 "seed": seed, "layer": layer, "depth": depth, "middle": 0.4 <= depth <= 0.6,
-                "points": 900, "subsample": 450, "neighbours": 20, "dimension": profile(depth),
+                "points": 900, "neighbours": 20, "dimension": profile(depth),
                 "mad": 0.1, "full": width / 4,
             }
         )  # fmt: skip
@@ -240,10 +238,10 @@ def test_three_seeds_of_the_gpu_tier_show_two_regimes(seeds, slope, least, large
     for seed in range(60):
         noise = 0.009 * np.random.default_rng(seed).standard_normal(len(table))
         few, many = (
-            runs._slope(runs._half(table.assign(L=3 + shape + noise), half))
+            runs._slope(runs._half(table.assign(L=3 + shape + noise), half))["slope"]
             for half in (runs.FEW, runs.MANY)
         )
-        count += few["slope_low"] > 0 and many["slope_high"] < 0
+        count += few.low > 0 and many.high < 0
     assert least <= count <= largest
 
 

@@ -76,36 +76,18 @@ def slopes_of(tmp_path, rows):
     return runs.routing_slopes(Inputs(frame=None, derived_tables={"runs": path}))
 
 
-def routing_table(tmp_path, low, high, noise):
-    """Losses over (k, M) at two budgets: slope ``low`` in ln M to the middle M, then ``high``."""
-    rng = np.random.default_rng(0)
+def test_slopes_below_and_above_the_middle_are_separate(tmp_path):
+    """Losses over (k, M) at two budgets, whose slopes in ln M are 0.05 and -0.08."""
     rows = [
         {"k": k, "M": M, "D": D,
-         "L": 3 + 0.1 * k - D / 1e6 + low * min(np.log(M / 8), 0) + high * max(np.log(M / 8), 0)
-         + noise * rng.standard_normal()}
+         "L": 3 + 0.1 * k - D / 1e6 + 0.05 * min(np.log(M / 8), 0) - 0.08 * max(np.log(M / 8), 0)}
         for k in (1, 2) for M in (2, 4, 8, 16, 32) for D in (1e5, 4e5)
     ]  # fmt: skip
-    return slopes_of(tmp_path, rows)
-
-
-def test_slopes_below_and_above_the_middle_are_separate(tmp_path):
-    table = routing_table(tmp_path, low=0.05, high=-0.08, noise=1e-4)
+    table = slopes_of(tmp_path, rows)
     pooled = table[table["D"].isna()].set_index("part")
-    assert pooled.loc[runs.FEW, "slope"] == pytest.approx(0.05, abs=1e-3)
-    assert pooled.loc[runs.MANY, "slope"] == pytest.approx(-0.08, abs=1e-3)
+    assert pooled.loc[[runs.FEW, runs.MANY], "slope"].tolist() == pytest.approx([0.05, -0.08])
     assert pooled["n"].to_list() == [12, 12]
     assert len(table) == 6
-
-
-def test_the_slopes_interval_is_student_ts(tmp_path):
-    table = routing_table(tmp_path, low=0.0, high=0.0, noise=0.01)
-    row = table[table["D"].isna()].iloc[0]
-    low, high = row["slope_low"], row["slope_high"]
-    half = (high - low) / 2
-    assert row["slope"] == pytest.approx((high + low) / 2, abs=0.05 * half)
-    # 12 runs of 4 series: 7 degrees of freedom, t = 1.895; sum of squares of ln M: 4 * 2 ln(2)^2.
-    error = half / 1.895
-    assert error == pytest.approx(0.01 / np.sqrt(8 * np.log(2) ** 2), rel=0.7)
 
 
 def test_a_series_of_one_m_has_no_slope(tmp_path):

@@ -43,11 +43,12 @@ def test_every_run_of_the_search_and_eq_5_are_in_f7(case):
     assert np.allclose(line["y"], 1.1576 * line["x"] ** -0.1529)
 
 
-def test_the_map_has_a_cell_a_run_and_the_best_is_at_zero(case):
+def test_the_map_has_a_cell_a_run_and_the_best_is_of_the_first_step(case):
     data = case.sheet("F8").data
-    cells = data[data["series"] == "runs"]
+    cells = data[data["series"].str.startswith("runs")]
     runs = pd.read_parquet(case.derived["near_optimal"])
     top = runs[runs["C"] == runs["C"].max()]
     assert len(cells) == len(top)
-    assert (cells.groupby("panel")["z"].min() == 0).all()
     assert cells["panel"].nunique() == top["A"].nunique()
+    best = data[data["series"] == "best run"].merge(cells, on=["panel", "x", "y"])
+    assert best["series_y"].tolist() == ["runs, 0 % or more"] * top["A"].nunique()

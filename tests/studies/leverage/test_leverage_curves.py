@@ -37,18 +37,14 @@ def test_compute_for_a_loss_inverts_the_curve():
     assert np.isnan(flat.compute_for(np.array([2.0]))).all()
 
 
-def test_noise_is_the_scatter_about_the_curve():
-    scattered = curve(DENSE, noise=0.01)
-    assert scattered.noise() == pytest.approx(0.01, rel=0.25)
-    assert np.isnan(replace(scattered, rows=scattered.rows.iloc[:3]).noise())
-
-
 def test_the_band_of_a_curve_holds_it_and_is_none_without_draws():
     moe = curve(MOE, noise=0.01)
     alike = moe.draws.assign(**moe.params)  # as all draws may be where one run stands alone
     for band in (moe.loss_band(C), replace(moe, draws=alike).loss_band(C)):
         assert ((band["low"] < moe.loss(C)) & (moe.loss(C) < band["high"])).all()
     assert replace(moe, draws=moe.draws.iloc[:0]).loss_band(C) == {}
+    assert moe.noise() == pytest.approx(0.01, rel=0.25)  # the scatter about the curve
+    assert np.isnan(replace(moe, rows=moe.rows.iloc[:3]).noise())
 
 
 def test_points_are_algorithm_1_and_intervals_its_quantiles():
@@ -70,7 +66,6 @@ def test_points_are_algorithm_1_and_intervals_its_quantiles():
     assert np.log(wide_band["high"] / dense.loss(C)) == pytest.approx(
         2 * np.log(band["high"] / dense.loss(C)), rel=0.02
     )
-    assert (points["unreached"] == 0).all()
     assert ((points["EL_low"] < points["EL"]) & (points["EL"] < points["EL_high"])).all()
 
 
@@ -78,7 +73,6 @@ def test_draws_that_the_dense_curve_never_reaches_open_the_interval_upwards():
     draws = pd.DataFrame([DENSE] * 80 + [DENSE | {"b": 2.7}] * 20)
     dense, moe = replace(curve(DENSE), draws=draws), curve(MOE, 100, spread=0)
     points = leverage_points(dense, moe, C[1:2])
-    assert points["unreached"][0] == pytest.approx(0.2)
     assert points["EL_high"][0] == np.inf
     assert points["EL_low"][0] == pytest.approx(4.18465, rel=1e-5)
     never = leverage_points(replace(dense, params=DENSE | {"b": 2.7}), moe, C[1:2])
@@ -152,22 +146,16 @@ def test_each_trunk_is_left_out_in_turn_with_all_of_its_runs():
     assert ends == pytest.approx([low, high], abs=0.05 * (high - low))
 
 
-def test_a_value_that_one_trunk_alone_has_leaves_no_interval():
-    x, runs = losses(T[:3], 1.5, noise=0.001, of_trunk=0.001)
-    assert len(parabola(x, runs).optima()) == 1  # the estimate alone
-
-
 def test_too_few_values_are_no_parabola_and_an_exact_fit_has_no_interval():
     assert parabola(*losses(T[:2], 2.0)) is None
     one = parabola(*losses(T[:3], 1.5, budgets=1))
     assert one.optima() == pytest.approx([1.5])
     assert len(one.excess(1.0)) == 1  # the estimate alone
-    # Three values in all but never three at a budget.
+    # Three values in all but never three at a budget
     assert parabola(np.array([1.0, 2, 2, 3]), alone(np.array([1.0, 1, 2, 2]))) is None
-
-
-def test_a_bowl_upside_down_is_least_at_an_end():
-    assert parabola(*losses(T, 2.0, curvature=-0.004)).optima()[0] == 4.0
+    # A value that one trunk alone has leaves no interval
+    assert len(parabola(*losses(T[:3], 1.5, noise=0.001, of_trunk=0.001)).optima()) == 1
+    assert parabola(*losses(T, 2.0, curvature=-0.004)).optima()[0] == 4.0  # a bowl upside down
 
 
 def test_slope_within_groups_ignores_what_groups_differ_by():

@@ -14,24 +14,11 @@ from moelaws.studies.leverage.laws.curve import efficiency_leverage
 from moelaws.studies.leverage.laws.loss import ASSUMED_DENSE
 
 TABLE_6 = joint.LAW.published
-EXAMPLES = {
-    "leverage.activation": {"a_A": -0.4, "A_start": 0.02, "A_max": 3.0},
-    "leverage.activation:power": {"a_A": -0.4},
-    "leverage.granularity": {"a_G": 1.2, "b_G": -0.05, "c_G": -7.0},
-    "leverage.granularity:power": {"a_G": 1.2, "b_G": 0.1},
-    "leverage.granularity:saturating": {"a_G": 1.2, "b_G": 0.7, "G_start": 0.2, "G_max": 7.0},
-    "leverage.compute": {"c_C": -3.5, "a_C": 0.1},
-    "leverage.joint": TABLE_6 | {"A_max": 2.5},
-}
 rows = {
     "A": np.tile([0.0078, 0.0156, 0.031, 0.0625, 0.125, 0.25, 0.5, 1.0], 6),
     "G": np.repeat([2.0, 4.0, 6.0, 8.0, 12.0, 16.0], 8),
     "C": np.geomspace(3e18, 3e20, 48),
 }
-
-
-def columns_of(law):
-    return {v.name: rows[v.name] for v in law.variables}
 
 
 @pytest.mark.parametrize(
@@ -90,17 +77,9 @@ def sizes_and_least_singular_value(law, params, columns, n=None):
     return size, np.linalg.svd((J / size[:, None])[:n], compute_uv=False).min()
 
 
-@pytest.mark.parametrize("ref", EXAMPLES)
-def test_a_sensible_design_identifies_every_parameter(ref):
-    law = laws.get(ref)
-    _, least = sizes_and_least_singular_value(law, EXAMPLES[ref], columns_of(law))
-    assert least > 1e-6
-
-
 def test_the_published_A_max_is_not_identified():
     """Its derivative at Table 6 is nothing beside the others': Ahat = A + A_start."""
-    columns = columns_of(joint.LAW)
-    size, least = sizes_and_least_singular_value(joint.LAW, TABLE_6, columns, 5)
+    size, least = sizes_and_least_singular_value(joint.LAW, TABLE_6, rows, 5)
     assert size[5] < 1e-12 * size[:5].min()
     assert least > 1e-4
 

@@ -10,7 +10,9 @@ from moelaws.figures.draw import set_table
 from moelaws.laws.clark.routing import STATED_CUTOFFS
 from moelaws.spec.project import load_study
 from moelaws.studies.routing.figures import LARGEST
-from moelaws.studies.routing.routers import ROUTERS
+from moelaws.studies.routing.routers import CUTOFF, ROUTERS
+from nulls import routing as nulls
+from nulls.trial import decided
 from picture import assert_legible, words
 from repository import REPOSITORY
 
@@ -93,9 +95,6 @@ def test_the_stated_sizes_lie_in_the_intervals_of_the_cutoffs(inputs):
 
 def test_over_base_sizes_c_is_less_sure_than_by_independent_residuals(inputs):
     """The intervals of a jackknife that SciPy's refits give too."""
-    from scipy.optimize import least_squares
-    from scipy.stats import t as student_t
-
     sizes = inputs.derived("sizes").set_index(["router", "quantity"])
     assert len(sizes) == 3 * 7
     assert set(sizes["sizes"]) == {6}
@@ -103,22 +102,14 @@ def test_over_base_sizes_c_is_less_sure_than_by_independent_residuals(inputs):
     for router in ROUTERS:
         alone, own = inputs.fit(router.fit).group({}).params["c"], sizes.loc[router.name, "c"]
         assert 1.1 < (own["high"] - own["low"]) / (alone.high - alone.low) < 1.3
-    rows, law = inputs.rows("hash"), laws.fittable("clark.routing:hash")
-    start = law.vector(inputs.fit("hash").group({}).estimates())
-
-    def refit(kept):
-        columns = {"N_active": kept["N_dense"].to_numpy(float), "E": kept["E"].to_numpy(float)}
-        model, ln_L = law.model(columns), np.log(kept["L"].to_numpy(float))
-        residuals = lambda theta: model.evaluate(theta[None])[0][0] - ln_L  # noqa: E731
-        return least_squares(residuals, start, method="lm", x_scale="jac", xtol=1e-14).x
-
-    whole = refit(rows)
-    others = np.array([refit(rows[rows["N_dense"] != size]) for size in rows["N_dense"].unique()])
-    reach = student_t.ppf(0.95, 5) * np.sqrt(5 / 6 * np.sum((others - whole) ** 2, axis=0))
-    low, high = (law.natural(end) for end in (whole - reach, whole + reach))
-    ours = sizes.loc["Hash"].loc[list(law.names)]
-    np.testing.assert_allclose(ours["low"], low, rtol=1e-3)
-    np.testing.assert_allclose(ours["high"], high, rtol=1e-3)
+    ours, theirs = (
+        table.query("quantity in ('c', @CUTOFF)")[["low", "high"]]
+        for table in (
+            inputs.derived("sizes"),
+            nulls.over_sizes(nulls.START, nulls.LN_L).derived("sizes"),
+        )
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3)
 
 
 def test_curves_end_at_the_tables_losses(inputs):
@@ -205,3 +196,13 @@ def test_both_intervals_of_the_cutoff_are_drawn(inputs, make_sheet):
         ends = data[data["series"] == f"cut-off, interval by {name}"]["x"].to_numpy()
         expected = np.clip(table[["low", "high"]], 0, np.log10(LARGEST)).to_numpy().ravel()
         np.testing.assert_allclose(np.log10(ends), expected)
+
+
+def test_refits_without_a_cutoff_decide_nothing():
+    """Where the gain is the same at all sizes, -b/c may be endless, or beyond a float."""
+    for seed, cutoff in enumerate((900.0, np.inf, None)):
+        given = nulls.refitted(seed, "same_fraction")
+        sizes = given.derived("sizes")
+        if cutoff:
+            sizes.loc[sizes["quantity"] == CUTOFF, "estimate"] = cutoff
+        assert decided(STUDY, nulls.BEYOND, given) == Verdict.CANNOT_TELL

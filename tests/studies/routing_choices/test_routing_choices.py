@@ -155,7 +155,8 @@ def test_muons_own_products_are_those_that_the_estimate_of_time_counts(tier):
         / (train_flops_per_token(c.model, "sparsity") * c.tokens)
         for c in configs
     ]
-    assert arms.own_products() == pytest.approx(np.mean(shares))
+    # The estimate takes all matrices to be as long and as wide as an expert's.
+    assert arms.own_products() == pytest.approx(np.mean(shares), rel=5e-3)
     assert "times with its own products" in verdict(MUON, table(tier, noise=NOISE))["measured"]
 
 

@@ -24,6 +24,7 @@ from moelaws.studies.sectional.derived.arms import (
     steps_to_target,
 )
 from moelaws.studies.sectional.derived.load import cosine, matched, units
+from moelaws.studies.sectional.derived.speeds import section_flops
 from moelaws.studies.sectional.run_claims import SECTIONS
 from picture import assert_legible
 from sectional_case import RUNS, STUDY, TEXT
@@ -94,10 +95,8 @@ def test_the_spread_between_seeds_leaves_out_what_is_common_to_all_arms(arms, se
 def test_a_spread_of_one_seed_is_unknown():
     spread = Spread.of([{0: 1.0}, {0: 2.0}, {}])
     assert spread.freedom == 0
-    mean, low, high = spread.difference({0: 2.0}, {0: 1.0})
-    assert mean == 1
-    assert math.isnan(low)
-    assert math.isnan(high)
+    difference = spread.difference({0: 2.0}, {0: 1.0}).interval
+    assert difference == pytest.approx((1, math.nan, math.nan), nan_ok=True)
 
 
 def test_the_steps_to_a_target_are_those_of_the_pace(case):
@@ -124,34 +123,32 @@ def test_smoothing_spikes_and_targets():
     assert steps_to_target(loss, 3.0) == math.inf
 
 
-def test_the_load_has_both_capacity_factors(case):
-    counts = [16, 4, 4, 4, 2, 2, 0, 0]
-    load = case(counts={"chunk": counts}).inputs().derived("load")
-    row = load[load["arm"] == "chunk"].iloc[0]
+def test_the_load_has_both_capacity_factors_and_its_fractions_are_sorted(case):
+    inputs = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs()
+    load, shares = (inputs.derived(name, arm="chunk") for name in ("load", "shares"))
+    row = load.iloc[0]
     assert row["overflow_1"] == pytest.approx(12 / 32)  # capacity 4
     assert row["overflow_1.25"] == pytest.approx(11 / 32)  # capacity 5
     assert row["unused_1"] == pytest.approx(1 - 20 / 32)
     assert row["never_used"] == 2
-
-
-def test_the_fractions_are_sorted_and_sum_to_one(case):
-    table = case(counts={"chunk": [2, 16, 4, 4, 0, 4, 2, 0]}).inputs().derived("shares")
-    own = table[table["arm"] == "chunk"].sort_values("rank")
-    np.testing.assert_allclose(own["share"], np.array([16, 4, 4, 4, 2, 2, 0, 0]) / 32)
+    own = shares.sort_values("rank")["share"]
+    np.testing.assert_allclose(own, np.array([16, 4, 4, 4, 2, 2, 0, 0]) / 32)
 
 
 def test_counted_costs_are_those_of_the_products(case):
     """At E = 1 both readings are one full block and a second with a projection behind it."""
-    counted = case().inputs().derived("counted").set_index("E")
-    assert counted.loc[1, "slice_all"] == counted.loc[1, "slice_chunks"]
+    one = section_flops(48, 128, 1, "all")
+    assert one == section_flops(48, 128, 1, "chunks")
     ffn = DenseFFN(kind="dense", d_ffn=128)
     shape = {"n_layers": 2, "d_model": 48, "n_heads": 1, "n_kv": 1, "context": 128}
     plain = forward_terms(Model(**shape, vocab_size=1, ffn=ffn))
     expected = 3 * (sum(plain.values()) - plain["logits"] + 2 * 48**2)
-    assert counted.loc[1, "slice_all"] == expected
+    assert one == expected
     four = Slices(n_experts=4, d_expert=32, n_heads=1, positions="chunks")
     terms = forward_terms(Model(**shape, vocab_size=1, ffn=ffn, slices=four))
-    assert counted.loc[4, "slice_chunks"] == 3 * (sum(terms.values()) - terms["logits"])
+    four = 3 * (sum(terms.values()) - terms["logits"])
+    counted = case().inputs().derived("counted").set_index("E")
+    assert counted.loc[4, "chunks_ratio"] == pytest.approx(four / one)
     # S(E) for n tokens tends to the pre-expert block alone: half of S(1), but for its misprint.
     assert counted["corrected_ratio"].iloc[-1] == pytest.approx(0.5, abs=0.01)
 

@@ -16,6 +16,7 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.report import Estimate, GroupFit, write_fit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
+from nulls import sparsity as nulls
 from repository import REPOSITORY
 from study_case import OPTIMUM, as_fitted
 
@@ -212,3 +213,19 @@ def test_six_n_counts_the_flops_within_a_fifth(ratio, verdict):
     judgement = verdict_on("six_N_a_D_counts_the_flops", FittedInputs(frame=runs))
     assert judgement.verdict == Verdict[verdict]
     assert f"1.07 to {ratio}" in judgement.measured
+
+
+def test_the_nulls_slopes_are_those_of_a_law_without_sparsity():
+    """Total size, best sparsity over size and over budget move by arithmetic alone."""
+    mean = nulls.slopes(nulls.chinchilla()).query("at == 'mean'").set_index("trend")
+    for trend, slope in (("N_over_S", 0.87), ("S_over_N", 1.17), ("S_over_C", -0.55)):
+        assert mean.loc[trend, "slope"] == pytest.approx(slope, abs=0.04)
+        assert mean.loc[trend, "null"] == pytest.approx(mean.loc[trend, "slope"], abs=0.02)
+
+
+def test_what_the_real_runs_show_beyond_their_null():
+    mean = nulls.slopes(nulls.RUNS["L"].to_numpy(float)).query("at == 'mean'").set_index("trend")
+    for trend, slope, null in (("N_over_S", 0.69, 0.88), ("N_active_over_S", -0.14, 0.014)):
+        assert mean.loc[trend, "slope"] == pytest.approx(slope, abs=0.01)
+        assert mean.loc[trend, "null"] == pytest.approx(null, abs=0.01)
+    assert mean.loc["N_over_S", "beyond_high"] < 0  # the best total size rises by less than that

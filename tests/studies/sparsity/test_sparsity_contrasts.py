@@ -8,7 +8,6 @@ import pytest
 
 from moelaws import laws
 from moelaws.analysis.derive import derive
-from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.studies.sparsity.derived import contrasts, optima
 from moelaws.tables.parquet import read_table
@@ -38,14 +37,12 @@ def test_a_run_is_compared_with_the_densest_of_its_budget_width_and_seed(case):
     table = contrasts.derive(inputs)
     assert len(table) == 2 * 3 * 5 * 2  # budgets, sparsities above 0, sizes, seeds
     assert set(table["S_against"]) == {0.0}
-    place = {run_id: i for i, run_id in enumerate(paired.run_ids)}
-    runs = inputs.table.set_index("run_id")
+    runs, alike = inputs.table.set_index("run_id"), ["C", "d_model", "seed"]
     for row in table.iloc[::13].itertuples():
-        a, b = runs.loc[row.run_id], runs.loc[row.against]
-        assert (a["C"], a["d_model"], a["seed"]) == (b["C"], b["d_model"], b["seed"])
-        assert row.difference == pytest.approx(a["L"] - b["L"])
-        weights = np.zeros(len(place))
-        weights[[place[row.run_id], place[row.against]]] = 1, -1
+        own = runs.loc[row.run_id]
+        (dense,) = runs.index[(runs[alike] == own[alike]).all(axis=1) & (runs["S"] == 0)]
+        assert row.difference == pytest.approx(own["L"] - runs.loc[dense, "L"])
+        weights = [(run_id == row.run_id) - float(run_id == dense) for run_id in paired.run_ids]
         assert row.paired_se == pytest.approx(float(paired.standard_error(weights)))
     assert (table["paired_se"] < 0.1 * table["unpaired_se"]).all()
     assert (table.groupby("C")["seed_se"].nunique() == 1).all()
@@ -86,24 +83,12 @@ def test_the_error_of_a_drop_between_optima_is_that_of_other_documents(case):
     assert np.isnan(surface.loc[0.0, "drop"])
 
 
-def test_the_figure_shows_the_paired_error(case, tmp_path):
-    case, inputs, _ = case
-    path = tmp_path / "contrasts.parquet"
-    derive(case.study, "contrasts", inputs, path)
-    table = read_table(path)
-    sheet = make(case.study, "contrasts", replace(inputs, derived_tables={"contrasts": path}))
-    shown = sheet.data[sheet.data["series"].str.startswith("d=")]
-    assert len(shown) == len(table)
-    half = (shown["high"] - shown["low"]) / 2
-    np.testing.assert_allclose(np.sort(half), np.sort(table["paired_se"]), rtol=1e-9)
-
-
 def test_runs_without_losses_by_document_keep_the_error_of_before(case):
     case, inputs, _ = case
     before = replace(inputs, results=Results(case.root / "none"))
     table = contrasts.derive(before)
     assert table["paired_se"].isna().all()
-    assert contrasts.derive.warnings(table)[0].startswith(f"{len(table)} of {len(table)} contrasts")
+    assert "missing or damaged" in contrasts.derive.warnings(table)[0]
     best = optima.optima(before.declared_by(case.study.derived_table("optima")))
     assert best["drop_paired_se"].isna().all()
     assert best["drop_seed_se"].notna().any()
@@ -124,10 +109,10 @@ def test_of_several_trials_the_best_is_compared_and_only_with_its_own_recipe(cas
     tuned = read_table(path)
     assert not tuned.duplicated(["C", "S", "N_total"]).any()
     assert len(tuned) == len(one)
-    assert lines == [f"{len(worse)} of {len(one)} models have several trials: the least of their "
-                     "losses is biased low, by about the spread between seeds"]  # fmt: skip
+    assert len(lines) == 1
+    assert lines[0].startswith("some models have several trials")
     own = tuned[tuned["S"] > 0]
-    assert own["margin"].to_numpy() == pytest.approx(0.1)
+    assert (own["trials"] == 2).all()
     table = contrasts.derive(replace(searched, derived_tables={"tuned": path}))
     assert set(table["run_id"]) < set(own["run_id"])
     compared = table[table["S_against"] == 0]

@@ -10,9 +10,9 @@ from moelaws import laws
 from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, TOO_FEW
 from moelaws.studies.sparsity.derived.optima import (
     UNMEASURED,
-    optima,
     optimal_sparsities,
     size_optima,
+    sparsity_optima,
 )
 from moelaws.studies.sparsity.derived.surface import Surface, predictions
 from moelaws.studies.sparsity.derived.trends import (
@@ -41,14 +41,9 @@ def test_surface_optimum_is_the_vertex_of_eq_8():
     expected = laws.get("sparsity.isoflop").predict(BOWL, {"N": 1.27476e9, "S": 0.9})
     assert best.loc[0.9, "L_star"] == pytest.approx(float(expected), abs=1e-9)
     assert best["inside"].all()
-    drops = {"drop", "drop_paired_se", "drop_seed_se"}  # between optima
-    assert set(best.reset_index().columns) == set(optima.names) - drops
-
-
-def test_draws_that_shift_the_surface_move_the_loss_and_not_the_size():
-    best = next(o for o in size_optima(bowl(), "surface") if o["S"] == 0.9)
-    assert best["N_low"] == pytest.approx(best["N_high"], rel=1e-6)
-    assert 0.02 < best["L_high"] - best["L_low"] < 0.05  # 2 x 1.645 x .01
+    # The draws shift the surface: they move the loss, by 2 x 1.645 x .01, and not the size
+    assert best.loc[0.9, "N_low"] == pytest.approx(best.loc[0.9, "N_high"], rel=1e-6)
+    assert 0.02 < best.loc[0.9, "L_high"] - best.loc[0.9, "L_low"] < 0.05
 
 
 @pytest.mark.parametrize(
@@ -57,13 +52,12 @@ def test_draws_that_shift_the_surface_move_the_loss_and_not_the_size():
 def test_a_minimum_outside_the_measured_sizes_is_a_bound(low, high, note, end):
     best = next(o for o in size_optima(bowl(low, high), "surface") if o["S"] == 0.9)
     assert not best["inside"]
-    assert best["convex"]
     assert best["note"] == note
     assert best["N_star"] == pytest.approx(end)
 
 
 def test_optimal_sparsity_is_the_vertex_along_s():
-    frame = pd.DataFrame(optimal_sparsities(bowl(1e9 / 50, 1e9 * 50)))
+    frame = sparsity_optima.frame(optimal_sparsities(bowl(1e9 / 50, 1e9 * 50)))
     middle = frame.iloc[len(frame) // 2]
     assert middle["N"] == pytest.approx(1e9)
     assert middle["S_star"] == pytest.approx(0.769431, rel=1e-5)
@@ -71,7 +65,7 @@ def test_optimal_sparsity_is_the_vertex_along_s():
 
 
 def test_dense_optimum_is_no_edge_of_the_grid_but_the_sparsest_is():
-    frame = pd.DataFrame(optimal_sparsities(bowl(1e4, 1e13, (0.0, 0.5, 0.75))))
+    frame = sparsity_optima.frame(optimal_sparsities(bowl(1e4, 1e13, (0.0, 0.5, 0.75))))
     dense, sparsest = frame[frame["S_star"] == 0.0], frame[np.isclose(frame["S_star"], 0.75)]
     assert len(dense)
     assert dense["inside"].all()
@@ -83,7 +77,7 @@ def test_optimal_sparsity_far_from_any_run_is_marked():
     surface = bowl(1e8, 1e10)
     few = surface.rows[(surface.rows["S"] != 0.9) | (surface.rows["N_total"] > 5e9)]
     few = few[(few["S"] != 0.5) | (few["N_total"] > 5e9)]
-    frame = pd.DataFrame(optimal_sparsities(dataclasses.replace(surface, rows=few)))
+    frame = sparsity_optima.frame(optimal_sparsities(dataclasses.replace(surface, rows=few)))
     near = frame[np.isclose(frame["N"], 1e9, rtol=0.1)].iloc[0]
     assert near["S_star"] == pytest.approx(0.77, abs=0.05)
     assert near["note"] == UNMEASURED
@@ -173,57 +167,42 @@ def test_slope_over_the_budget_is_that_of_the_vertices_at_one_sparsity():
     )
 
 
-def test_optima_at_the_end_of_the_sizes_count_for_nothing():
-    slope = over_sparsity(tilted_bowl(low=1e10, high=1e13), "x")
-    assert np.isnan(slope.values[0])
-    assert len(slope.values) == 1
-    assert "have an optimum inside what was measured" in slope.note
+@pytest.mark.parametrize(
+    ("slope", "note"),
+    [
+        (over_sparsity(tilted_bowl(low=1e10, high=1e13), "x"), "an optimum inside what was"),
+        (
+            sparsity_over_budget(tilted_bowl(1e20, 1e7, 1e9), tilted_bowl(1e21, 1e10, 1e12)),
+            "too few sizes shared by both budgets have an optimum inside what was measured: 0",
+        ),
+    ],
+)
+def test_optima_at_the_end_of_the_sizes_count_for_nothing(slope, note):
+    assert np.isnan(slope.values).tolist() == [True]
+    assert note in slope.note
 
 
-def test_budgets_without_a_size_in_common_have_no_slope():
-    slope = sparsity_over_budget(tilted_bowl(1e20, 1e7, 1e9), tilted_bowl(1e21, 1e10, 1e12))
-    assert (slope.n, np.isnan(slope.values[0])) == (0, True)
-    assert slope.note.startswith("too few sizes shared by both budgets")
-    assert slope.note.endswith(": 0")
-
-
-def test_the_mean_is_as_sure_as_independent_slopes_make_it():
+def test_the_mean_is_as_sure_as_independent_slopes_that_have_a_null_make_it():
     rng = np.random.default_rng(0)
-    slopes = [Slope(str(i), 5, np.append(i, i + rng.normal(0, 1, 20000))) for i in range(4)]
+    slopes = [Slope(str(i), 5, np.append(i, i + rng.normal(0, 1, 20000))) for i in range(5)]
     missing = Slope("none", 0, note="none")
     nothing = Slope("0", 5, np.zeros(20001))
-    mean, null = with_means([*slopes, missing], [nothing] * 5)[-1]
+    mean, null = with_means([*slopes, missing], [*[nothing] * 4, missing, nothing])[-1]
     assert (mean.at, mean.n, mean.values[0]) == ("mean", 4, 1.5)
     assert np.std(mean.values[1:]) == pytest.approx(0.5, rel=0.03)  # 1 / sqrt(4)
     assert (null.n, null.values[0]) == (4, 0.0)
     assert with_means([missing], [nothing])[-1][0].note == "no slope to average"
 
 
-def test_a_slope_without_its_null_counts_for_no_mean():
-    slopes = [Slope(str(i), 5, np.full(10, float(i))) for i in range(3)]
-    nulls = [slopes[0], Slope("1", 0, note="none"), slopes[0]]
-    own, null = with_means(slopes, nulls)[-1]
-    assert (own.n, own.values[0], null.values[0]) == (2, 1.0, 0.0)  # the mean of 0 and 2
-
-
-def test_a_surface_predicts_its_own_losses_when_left_out():
-    predicted = predictions(tilted_bowl())
-    assert len(predicted) == 35
-    assert predicted["times"].sum() == 100 * 7  # 20 % of 35, 100 times
-    np.testing.assert_allclose(predicted["predicted"], predicted["L"], atol=1e-8)
-
-
 def test_noise_of_a_run_left_out_is_not_fitted_away():
     surface = tilted_bowl()
+    exact = predictions(surface)
+    assert exact["times"].sum() == 100 * 7  # 20 % of 35, 100 times
+    np.testing.assert_allclose(exact["predicted"], exact["L"], atol=1e-8)
     noise = np.random.default_rng(1).normal(0, 0.01, len(surface.rows))
     rows = surface.rows.assign(L=surface.rows["L"] + noise)
     predicted = predictions(dataclasses.replace(surface, rows=rows))
     held = np.average(predicted["mse"], weights=predicted["times"])
     assert held > np.var(noise)  # by the refits' own errors: about (1 + 7/28) of it
     assert held == pytest.approx(1e-4, rel=0.6)
-
-
-def test_too_few_runs_leave_no_prediction():
-    surface = tilted_bowl()
-    few = dataclasses.replace(surface, rows=surface.rows.iloc[:8])
-    assert predictions(few).empty
+    assert predictions(dataclasses.replace(surface, rows=surface.rows.iloc[:8])).empty  # too few

@@ -42,13 +42,13 @@ def test_tables_are_written_and_marked_where_simulated(table, make_case, tmp_pat
 def test_errors_of_three_laws_and_the_printed_ones(make_case):
     case = make_case(PAPER)
     table = frame(case, "T_goodness")
-    own = table[table["Law"].str.startswith("Eq 6")].set_index("Runs")
+    own = table[table["Fit"] == "loss"].set_index("Runs")
     rows = case.inputs.table
     assert list(own["n"]) == [(rows["S"] < 0.98).sum(), (rows["S"] >= 0.98).sum()]
     assert own.loc["held out", "RMSE (nats)"] == pytest.approx(0.003 * rows["L"].mean(), rel=0.3)
-    printed = table[table["Law"].str.startswith("published")].set_index("Runs")
+    printed = table[table["Fit"].str.startswith("published")].set_index("Runs")
     assert list(printed["MSE"]) == [0.00056, 0.0058]
-    blind = table[(table["Law"].str.startswith("Chinchilla")) & (table["Runs"] == "held out")]
+    blind = table[(table["Fit"] == "chinchilla") & (table["Runs"] == "held out")]
     assert blind["RMSE (nats)"].item() > 10 * own.loc["held out", "RMSE (nats)"]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from moelaws.analysis.choice.choose import Beliefs, Chosen, choose, error_of, weights_of
 from moelaws.analysis.choice.draws import Known, Posterior, posterior
@@ -68,6 +69,8 @@ def models_of(pool: pd.DataFrame, costs: Array, budget: float) -> pd.DataFrame:
     return pd.concat(scaled, ignore_index=True)
 
 
+# The number of threads would change last digits, and a choice between equals.
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def ask(
     question: Question,
     noise: float,  # the standard deviation of ln L between two trainings of a run

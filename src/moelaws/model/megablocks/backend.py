@@ -95,14 +95,8 @@ def megablocks_obstacle(model: Model, device: str, precision: str) -> str:
     compiled = [name for name in EXTENSIONS if installed(name)]
     if device != "cuda" and (compiled or not interpreted()):
         return "its kernels want a GPU; use --device cuda, or back end torch"
-    if "grouped_gemm" in compiled:
-        if precision != "bf16":
-            return f"the installed grouped_gemm knows bf16 alone, and precision is {precision}"
-    elif not hasattr(F, "grouped_mm"):
-        return (
-            f"grouped_gemm is not installed, and torch {torch.__version__} has no grouped_mm to "
-            "stand in for it; install either (docs/megablocks.md)"
-        )
+    if "grouped_gemm" in compiled and precision != "bf16":
+        return f"the installed grouped_gemm knows bf16 alone, and precision is {precision}"
     return ""
 
 

@@ -5,7 +5,6 @@ There are only those that its grouped layer calls on one device, with the extens
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from moelaws.model.grouped import product
@@ -53,15 +52,10 @@ def gmm(a: Tensor, b: Tensor, batch_sizes: Tensor, trans_b: bool = False) -> Ten
     """Multiplies rows of a (n, k), in runs of ``batch_sizes`` (E,), by each run's b: (n, m).
 
     b is (E, k, m), or (E, m, k) with ``trans_b``. It is differentiable and takes any floating type,
-    while the extension takes bf16 alone. Rows are padded to whole 16 bytes, which grouped_mm needs.
+    while the extension takes bf16 alone.
     """
     ends = batch_sizes.cumsum(0).to(device=a.device, dtype=torch.int32)
     if trans_b:
         b = b.transpose(1, 2)
-    multiple = 16 // a.element_size()
-    k, m = b.shape[1:]
-    if k % multiple or m % multiple:
-        a = F.pad(a, (0, -k % multiple))
-        b = F.pad(b, (0, -m % multiple, 0, -k % multiple))
     # The Triton kernels that read it next go by its address, so it must be contiguous.
-    return product(a, b, ends)[:, :m].contiguous()
+    return product(a, b, ends).contiguous()

@@ -1,32 +1,40 @@
-"""T1, T3 and T4 set the fits of the loss laws; T2 sets how the runs were trained."""
-
-from collections.abc import Hashable, Mapping
-from typing import Any
+"""T1 sets the fits of Eq 2 and of Eq 1; T2 sets how the runs were trained."""
 
 import pandas as pd
 
+from moelaws.analysis.derive import Row, records
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.tabular import Tabular
-from moelaws.studies.allocation.laws.loss import LAW
 
-TITLES = {
+LAWS = {
     "loss": "Eq 2, R = |ln(r/r*)|, active N",
-    "loss_total": "Eq 2, R = |ln(r/r*)|, total N",
     "loss_published": "Eq 2 with the published r*, active N",
-    "loss_absdiff": "Eq 2, R = |r - r*|, active N",
-    "loss_sqlog": "Eq 2, R = ln(r/r*)^2, active N",
-    "loss_literal": "Eq 2, R = r, active N",
-    "loss_log1p": "Eq 2 with ln(1+r) for r/(1+r)",
-    "loss_exp": "Eq 2 with 1-exp(-r) for r/(1+r)",
-    "wang": "Eq 5 (Wang et al.), total N",
-    "abnar": "Eq 6 (Abnar et al.), total N",
-    "chinchilla": "Chinchilla (no S, no r), active N",
 }
-COEFFICIENTS = ["Law", "Coefficient", "Own runs", "Low", "High", "Published", "Identified"]
+COEFFICIENTS = {
+    "law": "Law",
+    "name": "Coefficient",
+    "estimate": "Own runs",
+    "low": "Low",
+    "high": "High",
+    "published": "Published",
+    "identified": "Identified",
+}
+HYPERPARAMETERS = {
+    "runs": "Runs",
+    "N_active_nonemb": "Active parameters",
+    "C": "Budget (FLOPs)",
+    "n_layers": "Layers",
+    "n_heads": "Heads",
+    "d_model": "Widths",
+    "sequences": "Batch (sequences)",
+    "lr": "Learning rate",
+    "steps": "Steps",
+}
+RANGES = ("d_model", "sequences", "lr", "steps")
 # Table 2 of the paper.
-PRINTED = ["Active parameters", "Layers", "Heads", "Batch (sequences)", "Learning rate"]
+PRINTED = ["N_active_nonemb", "n_layers", "n_heads", "sequences", "lr"]
 PAPER = (
     ("20M", 8, 8, "96", "0.0015"),
     ("30M", 8, 8, "160", "0.0013"),
@@ -38,19 +46,12 @@ PAPER = (
 
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets Eq 2 with the own and with the published r*, and Eq 1, beside the paper's Table 1."""
-    rows: list[tuple[Any, ...]] = []
-    for name in ("loss", "loss_published"):
-        report = inputs.fit(name)
-        published = inputs.law(name).published or {}
-        unknown = report.group({}).diagnostics.unidentified
-        for parameter, estimate in report.group({}).params.items():
-            numbers = estimate.estimate, estimate.low, estimate.high, published.get(parameter)
-            identified = "no" if parameter in unknown else "yes"
-            rows.append((TITLES[name], parameter, *numbers, identified))
-    for row in inputs.derived("stages").to_dict("records"):
-        law = f"Eq 1, {row['coefficient']} over 1-S, {row['selection']} r*"
-        cells = (row[name] for name in ("parameter", "estimate", "low", "high", "published"))
-        rows.append((law, *cells, "yes" if _identified(row) else "no"))
+    laws = [inputs.coefficients(x).assign(law=LAWS[x]) for x in LAWS]
+    stages = inputs.derived("stages")
+    words = "Eq 1, " + stages["coefficient"] + " over 1-S, " + stages["selection"] + " r*"
+    identified = ["yes" if _identified(row) else "no" for row in records(stages)]
+    stages = stages.assign(law=words, name=stages["parameter"], identified=identified)
+    frame = pd.concat([*laws, stages])[[*COEFFICIENTS]].rename(columns=COEFFICIENTS)
     level = inputs.fit("loss").level
     notes = [
         f"Intervals are {level:.0%}. Identified: the interval reaches no bound and spans neither a "
@@ -58,38 +59,11 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         "The published coefficients give losses of 19.5 to 21 nats/token, which no language model "
         "has: compare exponents and the share of each term rather than values.",
     ]
-    notes += sorted(set(inputs.derived("stages")["note"]) - {""})
-    return Tabular(pd.DataFrame(rows, columns=COEFFICIENTS), notes=notes)
-
-
-def starts(inputs: FittedInputs) -> Tabular:
-    """Sets the start values of the fit of Eq 2 (the paper's Table 3) and how many were run."""
-    search = inputs.fit("loss").group({}).diagnostics.starts
-    assert search is not None, "Eq 2 is fitted from starts"
-    grid = {f"log {p.name}" if p.scale == "log" else p.name: p.starts for p in LAW.parameters}
-    rows = [(name, ", ".join(f"{x:g}" for x in own), len(own)) for name, own in grid.items()]
-    note = (
-        f"Together {LAW.protocol.n_starts:,} starts, as in the paper. The fit ran "
-        f"{search.run:,}, drawn at random; {search.reached:,} reached the optimum."
-    )
-    heads = ["Coefficient", "Initial values", "Number"]
-    return Tabular(pd.DataFrame(rows, columns=heads), notes=[note])
-
-
-def goodness(inputs: FittedInputs) -> Tabular:
-    """Sets the errors of every reading of Eq 2 and of the baselines, fitted and held out."""
-    columns = ["Law", "Runs", "n", "Parameters", "R2", "RMSE (nats)", "Huber, sum", "AICc"]
-    frame = inputs.errors(TITLES)[[*columns, "Not identified", "Converged"]]
-    notes = (
-        "All on the same runs; the sparsest are held out. Huber at 0.001 on ln L. The paper "
-        "does not define R; the first rows are its readings.",
-        "The own r* is that of all runs, held-out ones among them, as in the paper: the forms "
-        "that use it have seen that much of them.",
-    )
+    notes += sorted(set(stages["note"]) - {""})
     return Tabular(frame, notes=notes)
 
 
-def _identified(row: Mapping[Hashable, Any]) -> bool:
+def _identified(row: Row) -> bool:
     """Returns whether the interval bounds a coefficient of Eq 1; an end of NaN bounds nothing."""
     low, high = float(row["low"]), float(row["high"])
     if row["parameter"] in ("alpha0", "beta0"):
@@ -100,23 +74,13 @@ def _identified(row: Mapping[Hashable, Any]) -> bool:
 def hyperparameters(inputs: Inputs) -> Tabular:
     """Sets how the runs were trained, a row for each size, beside the paper's Table 2."""
     runs = inputs.completed[inputs.completed["C"].notna()]
-    rows: list[dict[str, Any]] = [
-        {
-            "Runs": "own",
-            "Active parameters": style.short(float(group["N_active_nonemb"].median())),
-            "Budget (FLOPs)": C,
-            "Layers": layers,
-            "Heads": heads,
-            "Widths": _range(group["d_model"]),
-            "Batch (sequences)": _range(group["batch_tokens"] / group["context"]),
-            "Learning rate": _range(group["lr"]),
-            "Steps": _range(group["steps"]),
-        }
-        for (layers, heads, C), group in runs.groupby(["n_layers", "n_heads", "C"], sort=True)
-    ]
-    paper = {"Runs": "paper", "Widths": "", "Steps": ""}
-    rows += [paper | dict(zip(PRINTED, row, strict=True)) for row in PAPER]
-    frame = pd.DataFrame(rows).sort_values(["Runs", "Budget (FLOPs)"], ignore_index=True)
+    runs = runs.assign(sequences=runs["batch_tokens"] / runs["context"])
+    sizes = runs.groupby(["n_layers", "n_heads", "C"], as_index=False)
+    own = sizes.agg({"N_active_nonemb": "median"} | dict.fromkeys(RANGES, _range))
+    own = own.assign(N_active_nonemb=own["N_active_nonemb"].map(style.short), runs="own")
+    paper = pd.DataFrame(PAPER, columns=PRINTED).assign(runs="paper", d_model="", steps="")
+    frame = pd.concat([own.sort_values("C"), paper])[[*HYPERPARAMETERS]]
+    frame = frame.rename(columns=HYPERPARAMETERS)
     notes = (
         "Ranges are over ratios, sparsities and seeds of a budget. The paper names six sizes "
         "and prints five rows, without widths and budgets.",

@@ -5,6 +5,6 @@ laws/     scaling.py has the slopes, exponents.py Eq 6 and 24, routing.py the pr
 derived/  runs.py counts parameters and follows the routing term; exponents.py gives the own
           exponents and compares them with the theory, by number of experts too; dimension.py
           measures the manifold of hidden states
-figures/  runs.py draws F1 to F3, exponents.py F4 to F7
+figures.py makes what the figures draw
 tables.py sets the paper's tables, claims.py has what its claims measure
 """

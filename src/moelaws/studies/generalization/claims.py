@@ -127,7 +127,7 @@ def dimension_and_exponents(inputs: Inputs) -> Evidence:
 
 def kappa_grows(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of kappa in the number of experts, by one law for all of them."""
-    rho = Effect.of_row(exponents.growth(inputs, exponents.kappa_of), "value")
+    rho = exponents.growth(inputs, exponents.kappa_of)
     n = len(exponents.experts(inputs))
     measured = f"rho of kappa ~ E^rho is {rho} over {n} numbers of experts; published: 0.126"
     return Evidence(measured, rho, decides=None if n >= MIN_EXPERT_COUNTS else [])
@@ -138,8 +138,7 @@ def ratio_rises(inputs: FittedInputs) -> Evidence:
     budgets, n = np.geomspace(*exponents.budgets(inputs), 3), len(exponents.experts(inputs))
 
     def growth(F: float) -> Effect:
-        ratio = exponents.growth(inputs, lambda reduced: compute_optimal(reduced, F).ratio)
-        return Effect.of_row(ratio, "value")
+        return exponents.growth(inputs, lambda reduced: compute_optimal(reduced, F).ratio)
 
     slopes = [growth(F) for F in budgets]
     texts = (f"{slope} at {F:.2g} FLOPs" for slope, F in zip(slopes, budgets, strict=True))

@@ -1,6 +1,4 @@
-"""Slopes of losses (F4, F5), and what the other figures draw: routed runs, layers, laws."""
-
-from typing import Any
+"""Tables that figures draw: slopes of losses (F4, F5), routed runs, layers and laws."""
 
 import numpy as np
 import pandas as pd
@@ -10,10 +8,7 @@ from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
-from moelaws.figures import axes, style
-from moelaws.figures.axes import VALIDATION_LOSS
-from moelaws.figures.losses import bars, error_among
-from moelaws.figures.sheet import Panel, Sheet, two_panels
+from moelaws.figures import style
 from moelaws.laws.base import FittableLaw
 from moelaws.laws.joint.loss import compute_optimal
 from moelaws.studies.generalization.derived import exponents
@@ -27,33 +22,30 @@ PUBLISHED_BUDGETS = (1e20, 1e21, 1e22)
 PUBLISHED_RANGE = (1e19, 1e23)  # budgets over which the published law is drawn, near its own runs
 
 
-def slopes(inputs: FittedInputs, series: str, x: str, label: str) -> Sheet:
-    """Draws (a) L and (b) L - L_inf over ``x``, both axes logarithmic, with the fitted line."""
-    rows = inputs.derived("runs", sweep=series).sort_values(x)
-    grid = np.geomspace(rows[x].min(), rows[x].max(), 61)
-    sheet = two_panels()
-    forms = {"line": VALIDATION_LOSS, "floor": r"$L - L_\infty$ (nats/token)"}
-    for panel, (form, label_y) in zip(sheet.panels, forms.items(), strict=True):
-        fits = exponents.estimates(inputs, f"{series}_{form}")
-        law = inputs.law(f"{series}_{form}")
-        for fit, colour in zip(fits, style.ordered_colours(max(3, len(fits))), strict=False):
-            name = fit.corpus if len(fits) > 1 else ""
+def slopes(inputs: FittedInputs, series: str, x: str) -> pd.DataFrame:
+    """Returns L, or L - L_inf (``form`` floor), over ``x`` for each corpus, and the fitted lines.
+
+    The ``kind`` of a row is run or fit. ``words`` has the exponents with their intervals.
+    """
+    rows = inputs.derived("runs", sweep=series)
+    grid, tables = np.geomspace(rows[x].min(), rows[x].max(), 61), []
+    for form in exponents.FLOORS:
+        fit_of = f"{series}_{form}"
+        fits, law = exponents.estimates(inputs, fit_of), inputs.law(fit_of)
+        words = "\n".join(_words(fit, len(fits) > 1) for fit in fits)
+        for fit in fits:
             own, floor = rows[rows["corpus"] == fit.corpus], fit.params.get("L_inf", 0.0)
-            _points(panel, own, x, floor, colour, name)
-            # In (b) the uncertainty of the floor belongs to the points; the band is of the curve.
-            middle, *ends = (
-                np.where(y > floor, y - floor, np.nan)
-                for y in (law.predict(fit.params, {"x": grid}), *_band(law, fit, grid))
-            )
-            ink: Any = colour if name else style.INK
-            panel.line(f"fit {name}".strip(), grid, middle, *ends, color=ink, zorder=1)
-        texts = [_title_of_slopes(fit, len(fits) > 1) for fit in fits]
-        panel.title("\n".join(texts), fontsize=7 if len(fits) == 1 else 5.5)
-        axes.size(panel.ax.xaxis, label)
-        axes.log(panel.ax.yaxis, label_y)
-    if rows["corpus"].nunique() > 1:
-        sheet.panels[-1].legend("corpus")
-    return sheet
+            above = (own["L"] - floor).where(own["L"] > floor)
+            note = np.where(above.isna(), "it lies at or below the fitted floor", "")
+            runs = own.assign(x=own[x], y=above, note=note, kind="run")
+            # The uncertainty of the floor belongs to the points; the band is of the curve.
+            line = {"x": grid, "y": law.predict(fit.params, {"x": grid}), "corpus": fit.corpus}
+            line |= dict(zip(("low", "high"), _band(law, fit, grid), strict=True))
+            fitted = pd.DataFrame(line).assign(kind="fit")
+            ends = ["y", "low", "high"]
+            fitted[ends] = (fitted[ends] - floor).where(fitted[ends] > floor)
+            tables += [part.assign(form=form, words=words) for part in (runs, fitted)]
+    return pd.concat(tables)
 
 
 def _band(law: FittableLaw, fit: exponents.Estimates, x: Array) -> Array:
@@ -63,35 +55,16 @@ def _band(law: FittableLaw, fit: exponents.Estimates, x: Array) -> Array:
     return _ends(law.predict_batch(theta_BP, {"x": x}), fit)
 
 
-def _points(
-    panel: Panel, rows: pd.DataFrame, x: str, floor: float, colour: Any, corpus: str
-) -> None:
-    """Draws the losses above ``floor``, with errors among all runs, since these name no budget."""
-    y = rows["L"] - floor
-    shown = y > 0
-    if not shown.all():
-        panel.sheet.warn(f"{int((~shown).sum())} runs lie at or below the fitted floor")
-    ends = bars(rows.assign(above=y)[shown], error_among(rows), "above")
-    ends |= {"low": np.where(ends["low"] > 0, ends["low"], np.nan)} if ends else {}
-    panel.ax.set(xscale="log", yscale="log")
-    xy = rows[x][shown], y[shown]
-    panel.points(corpus or "runs", *xy, **ends, color=colour, zorder=3, label=corpus or None)
-    panel.ax.margins(0.05, 0.1)
-
-
-def _title_of_slopes(fit: exponents.Estimates, short: bool) -> str:
+def _words(fit: exponents.Estimates, several: bool) -> str:
     """Returns the exponent with its interval, and how well the fit explains its runs."""
-    alpha, metrics = fit.with_interval("alpha"), fit.result.metrics
+    alpha, metrics = fit.effect(fit.values["alpha"]), fit.result.metrics
     floor = fit.params.get("L_inf", 0.0)
     above = rf"above $L_\infty$ = {floor:.3f}" if floor else "no floor"
-    above = f"{fit.corpus}, {above}" if short else above
-    text = (
-        rf"{above}: $\alpha$ = {alpha['value']:.3f} "
-        f"({alpha['value_low']:.3f} to {alpha['value_high']:.3f})"
-    )
+    text = rf"{above}: $\alpha$ = {alpha.value:.3f} ({alpha.low:.3f} to {alpha.high:.3f})"
+    if several:
+        return f"{fit.corpus}\n{text}"
     aicc = number_or_nan(metrics.get("aicc"))
-    more = f"\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AICc {aicc:.1f}"
-    return text if short else text + more
+    return f"{text}\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AICc {aicc:.1f}"
 
 
 def routed(inputs: Inputs) -> pd.DataFrame:

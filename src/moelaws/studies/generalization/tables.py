@@ -1,4 +1,4 @@
-"""T1 to T5 and section 4's table: dimensions, theory, runs, exponents over experts, regimes."""
+"""T1 to T4: dimensions, theory and runs."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ import pandas as pd
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.generalization.derived.dimension import of_models
-from moelaws.studies.generalization.derived.exponents import (
-    OWN,
-    QUANTITIES,
-    consistency,
-    interval_text,
-    one_row,
-)
+from moelaws.studies.generalization.derived.exponents import consistency, one_row
 from moelaws.studies.generalization.laws.exponents import LAW, VARIANTS
 
 SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text
 COUNTED = "N_act counts attention and the k active experts with biases; no router, norm, embedding."
+
+HEADS = [
+    *("", "corpus", "d", "alpha_N", "alpha_N low", "alpha_N high"),
+    *("alpha_D", "alpha_D low", "alpha_D high", "alpha_C", "alpha_D pred"),
+    *("Delta_D / alpha_D pred", "its low", "its high", "s from alpha_N", "s from alpha_D"),
+]
 
 
 def dimensions(inputs: Inputs) -> Tabular:
@@ -66,9 +66,7 @@ def theory(inputs: Inputs) -> Tabular:
         for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
             measured = _measured(slopes[slopes["floor"] == floor], d)
             rows.append({"": words, "corpus": corpus, "d": d, **measured})
-    heads = ["", "corpus", "d", "alpha_N", "alpha_N interval", "alpha_D", "alpha_D interval"]
-    heads += ["alpha_C", "alpha_D pred", "Delta_D / alpha_D pred", "its interval"]
-    frame = pd.DataFrame(rows).reindex(columns=[*heads, "s from alpha_N", "s from alpha_D"])
+    frame = pd.DataFrame(rows).reindex(columns=HEADS)
     notes = [
         "Theory: alpha_N = 2s/d, alpha_D = 2s/(2s + d), alpha_C = s/(s + d); consistent exponents "
         "have alpha_D = alpha_N/(1 + alpha_N). Intervals at 90 %.",
@@ -76,7 +74,7 @@ def theory(inputs: Inputs) -> Tabular:
         if len(models)
         else "No hidden states were probed: there is no d, and no theory to compare with.",
     ]
-    return Tabular(frame, digits=4, notes=notes)
+    return Tabular(frame, notes=notes)
 
 
 def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
@@ -84,16 +82,16 @@ def _measured(slopes: pd.DataFrame, d: float) -> dict[str, Any]:
     kappa = one_row(slopes, series="both", name="kappa")
     a, b = model["value"], data["value"]
     point = consistency(a, b)
-    intervals = {
-        "alpha_N interval": (model["value_low"], model["value_high"]),
-        "alpha_D interval": (data["value_low"], data["value_high"]),
-        # alpha_D less the predicted one, over the predicted one, is kappa less 1.
-        "its interval": (kappa["value_low"] - 1, kappa["value_high"] - 1),
-    }
     return {
         "alpha_N": a,
+        "alpha_N low": model["value_low"],
+        "alpha_N high": model["value_high"],
         "alpha_D": b,
-        **{name: interval_text(*ends, "not known") for name, ends in intervals.items()},
+        "alpha_D low": data["value_low"],
+        "alpha_D high": data["value_high"],
+        # alpha_D less the predicted one, over the predicted one, is kappa less 1.
+        "its low": kappa["value_low"] - 1,
+        "its high": kappa["value_high"] - 1,
         "alpha_C": float(point["alpha_C"]),
         "alpha_D pred": float(point["alpha_D_predicted"]),
         "Delta_D / alpha_D pred": float(point["relative_delta_D"]),
@@ -121,63 +119,3 @@ def architectures(inputs: Inputs, sweep: str) -> Tabular:
     frame = means.rename(columns=names)
     notes = [COUNTED] if len(frame) else [f"No completed run of the sweep {sweep}."]
     return Tabular(frame, digits=6, notes=notes)
-
-
-def exponents(inputs: Inputs) -> Tabular:
-    """Sets T5: exponents and identities for each number of experts, own rows first."""
-    table = inputs.derived("identities")
-    names = {
-        "n": "runs",
-        "alpha_D_predicted": "alpha_D pred",
-        "alpha_C_predicted": "alpha_C pred",
-        "delta_D": "Delta_D",
-        "delta_C": "Delta_C",
-        "relative_delta_D": "Delta_D / alpha_D pred",
-        "relative_delta_C": "Delta_C / alpha_C pred",
-    }
-    columns = ["origin", "E", "n", *(name for name in QUANTITIES if name != "kappa")]
-    frame = table[columns].rename(columns=names)
-    frame.insert(5, "alpha_D interval", _intervals(table, "alpha_D"))
-    frame.insert(4, "alpha_N interval", _intervals(table, "alpha_N"))
-    own = int((table["origin"] == OWN).sum())
-    notes = (
-        f"Own: a Chinchilla law in active parameters and tokens for each of {own} numbers of "
-        "experts; intervals at 90 %. Published: recomputed from the exponents that the paper takes "
-        "from Ludziejewski et al. 2025, Table 4; the paper truncates its cells to four decimals.",
-    )
-    return Tabular(frame, digits=4, notes=notes)
-
-
-def regimes(inputs: Inputs) -> Tabular:
-    """Sets the table of section 4: the base architecture's place among the regimes, and best k."""
-    names = {
-        "corpus": "corpus",
-        "D": "tokens n",
-        "N_act": "N_act",
-        "R": "R (nats)",
-        "p": "p = 2s/d",
-        "N_cross": "N_cross",
-        "N_cap": "N_cap",
-        "n_route": "n_route",
-        "routing_share": "R / N_act",
-        "regime": "regime",
-        "k_star": "k* of the bound",
-        "k_best": "best k measured",
-        "M_best": "at M",
-    }
-    frame = inputs.derived("regimes")[list(names)].rename(columns=names)
-    notes = (
-        "Approximation and estimation error are equal at N_cross = n^(1/(1 + p)), approximation "
-        "and routing at N_cap = (n/R)^(1/p). The regime is the largest of the three, the first by "
-        "its limit (Eq 1). Below n_route = R^(1 + p) tokens routing dominates. "
-        "p is the measured model exponent above a floor, and every constant of the bound is 1: the "
-        "paper gives none, so that only trends compare.",
-        "k* is the least of Eq 9 for the base's M; the best k measured is of the routing sweep, "
-        "whose active experts share one width.",
-    )
-    return Tabular(frame, digits=4, notes=notes)
-
-
-def _intervals(table: pd.DataFrame, name: str) -> list[str]:
-    ends = zip(table[f"{name}_low"], table[f"{name}_high"], strict=True)
-    return [interval_text(low, high, "") for low, high in ends]

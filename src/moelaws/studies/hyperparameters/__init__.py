@@ -2,7 +2,7 @@
 
 derived/  near_optimal.py lists the runs and marks the near-optimal ones, noise.py refits the laws
           under the spread of seeds, sizes.py gives the best size of each budget
-figures/  laws.py is F2a, F2b, F7 and F9, maps.py F8
+figures.py makes what the figures draw
 tables.py sets Table 5 and the coefficients of Eq 5
 claims.py has what its claims measure
 """

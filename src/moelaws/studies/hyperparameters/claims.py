@@ -1,16 +1,19 @@
 """Claims on the best learning rate, batch and model size (leverage, sec 2.2, 2.3, App E)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.effect import Effect, number_or_nan
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, percentile_interval
-from moelaws.analysis.regression import LEVEL, of_mean
+from moelaws.analysis.minimum import Array
+from moelaws.analysis.regression import of_draws, of_mean
 from moelaws.claims.base import Evidence
+from moelaws.claims.measure import parameter
+from moelaws.spec.measure import Parameter
 from moelaws.studies.hyperparameters.derived.near_optimal import WORDS
 from moelaws.studies.hyperparameters.derived.noise import SEED, within_tolerance
 
@@ -22,10 +25,9 @@ CROSSING = 1.77e14
 def trend(inputs: Inputs, setting: str) -> Evidence:
     """Measures the exponent of compute in the law of a mixture's ``setting``."""
     draws = inputs.derived("trends")
-    value, drawn = _law(draws, "moe", setting, "exponent")
-    if not np.isfinite(value):
+    exponent = of_draws(_law(draws, "moe", setting, "exponent"), 0)
+    if not np.isfinite(exponent.value):
         return Evidence(FEW_BUDGETS)
-    exponent = Effect(value, *percentile_interval(drawn, LEVEL))
     law = draws[(draws["kind"] == "moe") & (draws["draw"] == 0)].iloc[0]
     measured = (
         f"the exponent of C in the best {WORDS[setting]} is {exponent}, from {law['n']} "
@@ -40,11 +42,9 @@ def moe_against_dense(inputs: Inputs) -> Evidence:
     draws = inputs.derived("ratios")
     ratios = {}
     for setting in WORDS:
-        moe, moe_drawn = _law(draws, "moe", setting, "at_high")
-        dense, dense_drawn = _law(draws, "dense", setting, "at_high")
-        n = min(len(moe_drawn), len(dense_drawn))
-        ends = percentile_interval(moe_drawn[:n] / dense_drawn[:n], LEVEL)
-        ratios[setting] = Effect(moe / dense, *ends)
+        moe, dense = (_law(draws, kind, setting, "at_high") for kind in ("moe", "dense"))
+        n = min(len(moe), len(dense))
+        ratios[setting] = of_draws(moe[:n] / dense[:n], 0)
     batch, lr = ratios["batch_tokens"], ratios["lr"]
     if not np.isfinite([batch.value, lr.value]).all():
         return Evidence("mixtures and dense models were not both searched at two budgets")
@@ -65,34 +65,28 @@ def across_activation(inputs: Inputs) -> Evidence:
     C = float(top["C"].iloc[0])
     predicted = {}  # by each law, as measured and then as drawn, (1 + B,)
     for setting in WORDS:
-        (k, k_B), (a, a_B) = (_law(draws, "moe", setting, x) for x in ("coefficient", "exponent"))
-        predicted[setting] = np.append(k * C**a, k_B * C**a_B)
+        k, a = (_law(draws, "moe", setting, x) for x in ("coefficient", "exponent"))
+        predicted[setting] = k * C**a
     if not np.isfinite([values[0] for values in predicted.values()]).all():
         return Evidence(FEW_BUDGETS)
     steps = [_steps_away(rows, predicted) for _, rows in top.groupby("A")]
     inside = [away[0] <= 0.5 for away in steps]
     A = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
     measured = f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {A})"
-    decides = [Effect(away[0], *percentile_interval(away[1:], LEVEL)) for away in steps]
+    decides = [of_draws(away, 0) for away in steps]
     return Evidence(measured, Effect(float(np.mean(inside))), decides=decides)
 
 
 def scale_exponents(inputs: FittedInputs) -> Evidence:
     """Measures the exponent of compute in the best scale M, for mixtures and for dense models."""
-    exponents = []
-    for fit in ("M_parabola", "M_dense_parabola"):
-        part = inputs.fit(fit).parts[0]
-        own = part.params["exponent"]
-        ends = number_or_nan(own.low), number_or_nan(own.high)
-        exponents.append(Effect(own.estimate, *ends, part.n))
-    mixtures, dense = exponents
-    measured = (
-        f"the exponent of C in the best scale M is {mixtures} for mixtures and {dense} for dense "
-        f"models, from {mixtures.n} budgets"
-    )
+    fits = ("M_parabola", "M_dense_parabola")
+    says = "the exponent of C in the best scale M of mixtures, and then of dense models, is {each}"
+    rule = Parameter(rule="parameter", parameter="exponent", fits=fits, says=says)
+    evidence = parameter(rule, inputs)
     if bounds := int((~inputs.derived("best_sizes")["inside"]).sum()):
-        measured += f"; {bounds} of their minima are bounds, at an end of the sizes tried"
-    return Evidence(measured, mixtures, decides=[] if bounds else exponents)
+        more = f"; {bounds} of their minima are bounds, at an end of the sizes tried"
+        return replace(evidence, measured=evidence.measured + more, decides=[])
+    return evidence
 
 
 def smaller_model(inputs: Inputs) -> Evidence:
@@ -115,12 +109,10 @@ def smaller_model(inputs: Inputs) -> Evidence:
     return Evidence(measured, ratio, decides=[], needed=needed)
 
 
-def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> tuple[float, Array]:
-    """Returns a number of the measured law, NaN without a law, and of its draws (B,)."""
+def _law(draws: pd.DataFrame, kind: str, setting: str, column: str) -> Array:
+    """Returns a number of the measured law and of its draws, (1 + B,); NaN without a law."""
     own = draws[(draws["kind"] == kind) & (draws["setting"] == setting)]
-    measured, noisy = own[own["draw"] == 0][column], own[own["draw"] > 0][column]
-    value = float(measured.iloc[0]) if len(measured) else float("nan")
-    return value, noisy.to_numpy(float)
+    return own[column].to_numpy(float) if len(own) else np.full(1, np.nan)
 
 
 def _steps_away(rows: pd.DataFrame, laws: Mapping[str, Array]) -> Array:

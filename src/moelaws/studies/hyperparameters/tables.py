@@ -1,15 +1,11 @@
 """T5 and T_eq5 set the laws from these runs beside those of Table 5 and Eq 5."""
 
-from typing import Any
-
 import pandas as pd
 
-from moelaws.analysis.effect import number_or_nan
+from moelaws.analysis.derive import Row
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import percentile_interval
 from moelaws.figures.tabular import Tabular
-from moelaws.laws.base import Law
-from moelaws.laws.leverage import allocation, hyperparameters
 from moelaws.studies.hyperparameters.figures import LABELS
 
 SETTINGS = {"lr": ("lr", "learning rate"), "batch": ("batch_tokens", "batch (tokens)")}
@@ -25,9 +21,10 @@ def equation_5(inputs: FittedInputs) -> Tabular:
         for kind, suffix in KINDS.items():
             own = drawn[(drawn["setting"] == column) & (drawn["kind"] == kind)]
             low, high = percentile_interval(own["exponent"].to_numpy(float), 0.9)
-            row = {"of": words, "models": LABELS.get(kind, kind), **_law(inputs, fit + suffix)}
+            law, published = _law(inputs, fit + suffix)
+            row = {"of": words, "models": LABELS.get(kind, kind), **law}
             row |= {"low, seeds and steps": low, "high, seeds and steps": high}
-            rows.append(row | _published(hyperparameters.VARIANTS[fit], kind == "moe"))
+            rows.append(row | (published if kind == "moe" else {}))
     notes = (
         "x = coefficient C^exponent, C in FLOPs, by least squares in logarithms over runs within "
         "0.25 % of the least loss of their budget. Coefficients are values at 1 FLOP, far outside "
@@ -47,9 +44,8 @@ def table_5(inputs: FittedInputs) -> Tabular:
     for kind, suffix in (("dense", "_dense"), ("moe", "")):
         fits = ("M", "", "least loss"), ("M", "_parabola", "parabola"), ("D", "", "least loss")
         for x, end, method in fits:
-            row = {"models": LABELS[kind], "of": x, "by": method}
-            law = allocation.VARIANTS[x if kind == "moe" else f"dense_{x}"]
-            rows.append(row | _law(inputs, x + suffix + end) | _published(law))
+            law, published = _law(inputs, x + suffix + end)
+            rows.append({"models": LABELS[kind], "of": x, "by": method, **law, **published})
     notes = (
         "M (FLOP per token, without logits) and D (tokens) = coefficient C^exponent, C = M D in "
         "FLOPs, by least squares in logarithms over the best size of each budget: the run of least "
@@ -60,17 +56,11 @@ def table_5(inputs: FittedInputs) -> Tabular:
     return Tabular(pd.DataFrame(rows), notes=notes)
 
 
-def _law(inputs: FittedInputs, fit: str) -> dict[str, Any]:
-    (result,) = inputs.fit(fit).parts
-    record: dict[str, Any] = {"n": result.n}
-    for name in ("coefficient", "exponent"):
-        own = result.params[name]
-        ends = {f"{name} low": number_or_nan(own.low), f"{name} high": number_or_nan(own.high)}
-        record |= {name: own.estimate, **ends}
-    return record
-
-
-def _published(law: Law, printed: bool = True) -> dict[str, float]:
-    """Returns the cells of the published parameters, which are empty where none were printed."""
-    values = (law.published or {}) if printed else {}
-    return {f"published {x}": values.get(x, float("nan")) for x in ("coefficient", "exponent")}
+def _law(inputs: FittedInputs, fit: str) -> tuple[Row, Row]:
+    """Returns the cells of a fitted law, and those of what is published of it."""
+    law: Row = {"n": inputs.fit(fit).group({}).n}
+    published = {}
+    for name, row in inputs.coefficients(fit).iterrows():
+        law |= {f"{name}": row["estimate"], f"{name} low": row["low"], f"{name} high": row["high"]}
+        published[f"published {name}"] = row["published"]
+    return law, published

@@ -6,8 +6,8 @@ laws/      curve.py is a loss curve, loss.py, activation.py (Eq 1), granularity.
 derived/   curves.py is Algorithm 1, points.py makes tables of efficiency leverage and of the forms
            of its laws, series.py has the sub-experiments, runs.py lists the runs that loss.py is
            fitted to and the pair's scores on tasks
-figures/   curves.py draws curves beside leverage, losses.py training curves and scores; leverage.py
-           and losses.py have tables of series
+figures/   curves.py makes curves beside leverage and the joint law, losses.py losses over what is
+           varied, training curves and scores, leverage.py points of leverage
 tables.py  sets the paper's tables
 claims.py  has the slopes of leverage and what its claims measure
 """

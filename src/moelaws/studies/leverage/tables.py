@@ -1,6 +1,5 @@
 """The leverage paper's tables of runs (T1, T8 to T15), scores (T2, T7) and fits (T6, T16, T17)."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -39,56 +38,36 @@ COLUMNS = {
     "L (nats/token)": "L",
     "CV of tokens per expert": "balance_cv",
 }
-MEASURED = {"L", "balance_cv"}
-_ALWAYS = (
-    *("C (FLOPs)", "d_model", "E", "E_a", "E_s", "d_expert", "N_a", "D (tokens)", "runs"),
-    *("batch (tokens)", "learning rate", "L (nats/token)"),
-)
-_VARIED = {
-    "activation": ("A (formal)", "A = E_a/E"),
-    **dict.fromkeys(("granularity", "granularity_sparser"), ("G",)),
-    "shared": ("S = E_s/(E_a+E_s)",),
-    "dense_layers": ("layers", "dense layers"),
-    "attention": ("attention's share", "heads"),
-    "heads": ("heads", "KV heads"),
-    "gates": ("A = E_a/E", "gates over"),
-}
-_BALANCE = (
-    *("C (FLOPs)", "d_model", "E", "E_a", "E_s", "d_expert", "G", "runs"),
-    *("L (nats/token)", "CV of tokens per expert"),
-)
-_NOT_OF_VALIDATION = (
-    *("A (formal)", "attention's share", "S = E_s/(E_a+E_s)", "runs"),
-    "CV of tokens per expert",
-)
+MEASURED = {"L", "balance_cv", "runs"}
+# Of these, all tables show some, and each those that differ between its runs.
+ALWAYS = {"C", "n_layers", "d_model", "d_expert", "E", "k", "E_s", "batch_tokens", "lr", "N_active"}
+ALWAYS |= {"D", "runs", "L"}
 NO_RUNS = "This tier trains no run of this sub-experiment, or none completed."
 
 
 def configurations(inputs: Inputs, sweep: str) -> Tabular:
-    """Sets T8 to T14: a row for each configuration of a sweep."""
-    names = [name for name in COLUMNS if name in {*_ALWAYS, *_VARIED[sweep]}]
-    return _configurations(series.SERIES[sweep].runs(inputs), names)
+    """Sets a row for each configuration of a sweep, with its loss, the mean over seeds (T1, T8 on).
 
-
-def balance(inputs: Inputs) -> Tabular:
-    """Sets T15: the load balance of each granularity."""
-    note = (
-        "CV is taken over the experts of each layer on the validation text. Published (6e19 "
-        "FLOPs): G = 6: .033, 8: .052, 12: .061, 16: .093."
+    Beside what all tables show stand the columns that differ between the runs.
+    """
+    runs = inputs.sweep(sweep)
+    if not len(runs):
+        return Tabular(pd.DataFrame(columns=[*COLUMNS]), notes=[NO_RUNS], warnings=[NO_RUNS])
+    runs = runs.assign(
+        runs=1,
+        A_routed=1 - runs["S"],
+        shared_ratio=series.shared_ratio(runs),
+        attention_share=series.attention_fraction(runs),
     )
-    return _configurations(series.SERIES["granularity"].runs(inputs), _BALANCE, note)
-
-
-def pair(inputs: Inputs, sweep: str) -> Tabular:
-    """Sets T1: the pair of models whose training F6a shows."""
-    note = (
-        "Published: Dense-6.1B (28 layers, d_model 4096, 32 heads, 8 KV heads, width 14336, 6.11e9 "
-        "parameters) and MoE-mini (20 layers, the first dense and 5120 wide, d_model 2048, 16 "
-        "heads, 4 KV heads, d_expert 384, E 384, E_a 12, E_s 1, 17.5e9 parameters, .85e9 active "
-        "without embeddings)."
+    differ = runs.round(2).nunique() > 1
+    shown = {word: name for word, name in COLUMNS.items() if name in ALWAYS or differ[name]}
+    keys = [name for name in shown.values() if name not in MEASURED]
+    means = {"L": "mean", "balance_cv": "mean", "runs": "sum"}
+    frame = runs.groupby(keys, dropna=False, as_index=False).agg(means)
+    frame = frame[[*shown.values()]].set_axis([*shown], axis="columns")
+    return Tabular(
+        frame, notes=["N_a and N count embeddings; C counts neither logits nor routers."]
     )
-    runs = inputs.sweep(sweep).sort_values("N_total")
-    return _configurations(runs, [n for n in COLUMNS if n not in _NOT_OF_VALIDATION], note)
 
 
 def scores(inputs: Inputs, by: str) -> Tabular:
@@ -115,44 +94,20 @@ def scores(inputs: Inputs, by: str) -> Tabular:
     return Tabular(pd.DataFrame(rows), 3, notes, warnings)
 
 
-def _configurations(runs: pd.DataFrame, names: Iterable[str], *notes: str) -> Tabular:
-    """Sets a row for each configuration among ``runs``, with its loss, the mean over seeds."""
-    columns = {name: COLUMNS[name] for name in names}
-    if not len(runs):
-        nothing = pd.DataFrame({name: pd.Series(dtype=float) for name in columns})
-        return Tabular(nothing, notes=(NO_RUNS, *notes), warnings=[NO_RUNS])
-    runs = runs.assign(
-        A_routed=1 - runs["S"],
-        shared_ratio=series.shared_ratio(runs),
-        attention_share=series.attention_fraction(runs),
-    )
-    keys = [column for column in columns.values() if column not in {*MEASURED, "runs"}]
-    grouped = runs.groupby(keys, dropna=False, sort=True)
-    measured = sorted(MEASURED & set(columns.values()))
-    frame = grouped[measured].mean().assign(runs=grouped.size()).reset_index()
-    frame = frame[list(columns.values())].set_axis(list(columns), axis="columns")
-    notes = ("N_a and N count embeddings; C counts neither logits nor routers.", *notes)
-    return Tabular(frame, notes=notes)
-
-
 def compare(inputs: FittedInputs) -> Tabular:
     """Sets T6: Eq 4's coefficients as published, fitted to points of leverage and to losses."""
+    best, names = "best G", list(joint.LAW.names)
     published = joint.LAW.published or {}
-    printed = [published[name] for name in joint.LAW.names]
-    columns: dict[str, list[float | str | None]] = {
-        "coefficient": [*joint.LAW.names, "best G"],
-        "published": [*printed, float(joint.optimal_granularity(published))],
-    }
+    frame = pd.DataFrame({"coefficient": [*names, best]}, index=[*names, best])
+    frame["published"] = pd.Series({**published, best: joint.optimal_granularity(published)})
     for fit, label, slope in (("joint", "EL points", "beta"), ("loss", "losses", "beta_G")):
-        params = inputs.fit(fit).parts[0].params
-        own = [params[slope if name == "beta" else name] for name in joint.LAW.names]
-        exponent = {"gamma": params["gamma"].estimate, "beta": params[slope].estimate}
-        best_G = float(joint.optimal_granularity(exponent))
-        columns[label] = [*(p.estimate for p in own), best_G]
-        columns[f"{label}, low"] = [*(p.low for p in own), None]
-        columns[f"{label}, high"] = [*(p.high for p in own), None]
+        chosen = [slope if name == "beta" else name for name in names]
+        own = inputs.coefficients(fit).loc[chosen].set_axis(names)
+        best_G = joint.optimal_granularity(dict(zip(names, own["estimate"], strict=True)))
+        own = pd.concat([own, pd.DataFrame({"estimate": best_G}, [best])])
+        for column, words in (("estimate", ""), ("low", ", low"), ("high", ", high")):
+            frame[label + words] = own[column]
     level = 100 * inputs.fit("joint").level
-    frame = pd.DataFrame(columns).astype(dict.fromkeys(list(columns)[1:], float))
     notes = (
         "A is E_a/E, log C of base 10 and log G of base 2, with which the published "
         "coefficients give the paper's numbers.",

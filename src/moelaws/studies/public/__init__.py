@@ -3,5 +3,5 @@
 derived.py      takes the best run of each recipe, size and number of tokens; it gives isoFLOP
                 optima, the leverage of mixtures, and the best rates
 predictions.py  predicts the runs of the largest budget
-figures.py, frontier.py draw them, the latter with fits; claims.py measures claims
+figures.py and frontier.py make what figures draw, the latter with fits; claims.py measures claims
 """

@@ -8,14 +8,14 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, parabola_minima, with_ends
-from moelaws.analysis.regression import LEVEL
+from moelaws.analysis.minimum import Array, parabola_minima
+from moelaws.analysis.regression import LEVEL, of_draws
 from moelaws.fitting.quantiles import least_squares
 from moelaws.laws import deepseek, marin, step_law
 from moelaws.laws.base import Law
 from moelaws.laws.joint import hyperparameters as joint
 from moelaws.laws.leverage import hyperparameters as leverage_paper
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, INSIDE, NOTE, RUNS, Column, estimated
 
 # What may differ between the runs of a data set, beside size and tokens, and changes the loss
 RECIPE = ("kind", "variant", "router", "E", "k", "unique_tokens")
@@ -44,7 +44,6 @@ GROUP = (
     SIZE_COLUMN,
     *of_runs("D", "L", "bpb"),
     Column("E", "float", "experts", "routed experts a layer, where they are known", True),
-    Column("k", "float", "experts", "active ones of them", True),
     Column("loss", "float", "1", "L or, where a data set has none, bpb"),
     Column("unit", "string", "1", "of loss"),
     Column("points", "int", "1", "pairs of size and tokens of the group"),
@@ -84,11 +83,10 @@ def published(inputs: Inputs) -> pd.DataFrame:
     *estimated("bpb_star", "bits/byte", "the same of data sets without L", "bpb"),
     Column("unit", "string", "1", "of the loss that has a value"),
     COVERAGE,
-    Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
-    Column("convex", "bool", "1", "the parabola has a minimum"),
-    Column("n", "int", "1", "runs that the parabola is fitted to"),
+    INSIDE,
+    RUNS,
     Column("budgets", "int", "1", "budgets of the group whose minimum is inside"),
-    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    NOTE,
 )
 def optima(inputs: Inputs) -> Rows:
     """Returns the size of least loss of each budget with at least three sizes.
@@ -115,26 +113,31 @@ def optimum(budget: pd.DataFrame) -> Row:
     fitted = near(budget)
     if fitted["N"].map(SIZE).nunique() < 3:  # a repeated run is no other size
         return {}
-    u, y = (np.log(fitted[name].to_numpy(float)) for name in ("N", "loss"))
+    u, y = np.log(fitted[["N", "loss"]].to_numpy(float)).T
     best = parabola_minima(u, y)
     assert best is not None
     centred = np.vander(u - u.mean(), 3)
     a, b, _ = coefficients = np.linalg.lstsq(centred, y, rcond=None)[0]
     moves = np.array([b / (2 * a**2), -1 / (2 * a), 0.0])  # of the vertex -b/2a with a, b and c
-    first = budget.iloc[0]
-    row: Row = {name: first[name] for name in ("dataset", "group", "unit")}
-    row |= {"C": float(budget["C"].mean()), "level": LEVEL, "n": len(fitted)}
-    row |= {"squares": np.sum((y - centred @ coefficients) ** 2), "freedom": len(y) - 3}
-    row |= {"spread": moves @ np.linalg.inv(centred.T @ centred) @ moves}
+    row: Row = {
+        **budget.iloc[0],
+        "C": float(budget["C"].mean()),
+        "level": LEVEL,
+        "inside": bool(best.inside[0]),
+        "n": len(fitted),
+        "note": best.notes[0],
+        "squares": np.sum((y - centred @ coefficients) ** 2),
+        "freedom": len(y) - 3,
+        "spread": moves @ np.linalg.inv(centred.T @ centred) @ moves,
+    }
     # As many tokens as the budget buys by the data set's own count, C = 6 N D up to a factor
     each = float((budget["C"] / budget["N"] / budget["D"]).median())
-    row |= with_ends("N_star", np.exp(best.x), LEVEL, "N")
-    row |= with_ends("D_star", row["C"] / each / np.exp(best.x), LEVEL, "D")
-    row |= with_ends("M_star", each * np.exp(best.x), LEVEL, "M")
-    name = "L" if row["unit"] == "nats/token" else "bpb"
-    row |= with_ends(f"{name}_star", np.exp(best.y), LEVEL, name)
-    row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
-    return row | {"note": best.notes[0]}
+    drawn = {"N": np.exp(best.x), "D": row["C"] / each / np.exp(best.x), "M": each * np.exp(best.x)}
+    drawn["L" if row["unit"] == "nats/token" else "bpb"] = np.exp(best.y)
+    for name, values in drawn.items():
+        ends = of_draws(values).interval
+        row |= zip((f"{name}_star", f"{name}_low", f"{name}_high"), ends, strict=True)
+    return row
 
 
 def near(budget: pd.DataFrame) -> pd.DataFrame:
@@ -153,9 +156,9 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
     COVERAGE,
     Column("coefficient", "float", "nats/token", "a in floor + a C^-alpha of the dense models"),
     Column("alpha", "float", "1", "its exponent, which mixtures share"),
-    Column("n", "int", "1", "runs that the two lines are fitted to"),
+    RUNS,
 )
-def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]:
+def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Rows:
     """Returns how much more compute dense models need for a mixture's loss, by each floor.
 
     ln(L - floor) falls along two parallel lines over ln C, and their distance in ln C is ln of the
@@ -168,15 +171,18 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
         if not 1 <= is_moe.sum() < len(rows) or len(rows) < 4:  # the data set is not here
             return
         X = np.column_stack([np.ones(len(rows)), -ln_C, -is_moe])
-        line = least_squares(X, np.log(rows["L"].to_numpy(float) - floor))
-        speed = least_squares(X, np.log(rows["MFU"].to_numpy(float)), seed=1)
-        ln_a, alpha, gain = np.vstack([line.coefficients, line.draws]).T
-        _, slope, loss = np.vstack([speed.coefficients, speed.draws]).T  # X has a minus before both
-        row: Row = with_ends("leverage", np.exp(gain / alpha), LEVEL, "")
-        in_time = np.exp((1 + slope) * gain / alpha - loss)
-        row |= with_ends("in_time", in_time, LEVEL, "time")
-        row |= {"floor": floor, "level": LEVEL, "coefficient": math.exp(ln_a[0])}
-        yield row | {"alpha": alpha[0], "n": len(rows)}
+        ln_a, alpha, gain = least_squares(X, np.log(rows["L"] - floor)).T
+        # X has a minus before both the slope of the speed and its loss
+        _, slope, loss = least_squares(X, np.log(rows["MFU"]), seed=1).T
+        yield {
+            "floor": floor,
+            "leverage": of_draws(np.exp(gain / alpha)),
+            "in_time": of_draws(np.exp((1 + slope) * gain / alpha - loss)),
+            "level": LEVEL,
+            "coefficient": math.exp(ln_a[0]),
+            "alpha": alpha[0],
+            "n": len(rows),
+        }
 
 
 @table(
@@ -186,7 +192,6 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
     *of_runs("D"),
     Column("trials", "int", "1", "runs alike in recipe, size and tokens"),
     Column("lr", "float", "1", "learning rate of the best of them"),
-    Column("at_edge", "bool", "1", "whether it is the least or the largest rate tried"),
     Column("batch", "float", "tokens", "batch of the best of them"),
     *(
         Column(
@@ -198,7 +203,7 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Iterator[Row]
     *(Column(f"lr_{law}", "float", "1", f"rate by {law}", True) for law in RATES),
     *(Column(f"batch_{law}", "float", "tokens", f"batch by {law}", True) for law in BATCHES),
 )
-def rates(inputs: Inputs) -> Iterator[Row]:
+def rates(inputs: Inputs) -> Rows:
     """Returns the best learning rate and batch of runs alike in recipe, size and tokens.
 
     At least four rates must have been tried. Published laws stand beside where their variables are
@@ -206,13 +211,13 @@ def rates(inputs: Inputs) -> Iterator[Row]:
     """
     every = published(inputs)
     for _, trials in every[every["lr"].notna()].groupby(["group", "N", "D"]):
-        best, lr = records(trials.sort_values("loss", kind="stable"))[0], trials["lr"]
+        best = records(trials.sort_values("loss", kind="stable"))[0]
         row: Row = {**best, "batch": best["batch_tokens"], "trials": len(trials)}
         good = trials[trials["loss"] <= best["loss"] * 1.001]
         for name, values in (("lr", good["lr"]), ("batch", good["batch_tokens"])):
             row |= {f"{name}_low": values.min(), f"{name}_high": values.max()}
-        if lr.nunique() >= 4:
-            yield row | {"at_edge": best["lr"] in (lr.min(), lr.max()), **by_laws(best)}
+        if trials["lr"].nunique() >= 4:
+            yield row | by_laws(best)
 
 
 def by_laws(run: Row) -> Row:

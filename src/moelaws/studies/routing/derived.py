@@ -1,19 +1,19 @@
 """Derived tables of the published runs by the fits of Eq 1."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, table
+from moelaws.analysis.derive import Rows, of_runs, table
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.quantiles import jackknife, percentiles
 from moelaws.laws.base import Array
 from moelaws.laws.clark.routing import STATED_CUTOFFS, effective_parameters, log10_cutoff
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, RUNS, Column, estimated
 
 ROUTER = Column("router", "string", "1", "routing technique")
 
@@ -23,11 +23,10 @@ ROUTER = Column("router", "string", "1", "routing technique")
     Column("size", "string", "1", "size label of the dense base model"),
     Column("N_dense", "int", "parameters", "parameters of the dense base model"),
     *of_runs("run_id", "E", "L"),
-    Column("L_dense", "float", "nats/token", "the same of the dense model of that size"),
-    Column("gain", "float", "nats/token", "L_dense - L"),
+    Column("gain", "float", "nats/token", "the loss of the dense model of that size, less L"),
     *estimated("N_effective", "parameters", "dense size of the same loss, by Eq 1", ""),
 )
-def gains(inputs: FittedInputs) -> pd.DataFrame:
+def gains(inputs: FittedInputs) -> Rows:
     """Returns a row for each routed run with one active expert and every other layer routed.
 
     The dense loss is a mean over seeds, of which one size has several.
@@ -41,24 +40,22 @@ def gains(inputs: FittedInputs) -> pd.DataFrame:
         N, E = own["N_dense"].to_numpy(float), own["E"].to_numpy(float)
         drawn = effective_parameters({str(n): draws[n].to_numpy()[:, None] for n in draws}, N, E)
         low, high = percentiles(drawn, report.level)
-        own = own.assign(L_dense=own["N_dense"].map(dense), low=low, high=high)
+        gain = own["N_dense"].map(dense) - own["L"]
         N_effective = effective_parameters(report.group({}).estimates(), N, E)
-        tables.append(own.assign(gain=own["L_dense"] - own["L"], N_effective=N_effective))
+        tables.append(own.assign(gain=gain, N_effective=N_effective, low=low, high=high))
     return pd.concat(tables, ignore_index=True)
 
 
 @table(
     ROUTER,
     Column("objective", "string", "1", "of the fit: squared is the paper's, huber is ours"),
-    Column("n", "int", "runs", "fitted runs, the dense ones among them"),
-    Column("log10_N", "float", "1", "log10 of the size at which routing stops helping, -b/c"),
-    Column("level", "float", "1", "of its interval"),
-    Column("low", "float", "1", "lower end of its interval, by the fit's draws"),
-    Column("high", "float", "1", "upper end of its interval; infinite where c is not above 0"),
+    RUNS,
+    *estimated("log10_N", "1", "log10 of the size at which routing stops helping, -b/c", ""),
+    COVERAGE,
     Column("printed", "float", "1", "the same by b and c as the paper prints them"),
     Column("stated", "float", "1", "the same as the paper's text states it"),
 )
-def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
+def cutoffs(inputs: FittedInputs) -> Rows:
     """Yields a row for each fit of Eq 1, by router and objective."""
     for router in ROUTERS:
         for name in (router.fit, router.huber):
@@ -66,12 +63,17 @@ def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
             drawn = log10_cutoff({name: draws[name].to_numpy() for name in ("b", "c")})
             low, high = percentiles(drawn, report.level, method="inverted_cdf")
             law, result = inputs.law(name), report.group({})
+            estimate = float(log10_cutoff(result.estimates()))
             objective = inputs.spec(name).protocol.get("objective", law.protocol.objective)
-            row = {"router": router.name, "objective": objective, "n": result.n}
-            row |= {"low": low, "high": high, "level": report.level}
-            row["log10_N"] = float(log10_cutoff(result.estimates()))
-            row["printed"] = float(log10_cutoff(law.published or {}))
-            yield row | {"stated": float(np.log10(STATED_CUTOFFS[router.variant]))}
+            yield {
+                "router": router.name,
+                "objective": objective,
+                "n": result.n,
+                "log10_N": Effect(estimate, float(low), float(high)),
+                "level": report.level,
+                "printed": float(log10_cutoff(law.published or {})),
+                "stated": float(np.log10(STATED_CUTOFFS[router.variant])),
+            }
 
 
 @table(
@@ -80,7 +82,7 @@ def cutoffs(inputs: FittedInputs) -> Iterator[Row]:
     Column("sizes", "int", "1", "base sizes, each of which is left out once"),
     *estimated("estimate", "1", "by all sizes", ""),
 )
-def sizes(inputs: FittedInputs) -> Iterator[Row]:
+def sizes(inputs: FittedInputs) -> Rows:
     """Yields a row for each router and quantity, with a jackknife interval over base sizes.
 
     Coefficients vary on the law's working scale. The interval of the cut-off has no end where a
@@ -101,5 +103,5 @@ def sizes(inputs: FittedInputs) -> Iterator[Row]:
         low, high = jackknife(whole, left_out, report.level)
         numbers = [np.append(law.natural(x[:-1]), x[-1]) for x in (whole, low, high)]
         for quantity, *own in zip((*law.names, CUTOFF), *numbers, strict=True):
-            ends = dict(zip(("estimate", "low", "high"), own, strict=True))
-            yield {"router": router.name, "quantity": quantity, "sizes": len(sizes), **ends}
+            row = {"router": router.name, "quantity": quantity, "sizes": len(sizes)}
+            yield {**row, "estimate": Effect(*own)}

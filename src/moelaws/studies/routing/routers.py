@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from moelaws.analysis.derive import of_runs, table
+from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.tables.column import Column
 
@@ -47,7 +47,7 @@ def main_runs(table: pd.DataFrame) -> pd.DataFrame:
     Column("step", "int", "steps", "training steps before the evaluation"),
     Column("D", "int", "tokens", "training tokens by then"),
 )
-def curves(inputs: Inputs, file: str) -> pd.DataFrame:
+def curves(inputs: Inputs, file: str) -> Rows:
     """Returns a row for each evaluation with a loss in the authors' ``file``."""
     source = inputs.shipped(file)
     columns = {"step": source["step"], "L": source["loss_validation"]}

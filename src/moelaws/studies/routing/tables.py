@@ -3,47 +3,39 @@
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.routing.routers import CUTOFF, ROUTERS
 
-FITS = {
-    **{router.fit: f"Eq 1, {router.name}, squared" for router in ROUTERS},
-    **{router.huber: f"Eq 1, {router.name}, Huber" for router in ROUTERS},
-    "s_base_all": "Eq 1 in active parameters and utilisation, S-Base, all k and frequencies",
-    "hash_all": "Eq 1 in active parameters and utilisation, Hash, all frequencies",
-    "dense": "power law, dense",
-}
-
 
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets T3: the coefficients of Eq 1, printed, by the paper's objective and by ours."""
-    rows = []
-    over_sizes = inputs.derived("sizes").set_index(["router", "quantity"])
+    sizes, tables = inputs.derived("sizes").set_index("quantity"), []
     for router in ROUTERS:
-        squared, huber = inputs.fit(router.fit), inputs.fit(router.huber)
-        law = inputs.law(router.fit)
-        for p in law.parameters:
-            ours, robust = (report.group({}).params[p.name] for report in (squared, huber))
-            printed = (law.published or {})[p.name]
-            low, high = number_or_nan(ours.low), number_or_nan(ours.high)
-            row = {
-                "Router": router.name,
-                "Coefficient": p.name,
-                "Printed": printed,
-                "Squared": ours.estimate,
-                f"Low ({squared.level:.0%})": low,
-                f"High ({squared.level:.0%})": high,
-                "Holds the printed": "yes" if low <= printed <= high else "no",
-                "Low (over sizes)": over_sizes["low"][router.name, p.name],
-                "High (over sizes)": over_sizes["high"][router.name, p.name],
-                "Huber": robust.estimate,
-                "Low (Huber)": number_or_nan(robust.low),
-                "High (Huber)": number_or_nan(robust.high),
-            }
-            rows.append(row)
+        rows = inputs.coefficients(router.fit).assign(router=router.name)
+        holds = rows["published"].between(rows["low"], rows["high"])
+        rows = rows.assign(holds=holds.map({True: "yes", False: "no"}))
+        rows = rows.join(
+            sizes[sizes["router"] == router.name][["low", "high"]].add_suffix("_sizes")
+        )
+        tables.append(rows.join(inputs.coefficients(router.huber).add_suffix("_huber")))
+    level = f"{inputs.fit(ROUTERS[0].fit).level:.0%}"
+    headings = {
+        "router": "Router",
+        "name": "Coefficient",
+        "published": "Printed",
+        "estimate": "Squared",
+        "low": f"Low ({level})",
+        "high": f"High ({level})",
+        "holds": "Holds the printed",
+        "low_sizes": "Low (over sizes)",
+        "high_sizes": "High (over sizes)",
+        "estimate_huber": "Huber",
+        "low_huber": "Low (Huber)",
+        "high_huber": "High (Huber)",
+    }
+    frame = pd.concat(tables)[[*headings]].rename(columns=headings)
     fits = [inputs.fit(router.fit).group({}) for router in ROUTERS]
     counts = ", ".join(f"{router.name} {p.n}" for router, p in zip(ROUTERS, fits, strict=True))
     notes = (
@@ -53,7 +45,7 @@ def coefficients(inputs: FittedInputs) -> Tabular:
         _condition(inputs.derived("sizes")),
         "The paper prints coefficients to three decimals.",
     )
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    return Tabular(frame, notes=notes)
 
 
 def cutoffs(inputs: Inputs) -> Tabular:
@@ -97,8 +89,3 @@ def _condition(over_sizes: pd.DataFrame) -> str:
         "sizes in turn. Neither kind is the wider for all coefficients, and neither knows how Eq 1 "
         "errs beyond these sizes."
     )
-
-
-def errors(inputs: FittedInputs) -> Tabular:
-    """Sets the errors of every fit on the runs that it was fitted to."""
-    return Tabular(inputs.errors(FITS)[["Law", "n", "Parameters", "RMSE (nats)", "R2", "BIC"]])

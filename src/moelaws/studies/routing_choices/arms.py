@@ -82,7 +82,7 @@ class Arms:
     def of(self, arm: str) -> BySeed:
         """Returns 100 ln L of an arm, by block."""
         rows = self.runs[self.runs["arm"] == arm]
-        return dict(zip(rows["block"], rows["y"], strict=True))
+        return rows.set_index("block")["y"].to_dict()
 
     @cached_property
     def spread(self) -> Spread:
@@ -95,7 +95,7 @@ class Arms:
         The interval is for other seeds and, where losses by document are known, other documents.
         """
         one, base = map(self.of, _pair(arm))
-        value, _, high = self.noise(arm).difference(one, base)
+        value, _, high = self.noise(arm).difference(one, base).interval
         reach = float(np.hypot(high - value, REACH * np.nan_to_num(self.documents(arm))))
         return Effect(value, value - reach, value + reach, len(one.keys() & base.keys()))
 

@@ -36,7 +36,6 @@ from moelaws.studies.sectional.arms import (
     middle,
 )
 from moelaws.studies.sectional.derived.arms import TARGET
-from moelaws.studies.sectional.derived.speeds import of_widths
 
 Size = tuple[Any, ...]  # width, sequence length and tokens
 Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
@@ -120,32 +119,25 @@ def balanced(inputs: Inputs) -> Evidence:
 def cost_has_an_optimum(inputs: Inputs) -> Evidence:
     """Returns the time of a step with the best number of slices over that with one."""
     table = inputs.derived("speeds")
-    shown = {}
-    words, flat = [], []
+    shown, expected = {}, [*SLICES]
     for arm in SLICES:
         rows = table[(table["sweep"] == WIDTHS[arm]) & (table["E"] > 1)].sort_values("E")
         if not len(rows):
             continue
         best = _best(rows, "ratio")
-        shown[arm, ""] = ratio = Effect.of_row(best, "ratio")
+        ratio = Effect.of_row(best, "ratio")
         rises = (rows.loc[rows["E"] > best["E"], "low"] > ratio.high).any()
         if not rises:  # the optimum may lie at more slices, or the time may stay where it is
-            flat.append(UNKNOWN)
+            expected.append(f"{arm} rises")
         tried = ", ".join(map(str, rows["E"]))
-        words.append(
-            f"{ARMS[arm]}, best at E = {best['E']} of {tried}: {ratio}, and it "
-            f"{'rises' if rises else 'does not clearly rise'} beyond"
-        )
-    if not shown:
-        return Evidence("the time of a step was not measured at equal widths")
-    counted = of_widths(inputs.derived("counted"), table)
-    last = counted[counted["E"] == counted["E"].max()].iloc[0]
-    measured = (
-        f"{'; '.join(words)}. Counted FLOPs of {last['E']} slices are {last['all_ratio']:.2f} and "
-        f"{last['chunks_ratio']:.2f} of those of one"
+        beyond = "it rises beyond" if rises else "it does not clearly rise beyond"
+        shown[arm, f"{ARMS[arm]}, best at E = {best['E']} of {tried}, and {beyond}"] = ratio
+    return _shown(
+        shown,
+        expected,
+        "of the time with one slice",
+        "the time of a step was not measured at equal widths",
     )
-    evidence = _shown(shown, SLICES, "of the time with one slice")
-    return replace(evidence, measured=measured, decides=[*(evidence.decides or ()), *flat])
 
 
 def generates_faster(inputs: Inputs) -> Evidence:

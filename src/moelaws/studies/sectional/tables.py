@@ -1,6 +1,4 @@
-"""Tables of the cost model (optima, costs) and of the trained arms."""
-
-from typing import Any
+"""Tables of the cost model's optima and of the trained arms."""
 
 import numpy as np
 import pandas as pd
@@ -10,18 +8,9 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
 from moelaws.studies.sectional.arms import ARMS, WIDTHS
 from moelaws.studies.sectional.figures.arms import name_of
-from moelaws.studies.sectional.figures.model import EXAMPLE, SHAPES
+from moelaws.studies.sectional.figures.model import SHAPES
 from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 
-EXPERTS = 8  # of the worked example
-# The results of the cost model: name, words, equation.
-SECTIONAL = (
-    ("projections", "projections", "6"),
-    ("attention_before", "attention before the experts", "11"),
-    ("attention_experts", "attention of the experts", "13"),
-    ("overhead", "overhead", "19"),
-    ("S", "whole cost", "20"),
-)
 OVERHEADS = (1e6, 1e7, 1e8, 1e9)
 VERDICT = (
     "The whole number of experts of least cost is 1 in both forms, for every shape and overhead: a "
@@ -94,27 +83,6 @@ def optima(inputs: Inputs) -> Tabular:
     }
     notes = ("Computed from the cost model; no run is behind it.", VERDICT)
     return Tabular(at.assign(**columns), digits=6, notes=notes)
-
-
-def costs(inputs: Inputs) -> Tabular:
-    """Sets the costs of one and of eight experts, equation by equation."""
-    L, d0 = EXAMPLE["L"], EXAMPLE["d0"]
-    rows = []
-    for E in (1.0, float(EXPERTS)):
-        printed, corrected = (evaluate(form, E=E, **EXAMPLE) for form in (PRINTED, CORRECTED))
-        plain, attention = E * (3 * L * d0**2), E * L**2 * d0
-        costs: list[tuple[Any, ...]] = [
-            ("traditional: projections of E experts", "1", plain, plain),
-            ("traditional: attention of E experts", "2", attention, 2 * attention),
-            *((f"sectional: {name}", eq, printed[p], corrected[p]) for p, name, eq in SECTIONAL),
-        ]
-        rows += [(E, *words, float(p), float(c), float(c / p)) for *words, p, c in costs]
-    notes = (
-        f"Multiply-adds at L = {L:g} tokens an expert, d0 = {d0:g}, alpha = "
-        f"{EXAMPLE['alpha']:g}. Computed from the cost model; no run is behind it.",
-    )
-    heads = ["E", "Cost", "Eq", "As printed", "Corrected", "Corrected / printed"]
-    return Tabular(pd.DataFrame(rows, columns=heads), notes=notes)
 
 
 def arms(inputs: Inputs) -> Tabular:

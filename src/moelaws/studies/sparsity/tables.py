@@ -1,7 +1,4 @@
-"""Tables of the runs (T1) and of the fits: start values (T2), coefficients (T3), errors."""
-
-from collections.abc import Mapping
-from typing import Any
+"""Tables of the runs (T1) and of the fits: coefficients (T3), errors, degrees of surfaces."""
 
 import numpy as np
 import pandas as pd
@@ -9,8 +6,8 @@ import pandas as pd
 from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import ERRORS, FittedInputs
 from moelaws.analysis.inputs import Inputs, at
+from moelaws.figures.general import listed
 from moelaws.figures.tabular import Tabular
-from moelaws.laws.protocol import overridden
 from moelaws.studies.sparsity.laws import loss
 
 # App F, as printed, with the Huber error read as a sum (E2.3): fitted and held-out runs.
@@ -18,7 +15,6 @@ PUBLISHED_ERRORS = {
     "fitted": {"mse": 0.00056, "huber_sum": 0.0036, "r2": 0.99},
     "held out": {"mse": 0.0058, "huber_sum": 0.0011, "r2": 0.68},
 }
-LAWS = {"loss": "Eq 6 (N, D, S)", "chinchilla": "Chinchilla (N_a, D)", "wang": "Wang (N_a, D, E)"}
 # Table 1: hyperparameter, the paper's search space, the table's column.
 SEARCHED = (
     ("sparsity S", "0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98", "S"),
@@ -39,42 +35,21 @@ SEARCHED = (
 MAX_LISTED = 8  # at most this many values of a column are listed one by one
 
 
-def starts(inputs: FittedInputs) -> Tabular:
-    """Sets T2: start values of the fit of Eq 6, and how many starts reached its optimum."""
-    report, spec = inputs.fit("loss"), inputs.spec("loss")
-    law = inputs.law("loss")
-    protocol = overridden(law, spec.protocol, spec.name)
-    scale = {p.name: f"ln {p.name}" if p.scale == "log" else p.name for p in law.parameters}
-    grids = law.protocol.grid, protocol.grid
-    rows = [(scale[name], *(_listed(grid[name]) for grid in grids)) for name in law.protocol.grid]
-    search = report.group({}).diagnostics.starts
-    notes = [f"The grid has {protocol.n_starts:,} starts; L-BFGS in the paper."]
-    if search is not None:
-        notes.append(
-            f"{search.run:,} were run here, {search.survived:,} to the end: "
-            f"{search.reached:,} of these reached the optimum."
-        )
-    return Tabular(pd.DataFrame(rows, columns=["Parameter", "Paper", "This fit"]), notes=notes)
-
-
 def coefficients(inputs: FittedInputs) -> Tabular:
     """Sets T3: the fitted coefficients with their intervals beside the published ones."""
     report = inputs.fit("loss")
-    result, law = report.group({}), inputs.law("loss")
-    published: Mapping[str, float] = law.published or {}
+    result = report.group({})
     loose = result.diagnostics.unidentified
-    rows = [
-        {
-            "Coefficient": p.name,
-            "Unit": p.unit,
-            "Published": published.get(p.name, np.nan),
-            "Estimate": result.params[p.name].estimate,
-            f"Low ({report.level:.0%})": number_or_nan(result.params[p.name].low),
-            f"High ({report.level:.0%})": number_or_nan(result.params[p.name].high),
-            "Identified": "no" if p.name in loose else "yes",
-        }
-        for p in law.parameters
-    ]
+    headings = {
+        "name": "Coefficient",
+        "unit": "Unit",
+        "published": "Published",
+        "estimate": "Estimate",
+        "low": f"Low ({report.level:.0%})",
+        "high": f"High ({report.level:.0%})",
+        "identified": "Identified",
+    }
+    frame = inputs.coefficients("loss")[[*headings]].rename(columns=headings)
     notes = [
         f"{result.n} fitted runs; intervals: {result.intervals}.",
         "Coefficients compare only on the same corpus, tokenizer and range of sizes: a published "
@@ -85,16 +60,18 @@ def coefficients(inputs: FittedInputs) -> Tabular:
             "Not identified: an interval that reaches a bound, spans a factor of 100 or twice the "
             "estimate. Predictions can be sound where single coefficients are not."
         )
-    return Tabular(pd.DataFrame(rows), notes=notes)
+    return Tabular(frame, notes=notes)
 
 
 def goodness(inputs: FittedInputs) -> Tabular:
     """Sets the errors of Eq 6 and two baselines on fitted and held-out runs, and those printed."""
     printed = pd.DataFrame.from_dict(PUBLISHED_ERRORS, orient="index")
     printed = printed.assign(rmse=np.sqrt(printed["mse"])).rename(columns=ERRORS)
-    printed = printed.assign(Law="published (Eq 6)", Runs=printed.index)
+    printed = printed.assign(Fit="published (Eq 6)", Runs=printed.index)
     errors = [heading for heading in ERRORS.values() if heading != "BIC"]
-    frame = pd.concat([inputs.errors(LAWS), printed])[["Law", "Runs", "n", "Parameters", *errors]]
+    frame = pd.concat([inputs.errors(), printed])[
+        ["Fit", "Law", "Runs", "n", "Parameters", *errors]
+    ]
     holdout = inputs.spec("loss").holdout or "nothing"
     implied = {
         which: float(loss.implied_rows(printed["huber_sum"], printed["mse"]))
@@ -150,10 +127,6 @@ def degrees(inputs: FittedInputs) -> Tabular:
     return Tabular(pd.DataFrame(rows, columns=[*heads, "Pearson r, held out", ""]), notes=[note])
 
 
-def _listed(values: Any) -> str:
-    return ", ".join(f"{value:.4g}" for value in values)
-
-
 def search_space(inputs: Inputs) -> Tabular:
     """Sets the search space beside the values of the runs."""
     runs = inputs.table
@@ -174,5 +147,5 @@ def _values(column: pd.Series) -> str:
     """Returns the values of a column, or their range where they are many."""
     values = sorted({float(f"{value:.4g}") for value in column.dropna().astype(float)})
     if len(values) <= MAX_LISTED:
-        return _listed(values) or "none"
+        return listed(values) or "none"
     return f"{values[0]:.4g} to {values[-1]:.4g} ({len(values)} values)"

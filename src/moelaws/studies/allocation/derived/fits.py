@@ -1,6 +1,5 @@
 """Tables that follow from the fits of r*: r* beside each run's ratio, and the second stage."""
 
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -12,7 +11,7 @@ from moelaws.fitting.report import estimates_table
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 from moelaws.studies.allocation.laws import ratio
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, NOTE, Column, estimated
 
 LAWS = {"alpha_r": ratio.VARIANTS["stage2_alpha"], "beta_r": ratio.VARIANTS["stage2_beta"]}
 
@@ -51,10 +50,10 @@ def runs(inputs: FittedInputs) -> Rows:
     Column("published", "float", "1", "the paper's value"),
     COVERAGE,
     Column("n", "int", "1", "sparsities that it rests on"),
-    Column("note", "string", "1", "what was left out, or why there is no estimate"),
+    NOTE,
     told={"note != ''": "{coefficient} over 1-S ({selection}): {note}"},
 )
-def stages(inputs: FittedInputs) -> Iterator[Row]:
+def stages(inputs: FittedInputs) -> Rows:
     """Fits lines of ln alpha_r and ln beta_r in ln(1 - S), for each declared fit split by S.
 
     A beta_r that is not positive has no logarithm: it is left out, and the note says so. Intervals
@@ -73,10 +72,14 @@ def stages(inputs: FittedInputs) -> Iterator[Row]:
                 params = dict(fit(law, positive, spec).parts[0].params)
         except UserError as error:
             note = "; ".join(filter(None, (note, str(error))))
-        about: Row = {"selection": name.removeprefix("ratio_"), "coefficient": coefficient}
-        about |= {"level": report.level, "n": len(positive), "note": note}
         for parameter in law.names:
-            row = {**about, "parameter": parameter, "published": (law.published or {})[parameter]}
-            if estimate := params.get(parameter):
-                row |= {"estimate": estimate.estimate, "low": estimate.low, "high": estimate.high}
-            yield row
+            yield {
+                "selection": name.removeprefix("ratio_"),
+                "coefficient": coefficient,
+                "parameter": parameter,
+                **(vars(params[parameter]) if params else {}),
+                "published": (law.published or {})[parameter],
+                "level": report.level,
+                "n": len(positive),
+                "note": note,
+            }

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, parabola_minima, percentile_interval, with_ends
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.analysis.minimum import Array, parabola_minima
+from moelaws.analysis.regression import LEVEL, of_draws
+from moelaws.tables.column import COVERAGE, NOTE, RUNS, Column, estimated
 
 MIN_RATIOS = 3  # that determine a parabola
 TOLERATED = 0.001  # nats: the loss that rule B.3 gives up for an r* that does not fall
 DRAWS = 1000
-LEVEL = 0.9
 TOO_FEW = "fewer than three ratios"
 AT_LOW_END = "at the least ratio measured"
 AT_HIGH_END = "at the largest ratio measured"
@@ -58,20 +58,17 @@ def cells_of(runs: pd.DataFrame) -> list[Cell]:
     Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
     Column("E", "int", "experts", "experts a layer, shared ones included"),
     Column("N_active", "float", "parameters", "active, without embeddings: median over ratios"),
-    Column("n_ratios", "int", "1", "ratios with a completed run"),
-    Column("n", "int", "runs", "completed runs"),
+    RUNS,
     Column("r_least", "float", "1", "least ratio measured"),
     Column("r_most", "float", "1", "largest ratio measured"),
     *estimated("r_raw", "1", "ratio of least loss, mean over seeds", "raw"),
-    Column("L_raw", "float", "nats/token", "loss at r_raw"),
     *estimated("r_adjusted", "1", "r* by rule B.3 of the allocation paper", "adjusted"),
     Column("adjusted", "bool", "1", "rule B.3 took another ratio than the raw one"),
     *estimated("r_parabola", "1", "least point of a parabola of L in ln r, in range", "parabola"),
-    Column("L_parabola", "float", "nats/token", "the parabola's least loss", True),
     Column("parabola_note", "string", "1", "why its minimum is not inside; empty where it is"),
     Column("noise", "float", "nats/token", "spread of runs about the parabolas, pooled", True),
     COVERAGE,
-    Column("note", "string", "1", "where r_raw is an end of the grid; empty where it is not"),
+    NOTE,
     told={"note != ''": "C={C:.3g}, S={S:.4g}: r* = {r_raw:.3g} is {note}"},
 )
 def derive(inputs: Inputs) -> Rows:
@@ -99,7 +96,7 @@ def pooled_noise(cells: Sequence[Cell]) -> float:
             u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
             squares += float(np.sum((L - _smooth(u, L, u)) ** 2))
             freedom += len(cell.rows) - MIN_RATIOS
-    return float(np.sqrt(squares / freedom)) if freedom else float("nan")
+    return float(np.sqrt(squares / freedom)) if freedom else np.nan
 
 
 def adjust(r: Sequence[Array], L: Sequence[Array]) -> list[NDArray[np.intp]]:
@@ -130,21 +127,22 @@ def _of_sparsity(cells: Sequence[Cell], noise: float, rng: np.random.Generator) 
     for i, cell in enumerate(cells):
         best, chosen, n = int(np.argmin(cell.L)), int(adjusted[i][0]), len(cell.r)
         note = {0: AT_LOW_END, n - 1: AT_HIGH_END}.get(best, "")
-        row: Row = {"C": cell.C, "S": cell.S, "n_ratios": n, "n": len(cell.rows)}
-        row |= {"r_least": cell.r[0], "r_most": cell.r[-1], "noise": noise, "level": LEVEL}
-        row |= {"r_raw": cell.r[best], "L_raw": cell.L[best], "r_adjusted": cell.r[chosen]}
-        row["raw_low"], row["raw_high"] = percentile_interval(raw_draws[i], LEVEL)
-        row["adjusted_low"], row["adjusted_high"] = percentile_interval(adjusted_draws[i], LEVEL)
-        u, L = np.log(cell.rows["r"].to_numpy(float)), cell.rows["L"].to_numpy(float)
-        if least := parabola_minima(u, L):  # over the cell's own ratios
-            row |= with_ends("r_parabola", np.exp(least.x), LEVEL, "parabola")
-            row["L_parabola"] = least.y[0]
+        least = parabola_minima(np.log(cell.rows["r"]), cell.rows["L"])
         yield {
-            **row,
-            "parabola_note": least.notes[0] if least else TOO_FEW,
+            "C": cell.C,
+            "S": cell.S,
             "E": int(cell.rows["E"].iloc[0] + cell.rows["E_s"].iloc[0]),
             "N_active": float(cell.rows["N_active_nonemb"].median()),
+            "n": len(cell.rows),
+            "r_least": cell.r[0],
+            "r_most": cell.r[-1],
+            "r_raw": of_draws(np.append(cell.r[best], raw_draws[i])),
+            "r_adjusted": of_draws(np.append(cell.r[chosen], adjusted_draws[i])),
             "adjusted": chosen != best,
+            "r_parabola": of_draws(np.exp(least.x)) if least else np.nan,
+            "parabola_note": least.notes[0] if least else TOO_FEW,
+            "noise": noise,
+            "level": LEVEL,
             "note": TOO_FEW if n < MIN_RATIOS else note,
         }
 

@@ -5,13 +5,12 @@ t^d; the likelihood of the distances T_1 < ... < T_k has its maximum at (Levina 
 m_k(x) = [1/(k-1) sum over j < k of ln(T_k / T_j)]^-1.
 """
 
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_kept, of_runs, table
+from moelaws.analysis.derive import Rows, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.laws.base import Array
 from moelaws.tables.column import Column
@@ -57,9 +56,9 @@ def nearest(points: Array, k: int) -> Array:
 def dimension(points: Array, k: int = NEIGHBOURS) -> float:
     """Returns the mean m_k(x) over ``points`` (n, d); NaN for k points or fewer."""
     if len(points) <= k:
-        return float("nan")
+        return np.nan
     local = local_dimension(nearest(points, k))
-    return float(np.nanmean(local)) if np.isfinite(local).any() else float("nan")
+    return float(np.nanmean(local)) if np.isfinite(local).any() else np.nan
 
 
 def over_subsamples(points: Array) -> dict[str, float]:
@@ -94,19 +93,20 @@ def of_full_width(points: int, width: int) -> float:
     Column("depth", "float", "1", "layer / n_layers"),
     Column("middle", "bool", "1", "one of the middle layers, which stand for the model"),
     Column("points", "int", "1", "distinct states"),
-    Column("subsample", "int", "1", "states in each random subsample"),
     Column("neighbours", "int", "1", "k: nearest neighbours of a state"),
     Column("dimension", "float", "1", "Levina-Bickel dimension, median over subsamples", True),
     Column("mad", "float", "1", "its median absolute deviation over subsamples", True),
     Column("full", "float", "1", "the same of as many normal points that fill the width", True),
-    empty="no hidden states: no completed run's weights are kept",
+    told={
+        "dimension > d_model / 2": "some models of width {d_model} have a dimension above half of "
+        "it, which bounds it: a statement on so narrow states says little of the data"
+    },
 )
-def dimensions(inputs: Inputs) -> Iterator[Row]:
+def dimensions(inputs: Inputs) -> Rows:
     """Yields a row for each layer of each completed run that has hidden states."""
     for run, hidden in of_kept(inputs.completed, inputs.hidden):
         about = {**run, "width": run["d_expert"], "neighbours": NEIGHBOURS}
-        for layer in sorted(int(value) for value in hidden["layer"].unique()):
-            states = hidden.loc[hidden["layer"] == layer, "state"]
+        for layer, states in hidden.groupby("layer")["state"]:
             cloud = over_subsamples(np.stack(states.to_list()))
             depth = layer / run["n_layers"]
             own = {"layer": layer, "depth": depth, "middle": MIDDLE[0] <= depth <= MIDDLE[1]}
@@ -125,14 +125,3 @@ def of_models(frame: pd.DataFrame) -> pd.DataFrame:
         points=("points", "min"),
         bpb=("bpb", "first"),
     )
-
-
-@dimensions.limits
-def dimensions_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where nothing was measured, or where the width limits the dimension."""
-    narrow = frame.loc[frame["dimension"] > frame["d_model"] / 2, "run_id"].nunique()
-    text = (
-        f"{narrow} models have a dimension above half their width, which bounds it: a statement "
-        "on so narrow states says little of the data"
-    )
-    return [text] if narrow else []

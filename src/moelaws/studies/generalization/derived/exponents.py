@@ -1,14 +1,14 @@
 """Exponents of the runs with their intervals, and how consistent they are with the theory."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.derive import Row, Rows, of_runs, records, table
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import having
 from moelaws.analysis.minimum import Array, percentile_interval
@@ -17,7 +17,7 @@ from moelaws.fitting.report import GroupFit, group_draws
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.joint import loss as joint
 from moelaws.studies.generalization.laws import exponents, kappa
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, RUNS, Column, estimated
 
 OWN, PUBLISHED = "own", "published"
 CONSISTENCY = exponents.VARIANTS["consistency"]  # of two exponents
@@ -53,9 +53,10 @@ class Estimates:
         """Returns the name of the text whose runs were fitted, of a fit that corpora split."""
         return str(self.result.where["corpus"])
 
-    def with_interval(self, parameter: str) -> dict[str, float]:
-        """Returns the parameter's estimate and interval as value, value_low and value_high."""
-        return with_interval("value", self.values[parameter], self)
+    def effect(self, values: Array, level: float = 0) -> Effect:
+        """Returns the first of ``values`` (1 + B,), with the ``interval`` of the others."""
+        ends = interval(values, level or self.level, self.stretch)
+        return Effect(float(values[0]), *ends)
 
 
 def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
@@ -85,14 +86,8 @@ def interval(values: Array, level: float, stretch: float = 1.0) -> tuple[float, 
     """
     draws = stretched(values[1:], values[0], stretch)
     if np.count_nonzero(~np.isfinite(draws)) > ((1 - level) / 2 + 1e-9) * len(draws):
-        return float("nan"), float("nan")
+        return np.nan, np.nan
     return percentile_interval(draws, level)
-
-
-def with_interval(name: str, values: Array, fit: Estimates, level: float = 0) -> dict[str, float]:
-    """Returns ``name``, ``name_low`` and ``name_high`` of a number, as ``interval`` does."""
-    low, high = interval(values, level or fit.level, fit.stretch)
-    return {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
 
 
 def consistency(alpha_N: Any, alpha_D: Any) -> Row:
@@ -107,11 +102,6 @@ def one_row(frame: pd.DataFrame, **values: str) -> Row:
     return row
 
 
-def interval_text(low: float, high: float, unknown: str) -> str:
-    """Returns the interval in three digits, or ``unknown`` where an end is not finite."""
-    return f"{low:.3g} to {high:.3g}" if math.isfinite(low + high) else unknown
-
-
 @table(
     *of_runs("corpus"),
     Column("series", "string", "1", "what is scaled: model (N_act), data (D), or both together"),
@@ -119,7 +109,7 @@ def interval_text(low: float, high: float, unknown: str) -> str:
     Column("name", "string", "1", "the number: alpha, a, L_inf; kappa of both series together"),
     *estimated("value", "1", "its estimate"),
     COVERAGE,
-    Column("n", "int", "1", "runs behind it"),
+    RUNS,
     Column("aicc", "float", "1", "Akaike's criterion for few runs: the less, the better", True),
     Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
     told={
@@ -127,7 +117,7 @@ def interval_text(low: float, high: float, unknown: str) -> str:
         "exponent is not told from 0 ({value:.3g}, {value_low:.3g} to {value_high:.3g})"
     },
 )
-def slopes(inputs: FittedInputs) -> Iterator[Row]:
+def slopes(inputs: FittedInputs) -> Rows:
     """Yields a row for each parameter of model_line, model_floor, data_line and data_floor.
 
     One more row for each corpus and floor has kappa = alpha_D (1 + alpha_N) / alpha_N, which is 1
@@ -142,11 +132,11 @@ def slopes(inputs: FittedInputs) -> Iterator[Row]:
                 metrics = {name: fit.result.metrics.get(name) for name in ("aicc", "r2")}
                 for name in fit.params:
                     row = {"series": series, **about, "name": name, "n": fit.result.n, **metrics}
-                    yield row | fit.with_interval(name)
+                    yield {**row, "value": fit.effect(fit.values[name])}
             kappa = consistency(*paired(model.values["alpha"], data.values["alpha"]))["kappa"]
             row = {"series": "both", **about, "name": "kappa", "n": model.result.n + data.result.n}
             wider = max(model, data, key=lambda fit: fit.stretch)
-            yield row | with_interval("value", kappa, wider)
+            yield {**row, "value": wider.effect(kappa)}
 
 
 def experts(inputs: FittedInputs) -> Array:
@@ -170,12 +160,12 @@ def over_experts(inputs: FittedInputs, E: Array) -> dict[str, Array]:
     return joint.at_experts({name: value[:, None] for name, value in fit.values.items()}, E[None])
 
 
-def growth(inputs: FittedInputs, quantity: Callable[[dict[str, Array]], Array]) -> dict[str, float]:
+def growth(inputs: FittedInputs, quantity: Callable[[dict[str, Array]], Array]) -> Effect:
     """Returns the exponent in E, with its interval, of a ``quantity`` of the fit ``joint``."""
     E = experts(inputs)
     rho = line(kappa.LAW, E, quantity(over_experts(inputs, E)))[:, 1]
     (fit,) = estimates(inputs, "joint")
-    return with_interval("value", rho, fit, WIDE)
+    return fit.effect(rho, WIDE)
 
 
 def kappa_of(reduced: Mapping[str, Array]) -> Array:
@@ -192,21 +182,19 @@ def kappa_of(reduced: Mapping[str, Array]) -> Array:
         for column in estimated(name, "1", f"{name}, as in generalization, Table 5")
     ),
     COVERAGE,
-    Column("n", "int", "1", "runs behind a row; 0 for the published ones"),
+    RUNS,
     told={  # kappa is not known within a factor of two either way
         "origin == 'own' and not kappa_high < 4 * kappa_low": "E={E:g}: kappa is {kappa:.3g} "
         "({kappa_low:.3g} to {kappa_high:.3g}): {n} runs do not determine both exponents"
     },
 )
-def identities(inputs: FittedInputs) -> Iterator[Row]:
+def identities(inputs: FittedInputs) -> Rows:
     """Yields a row for each number of experts of the fit by_experts, then the published ones."""
     fits = estimates(inputs, "by_experts")
     for fit in fits:
         own = consistency(fit.values["alpha"], fit.values["beta"])
         row = {"origin": OWN, "E": fit.result.where["M"], "level": fit.level, "n": fit.result.n}
-        for name in QUANTITIES:
-            row |= with_interval(name, own[name], fit)
-        yield row
+        yield row | {name: fit.effect(own[name]) for name in QUANTITIES}
     for E, law in PUBLISHED_LAWS.items():
         exact = consistency(-law["mu"], -law["nu"])  # alpha_N and alpha_D
         numbers = {name: float(value) for name, value in exact.items()}

@@ -8,19 +8,17 @@ The bound N^-p + N/n + R/n (sec 4) holds up to constants that the paper does not
 1, the exponent is the measured one, and the samples n are training tokens, as in the paper's fits.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, contrast, indicators
 from moelaws.studies.generalization.derived.exponents import Estimates, estimates
 from moelaws.studies.generalization.laws import active_experts, routing
 from moelaws.studies.generalization.laws.routing import routing_term
-from moelaws.tables.column import Column, estimated
+from moelaws.tables.column import COVERAGE, RUNS, Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
 FEW, MANY = "fewer experts", "more experts"
@@ -37,7 +35,7 @@ SERIES = ["k", "D"]
     Column("R", "float", "nats", "routing term k L l ln(eM/k) of a sequence"),
     *of_runs("L", "L_se", "L_paired_se"),
 )
-def as_counted(inputs: Inputs) -> pd.DataFrame:
+def as_counted(inputs: Inputs) -> Rows:
     """Returns a row for each completed run.
 
     N_act = L (4 d^2 + k (2 d w + w + d)) counts bias-free attention and the k experts d -> w -> d
@@ -56,20 +54,18 @@ def as_counted(inputs: Inputs) -> pd.DataFrame:
     Column("part", "string", "1", "fewer or more experts than the middle M of each series"),
     Column("D", "float", "tokens", "training tokens; missing: all budgets together", True),
     *estimated("slope", "nats/token", "change of the loss with ln M at fixed k and D"),
-    Column("level", "float", "1", "coverage: Student t, normal errors of one spread"),
-    Column("n", "int", "1", "runs behind it"),
-    Column("series", "int", "1", "pairs of k and D, each with a loss of its own at M = 1"),
+    COVERAGE,
+    RUNS,
     told={
         "D.isna() and not (slope_low > 0 or slope_high < 0)": "routing, {part}: the sign of the "
         "loss's change with ln M is not told ({slope:.3g}, {slope_low:.3g} to {slope_high:.3g} "
         "nats, n = {n})"
     },
 )
-def routing_slopes(inputs: Inputs) -> Iterator[Row]:
+def routing_slopes(inputs: Inputs) -> Rows:
     """Yields a row for each half of the sweep ``routing``, over all budgets and at each of them."""
     runs = inputs.derived("runs", sweep="routing").sort_values(SERIES, kind="stable")
-    for D in (float("nan"), *sorted(runs["D"].unique())):
-        rows = runs if np.isnan(D) else runs[runs["D"] == D]
+    for D, rows in ((np.nan, runs), *runs.groupby("D")):
         for half in (FEW, MANY):
             yield {"part": half, "D": D, **_slope(_half(rows, half))}
 
@@ -85,8 +81,7 @@ def _slope(rows: pd.DataFrame) -> Row:
     series = indicators(rows.groupby(SERIES).ngroup())
     X = np.column_stack([np.log(rows["M"].to_numpy(float)), series])
     slope = contrast(X, rows["L"].to_numpy(float), np.eye(X.shape[1])[0])
-    ends = dict(zip(("slope", "slope_low", "slope_high"), slope.interval, strict=True))
-    return {"level": LEVEL, "n": len(rows), "series": series.shape[1], **ends}
+    return {"level": LEVEL, "n": len(rows), "slope": slope}
 
 
 @table(
@@ -98,14 +93,17 @@ def _slope(rows: pd.DataFrame) -> Row:
     Column("N_cross", "float", "parameters", "n^(1/(1+p)): approximation equals estimation", True),
     Column("N_cap", "float", "parameters", "(n/R)^(1/p): approximation and routing equal", True),
     Column("n_route", "float", "samples", "R^(1+p): below it routing dominates", True),
-    Column("routing_dominated", "bool", "1", "whether D is below n_route"),
     Column("regime", "string", "1", "the bound's largest term, and what limits the model", True),
     Column("routing_share", "float", "1", "R / N_act: routing is negligible where it is small"),
     Column("k_star", "float", "experts", "k of least bound by Eq 9 with A = B^-p", True),
     Column("k_best", "float", "experts", "k of the routing runs' least loss at D, any M", True),
     Column("M_best", "float", "experts", "M of the routing runs' least loss at D", True),
+    told={
+        "p.isna()": "{corpus}: the model exponent above a floor is 0: the bound's regimes have no "
+        "place"
+    },
 )
-def regimes(inputs: FittedInputs) -> pd.DataFrame:
+def regimes(inputs: FittedInputs) -> Rows:
     """Returns a row for each token budget of the base architecture on each corpus, sweep ``data``.
 
     Eq 9's A is the coefficient of k^-p. An active expert has B parameters, so that N_act = B k and
@@ -117,7 +115,7 @@ def regimes(inputs: FittedInputs) -> pd.DataFrame:
 
 
 def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
-    p = fit.params["alpha"] if fit.params["alpha"] > 0 else float("nan")
+    p = fit.params["alpha"] if fit.params["alpha"] > 0 else np.nan
     base = runs[in_sweep(runs, "data")].drop_duplicates("D").sort_values("D")
     shape = base[["d_model", "width", "n_layers", "context"]]
     d, w, layers, context = shape.to_numpy(float).T
@@ -131,18 +129,9 @@ def _regimes(runs: pd.DataFrame, fit: Estimates) -> pd.DataFrame:
     return base.assign(
         p=p,
         **{name: bound[name] for name in ("N_cross", "N_cap", "n_route")},
-        routing_dominated=bound["routing_dominated"] == 1,
         regime=pd.Series(bound["regime"], base.index).map(dict(enumerate(routing.REGIMES))),
         routing_share=base["R"] / base["N_act"],
         k_star=active_experts.LAW.evaluate({}, shared | active)["k_star"],
         k_best=base["D"].map(best["k"]),
         M_best=base["D"].map(best["M"]),
     )
-
-
-@regimes.limits
-def regimes_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where there is no exponent, so that the runs have no place."""
-    if len(frame) and np.isnan(frame["p"]).all():
-        return ["the model exponent above a floor is 0: the bound's regimes have no place"]
-    return []

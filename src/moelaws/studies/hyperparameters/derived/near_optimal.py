@@ -1,18 +1,19 @@
 """The near-optimal runs and the best size of each budget, to which laws are fitted."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.derive import Row, Rows, of_runs, table
-from moelaws.analysis.inputs import Inputs, at
-from moelaws.analysis.minimum import TOO_FEW, parabola_minima, with_ends
+from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.minimum import TOO_FEW, parabola_minima
+from moelaws.analysis.regression import of_draws
 from moelaws.spec.errors import UserError
-from moelaws.tables.column import Column, estimated
-from moelaws.tables.sweeps import best_trials, in_sweep
+from moelaws.tables.column import INSIDE, NOTE, RUNS, Column, estimated
+from moelaws.tables.sweeps import in_sweep
 
 TOLERANCE = 0.0025  # leverage, App E.1; App M has .005
 OUTLIER = 3.5  # modified z-score, Iglewicz and Hoaglin 1993
@@ -68,7 +69,6 @@ def by(optimizer: str, runs: pd.DataFrame) -> pd.DataFrame:
 SWEEPS = ("moe", "dense", "activation")
 SETTINGS = ("lr", "batch_tokens")
 GROUPS = ["A", "C"]  # losses are compared within one budget of one architecture
-END_WORDS = {"low": "the lowest", "high": "the highest", "only": "the only one"}
 WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
 
 
@@ -78,6 +78,15 @@ WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
     Column("near", "int", "1", "1: excess within the tolerance, and no outlier; 0: not"),
     Column("tolerance", "float", "1", "of the excess (leverage, App E.1)"),
     Column("seed_sd", "float", "nats/token", "spread of L between seeds in this study", True),
+    Column(
+        "ends", "string", "1", "of the best run of an A and C: settings at an end of those tried"
+    ),
+    told={
+        "ends != ''": "A={A:.3g}, C={C:.3g}: the best run has {ends} tried: a bound, no optimum",
+        "seed_sd.isna()": "no run was repeated with another seed: what is chance is not known",
+        "1.41 * seed_sd > tolerance * L.min()": "runs that differ in their seed alone differ by "
+        "more than the tolerance: which runs are near-optimal is partly chance",
+    },
 )
 def derive(inputs: Inputs, optimizer: str = "adamw") -> Rows:
     """Returns a row for each completed run of the study's searches by one ``optimizer``."""
@@ -88,49 +97,20 @@ def derive(inputs: Inputs, optimizer: str = "adamw") -> Rows:
     frame["excess"] = frame["L"] / frame.groupby(GROUPS)["L"].transform("min") - 1
     frame["kind"] = np.where(frame["A"] == 1, "dense", "moe")
     frame["tolerance"] = TOLERANCE
-    frame["seed_sd"] = seed_sd(table)
+    frame["seed_sd"], frame["ends"] = seed_sd(table), ""
+    for _, rows in frame.groupby(GROUPS):
+        ends = [f"{end} {WORDS[name]}" for name in SETTINGS if (end := end_of_search(rows, name))]
+        frame.loc[rows["L"].idxmin(), "ends"] = " and ".join(ends)
     return frame.sort_values(["A", "C", "lr", "batch_tokens"], ignore_index=True)
-
-
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
-    """Says where the search ends at a best run, and which differences are within noise."""
-    lines = [
-        f"A={A:.3g}: the best {WORDS[setting]} is {END_WORDS[end]} tried at C = "
-        f"{', '.join(f'{C:.3g}' for C in budgets)}: bounds, no optima"
-        for A, rows in frame.groupby("A")
-        for setting in SETTINGS
-        for end, budgets in bounds(rows, setting).items()
-    ]
-    sd, tolerance = float(frame["seed_sd"].iloc[0]), float(frame["tolerance"].iloc[0])
-    allowed = tolerance * float(frame["L"].min())
-    if math.isnan(sd):
-        lines.append("no run was repeated with another seed: what is chance is not known")
-    elif math.sqrt(2) * sd > allowed:
-        lines.append(
-            f"runs that differ in their seed alone differ by {math.sqrt(2) * sd:.2g} nats, more "
-            f"than the tolerance of {allowed:.2g}: which runs are near-optimal is partly chance"
-        )
-    return lines
-
-
-def bounds(rows: pd.DataFrame, setting: str) -> dict[str, list[float]]:
-    """Returns, for each end of the search, the budgets of one A whose best run lies there."""
-    budgets: dict[str, list[float]] = {}
-    for C in sorted(rows["C"].unique()):
-        if end := end_of_search(rows[rows["C"] == C], setting):
-            budgets.setdefault(end, []).append(float(C))
-    return budgets
 
 
 def end_of_search(group: pd.DataFrame, setting: str) -> str:
     """Returns the end of the values tried at which the best run of one (A, C) lies, or nothing."""
-    best = group[setting].iloc[int(np.argmin(group["L"]))]
-    low, high = best == group[setting].min(), best == group[setting].max()
-    return "only" if low and high else "low" if low else "high" if high else ""
+    tried = group[setting]
+    ends = {tried.max(): "the highest", tried.min(): "the lowest"}
+    return ends.get(tried.iloc[int(np.argmin(group["L"]))], "")
 
 
-LEVEL = 0.9
 SIZE_SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
 
 
@@ -138,18 +118,17 @@ SIZE_SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
     *of_runs("kind", "A", "C"),
     Column("M_argmin", "float", "FLOP/token", "scale of the run of least loss"),
     Column("D_argmin", "float", "tokens", "training tokens of the run of least loss"),
-    Column("L_argmin", "float", "nats/token", "the least loss"),
     *estimated("M_star", "FLOP/token", "minimum of a parabola in ln M in the measured range", "M"),
     *estimated("D_star", "tokens", "C / M_star", "D"),
-    Column("inside", "bool", "1", "the parabola's minimum is inside the measured range"),
+    INSIDE,
     Column("end", "bool", "1", "the run of least loss has the least or the largest size tried"),
-    Column("n", "int", "1", "completed runs"),
-    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    RUNS,
+    NOTE,
     told={
         "note != ''": "{kind}, C={C:.3g}: no minimum of the loss inside the sizes measured: {note}"
     },
 )
-def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Iterator[Row]:
+def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Rows:
     """Yields the best size of each budget and kind of model, by least loss and by a parabola.
 
     Size is the model's scale M, its training FLOPs per token without logits, so that C = M D.
@@ -158,15 +137,21 @@ def best_sizes(inputs: Inputs, optimizer: str = "adamw") -> Iterator[Row]:
     for kind, sweep in SIZE_SWEEPS.items():
         rows = by(optimizer, inputs.sweep(sweep)).reset_index(drop=True)
         rows = rows.assign(M=rows["C_leverage_no_router"] / rows["D"])
-        for _, best in rows[best_trials(rows, ["C"])].sort_values("C").iterrows():
-            C, group = float(best["C"]), at(rows, "C", best["C"])
-            M = group["M"].to_numpy(float)
-            row: Row = {f"{name}_argmin": best[name] for name in "MDL"}
-            row |= {"kind": kind, "A": best["A"], "C": C, "n": len(group)}
-            row |= {"end": bool(best["M"] in (M.min(), M.max())), "inside": False, "note": TOO_FEW}
-            if lowest := parabola_minima(np.log(M), group["L"].to_numpy(float)):
-                row |= with_ends("M_star", np.exp(lowest.x), LEVEL, "M")
-                pairs = {"D_star": "M_star", "D_low": "M_high", "D_high": "M_low"}
-                row |= {D_end: C / row[M_end] for D_end, M_end in pairs.items()}
+        for C, group in rows.groupby("C"):
+            best, M = group.iloc[int(np.argmin(group["L"]))], group["M"]
+            row: Row = {
+                "kind": kind,
+                "A": best["A"],
+                "C": C,
+                "M_argmin": best["M"],
+                "D_argmin": best["D"],
+                "inside": False,
+                "end": bool(best["M"] in (M.min(), M.max())),
+                "n": len(group),
+                "note": TOO_FEW,
+            }
+            if lowest := parabola_minima(np.log(M), group["L"]):
+                M_star = of_draws(np.exp(lowest.x))
+                row |= {"M_star": M_star, "D_star": M_star.map(partial(np.divide, C))}
                 row |= {"inside": bool(lowest.inside[0]), "note": lowest.notes[0]}
             yield row

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, Rows, table
+from moelaws.analysis.derive import Rows, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.laws.base import Mask
 from moelaws.studies.hyperparameters.derived.near_optimal import GROUPS, SETTINGS, near_optimal
-from moelaws.tables.column import Column
+from moelaws.tables.column import RUNS, Column
 
 DRAWS = 400
 SEED = 11
@@ -38,7 +38,7 @@ KINDS = ("moe", "dense", "both")
     Column("C_low", "float", "FLOPs", "least budget"),
     Column("C_high", "float", "FLOPs", "largest budget"),
     Column("at_high", "float", "1", "the law at C_high: a rate, or tokens"),
-    Column("n", "int", "1", "near-optimal runs"),
+    RUNS,
 )
 def derive(inputs: Inputs, common: Sequence[str] | None = None) -> Rows:
     """Fits the laws of mixtures, dense models and both, a row for each draw.
@@ -59,24 +59,14 @@ def derive(inputs: Inputs, common: Sequence[str] | None = None) -> Rows:
     noisy = L + sd * rng.standard_normal((draws, len(L)))
     measured = (search["near"] == 1).to_numpy()[None]
     near = np.concatenate([measured, within_tolerance(search, noisy)])
-    rows: list[Row] = []
+    tables: list[pd.DataFrame] = []
     for setting in SETTINGS:
         logs = np.log(search[setting].to_numpy(float))
         moved = logs + within_steps(search, setting, draws, rng)
         values = np.concatenate([logs[None], moved])
         for kind in KINDS:
-            rows += _laws(search, near, values, kind, setting)
-    return rows
-
-
-@derive.limits
-def warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which laws could not be fitted, and whether noise could be added."""
-    missing = sorted(set(KINDS) - set(frame["kind"]))
-    lines = [f"{kind}: fewer than two budgets, so no law over C" for kind in missing]
-    if len(frame) and not (frame["draw"] > 0).any():
-        lines.append("no run was repeated with another seed: no interval for the laws")
-    return lines
+            tables += _laws(search, near, values, kind, setting)
+    return pd.concat(tables) if tables else []
 
 
 def tried_everywhere(search: pd.DataFrame, within: Sequence[str]) -> pd.DataFrame:
@@ -114,8 +104,8 @@ def within_steps(search: pd.DataFrame, setting: str, draws: int, rng: np.random.
 
 def _laws(
     search: pd.DataFrame, near: Mask, values: Array, kind: str, setting: str
-) -> Iterator[Row]:
-    """Yields a row for each draw of the law of one kind of models; none below two budgets.
+) -> Iterator[pd.DataFrame]:
+    """Yields the law of one kind of models, a row for each draw; nothing below two budgets.
 
     ``near`` are the runs used in each draw (B, n), ``values`` ln of the setting in it (B, n).
     """
@@ -124,12 +114,20 @@ def _laws(
     if rows["C"].nunique() < 2 or rows["kind"].nunique() < (2 if kind == "both" else 1):
         return
     C = rows["C"].to_numpy(float)
-    lines = zip(*log_lines(C, values[:, own], near), strict=True)
-    for draw, (exponent, value) in enumerate(lines):
-        law = {"exponent": float(exponent), "at_high": float(np.exp(value))}
-        law["coefficient"] = float(np.exp(value - exponent * np.log(C.max())))
-        about = {"kind": kind, "setting": setting, "draw": draw, "n": int(near[draw].sum())}
-        yield {**about, **law, "C_low": C.min(), "C_high": C.max()}
+    exponent, at_high = log_lines(C, values[:, own], near)
+    yield pd.DataFrame(
+        {
+            "kind": kind,
+            "setting": setting,
+            "draw": range(len(near)),
+            "coefficient": np.exp(at_high - exponent * np.log(C.max())),
+            "exponent": exponent,
+            "C_low": C.min(),
+            "C_high": C.max(),
+            "at_high": np.exp(at_high),
+            "n": near.sum(axis=1),
+        }
+    )
 
 
 def log_lines(C: Array, log_y: Array, chosen: Mask) -> tuple[Array, Array]:

@@ -84,7 +84,7 @@ class Curve:
         C, L = self.rows[COMPUTE].to_numpy(float), self.rows["L"].to_numpy(float)
         freedom = len(L) - len(LAW.names)
         if freedom < 1:
-            return float("nan")
+            return np.nan
         return float(np.sqrt(np.sum(np.log(L / self.loss(C)) ** 2) / freedom))
 
 
@@ -111,8 +111,7 @@ def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:
     """Returns a row for each compute ``C`` (n,), FLOP, of the mixture of experts ``moe``.
 
     Columns are C, L_star (nats/token), C_dense (FLOP) and EL, the last two NaN where the dense
-    curve never comes down to L_star; EL_low and EL_high; level, the dense curve's; and unreached,
-    the fraction of draws in which the dense curve never comes down.
+    curve never comes down to L_star; EL_low and EL_high; and level, the dense curve's.
 
     Raises:
         UserError: where a curve has no draws.
@@ -126,7 +125,7 @@ def leverage_points(dense: Curve, moe: Curve, C: Array) -> pd.DataFrame:
         low, high = np.full((2, len(C)), np.nan)
     points = {"C": C, "L_star": best.L, "C_dense": best.C_dense, "EL": best.EL}
     ends = {"EL_low": low, "EL_high": high, "level": dense.level}
-    return pd.DataFrame({**points, **ends, "unreached": np.isnan(EL).mean(axis=0)})
+    return pd.DataFrame({**points, **ends})
 
 
 def leverage_errors(

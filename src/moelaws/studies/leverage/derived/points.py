@@ -7,15 +7,13 @@ without dense layers). ``forms`` are fitted here and not as fits of the study (A
 too few points for a form has a note, where a fit would fail.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.contrasts import BY_SEEDS
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.inputs import Inputs, at
+from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import of_draws
@@ -36,7 +34,7 @@ from moelaws.studies.leverage.derived.curves import (
 from moelaws.studies.leverage.derived.series import SERIES
 from moelaws.studies.leverage.laws import activation, granularity
 from moelaws.studies.leverage.laws.curve import compute_for
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, NOTE, RUNS, Column, estimated
 from moelaws.tables.sweeps import in_sweep
 
 # Times the largest budget, where curves are extrapolated: from 3e20 FLOPs to 6e20, ..., and 1e22,
@@ -67,22 +65,26 @@ FORMS: tuple[tuple[Law, str, str, float], ...] = (
     *of_runs("E", "k", "E_s", "A"),
     Column("A_routed", "float", "1", "activation ratio k / E, that of the paper's Fig 4"),
     Column("G", "float", "1", "granularity 2 d_model / d_expert, the middle one of its sizes"),
-    Column("C", "float", "FLOP", "training compute of the mixture of experts"),
+    *of_runs("C"),
     Column("measured", "int", "1", "1 at a budget that was trained, 0 beyond: extrapolated"),
     Column("L_star", "float", "nats/token", "loss of the mixture's curve at C"),
     Column("C_dense", "float", "FLOP", "the dense counterpart's compute for it", True),
-    Column("EL", "float", "1", "efficiency leverage C_dense / C; missing where undefined", True),
+    *estimated("EL", "1", "efficiency leverage C_dense / C; its upper end may be infinite"),
     Column("EL_router", "float", "1", "EL with the routers' FLOPs in both computes", True),
-    Column("EL_low", "float", "1", "lower end of its interval, by both curves' draws", True),
-    Column(
-        "EL_high", "float", "1", "upper end; infinite where too many draws never get there", True
-    ),
     COVERAGE,
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
     Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
-    Column("unreached", "float", "1", "share of draws whose dense curve never comes down to it"),
     Column("extrapolated", "int", "1", "1 where C_dense lies beyond the dense runs"),
-    Column("n", "int", "1", "runs behind the mixture's curve"),
+    RUNS,
+    told={
+        "measured == 0": "some points lie beyond the budgets that were trained: there the loss "
+        "curves are extrapolated, and all points of a curve share its errors",
+        "measured == 1 and EL.isna()": "{architecture}: no efficiency leverage at some budgets: "
+        "the dense curve never comes down to its loss",
+        "measured == 1 and EL_high == inf": "{architecture}: efficiency leverage has no upper end "
+        "at some budgets: too many draws of the dense curve never come down to its loss; train it "
+        "further",
+    },
 )
 def points(inputs: FittedInputs) -> Rows:
     """Returns the points of the dense counterpart and of each curve of the declared fits.
@@ -109,30 +111,6 @@ def points(inputs: FittedInputs) -> Rows:
     return pd.concat(points).sort_values(order, ascending=[False, True, True], ignore_index=True)
 
 
-@points.limits
-def points_warnings(frame: pd.DataFrame) -> list[str]:
-    """Says what extrapolated points are; names mixtures of undefined or unsure leverage."""
-    beyond = int((frame["measured"] == 0).sum())
-    lines = [
-        f"{beyond} of {len(frame)} points lie beyond the budgets that were trained: there the loss "
-        "curves are extrapolated, and all points of a curve share its errors"
-    ]
-    for name, rows in frame[frame["measured"] == 1].groupby("architecture", sort=False):
-        unreached, endless = rows["EL"].isna(), np.isinf(rows["EL_high"].astype(float))
-        if unreached.any():
-            lines.append(
-                f"{name}: no efficiency leverage at {unreached.sum()} of {len(rows)} budgets: the "
-                "dense curve never comes down to its loss"
-            )
-        if endless.any():
-            lines.append(
-                f"{name}: efficiency leverage has no upper end at {endless.sum()} of {len(rows)} "
-                "budgets: too many draws of the dense curve never come down to its loss; train it "
-                "further"
-            )
-    return lines
-
-
 def by_joint_law(inputs: FittedInputs, points: pd.DataFrame) -> tuple[Array, Array]:
     """Returns EL by the fitted Eq 4 at ``points`` (n,), and by each draw of the fit (draws, n)."""
     fitted = inputs.fit(JOINT).parts[0]
@@ -151,13 +129,16 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
     C = np.concatenate([own, own[-1] * np.array(BEYOND)])
     points = leverage_points(dense, moe, C)
     if moe is dense:
-        points = points.assign(EL=1.0, EL_low=1.0, EL_high=1.0, C_dense=C, unreached=0.0)
+        points = points.assign(EL=1.0, EL_low=1.0, EL_high=1.0, C_dense=C)
     EL_router = points["EL"] * dense.router(points["C_dense"].to_numpy(float)) / moe.router(C)
     E, k, E_s = (int(first[name]) for name in ("E", "k", "E_s"))
     largest_dense = dense.rows[COMPUTE].max() * (1 + 1e-6)
-    own_columns = {"E": E, "k": k, "E_s": E_s, "A": float(first["A"]), "A_routed": k / E}
     return points.assign(
-        **own_columns,
+        E=E,
+        k=k,
+        E_s=E_s,
+        A=float(first["A"]),
+        A_routed=k / E,
         sweep=sweep,
         architecture=f"E{E} k{k} s{E_s}",
         G=float(moe.rows["G"].median()),
@@ -175,9 +156,13 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
     Column("x", "float", "1", "what the sweep varies: G, or a share"),
     Column("baseline", "string", "1", "the fit whose curve the loss is looked up on"),
     *estimated("EL", "1", "compute of the baseline for that loss over the run's"),
-    Column("level", "float", "1", "coverage of the interval, by the baseline's draws and scatter"),
+    COVERAGE,
     Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
     Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
+    told={
+        "EL.isna()": "{sweep}: some runs have a loss that the baseline's curve never comes down "
+        "to: no leverage"
+    },
 )
 def singles(inputs: FittedInputs) -> Rows:
     """Returns a row for each run of the sweeps of ``BASELINES`` whose fit the entry declares."""
@@ -187,9 +172,9 @@ def singles(inputs: FittedInputs) -> Rows:
         if len(runs):
             baseline = curve(inputs, name)
             own = _read(runs, baseline).assign(sweep=sweep, baseline=name)
-            C_dense = (own["EL"] * runs[COMPUTE].to_numpy(float)).to_numpy(float)
+            C_dense = (own["EL"] * own[COMPUTE]).to_numpy(float)
             errors = leverage_errors(inputs, baseline, runs, np.eye(len(runs)), C_dense)
-            tables.append(own.assign(architecture=runs["architecture"], **errors))
+            tables.append(own.assign(**errors))
     if not tables:
         return []
     frame = pd.concat(tables, ignore_index=True)
@@ -197,58 +182,40 @@ def singles(inputs: FittedInputs) -> Rows:
     return frame.assign(variant=variants.ngroup() + 1, budgets=variants["C"].transform("nunique"))
 
 
-@singles.limits
-def singles_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each sweep that has runs whose loss the baseline's curve never reaches."""
-    return [
-        f"{sweep}: {int(rows['EL'].isna().sum())} of {len(rows)} runs have a loss that the "
-        "baseline's curve never comes down to: no leverage"
-        for sweep, rows in frame.groupby("sweep")
-        if rows["EL"].isna().any()
-    ]
-
-
-def _read(runs: pd.DataFrame, baseline: Curve, seed: int = 0) -> pd.DataFrame:
+def _read(runs: pd.DataFrame, baseline: Curve) -> pd.DataFrame:
     """Looks each run's loss up on the baseline's curve; intervals need the curve's noise."""
     L, C = runs["L"].to_numpy(float), runs[COMPUTE].to_numpy(float)
     level, noise = baseline.level, baseline.noise()
     low, high = np.full((2, len(L)), np.nan)
     EL = baseline.compute_for(L) / C
     if np.isfinite(noise) and len(baseline.draws):
-        z = np.random.default_rng(seed).standard_normal((len(baseline.draws), len(L)))
+        z = np.random.default_rng(0).standard_normal((len(baseline.draws), len(L)))
         scatter = np.exp(noise * z / baseline.stretch)  # which is not to be stretched
         drawn = compute_for(baseline.drawn_params(), L * scatter, unit=C)
         low, high = open_interval(stretched(drawn, EL, baseline.stretch), level)
-    own = runs[["run_id", "C", COMPUTE, "x", "L"]]
-    return own.assign(EL=EL, EL_low=low, EL_high=high, level=level)
+    return runs.assign(EL=EL, EL_low=low, EL_high=high, level=level)
 
 
 @table(
     Column("form", "string", "1", "equation of the law"),
     Column("law", "string", "1", "the law's form"),
-    Column("C", "float", "FLOP", "training budget"),
+    *of_runs("C"),
     Column("n", "int", "1", "points of efficiency leverage"),
     Column("parameters", "int", "1", "parameters of the form"),
     Column("R2", "float", "1", "share of the variance of EL explained", True),
     Column("published", "float", "1", "R2 that Table 16, Table 17 or App N.2 prints"),
-    Column("note", "string", "1", "why there is no fit; empty where there is"),
+    NOTE,
+    told={"note != ''": "{law}: not fitted at some budgets: {note}"},
 )
-def forms(inputs: Inputs) -> Iterator[Row]:
+def forms(inputs: Inputs) -> Rows:
     """Yields a row for each form at each budget that was trained, from the table ``points``."""
     points = inputs.derived("points")
     points = points[(points["measured"] == 1) & (points["EL"] > 0)]
     for law, sweep, column, published in FORMS:
         own, equation = points[in_sweep(points, sweep)], law.equation.partition(", where")[0]
-        for C in sorted(own["C"].unique()):
+        for C, rows in own.groupby("C"):
             form = {"form": equation, "law": law.ref, "C": C, "published": published}
-            yield form | _form_errors(law, at(own, "C", C), column)
-
-
-@forms.limits
-def forms_warnings(frame: pd.DataFrame) -> list[str]:
-    """Names each form that could not be fitted at some budgets."""
-    notes = frame.loc[frame["note"] != "", "note"].groupby(frame["law"])
-    return [f"{law}: not fitted at {len(own)} budgets: {own.iloc[0]}" for law, own in notes]
+            yield form | _form_errors(law, rows, column)
 
 
 def _form_errors(law: Law, points: pd.DataFrame, column: str) -> Row:

@@ -1,10 +1,10 @@
 """Tables of the runs that the joint law is fitted to in one stage, and of the pair's scores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
-from moelaws.analysis.derive import Row, Rows, of_kept, of_runs, table
+from moelaws.analysis.derive import Rows, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, COLUMNS, by_skill, mean_of
 from moelaws.studies.leverage.derived.series import at_best_size
@@ -32,9 +32,8 @@ def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
     Column("step", "int", "steps", "optimizer steps behind the weights"),
     Column("D", "float", "tokens", "training tokens behind the weights"),
     *COLUMNS,
-    empty="no scores: no completed run of the pair has kept weights",
 )
-def scores(inputs: Inputs, sweep: str) -> Iterator[Row]:
+def scores(inputs: Inputs, sweep: str) -> Rows:
     """Yields the scores of each completed run of ``sweep`` at each step whose weights were kept."""
     for run, scores in of_kept(inputs.sweep(sweep).sort_values("N_total"), inputs.scores):
         for step, tasks in scores.groupby("step"):

@@ -16,14 +16,9 @@ from numpy.typing import ArrayLike
 from moelaws.accounting.flops import TRAINING
 from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, minima
+from moelaws.analysis.minimum import Array, minima, terms
 from moelaws.analysis.regression import of_draws
-from moelaws.fitting.quantiles import (
-    Regression,
-    jackknife_covariance,
-    least_squares,
-    student_t,
-)
+from moelaws.fitting.quantiles import jackknife_covariance, least_squares, student_t
 
 DRAWS = 2000
 SIZE = ("n_layers", "d_model")
@@ -45,7 +40,7 @@ class Parabola:
 
     def excess(self, t: float | Array) -> Array:
         """Returns ln L at ``t`` less its least of the estimate and of each draw, (1 + draws,)."""
-        slope, curvature = self._terms()
+        slope, curvature = terms(self.y_n3)
         least = minima(self.y_n3, self.low, self.high).y
         s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
         return self.y_n3[:, 1] + slope * s + curvature / 2 * s**2 - least
@@ -56,13 +51,8 @@ class Parabola:
 
     def end_slopes(self) -> Array:
         """Returns d ln L / dt at both ends, of the estimate and of each draw, (1 + draws, 2)."""
-        slope, curvature = self._terms()
+        slope, curvature = terms(self.y_n3)
         return np.column_stack([slope - curvature, slope + curvature]) * 2 / (self.high - self.low)
-
-    def _terms(self) -> tuple[Array, Array]:
-        """Returns slopes and curvatures (1 + draws,) over t scaled to [-1, 1]."""
-        y_0, y_1, y_2 = self.y_n3.T
-        return (y_2 - y_0) / 2, y_0 - 2 * y_1 + y_2
 
 
 def parabola(t: Array, runs: pd.DataFrame) -> Parabola | None:
@@ -85,30 +75,27 @@ def parabolas(t: Array, runs: pd.DataFrame, shapes: Array) -> list[Parabola]:
     own = [shapes == shape for shape in levels.index]
     X = np.column_stack([m * power for m in own for power in (s, s**2)])
     levels_of = pd.DataFrame({"shape": shapes, "C": C}).groupby(["shape", "C"]).ngroup()
-    terms = regression(X, np.log(runs["L"].to_numpy(float)), levels_of, runs["trunk"])
-    if terms is None:
+    fitted = regression(X, np.log(runs["L"].to_numpy(float)), levels_of, runs["trunk"])
+    if fitted is None:
         return []
     ends = np.array([[-1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
-    fitted = np.split(np.vstack([terms.coefficients, terms.draws]), len(own), axis=1)
     return [
         Parabola(y @ ends.T, low, high, int(m.sum()), len(np.unique(C[m])))
-        for y, m in zip(fitted, own, strict=True)
+        for y, m in zip(np.split(fitted, len(own), axis=1), own, strict=True)
     ]
 
 
 def slope(x: Array, y: Array, runs: pd.DataFrame) -> Effect:
     """Returns the slope of ``y`` (n,) on ``x`` (n,), with a level for each budget of ``runs``."""
-    estimates = regression(x[:, None], y, runs["C"], runs["trunk"])
-    if estimates is None:
-        return Effect(math.nan, n=len(y))
-    return of_draws(np.append(estimates.coefficients, estimates.draws), len(y))
+    fitted = regression(x[:, None], y, runs["C"], runs["trunk"])
+    return Effect(math.nan, n=len(y)) if fitted is None else of_draws(fitted[:, 0], len(y))
 
 
-def regression(X: Array, y: Array, groups: ArrayLike, trunks: ArrayLike) -> Regression | None:
-    """Fits ``y`` (n,) on ``X`` (n, P), a level for each group; None if the rows do not suffice.
+def regression(X: Array, y: Array, groups: ArrayLike, trunks: ArrayLike) -> Array | None:
+    """Returns what ``least_squares`` of ``y`` (n,) on ``X`` (n, P) does, with a level a group.
 
     Where ``trunks`` (n,) have several rows, each is left out in turn. There are no draws where one
-    of them alone determines a coefficient.
+    of them alone determines a coefficient. None if the rows do not suffice.
     """
     group, trunk = np.asarray(groups), np.asarray(trunks, str)
     within = _within(X, y, group)
@@ -118,13 +105,13 @@ def regression(X: Array, y: Array, groups: ArrayLike, trunks: ArrayLike) -> Regr
     if len(names) == len(y):
         return least_squares(*within, draws=DRAWS, absorbed=len(np.unique(group)))
     others = [_within(X[rows], y[rows], group[rows]) for rows in names[:, None] != trunk]
-    coefficients = least_squares(*within, draws=0).coefficients
+    fitted = least_squares(*within, draws=0)
     if not all(_determined(X_less) for X_less, _ in others):
-        return Regression(coefficients, np.empty((0, X.shape[1])))
-    left_out = np.array([least_squares(*rows, draws=0).coefficients for rows in others])
-    values, vectors = np.linalg.eigh(jackknife_covariance(coefficients, left_out))
+        return fitted
+    left_out = np.vstack([least_squares(*rows, draws=0) for rows in others])
+    values, vectors = np.linalg.eigh(jackknife_covariance(fitted[0], left_out))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return Regression(coefficients, coefficients + student_t(root, len(names) - 1, DRAWS, seed=0))
+    return np.vstack([fitted, fitted + student_t(root, len(names) - 1, DRAWS, seed=0)])
 
 
 def _within(X: Array, y: Array, group: Array) -> tuple[Array, Array]:

@@ -5,7 +5,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from moelaws.studies.leverage.laws import joint
 
-RATIO = "activation ratio $A = E_a/E$"
 PUBLISHED_BUDGETS = (1e18, 3e20)  # FLOP: the least and the largest of the paper's isoFLOP curves
 
 

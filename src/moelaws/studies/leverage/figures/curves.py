@@ -1,4 +1,4 @@
-"""F1b and F17 show the joint law (Eq 4); tables of loss curves, leverage and predictions."""
+"""Tables of loss curves and leverage, and of the joint law (Eq 4) and what it predicts."""
 
 from collections.abc import Iterator
 from operator import itemgetter
@@ -8,14 +8,11 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.figures import axes, style
-from moelaws.figures.axes import percent
-from moelaws.figures.losses import write_statistics
-from moelaws.figures.sheet import Sheet, two_panels
+from moelaws.figures import axes
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
 from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
 from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_law
-from moelaws.studies.leverage.figures.common import RATIO, published_leverage
+from moelaws.studies.leverage.figures.common import published_leverage
 
 POINTS = 81
 VARIANTS = "curve_variants"  # the fit of the sub-experiments
@@ -103,7 +100,7 @@ def _name(moe: Curve, sweep: str) -> tuple[float, str]:
     """Returns the value that an architecture has of what the sweep varies, and its text."""
     if sweep == "activation":
         A = 1 - float(moe.rows["S"].iloc[0])
-        return A, percent(A)
+        return A, axes.percent(A)
     G = float(moe.rows["G"].median())
     return G, f"{round(G, 1):g}"
 
@@ -111,41 +108,20 @@ def _name(moe: Curve, sweep: str) -> tuple[float, str]:
 PUBLISHED_AT = 1e22  # FLOP, as in the paper's Figure 1
 
 
-def heatmap(inputs: FittedInputs) -> Sheet:
-    """Draws F1b: EL over A and G by these runs at their largest budget, and as published."""
-    sheet = two_panels()
+def heatmap(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns EL over A and G by these runs at their largest budget, and as published."""
     points = inputs.derived("points", measured=1)
     C = float(points["C"].max())
-    A = np.geomspace(points["A_routed"].min(), 1.0, 60)
     G = np.geomspace(points["G"].min(), max(points["G"].max(), 2 * points["G"].min()), 60)
-    fitted = inputs.predict(JOINT, A=A[None], G=G[:, None], C=C)
-    printed = published_leverage(A[None], G[:, None], PUBLISHED_AT)
-    titles = (f"these runs, {axes.power(C)} FLOPs", "published, $10^{22}$ FLOPs")
-    a, g = np.meshgrid(A, G)
-    for panel, EL, title in zip(sheet.panels, (fitted, printed), titles, strict=True):
-        mesh = panel.ax.pcolormesh(A, G, EL, cmap=style.ORDERED, shading="gouraud", rasterized=True)
-        sheet.record(panel.name, title, x=a.ravel(), y=g.ravel(), z=EL.ravel())
-        lines = panel.ax.contour(A, G, EL, levels=7, colors="white", linewidths=0.5)
-        panel.ax.clabel(lines, fontsize=6, fmt="%.3g")
-        sheet.figure.colorbar(mesh, ax=panel.ax, label="efficiency leverage EL", pad=0.02)
-        panel.title(title)
-        panel.ax.grid(False)
-        ticks = [value for value in 2.0 ** -np.arange(0, 12, 2) if value >= A[0] * 0.999]
-        axes.log(panel.ax.xaxis, RATIO, ticks, percent)
-        whole = [x for x in (2, 4, 8, 16) if x <= G[-1] * 1.01]
-        axes.log(panel.ax.yaxis, "granularity $G$", whole)
-    sheet.panels[0].points(
-        "architectures trained",
-        points["A_routed"],
-        points["G"],
-        color="white",
-        markersize=3,
-        markeredgecolor=style.INK,
-        markeredgewidth=0.5,
-        clip_on=False,
-        zorder=5,
+    a, g = np.meshgrid(np.geomspace(points["A_routed"].min(), 1.0, 60), G)
+    maps = {
+        f"these runs, {axes.power(C)} FLOPs": inputs.predict(JOINT, A=a, G=g, C=C),
+        "published, $10^{22}$ FLOPs": published_leverage(a, g, PUBLISHED_AT),
+    }
+    return pd.concat(
+        pd.DataFrame({"title": title, "A": a.ravel(), "G": g.ravel(), "EL": EL.ravel()})
+        for title, EL in maps.items()
     )
-    return sheet
 
 
 def predicted(inputs: FittedInputs) -> pd.DataFrame:
@@ -172,28 +148,22 @@ def equality(inputs: FittedInputs) -> pd.DataFrame:
     return pd.DataFrame({"EL": ends, "predicted": ends})
 
 
-def residuals(inputs: FittedInputs) -> Sheet:
-    """Draws F17: the residuals of EL over the prediction, and their histogram."""
-    sheet = two_panels()
-    scatter, histogram = sheet.panels
+def residuals(inputs: FittedInputs) -> pd.DataFrame:
+    """Returns the residuals of EL over the prediction, and their histogram in words and numbers.
+
+    The ``kind`` of a row is point or bin, of which ``x`` is the centre and ``y`` the count.
+    """
     rows = _residuals(inputs)
     rows = rows[rows["role"] == "fitted"]
     residual = (rows["EL"] - rows["predicted"]).to_numpy(float)
-    colour = style.ordered_colours(3)[1]
-    scatter.points("residuals", rows["predicted"], residual, color=colour, markersize=3)
-    scatter.ax.axhline(0, color=style.GREY, linewidth=0.8)
-    scatter.ax.set(xlabel="EL by the joint law (Eq 4)", ylabel="residual of EL")
-    counts, edges, _ = histogram.ax.hist(residual, bins="auto", color=colour, edgecolor="white")
-    sheet.record(histogram.name, "histogram", x=(edges[1:] + edges[:-1]) / 2, y=counts)
-    said = [
-        f"$n$ = {len(residual)}",
-        f"mean {residual.mean():.3g} (published -.027)",
-        f"sd {residual.std():.3g} (published .280)",
-    ]
-    write_statistics(histogram, said)
-    histogram.ax.set_ylim(top=1.35 * float(counts.max()))
-    histogram.ax.set(xlabel="residual of EL", ylabel="points")
-    return sheet
+    counts, edges = np.histogram(residual, bins="auto")
+    words = (
+        f"$n$ = {len(residual)}, mean {residual.mean():.3g} (published -.027)\n"
+        f"sd {residual.std():.3g} (published .280)"
+    )
+    bins = pd.DataFrame({"x": (edges[1:] + edges[:-1]) / 2, "y": counts, "words": words})
+    points = pd.DataFrame({"x": rows["predicted"], "y": residual})
+    return pd.concat({"point": points, "bin": bins}, names=["kind"]).reset_index("kind")
 
 
 def _residuals(inputs: FittedInputs) -> pd.DataFrame:

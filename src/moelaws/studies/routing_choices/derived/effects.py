@@ -1,11 +1,9 @@
 """What each choice does to the loss, at equal tokens and at equal time."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from moelaws.analysis.derive import Row, records, table
-from moelaws.analysis.effect import ratio_of_times
+from moelaws.analysis.derive import Row, Rows, records, table
+from moelaws.analysis.effect import Effect, ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.routing_choices.arms import ARMS, BASE, SHUFFLED, TOP_K, Arms
 from moelaws.tables.column import Column, estimated
@@ -19,7 +17,7 @@ from moelaws.tables.column import Column, estimated
     *estimated("ratio", "1", "time of a training step over that of the base"),
     *estimated("time", "%", "higher loss than the base's at equal time"),
 )
-def derive(inputs: Inputs) -> Iterator[Row]:
+def derive(inputs: Inputs) -> Rows:
     """Yields a row for each arm and number of active experts.
 
     An arm whose step takes q times as long makes 1 / q of the steps in the same time. By the slope
@@ -32,15 +30,13 @@ def derive(inputs: Inputs) -> Iterator[Row]:
     for k in sorted(set(arms.runs["k"]) - {TOP_K}):
         effects[f"top{k}"] = f"{k} active experts", arms.of_active(k)
     for choice, (words, effect) in effects.items():
-        ratio = np.array(timed.get(choice, (np.nan,) * 3))
-        later = np.array(effect.interval) - arms.slope() * np.log(ratio)
+        ratio = timed.get(choice, Effect(np.nan))
+        later = np.array(effect.interval) - arms.slope() * np.log(ratio.interval)
         row: Row = {"choice": choice, "words": words, "tokens_se": arms.documents(choice)}
-        for name, ends in {"tokens": effect.interval, "ratio": ratio, "time": later}.items():
-            row |= zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
-        yield row
+        yield {**row, "tokens": effect, "ratio": ratio, "time": Effect(*later)}
 
 
-def _timed(inputs: Inputs) -> dict[str, tuple[float, float, float]]:
+def _timed(inputs: Inputs) -> dict[str, Effect]:
     """Returns the time of a step over that of the base, by choice, at the size of most arms."""
     runs = Arms(inputs).runs.drop(columns="tokens_per_second")
     runs = inputs.speed().merge(runs, on="run_id")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.derive import Row, Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import Spread
 from moelaws.laws.base import Array
@@ -51,9 +51,9 @@ def spikes(loss: Array) -> int:
 
 @table(
     ARM,
-    *of_runs("E", "k", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
-    Column("seeds", "string", "1", "their seeds"),
-    Column("L", "float", "nats/token", "validation loss, mean over seeds"),
+    *of_runs("E", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
+    Column("seeds", "string", "1", "their seeds, over which L is a mean"),
+    *of_runs("L"),
     Column("perplexity", "float", "1", "e^L"),
     *estimated("difference", "nats/token", "L less the dense model's, over the seeds of both", ""),
     Column("seed_sd", "float", "nats/token", f"standard deviation of L {_COMMON}", True),
@@ -65,8 +65,13 @@ def spikes(loss: Array) -> int:
     Column("steps_freedom", "int", "1", "degrees of freedom of steps_sd"),
     Column("reached", "int", "runs", "that reached the target loss", True),
     Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
+    told={
+        "n_seeds < 2": "some arms have one seed alone",
+        f"arm != '{DENSE}' and difference.isna()": "some arms have no dense model of their size to "
+        "compare with",
+    },
 )
-def arms(inputs: Inputs) -> Iterator[Row]:
+def arms(inputs: Inputs) -> Rows:
     """Yields a row for each architecture and size of each arm.
 
     Intervals are over seeds, whose spread is pooled over the arms of the size. The ratio of steps
@@ -88,13 +93,11 @@ def arms(inputs: Inputs) -> Iterator[Row]:
 def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
     """Yields the rows of one size, of which each cell has the runs of an arm and shape by seed."""
     has_dense = cells[0]["arm"].iloc[0] == DENSE  # the first of the arms
-    losses = [dict(zip(cell["seed"], cell["L"], strict=True)) for cell in cells]
+    by_seed = [cell.set_index("seed") for cell in cells]
+    losses = [cell["L"].to_dict() for cell in by_seed]
     curves = [
-        {
-            run["seed"]: inputs.history(run["run_id"])["loss"].to_numpy(float)
-            for run in records(cell)
-        }
-        for cell in cells
+        {seed: inputs.history(run)["loss"].to_numpy(float) for seed, run in cell["run_id"].items()}
+        for cell in by_seed
     ]
     targets = {
         seed: smoothed(curve)[round(TARGET * len(curve)) - 1]
@@ -126,22 +129,9 @@ def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
         if has_dense:
             row["reached"] = sum(map(math.isfinite, steps[place].values()))
         if has_dense and place:
-            row["difference"], row["low"], row["high"] = loss.difference(losses[place], losses[0])
-            ratio = np.exp(pace.difference(steps[place], steps[0]))
-            row["steps_ratio"], row["steps_low"], row["steps_high"] = ratio
+            row["difference"] = loss.difference(losses[place], losses[0])
+            row["steps_ratio"] = pace.difference(steps[place], steps[0]).map(np.exp)
         yield row
-
-
-@arms.limits
-def arms_warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which arms have one seed alone, and which have no dense model of their size."""
-    lines = []
-    if alone := sorted(set(frame.loc[frame["n_seeds"] < 2, "arm"].map(ARMS))):
-        lines.append(f"some runs have one seed alone, of: {', '.join(alone)}")
-    lost = frame[(frame["arm"] != DENSE) & frame["difference"].isna()]
-    if len(lost):
-        lines.append(f"{len(lost)} rows have no dense model of their size to compare with")
-    return lines
 
 
 @table(
@@ -149,7 +139,7 @@ def arms_warnings(frame: pd.DataFrame) -> list[str]:
     *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "D", "seed", "L", "L_beyond"),
     Column("rise", "float", "nats/token", "L_beyond less L"),
 )
-def longer(inputs: Inputs) -> pd.DataFrame:
+def longer(inputs: Inputs) -> Rows:
     """Returns a row for each run of an arm that was evaluated on longer sequences (sec 5.2.6)."""
     runs = of_arms(inputs)
     return runs.assign(rise=runs["L_beyond"] - runs["L"]).dropna(subset=["rise"])
@@ -157,29 +147,18 @@ def longer(inputs: Inputs) -> pd.DataFrame:
 
 @table(
     ARM,
-    *of_runs("lr", "L", "L_se"),
+    *of_runs("lr", "L"),
     Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
     Column("best", "bool", "1", "whether no other rate has a lower loss"),
+    told={
+        "best == True and chosen == False": "{arm}: the best rate tried is {lr:g}, and it is not "
+        "the one used"
+    },
 )
-def rates(inputs: Inputs) -> Iterator[Row]:
+def rates(inputs: Inputs) -> Rows:
     """Yields a row for each arm and learning rate that was tried before its own was chosen."""
     for arm in ARMS:
         tried = inputs.sweep(RATES + arm).sort_values("lr", kind="stable")
         chosen = tried["lr"].isin(inputs.sweep(arm)["lr"])
         best = tried["L"] == tried["L"].min()
         yield from records(tried.assign(arm=arm, chosen=chosen, best=best))
-
-
-@rates.limits
-def rates_warnings(frame: pd.DataFrame) -> list[str]:
-    """Says which arms train at a rate that was not the best, or at an end of those tried."""
-    lines = []
-    for arm, rows in frame.groupby("arm", sort=False):
-        name, best = ARMS[str(arm)], rows[rows["best"]].iloc[0]
-        if not best["chosen"]:
-            lines.append(
-                f"{name}: the best rate tried is {best['lr']:g}, and it is not the one used"
-            )
-        if best["lr"] in (rows["lr"].min(), rows["lr"].max()):
-            lines.append(f"{name}: the best rate, {best['lr']:g}, is an end of those tried")
-    return lines

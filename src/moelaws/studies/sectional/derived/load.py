@@ -5,7 +5,7 @@ weights of a unit (3 d of SwiGLU).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from moelaws.accounting.balance import metrics
-from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.inputs import Inputs
 from moelaws.laws.base import Array
 from moelaws.studies.sectional.arms import ARM, of_arms
@@ -45,7 +45,7 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
     *_CAPACITY,
     Column("never_used", "int", "experts", "without one token"),
 )
-def load(inputs: Inputs) -> Iterator[Row]:
+def load(inputs: Inputs) -> Rows:
     """Yields a row for each run with routed experts, layer and window of training."""
     for run in records(_mixtures(inputs)):
         load = inputs.expert_load(run["run_id"])
@@ -65,11 +65,9 @@ def load(inputs: Inputs) -> Iterator[Row]:
     Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
     Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
 )
-def fractions(inputs: Inputs) -> Iterator[Row]:
+def fractions(inputs: Inputs) -> Rows:
     """Yields a row for each arm with routed experts, its shape and rank."""
-    mixtures = _mixtures(inputs)
-    for arm in mixtures["arm"].unique():
-        own = mixtures[mixtures["arm"] == arm]
+    for _, own in _mixtures(inputs).groupby("arm", sort=False):
         for _, alike in own.groupby(["n_dense_layers", "d_model", "context", "E"]):
             loads = pd.concat(map(inputs.expert_load, alike["run_id"]))
             counts_RE = np.stack(loads.loc[loads["validation"] == 1, "assignments"].tolist())
@@ -87,7 +85,7 @@ def fractions(inputs: Inputs) -> Iterator[Row]:
     Column("matched", "float", "1", "of a unit and the most similar unit of another expert, mean"),
     Column("random", "float", "1", "the same of normal random weights of the same shape"),
 )
-def similarity(inputs: Inputs) -> Iterator[Row]:
+def similarity(inputs: Inputs) -> Rows:
     """Yields a row for each run with routed experts, kept step and layer that has them."""
     for run in records(_mixtures(inputs)):
         for step in (*inputs.kept_steps(run["run_id"]), None):

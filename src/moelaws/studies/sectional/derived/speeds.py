@@ -6,13 +6,13 @@ slices. The paper's S(E) holds the length L that each expert sees, so that the s
 with E. Here the sequence n is held, and L = n / E.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from moelaws.accounting.flops import TRAINING, forward_terms
-from moelaws.analysis.derive import Row, of_runs, records, table
+from moelaws.analysis.derive import Rows, of_runs, records, table
 from moelaws.analysis.effect import ratio_of_times
 from moelaws.analysis.inputs import Inputs
 from moelaws.spec.model import DenseFFN, Model, SlicePositions, Slices
@@ -36,7 +36,7 @@ _ONE = "over that of one slice"
     Column("sweep", "string", "1", "arm of the grid, or sweep of slices at equal widths"),
     *of_runs("E", "n_dense_layers", "d_model", "context"),
     Column("flops_per_token", "float", "FLOP/token", "training FLOPs without embeddings, M"),
-    Column("tokens_per_second", "float", "tokens/s", "of training, in the median step"),
+    *of_runs("tokens_per_second"),
     Column("evaluation_tokens_per_second", "float", "tokens/s", "of the forward pass alone"),
     *estimated("ratio", "1", f"time a token over that of {_BASE}", ""),
     Column("generation_seconds", "float", "s", "to generate a token, the context computed again"),
@@ -45,7 +45,7 @@ _ONE = "over that of one slice"
     Column("activation_bytes", "float", "bytes", "that wait for the backward pass of a step"),
     Column("device", "string", "1", "what it was measured on"),
 )
-def speeds(inputs: Inputs) -> Iterator[Row]:
+def speeds(inputs: Inputs) -> Rows:
     """Yields a row for each architecture of the grid, in its order."""
     speeds = inputs.speed().merge(inputs.table.drop(columns="tokens_per_second"), on="run_id")
     speeds["sweep"] = speeds["sweep"].str.split(",").str[0].str.removeprefix(RATES)
@@ -55,10 +55,9 @@ def speeds(inputs: Inputs) -> Iterator[Row]:
     mixtures = {_alike(row): row for row in records(speeds[speeds["sweep"] == BALANCED])}
     for row in records(speeds):
         if base := bases.get(_alike(row)):
-            row["ratio"], row["low"], row["high"] = ratio_of_times(row, base, "time_ratio")
+            row["ratio"] = ratio_of_times(row, base, "time_ratio")
             if mixture := mixtures.get(_alike(row)):
-                ends = ratio_of_times(row, mixture, "generation_ratio")
-                row["latency_ratio"], row["latency_low"], row["latency_high"] = ends
+                row["latency_ratio"] = ratio_of_times(row, mixture, "generation_ratio")
             yield row
 
 
@@ -70,14 +69,12 @@ def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 @table(
     *of_runs("d_model", "context", "E"),
-    Column("slice_all", "float", "FLOP/token", "training FLOPs where experts see all positions"),
-    Column("slice_chunks", "float", "FLOP/token", "where each sees a chunk of n / E positions"),
-    Column("all_ratio", "float", "1", f"slice_all {_ONE}"),
-    Column("chunks_ratio", "float", "1", f"slice_chunks {_ONE}"),
+    Column("all_ratio", "float", "1", f"training FLOPs, where experts see all positions, {_ONE}"),
+    Column("chunks_ratio", "float", "1", f"where each sees a chunk of n / E positions, {_ONE}"),
     Column("printed_ratio", "float", "1", f"S(E) as printed for n tokens, without alpha, {_ONE}"),
     Column("corrected_ratio", "float", "1", f"S(E) corrected for n tokens, without alpha, {_ONE}"),
 )
-def counted(inputs: Inputs) -> Iterator[Row]:
+def counted(inputs: Inputs) -> Rows:
     """Yields a row for each size of the grid and number of slices that divides it."""
     sizes = inputs.completed[["d_model", "context"]].drop_duplicates().astype(int)
     for d, n in sizes.itertuples(index=False):
@@ -94,8 +91,7 @@ def counted(inputs: Inputs) -> Iterator[Row]:
             }
             one = one or cost
             ratios = {f"{name}_ratio": x / one[name] for name, x in cost.items()}
-            flops = {"slice_all": cost["all"], "slice_chunks": cost["chunks"]}
-            yield {"d_model": d, "context": n, "E": E, **flops, **ratios}
+            yield {"d_model": d, "context": n, "E": E, **ratios}
 
 
 def of_widths(counted: pd.DataFrame, speeds: pd.DataFrame) -> pd.DataFrame:

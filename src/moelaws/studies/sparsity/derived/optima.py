@@ -8,15 +8,15 @@ optimal sparsity at a fixed size and budget is that of the surface (Eq 4).
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from moelaws.analysis.contrasts import BY_SEEDS, contrast_errors
 from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima, with_ends
+from moelaws.analysis.minimum import TOO_FEW, Array, Minima, parabola_minima
+from moelaws.analysis.regression import of_draws
 from moelaws.studies.sparsity.derived.surface import WHICH, Surface, surfaces
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, INSIDE, NOTE, RUNS, Column, estimated
 
 SIZES = 41  # for each budget, enough for a smooth line
 UNMEASURED = "no run near: outside the sizes measured at this sparsity"
@@ -28,15 +28,13 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
     Column("method", "string", "1", "surface: Eq 8 over all S of a budget; parabola: each (C, S)"),
     *estimated("N_star", "parameters", "size of least loss in the measured range", "N"),
     *estimated("L_star", "nats/token", "loss at N_star by the fitted curve", "L"),
-    Column("interval", "string", "1", "how: fit: of the surface's draws; student: of a parabola's"),
     COVERAGE,
-    Column("inside", "bool", "1", "the minimum is inside the measured range; else it is a bound"),
-    Column("convex", "bool", "1", "the fitted curve has a minimum"),
-    Column("n", "int", "1", "completed runs at this (C, S)"),
+    INSIDE,
+    RUNS,
     Column("drop", "float", "nats/token", "L_star at the least S of the budget less L_star", True),
     Column("drop_paired_se", "float", "nats/token", "error of drop by documents, paired", True),
     Column("drop_seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
-    Column("note", "string", "1", "why the minimum is not inside; empty where it is"),
+    NOTE,
     told={
         "note != ''": "C={C:.3g}, S={S:g}: no minimum of the loss in N_{size} inside the sizes "
         "measured ({method}): {note}"
@@ -44,55 +42,46 @@ UNMEASURED = "no run near: outside the sizes measured at this sparsity"
 )
 def optima(inputs: FittedInputs) -> Rows:
     """Returns the optima of every isoFLOP surface fit that the study's entry declares."""
-    return sorted(
-        (
-            optimum
-            for fit in inputs.fits
-            for surface in surfaces(inputs, fit)
-            for method in METHODS
-            for optimum in _with_drops(inputs, surface, size_optima(surface, method))
-        ),
-        key=lambda optimum: [optimum[name] for name in ("size", "method", "C", "S")],
-    )
-
-
-@optima.limits
-def optima_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each budget whose drops are missing."""
     return [
-        f"C={C:.3g}: no drop of the loss at the best N_{size} ({method}): the densest runs "
-        f"(S={rows['S'].min():g}) have no optimum"
-        for (C, size, method), rows in frame.groupby(["C", "size", "method"])
-        if len(rows) > 1 and rows.sort_values("S")["L_star"].isna().iloc[0]
+        optimum
+        for fit in sorted(inputs.fits)
+        for method in METHODS
+        for surface in surfaces(inputs, fit)
+        for optimum in _with_drops(inputs, surface, size_optima(surface, method))
     ]
 
 
 def parabola_minimum(surface: Surface, S: float) -> Minima | None:
     """Returns the minima of a parabola of L in ln N at ``S``, as ``Surface.size_minimum`` does."""
     rows = at(surface.rows, "S", S)
-    return parabola_minima(np.log(rows[surface.size].to_numpy(float)), rows["L"].to_numpy(float))
+    return parabola_minima(np.log(rows[surface.size]), rows["L"])
 
 
-# Method -> its minima at a sparsity, and how their intervals are made.
-METHODS = {"surface": (Surface.size_minimum, "fit"), "parabola": (parabola_minimum, "student")}
+# Method -> its minima at a sparsity. Intervals are those of the fit's draws, and Student's.
+METHODS = {"parabola": parabola_minimum, "surface": Surface.size_minimum}
 
 
 def size_optima(surface: Surface, method: str) -> list[Row]:
     """Returns a row for each measured S of one budget: the minimum, with an interval by draws."""
-    minima, interval = METHODS[method]
     optima = []
-    for S in sorted(float(value) for value in surface.rows["S"].unique()):
-        row: Row = {"C": surface.C, "S": S, "size": surface.size.removeprefix("N_")}
-        row |= {"method": method, "interval": interval, "level": surface.level}
-        row["n"] = len(at(surface.rows, "S", S))
-        if (best := minima(surface, S)) is None:
-            row |= {"N_star": np.nan, "L_star": np.nan, "note": TOO_FEW}
-            row |= {"inside": False, "convex": False}
-        else:
-            row |= with_ends("N_star", np.exp(best.x), surface.level, "N")
-            row |= with_ends("L_star", best.y, surface.level, "L")
-            row |= {"inside": bool(best.inside[0]), "convex": bool(best.convex[0])}
-            row["note"] = best.notes[0]
+    for S in surface.measured["S"]:
+        row: Row = {
+            "C": surface.C,
+            "S": S,
+            "size": surface.size.removeprefix("N_"),
+            "method": method,
+            "level": surface.level,
+            "n": len(at(surface.rows, "S", S)),
+            "inside": False,
+            "note": TOO_FEW,
+        }
+        values = [np.full(1, np.nan)] * 2
+        if best := METHODS[method](surface, S):
+            row |= {"inside": bool(best.inside[0]), "note": best.notes[0]}
+            values = [np.exp(best.x), best.y]
+        for name, own in zip("NL", values, strict=True):
+            ends = of_draws(own, level=surface.level).interval
+            row |= zip((f"{name}_star", f"{name}_low", f"{name}_high"), ends, strict=True)
         optima.append(row)
     return optima
 
@@ -123,7 +112,7 @@ def _influence(surface: Surface, optimum: Row) -> Array:
         return np.full(len(rows), np.nan)
     if optimum["method"] == "surface":
         return surface.influence(N, S)
-    own = np.isclose(rows["S"].to_numpy(float), S, rtol=1e-9, atol=0.0)
+    own = (rows["S"] == S).to_numpy()
     u = np.log(rows[surface.size].to_numpy(float)[own])
     curve = np.vander([np.log(N) - u.mean()], 3) @ np.linalg.pinv(np.vander(u - u.mean(), 3))
     moves = np.zeros(len(rows))
@@ -132,15 +121,18 @@ def _influence(surface: Surface, optimum: Row) -> Array:
 
 
 @table(
-    Column("C", "float", "FLOPs", "training budget"),
+    *of_runs("C"),
     WHICH,
     Column("N", "float", "parameters", "fixed model size"),
     *estimated("S_star", "1", "sparsity of least loss within the grid's sparsities", "S"),
     Column("L_star", "float", "nats/token", "loss at S_star by the surface"),
     COVERAGE,
-    Column("inside", "bool", "1", "S_star is a minimum, or dense, near runs; else it is a bound"),
-    Column("convex", "bool", "1", "the surface along S has a minimum at this N"),
-    Column("note", "string", "1", "why S_star is not inside; empty where it is"),
+    INSIDE,
+    NOTE,
+    told={
+        "inside == False": "C={C:.3g}: the optimal sparsity lies outside what was measured at some "
+        "values of N_{size}: {note}"
+    },
 )
 def sparsity_optima(inputs: FittedInputs) -> Rows:
     """Returns the optimal sparsities of every isoFLOP surface fit that the entry declares."""
@@ -149,18 +141,6 @@ def sparsity_optima(inputs: FittedInputs) -> Rows:
         for fit in inputs.fits
         for surface in surfaces(inputs, fit)
         for optimum in optimal_sparsities(surface)
-    ]
-
-
-@sparsity_optima.limits
-def sparsity_optima_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line for each budget with sizes whose optimal sparsity is not inside the grid."""
-    return [
-        f"C={C:.3g}: the optimal sparsity lies outside what was measured at "
-        f"{int((~group['inside']).sum())} of {len(group)} values of N_{size}: "
-        f"{'; '.join(sorted(set(group.loc[~group['inside'], 'note'])))}"
-        for (C, size), group in frame.groupby(["C", "size"])
-        if not group["inside"].all()
     ]
 
 
@@ -176,8 +156,13 @@ def optimal_sparsities(surface: Surface) -> Iterator[Row]:
             inside, note = True, ""
         if inside and not surface.near_runs(float(u), v):
             inside, note = False, UNMEASURED
-        row: Row = {"C": surface.C, "size": surface.size.removeprefix("N_")}
-        row |= {"N": float(np.exp(u)), "L_star": float(best.y[0])}
-        row |= with_ends("S_star", -np.expm1(-best.x), surface.level, "S")
-        row |= {"level": surface.level, "inside": inside, "convex": bool(best.convex[0])}
-        yield row | {"note": note}
+        yield {
+            "C": surface.C,
+            "size": surface.size.removeprefix("N_"),
+            "N": float(np.exp(u)),
+            "S_star": of_draws(-np.expm1(-best.x), level=surface.level),
+            "L_star": float(best.y[0]),
+            "level": surface.level,
+            "inside": inside,
+            "note": note,
+        }

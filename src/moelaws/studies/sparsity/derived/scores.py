@@ -10,19 +10,17 @@ the densest ones of equal loss. Divided by b it is ``equivalent``, the rise of t
 changes the score as much. The paper draws the relation and states no law; this form is ours.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, of_kept, of_runs, table
+from moelaws.analysis.derive import Row, Rows, of_kept, of_runs, table
 from moelaws.analysis.inputs import Inputs
-from moelaws.analysis.minimum import Array, with_ends
-from moelaws.analysis.scores import COLUMNS, MEASURES, TASK, by_skill
-from moelaws.fitting.quantiles import Regression, least_squares
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.analysis.minimum import Array
+from moelaws.analysis.regression import LEVEL, of_draws
+from moelaws.analysis.scores import COLUMNS, MEASURES, by_skill
+from moelaws.fitting.quantiles import least_squares
+from moelaws.tables.column import COVERAGE, NOTE, RUNS, Column, estimated
 
-LEVEL = 0.9
 FEWEST = 8  # runs, at the least, that four coefficients are fitted to
 UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
 
@@ -30,43 +28,29 @@ UNITS = {"error": "1", "bits_per_byte": "bits/byte"}
 @table(
     *of_runs("run_id", "C", "S", "d_model", "seed", "L", "L_se"),
     *COLUMNS,
-    empty="no scores: no completed run's weights are kept",
 )
-def downstream(inputs: Inputs) -> Iterator[Row]:
+def downstream(inputs: Inputs) -> Rows:
     """Yields the scores after the last step of each completed run that was scored."""
     for run, scores in of_kept(inputs.completed, inputs.scores):
         last = scores[scores["step"] == scores["step"].max()]
         yield from (run | row for row in by_skill(last))
 
 
-@downstream.limits
-def downstream_warnings(frame: pd.DataFrame) -> list[str]:
-    """Returns a line where nothing was scored, or where no run is better than guessing."""
-    tasks = frame[frame["by"] == TASK]
-    guessed = ", ".join(
-        str(skill)
-        for skill, rows in tasks.groupby("skill", sort=False)
-        if not (rows["error"] + 2 * rows["error_se"] < rows["chance"]).any()
-    )
-    return [f"no run is told from guessing by its answers on {guessed}"] if guessed else []
-
-
 @table(
     *COLUMNS[:3],
     Column("measure", "string", "1", "the score: error or bits_per_byte"),
     Column("unit", "string", "1", "of the score"),
-    Column("n", "int", "runs", "runs behind it"),
-    Column("L_middle", "float", "nats/token", "middle of the range of the loss", True),
-    *estimated("slope", "1", "of the score over the loss there, per nat/token"),
+    RUNS,
+    *estimated("slope", "1", "of the score over the loss in the middle of its range, per nat"),
     Column("S_densest", "float", "1", "least sparsity", True),
     Column("S_sparsest", "float", "1", "largest sparsity", True),
     *estimated("shift", "1", "score of the sparsest less that of the densest"),
     *estimated("equivalent", "nats/token", "rise of the loss that does the same"),
     COVERAGE,
-    Column("note", "string", "1", "why numbers are missing; or empty"),
+    NOTE,
     told={"note != '' and measure == 'bits_per_byte'": "{skill}: {note}"},
 )
-def relation(inputs: Inputs) -> Iterator[Row]:
+def relation(inputs: Inputs) -> Rows:
     """Yields a row for each task and group of tasks, and for each of the two scores."""
     scores = inputs.derived("downstream")
     for (by, skill), rows in scores.groupby(["by", "skill"], sort=False):
@@ -82,12 +66,15 @@ def regressors(rows: pd.DataFrame, L: Array, S: Array) -> Array:
     return np.column_stack([np.ones_like(x), x, x**2, -np.log1p(-S)])
 
 
-def regress(rows: pd.DataFrame, measure: str) -> Regression | None:
-    """Returns the regression of a score; None where the runs are too few or too much alike."""
+def regress(rows: pd.DataFrame, measure: str) -> Array | None:
+    """Returns the coefficients of a score and their draws, (1 + B, 4).
+
+    None where the runs are too few or too much alike.
+    """
     X = regressors(rows, rows["L"].to_numpy(float), rows["S"].to_numpy(float))
     if len(rows) < FEWEST or np.linalg.matrix_rank(X) < X.shape[1]:
         return None
-    return least_squares(X, rows[measure].to_numpy(float))
+    return least_squares(X, rows[measure])
 
 
 def _relation(rows: pd.DataFrame, measure: str) -> Row:
@@ -95,17 +82,11 @@ def _relation(rows: pd.DataFrame, measure: str) -> Row:
     fit = regress(rows, measure)
     if fit is None:
         return {"note": f"{len(rows)} runs, of which {FEWEST} must differ in loss and sparsity"}
-    every = np.vstack([fit.coefficients, fit.draws])  # the estimates first
-    slope, shift = every[:, 1], every[:, 3] * np.ptp(-np.log1p(-rows["S"].to_numpy(float)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        equivalent = shift / slope
-    quantities = {"slope": slope, "shift": shift, "equivalent": equivalent}
+    slopes, shifts = fit[:, 1], fit[:, 3] * np.ptp(-np.log1p(-rows["S"].to_numpy(float)))
+    slope = of_draws(slopes)
     numbers: Row = {"S_densest": rows["S"].min(), "S_sparsest": rows["S"].max()}
-    for name, values in quantities.items():
-        numbers |= with_ends(name, values, LEVEL, name)
+    numbers |= {"slope": slope, "shift": of_draws(shifts)}
     # Where the slope may be 0, no rise of the loss is known to change the score as much.
-    flat = not numbers["slope_low"] * numbers["slope_high"] > 0
-    if flat:
-        numbers |= dict.fromkeys(("equivalent", "equivalent_low", "equivalent_high"), np.nan)
-    note = "the score is not told to follow the loss" if flat else ""
-    return numbers | {"L_middle": (rows["L"].min() + rows["L"].max()) / 2, "note": note}
+    if not slope.low * slope.high > 0:
+        return numbers | {"note": "the score is not told to follow the loss"}
+    return numbers | {"equivalent": of_draws(shifts / slopes), "note": ""}

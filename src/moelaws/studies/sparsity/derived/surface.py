@@ -19,7 +19,6 @@ from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array, Minima, minima_along
 from moelaws.fitting.model_selection import held_out
 from moelaws.laws.forms import LinearLaw
-from moelaws.spec.errors import UserError
 from moelaws.tables.column import Column
 
 MIN_SIZES = 3  # that determine a minimum over size
@@ -38,18 +37,14 @@ class Surface:
     level: float  # coverage of the intervals
     rows: pd.DataFrame  # the budget's runs
 
-    @cached_property
-    def drawn(self) -> Array:
-        """Returns the draws of the coefficients (draws, P), in the law's order."""
-        return np.asarray(self.draws[list(self.form.names)], float)
-
     def loss(self, N: Array, S: Array) -> Array:
         """Returns the loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
         return self.form.predict(self.params, {"N": N, "S": S})
 
     def loss_draws(self, N: Array, S: Array) -> Array:
         """Returns the loss (draws, n), a row for each draw of the coefficients."""
-        return self.form.predict_batch(self.drawn, {"N": N, "S": S})
+        drawn = self.draws[list(self.form.names)].to_numpy(float)
+        return self.form.predict_batch(drawn, {"N": N, "S": S})
 
     def influence(self, N: float, S: float) -> Array:
         """Returns how the loss at ``N`` and ``S`` moves with the loss of each of the runs, (n,)."""
@@ -101,13 +96,8 @@ class Surface:
 
 
 def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
-    """Yields the surfaces of the fit ``fit``, one for each budget, in the order of the report."""
+    """Yields the surfaces of the fit ``fit``, one for each budget, the least first."""
     report, spec, rows = inputs.fit(fit), inputs.spec(fit), inputs.rows(fit)
-    if spec.split_by != "C":
-        raise UserError(
-            f"fit {fit!r}: split_by is {spec.split_by!r}; an isoFLOP surface holds at one budget, "
-            "so the study's entry must say split_by: C"
-        )
     draws, form = inputs.draws(fit), inputs.law(fit)
     assert isinstance(form, LinearLaw)  # all forms of sparsity.isoflop are
     for result in report.parts:
@@ -118,9 +108,7 @@ def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
 
 def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
     """Returns the surface of the fit ``fit`` at the middle budget, the upper of two."""
-    known = sorted(surfaces(inputs, fit), key=lambda surface: surface.C)
-    if not known:
-        raise UserError(f"fit {fit!r}: it has no group; no budget had enough completed runs")
+    known = list(surfaces(inputs, fit))
     return known[len(known) // 2]
 
 
@@ -135,7 +123,6 @@ WHICH = Column("size", "string", "1", "parameters: total or active, with embeddi
     Column("predicted", "float", "nats/token", "mean prediction by the refits without it", True),
     Column("mse", "float", "(nats/token)^2", "mean squared error of these predictions", True),
     Column("times", "int", "1", "refits without it"),
-    empty="no budget has the runs to refit its surface to 80 % of them",
 )
 def subsamples(inputs: FittedInputs) -> Rows:
     """Returns the predictions of every isoFLOP surface fit that the study's entry declares.

@@ -21,11 +21,11 @@ import pandas as pd
 
 from moelaws.analysis.derive import Row, Rows, table
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.analysis.minimum import Array, with_ends
-from moelaws.analysis.regression import indicators, slope_weights
+from moelaws.analysis.minimum import Array
+from moelaws.analysis.regression import indicators, of_draws, slope_weights
 from moelaws.studies.sparsity.derived.optima import SIZES
 from moelaws.studies.sparsity.derived.surface import Surface, surfaces
-from moelaws.tables.column import COVERAGE, Column, estimated
+from moelaws.tables.column import COVERAGE, NOTE, Column, estimated
 
 MIN_OPTIMA = 3  # that determine a slope
 SURE = 0.95
@@ -61,13 +61,12 @@ class Slope(NamedTuple):
     Column("unit", "string", "1", "of the slopes and their ends"),
     COVERAGE,
     Column("n", "int", "1", "optima that the slope is drawn through; of a mean, its slopes"),
-    Column("note", "string", "1", "why the slope or its null is missing; empty where both are"),
+    NOTE,
     told={"note != ''": "{trend}, {at}: {note}"},
 )
 def derive(inputs: FittedInputs) -> Rows:
     """Returns the slopes of the fits ``isoflop_total`` and ``isoflop_active``."""
-    total = sorted(surfaces(inputs, "isoflop_total"), key=lambda s: s.C)
-    active = sorted(surfaces(inputs, "isoflop_active"), key=lambda s: s.C)
+    total, active = (list(surfaces(inputs, f"isoflop_{size}")) for size in ("total", "active"))
     return beside_nulls(total, active, inputs.fit("isoflop_total").level)
 
 
@@ -104,7 +103,7 @@ def beside_nulls(total: Sequence[Surface], active: Sequence[Surface], level: flo
 
 def over_sparsity(surface: Surface, coordinate: Literal["x", "y"]) -> Slope:
     """Returns the slope over v of the optima's ln N (``x``) or loss (``y``) at one budget."""
-    sparsities = sorted(surface.rows["S"].unique())
+    sparsities = surface.measured["S"]
     optima = {-np.log1p(-S): size_optimum(surface, S, coordinate) for S in sparsities}
     return _through(f"C={surface.C:.3g}", optima, "sparsities")
 
@@ -189,9 +188,7 @@ def size_optimum(surface: Surface, S: float, coordinate: Literal["x", "y"]) -> A
     It is None where the minimum is not inside or fewer than three sizes were measured.
     """
     minima = surface.size_minimum(S)
-    if minima is None or not minima.inside[0]:
-        return None
-    return minima.x if coordinate == "x" else minima.y
+    return getattr(minima, coordinate) if minima and minima.inside[0] else None
 
 
 def _sizes(surfaces: Sequence[Surface]) -> Array:
@@ -233,12 +230,18 @@ def _few(n: int, what: str) -> str:
 
 
 def _record(trend: str, own: Slope, null: Slope, level: float) -> Row:
-    missing = own.note or (null.note and f"of the null, {null.note}")
-    row = {"trend": trend, "at": own.at, "unit": UNITS[trend], "level": level, "n": own.n}
     beyond = np.subtract(*_shared_draws((own.values, null.values)))
-    for name, values in (("slope", own.values), ("null", null.values), ("beyond", beyond)):
-        row |= with_ends(name, values, level, "" if name == "slope" else name)
-    return row | {"note": missing}
+    return {
+        "trend": trend,
+        "at": own.at,
+        "slope": of_draws(own.values, level=level),
+        "null": of_draws(null.values, level=level),
+        "beyond": of_draws(beyond, level=level),
+        "unit": UNITS[trend],
+        "level": level,
+        "n": own.n,
+        "note": own.note or (null.note and f"of the null, {null.note}"),
+    }
 
 
 def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:

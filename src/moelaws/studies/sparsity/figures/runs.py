@@ -79,7 +79,7 @@ def relations(inputs: Inputs, by: str) -> pd.DataFrame:
         for S, own in rows.groupby("S"):
             L = np.linspace(own["L"].min(), own["L"].max(), 40)
             X = regressors(rows, L, np.full(len(L), S))
-            y = {measure: X @ fit.coefficients for measure, fit in fits.items() if fit}
+            y = {measure: X @ fit[0] for measure, fit in fits.items() if fit is not None}
             lines.append(pd.DataFrame({"skill": skill, "S": S, "L": L, **y}))
     return pd.concat(lines)
 

@@ -1,0 +1,46 @@
+"""A trial of rules: how often each says "supported", or the opposite, of simulated tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from moelaws.analysis.inputs import Inputs
+from moelaws.claims.base import Verdict, verdict
+from moelaws.spec.references import resolve
+from moelaws.spec.study import Study
+
+SUPPORTED, NOT_SUPPORTED, _ = Verdict
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Tables by seed, and how many of them may support each of the claims, or refute it.
+
+    Of a hundred tables without the effect at most ten may support a claim.
+    """
+
+    claims: tuple[str, ...]
+    made: Callable[[int], Any]  # seed -> a study's table, or what else the rule reads
+    supported: tuple[int, int] = (0, 10)
+    refuted: tuple[int, int] = (0, 100)
+    tables: int = 100
+
+
+def null(claims: str | tuple[str, ...], made: Callable[[int], Any]) -> Trial:
+    """A hundred tables without the effect of one claim or several."""
+    return Trial((claims,) if isinstance(claims, str) else claims, made)
+
+
+def seen(claim: str, made: Callable[[int], Any], least: int, tables: int = 100) -> Trial:
+    """Tables with the effect, of which ``least`` or more support the claim."""
+    return Trial((claim,), made, (least, tables), tables=tables)
+
+
+def decided(study: Study, name: str, given: Any) -> Verdict:
+    """The verdict on the claim of this name, of a table or of what else the rule reads."""
+    claim = study.entry("claims", name)
+    inputs = Inputs(frame=given) if isinstance(given, pd.DataFrame) else given
+    evidence = resolve(study.home, claim.code)(inputs, **claim.arguments)
+    return verdict(evidence.intervals, claim.expect.above, claim.expect.below)
