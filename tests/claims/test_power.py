@@ -82,8 +82,14 @@ def test_a_rule_is_tried_with_the_effect_and_without(study, table):
     assert counts["noise"] == pytest.approx(0.004, rel=0.5)
     assert counts["noise_of"] == "the spread between seeds of such runs"
     for own in counts["claims"].values():
-        assert own["published"] == {**dict.fromkeys(map(str, Verdict), 0), "supported": 8}
+        for law in ("fitted", "published"):
+            assert own[law] == {**dict.fromkeys(map(str, Verdict), 0), "supported": 8}
         assert sum(own["null"].values()) == 8
+    # The runs are Chinchilla's, so that both laws give their losses.
+    measured = table["L"].min(), table["L"].max()
+    for law in ("fitted", "published"):
+        assert counts["losses"][law] == pytest.approx(measured, rel=0.01)
+    assert counts["refused"] == []
     # Larger models are those of larger budgets: a rule that compares across budgets is fooled.
     assert counts["claims"]["sound"]["null"]["supported"] <= 2
     assert counts["claims"]["fooled"]["null"]["supported"] == 8
@@ -100,6 +106,26 @@ def test_a_null_may_say_what_the_effect_is_by_rows(study, table):
     assert sound["null"]["not supported"] == 4
     assert sound["effect"]["supported"] == 4
     assert sound["published"]["supported"] == 4
+
+
+def test_losses_that_such_runs_could_not_have_try_no_rule(study, table):
+    (null,) = study.nulls
+    far = null.model_copy(update={"factors": {"d_model > 200": 3.0}})
+    counts = tried(study.model_copy(update={"nulls": (far,)}), "demo", table, 1, {})
+    assert all("null" not in own for own in counts["claims"].values())
+    (why,) = counts["refused"]
+    low, high = table["L"].min(), table["L"].max()
+    assert why.startswith("by chinchilla these runs would have losses of ")
+    assert why.endswith(f"nats/token, and they have {low:.3g} to {high:.3g}")
+
+
+def test_a_null_may_be_fitted_to_each_budget_alone(study, table):
+    """A line in ln N at each budget fits the losses; with one slope for all budgets it cannot."""
+    (null,) = study.nulls
+    line = {"law": "clark.dense", "mapping": {"N": "N_active"}, "split_by": "C"}
+    alone = study.model_copy(update={"nulls": (null.model_copy(update=line),)})
+    counts = tried(alone, "demo", table, 2, {})["claims"]
+    assert counts["sound"]["null"]["supported"] == 2
 
 
 def test_without_a_second_seed_the_noise_is_assumed(study, table):

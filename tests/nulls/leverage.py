@@ -29,8 +29,8 @@ HEADS = np.array([2, 4, 8, 16])
 CURVATURE = 0.0018  # of ln L in log2 G, by Eq 4 at 1e20 FLOPs on the assumed dense curve
 KNOWN = {
     "status": "completed", "source": "trained", "S": 0.9, "G": 2.0, "r": 1.0, "n_seeds": 1,
-    "C_leverage": 3.0, "D": 1.0, "vocab_size": 0, "L_seed_sd": np.nan, "k": 12, "E_s": 0, "d_model": 512, "n_heads": 8, "n_layers": 60,
-    "n_dense_layers": 0,
+    "C_leverage": 3.0, "D": 1.0, "vocab_size": 0, "L_seed_sd": np.nan, "k": 12, "E_s": 0,
+    "d_model": 512, "n_heads": 8, "n_layers": 60, "n_dense_layers": 0,
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ as well. A law whose losses such runs could not have says nothing of their rules
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -19,7 +19,7 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.contrasts import seed_sd
-from moelaws.analysis.inputs import completed, row_mask
+from moelaws.analysis.inputs import completed, having, row_mask
 from moelaws.analysis.remake import inputs_of, remake, with_starts
 from moelaws.claims.base import EFFECT, FITTED, NULL, PUBLISHED, Counts, Tried, Verdict
 from moelaws.claims.judge import judged
@@ -33,7 +33,7 @@ from moelaws.spec.readers import Claim
 from moelaws.spec.study import Null, Simulation, Study
 from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import SIMULATED_COLUMNS
-from moelaws.tables.simulate import DEFAULT_MAPPING, simulate
+from moelaws.tables.simulate import DEFAULT_MAPPING, simulate, standard_noise
 from moelaws.tables.sweeps import in_sweep
 
 SAMPLE = 32  # starts of a fit whose law has more; of Eq 6, one in ten reaches the optimum
@@ -45,22 +45,27 @@ class _Truth:
 
     key: str  # fitted, published, effect or null
     law: str
-    params: Mapping[str, float]
-    mapping: Mapping[str, str]
-    runs: pd.DataFrame
     claims: Sequence[Claim]
-    losses: Array  # (n,) of the runs before noise, nats/token
+    runs: pd.DataFrame  # a study's table of the runs, with the law's losses before any noise
+    measured: Array  # (n,) the runs' own losses, nats/token
+
+    def losses(self) -> tuple[float, float]:
+        """Returns the least and the largest of the law's losses."""
+        return float(self.runs["L"].min()), float(self.runs["L"].max())
 
     def beyond_runs(self) -> str:
         """Returns why such runs could not have these losses; empty if they could."""
-        low, high = self.runs["L"].min(), self.runs["L"].max()
-        least, largest = self.losses.min(), self.losses.max()
+        low, high = self.measured.min(), self.measured.max()
+        least, largest = self.losses()
         if max(low - least, largest - high) <= (high - low) / 2:
             return ""
         return (
             f"by {self.law} these runs would have losses of {least:.3g} to {largest:.3g} "
             f"nats/token, and they have {low:.3g} to {high:.3g}"
         )
+
+    def with_losses(self, losses: Array) -> "_Truth":
+        return replace(self, runs=self.runs.assign(L=losses))
 
 
 def tried(
@@ -102,9 +107,7 @@ def tried(
         "noise": noise,
         "noise_of": noise_of,
         "losses": {
-            truth.key: [float(truth.losses.min()), float(truth.losses.max())]
-            for truth in truths
-            if truth.key in (FITTED, PUBLISHED)
+            truth.key: [*truth.losses()] for truth in truths if truth.key in (FITTED, PUBLISHED)
         },
         "refused": refused,
         "claims": counts,
@@ -128,30 +131,43 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
         if len(chosen):
             yield _truth(FITTED, entry, _fitted(entry, chosen), chosen, claims)
         if law.published is not None and len(chosen):
-            printed = _truth(PUBLISHED, entry, dict(law.published), chosen, claims)
-            line = np.polynomial.Polynomial.fit(printed.losses, chosen["L"], 1)
-            yield replace(printed, losses=line(printed.losses))
+            printed = _truth(PUBLISHED, entry, [(chosen, dict(law.published))], chosen, claims)
+            line = np.polynomial.Polynomial.fit(printed.runs["L"], chosen["L"], 1)
+            yield printed.with_losses(line(printed.runs["L"].to_numpy()))
     for null in study.nulls:
         claims = [claim for claim in study.claims if claim.null_model == null.name]
         if null.law and claims:
             truth = _truth(NULL, null, _fitted(null, runs), runs, claims)
-            yield replace(truth, losses=truth.losses * _factors(null.factors, runs))
+            losses = truth.runs["L"].to_numpy()
+            yield truth.with_losses(losses * _factors(null.factors, runs))
             if null.effect is not None:
-                losses = truth.losses * _factors(null.effect, runs)
-                yield replace(truth, key=EFFECT, losses=losses)
+                told = truth.with_losses(losses * _factors(null.effect, runs))
+                yield replace(told, key=EFFECT)
 
 
 def _truth(
     key: str,
     entry: Null | Simulation,
-    params: Mapping[str, float],
+    parts: Iterable[tuple[pd.DataFrame, Mapping[str, float]]],
     runs: pd.DataFrame,
     claims: Sequence[Claim],
 ) -> _Truth:
+    """Returns the losses by the entry's law, whose coefficients differ between ``parts``."""
     law = laws.fittable(entry.law)
-    known = simulate(_named(runs), law, params, mapping=entry.mapping, noise=0.0)
-    losses = known.frame["L"].to_numpy(float)
-    return _Truth(key, law.ref, params, entry.mapping, runs, claims, losses)
+    frames = [
+        simulate(
+            rows.assign(_configuration=rows["run_id"]),
+            law,
+            params,
+            mapping=entry.mapping,
+            noise=0.0,
+        ).frame
+        for rows, params in parts
+    ]
+    frame = pd.concat(frames).loc[runs.index]
+    frame = frame.assign(**{name: runs[name] for name in ("n_seeds", "L_seed_sd")})
+    names = [column.name for column in SIMULATED_COLUMNS]
+    return _Truth(key, law.ref, claims, frame[names], runs["L"].to_numpy(float))
 
 
 def _factors(factors: Mapping[str, float], runs: pd.DataFrame) -> Array:
@@ -162,31 +178,27 @@ def _factors(factors: Mapping[str, float], runs: pd.DataFrame) -> Array:
     return product
 
 
-def _fitted(entry: Null | Simulation, runs: pd.DataFrame) -> dict[str, float]:
-    """Returns the coefficients of the entry's law, fitted to the runs."""
+def _fitted(
+    entry: Null | Simulation, runs: pd.DataFrame
+) -> list[tuple[pd.DataFrame, dict[str, float]]]:
+    """Returns the rows of each fit of the entry's law to the runs, with its coefficients."""
     law, mapping = laws.fittable(entry.law), DEFAULT_MAPPING | entry.mapping
     # Runs may be tiny, a null may take a width for a size, and a published law may give losses of
     # twenty nats far from its runs: the columns are in their own units.
     units = {variable.name: "1" for variable in (*law.variables, law.response)}
-    spec = Fit(name="trial", law=law.ref, mapping=mapping, units=units, bootstrap=1)
+    split = entry.split_by if isinstance(entry, Null) else ""
+    spec = Fit(name="trial", law=law.ref, mapping=mapping, units=units, bootstrap=1, split_by=split)
     with located(f"the trial of the rules by {law.ref}"):
-        return fit(law, runs, with_starts(spec, SAMPLE)).parts[0].estimates()
-
-
-def _named(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs.assign(_configuration=runs["run_id"])
+        parts = fit(law, runs, with_starts(spec, SAMPLE)).parts
+    return [(having(runs, **part.where), part.estimates()) for part in parts]
 
 
 def _verdicts(
     study: Study, tier: str, truth: _Truth, noise: float, seed: int
 ) -> Iterator[tuple[str, str]]:
     """Yields the verdicts of the rules on one table of simulated losses."""
-    law, runs = laws.fittable(truth.law), _named(truth.runs)
-    simulation = simulate(runs, law, truth.params, mapping=truth.mapping, noise=noise, seed=seed)
-    moved = simulation.frame["L"] / simulation.frame["L_true"]
-    spread = {name: truth.runs[name].to_numpy() for name in ("n_seeds", "L_seed_sd")}
-    frame = simulation.frame.assign(L=moved * truth.losses, **spread)
-    frame = frame[[column.name for column in SIMULATED_COLUMNS]]
+    L = truth.runs["L"] * np.exp(noise * standard_noise(truth.runs, seed))
+    frame = truth.runs.assign(L=L, L_se=noise * L)
     with tempfile.TemporaryDirectory() as root:
         folder: TierFolder = Results(Path(root)).tier(tier, simulated=True)
         about = {"study": study.study, "tier": tier, "simulation": "{}"}

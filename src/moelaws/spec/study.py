@@ -42,6 +42,7 @@ class Null(Frozen):
     says: str  # what holds for such runs, in a sentence
     law: str = ""  # fitted to the runs, it gives such losses; none if tests alone simulate it
     mapping: dict[str, str] = {}  # variable -> column, if it is not the one of the same name
+    split_by: str = ""  # a column: the law is fitted to the runs of each value alone
     # Rows, such as "gate == sigmoid" -> by what the law's losses are multiplied there, and what it
     # is with the effect of the claims, if the rules are to be tried on that as well
     factors: dict[RowExpression, Positive] = {}

@@ -131,7 +131,7 @@ def simulate(
     """
     variables, origins = _variables(frame, law, {**DEFAULT_MAPPING, **mapping})
     with np.errstate(over="ignore", under="ignore"):  # refused below
-        true, z = law.predict(params, variables), _noise(frame, seed)
+        true, z = law.predict(params, variables), standard_noise(frame, seed)
         observed = np.asarray(true * np.exp(noise * z) if law.log_response else true + noise * z)
     if (lost := ~np.isfinite(observed) | (law.log_response & (observed == 0))).any():
         row = int(np.argmax(lost))
@@ -233,7 +233,7 @@ def _variables(
     return {name: values[name] for name in used}, {name: origins[name] for name in used}
 
 
-def _noise(frame: pd.DataFrame, seed: int) -> Array:
+def standard_noise(frame: pd.DataFrame, seed: int) -> Array:
     """Returns a standard normal number (n,) for each row, with a correlation within each trunk."""
     keys = [frame["run_id"].tolist(), frame.get("trunk", frame["run_id"]).tolist()]
     own, shared = np.array([[_normal(f"{seed}:{key}") for key in names] for names in keys])
