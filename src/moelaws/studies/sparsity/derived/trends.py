@@ -133,7 +133,7 @@ def sparsity_over_size(surface: Surface) -> Slope:
 
 
 def sparsity_of_small(surface: Surface) -> Slope:
-    """Returns v* at ``SMALL`` times the best dense size; no slope, but it is compared as those are."""
+    """Returns v* at ``SMALL`` times the best dense size; no slope, but compared as one."""
     where = f"C={surface.C:.3g}"
     size = size_optimum(surface, float(surface.rows["S"].min()), "x")
     if size is None or surface.one_sparsity:
