@@ -131,7 +131,7 @@ def test_a_square_grid_is_a_filled_map_and_marks_have_its_colours():
 
 
 def test_what_no_series_can_draw_is_a_function(tmp_path, monkeypatch):
-    package = tmp_path / "own_study"
+    package = tmp_path / "drawn_study"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "figures.py").write_text(
@@ -140,7 +140,7 @@ def test_what_no_series_can_draw_is_a_function(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     entry = {"name": "F", "caption": "Own.", "code": "figures:draw", "with": {"x": 1}}
-    study = {"study": "own", "title": "Own", "package": "own_study", "figures": [entry]}
+    study = {"study": "own", "title": "Own", "package": "drawn_study", "figures": [entry]}
     inputs = Inputs(frame=RUNS.assign(status="completed", source="trained"))
     sheet = make(parse(Study, study, "study.yaml"), "F", inputs)
     assert sheet.data[["series", "x", "y"]].to_numpy().tolist() == [["own", 1.0, 2.0]]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moelaws.spec.base import parse
+from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.hyperparameters import Pinned
@@ -151,3 +151,10 @@ def test_dozens_of_mistakes_are_told_in_a_few_lines():
     lines = str(error.value).splitlines()
     assert len(lines) == 7
     assert lines[-1] == "config.yaml: and 24 more like these"
+
+
+def test_what_others_write_may_have_further_keys():
+    class Theirs(Frozen, extra="ignore"):
+        doc_id: int
+
+    assert parse(Theirs, {"doc_id": 1, "task_name": "arc"}, "requests.jsonl") == Theirs(doc_id=1)

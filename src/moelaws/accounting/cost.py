@@ -38,10 +38,11 @@ class Device:
     runs: int = 0  # how many runs of this machine the times were learned from
     memory_bandwidth: float = math.inf  # bytes a second of its own memory
     node_bandwidth: float = math.inf  # bytes a second that it sends to others of its node
-    network_bandwidth: float = math.inf  # and to other nodes
+    network_bandwidth: float = math.inf  # bytes a second that it sends to other nodes
     # The tokens of a pass that has the overhead of a layer, which grows with them; 0: any number
     pass_tokens: float = 0.0
-    runs_at_once: PerRun = 1  # that share it; auto: as many as its memory holds, up to ``MAX_RUNS``
+    # How many runs share the device; auto: as many as its memory holds, up to ``MAX_RUNS``.
+    runs_at_once: PerRun = 1
 
     @property
     def basis(self) -> str:
@@ -283,7 +284,8 @@ def activation_bytes(model: Model, precision: Literal["fp32", "bf16"]) -> float:
         values += model.n_sliced_layers * (hidden + 2 * d)
     # With bf16 the residual stream, the norms and the router still stay in fp32.
     width = 4.0 if precision == "fp32" else 2.8
-    return width * values + 16 * d  # of the embedding, the last hidden state and its gradient
+    # The second term is the embedding, the last hidden state and its gradient.
+    return width * values + 16 * d
 
 
 def shared_steps(

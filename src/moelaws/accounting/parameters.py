@@ -19,7 +19,8 @@ class Parameters:
     slices: int = 0  # attention and MLPs of the blocks that are split over the embedding
     aggregation: int = 0  # projections of their slices back to the full width
     norms: int = 0
-    inactive_experts: int = 0  # of the routed experts or slices, those that a token does not pass
+    # Parameters of the routed experts or slices that a token does not pass.
+    inactive_experts: int = 0
 
     @property
     def total(self) -> int:

@@ -96,7 +96,8 @@ def _answer(law: Law, given: Mapping[str, Any], fitted: _Fitted | None) -> dict[
     columns = law.columns({**given, **derived})
     values = {name: float(x) for name, x in law.evaluate(coefficients, columns).items()}
     left_out = [name for name, value in columns.items() if math.isnan(value)]
-    if several := len(values) > 1:  # of these, all can be computed if no variable is left out
+    # Where a variable is left out, the results that need it are left out, too.
+    if several := len(values) > 1:
         values = {name: x for name, x in values.items() if not (left_out and math.isnan(x))}
     if not values:
         raise UserError(

@@ -96,7 +96,8 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
         from moelaws.records.memory import keep_freed_memory
 
         keep_freed_memory()
-        if threads == 1:  # as it is, so what fits nothing loads none of the code for it
+        # One thread is the default, so a command that fits nothing loads none of the code for it.
+        if threads == 1:
             return command(*arguments, **values)
         from moelaws.fitting.cores import using_cores
 

@@ -35,7 +35,9 @@ from moelaws.spec.words import counted
 from moelaws.tables.foreign import read_any
 from moelaws.tables.simulate import design, studys_mapping
 
-_CALLS = 4  # of Snakemake for one round: two for runs that fail, one without them, one for a kill
+# A round takes at most so many calls of Snakemake: two for runs that fail, one without these, one
+# for a kill.
+_CALLS = 4
 
 
 def of_table(path: Path, options: dict[str, Any]) -> Answer:

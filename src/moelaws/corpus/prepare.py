@@ -61,7 +61,8 @@ def prepare(
     not reproduce the text, or the disk is full.
     """
     sweep(out.parent)
-    for path in temporaries(out.parent):  # of other hosts: gigabytes, if they copied a data set
+    # Leftovers of other hosts may be gigabytes, if they copied a data set.
+    for path in temporaries(out.parent):
         if (path / LOCK).exists() and not holder(path):
             discard(path)
     if is_prepared(corpus, out):

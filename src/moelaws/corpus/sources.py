@@ -20,7 +20,8 @@ from moelaws.spec.corpus import Dataset, FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
 
 BLOCK = 1 << 20  # bytes read at once
-MOST_FOLDERS = 10_000  # that ** goes into: some seconds
+# A pattern with ** goes into at most so many folders, which takes some seconds.
+MOST_FOLDERS = 10_000
 SETTLED = 2_000_000_000  # ns; a younger file may still change without a new time stamp
 
 # Parts of the standard library that are left out, though sys.stdlib_module_names lists them

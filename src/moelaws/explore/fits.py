@@ -30,7 +30,7 @@ from moelaws.tables.foreign import read_any
 LOSS_UNIT = "nats/token"
 MAX_DRAWS = 200
 BEYOND = 1.5  # a grid ends at this factor below and above the values that were measured
-MAX_VARIABLES = 4  # that have a grid; the others are held at their medians
+MAX_VARIABLES = 4  # at most so many variables have a grid; the others are held at their medians
 # Of a grid over all of its variables: the error on the published runs is at most 0.008 nats.
 MAX_POINTS = 8000
 FINEST = 61  # points of one variable, and of an isoFLOP curve

@@ -56,7 +56,7 @@ class Point(NamedTuple):
     """What was measured at one step."""
 
     step: int  # optimizer steps done
-    time: float  # in seconds since 1970, as if the run had never been interrupted
+    time: float  # seconds since 1970 at which the step would have ended without any interruption
     values: Mapping[str, float]  # name -> value, in the units of the run's files
 
 

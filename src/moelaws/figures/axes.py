@@ -13,7 +13,7 @@ from moelaws.spec.words import short
 Text = Callable[[float], str]
 
 POWER_WIDTH = 0.5  # inches, of a label such as 2 x 10^10 with room beside it
-LABEL_WIDTH = 0.36  # and of 0.875
+LABEL_WIDTH = 0.36  # inches of a label such as 0.875
 NARROW = 1.9  # inches, of an axis with room for three such labels
 
 

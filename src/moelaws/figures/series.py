@@ -29,7 +29,7 @@ FIGURES = "moelaws.figures"
 ROW = 0.8  # height of a row of panels among several, over that of one alone
 ROWS = 6  # at most, on a page
 PLACE = "place of words"  # the column of x in place of words
-COLUMNS = 3  # of panels on a page, if each value of a column has one panel
+COLUMNS = 3  # at most so many panels stand side by side, if each value of a column has a panel
 # The marker of a bound, which is hollow and points to where the optimum must lie, and its legend.
 BOUNDS = {
     AT_LOW_END: ("v", "bound: at or below the\nsmallest size measured"),
@@ -51,7 +51,8 @@ LOOKS: Mapping[Look, dict[str, Any]] = {
     },
     "cross": {"marker": "x"},
     "squares": {"marker": "s"},
-    "open": {"markerfacecolor": "none", "markeredgewidth": 0.8},  # as marks lie on each other
+    # Open marks stay visible where they lie on each other.
+    "open": {"markerfacecolor": "none", "markeredgewidth": 0.8},
     "dashed": {"linestyle": style.DASHES, "linewidth": 0.9},
     "span": {"color": style.WARN, "linewidth": 3, "alpha": 0.5},  # an interval of x
     "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
@@ -79,7 +80,8 @@ LABELS: Mapping[Role, str] = {
 # How {COLUMN:WORD} writes a cell; other words are Python's format specifications.
 WRITTEN = {"power": axes.power, "short": style.short, "percent": axes.percent}
 
-Layer = tuple[Series, pd.DataFrame]  # and its rows, with a column ``series``: the name of each
+# A series with its rows, which have a column ``series`` with the name of their group.
+Layer = tuple[Series, pd.DataFrame]
 Colours = Mapping[Any, style.Colour]  # value -> its colour
 
 

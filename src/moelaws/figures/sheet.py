@@ -92,7 +92,8 @@ class Panel:
     def __init__(self, sheet: Sheet, ax: Any, name: str) -> None:
         self.sheet, self.name = sheet, name
         self.ax: Any = ax  # matplotlib Axes
-        self.words: Sequence[str] = ()  # at places 0, -1, ...; marks have y along the other axis
+        # Words of the vertical axis stand at 0, -1, ...; y is then along the horizontal axis.
+        self.words: Sequence[str] = ()
 
     def line(
         self,

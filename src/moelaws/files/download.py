@@ -64,7 +64,8 @@ def _pieces(url: str, progress: Progress) -> Iterator[bytes]:
         _check(url)
         request = Request(url, headers={"User-Agent": "moelaws"})
         with build_opener(_Redirects).open(request, timeout=TIMEOUT) as answer:
-            size, done = answer.length, 0  # without a length it ends where the server closes
+            # If the server names no length, the file ends where the server closes.
+            size, done = answer.length, 0
             refuse_large(size or 0, shown)
             while piece := answer.read(min(_PIECE, LARGEST + 1)):
                 done += len(piece)

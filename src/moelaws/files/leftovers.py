@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-_ELSEWHERE = "0" * 12  # in place of the host if a process cannot be identified for certain
+# It stands in place of the host if a process cannot be identified for certain.
+_ELSEWHERE = "0" * 12
 _NAME = re.compile(r"\..+\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{8}\.tmp(\.[^.]*)?")
 
 

@@ -22,7 +22,8 @@ from moelaws.spec.from_json import parse_json
 _ORIGIN = "made_of"
 _IMPORTED = "imported"
 # What Arrow raises for bytes that are not a Parquet file, or not one of a kind that it knows
-MOST_CELLS = 10**8  # of a table: few bytes may stand for more than fit into memory
+# A table has at most so many cells, for few bytes may stand for more than fit into memory.
+MOST_CELLS = 10**8
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, ValueError)
 
 

@@ -54,7 +54,8 @@ def contest(
         used &= in_sweep(table, entry.sweep)
     used = best_trials(table, entry.best_per, used, entry.mapping.get("L", "L"))
     scores = []
-    known: dict[bytes, Round] = {}  # by rows, for two splits may have the same ones
+    # Rounds that are fitted already, by their rows: two splits may have the same ones.
+    known: dict[bytes, Round] = {}
     seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
     for split in entry.splits:
 

@@ -59,7 +59,8 @@ class DrawCount:
 
     requested: int
     used: int
-    stretch: Number = 1.0  # of what they predict, away from the estimate (``quantiles.stretched``)
+    # The factor by which predictions are moved away from the estimate (``quantiles.stretched``).
+    stretch: Number = 1.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Calibration:
     Without rounds, fits to public runs say how far such a fit errs.
     """
 
-    powers: dict[str, Number]  # of variables, whose product is the compute up to a factor
+    powers: dict[str, Number]  # the powers of variables whose product is the compute up to a factor
     largest: Number  # log10 of that product, over the fitted rows
     rates: list[Number]  # error per decade of distance of each round, by rising compute
     scatter: Number  # standard deviation of the runs of one budget about their mean

@@ -30,7 +30,9 @@ from moelaws.laws.forms import LinearLaw
 from moelaws.spec.fit import Fit
 
 POINTS = 16  # of a profile, on each side of the optimum
-STEPS, MAX_ROWS = 200, 1000  # at which a coefficient's effect between its bounds is looked for
+# A coefficient's effect is looked for at so many values between its bounds, in at most so many
+# rows.
+STEPS, MAX_ROWS = 200, 1000
 DELTA = 1e-3  # of a profile's likelihood, in units of its scale
 
 

@@ -135,8 +135,9 @@ def beyond_the_rows(fitted: GroupFit) -> str:
     return f"{text}; `moelaws compare TABLE --laws average` averages chinchilla and farseer there"
 
 
-SLACK = 1e-6  # of each variable's range, so that the hull's own corners are inside
-MAX_HALF_SPACES = 2000  # of a larger hull only the box of the ranges is kept
+# The hull is widened by this part of each variable's range, so that its own corners are inside.
+SLACK = 1e-6
+MAX_HALF_SPACES = 2000  # A hull of more half-spaces than this is kept as the box of its ranges
 
 
 def support_of(law: Law, columns: Columns) -> Support:

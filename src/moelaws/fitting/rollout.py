@@ -35,7 +35,8 @@ ROWS_PER_PARAMETER, MAX_FITS = 2, 8  # the fewest rows of a round, and the most 
 # hardly tell how a loss falls with compute, and rounds of them err wildly.
 FEWEST, BUDGETS = 2, 3
 GAP = 0.05  # decades of compute between budgets; rows less apart are of one
-STARTS = 48  # of a round of a calibration, beside the estimates of the whole fit
+# A round of a calibration descends from so many starts, and from the estimates of the whole fit.
+STARTS = 48
 LEAST = 1e-6  # error per decade below which a law's weight does not grow
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
@@ -106,7 +107,7 @@ def calibrate(
         freedom = len(error) - len(count)
         scatters.append(float(((error - mean[block]) ** 2).sum() / freedom) if freedom else 0.0)
     if len(rates) < FEWEST:
-        if law.response.name != "L":  # of which no public runs speak
+        if law.response.name != "L":  # public runs say nothing of laws whose response is no loss
             return None
         rates, scatters = [], [(whole.residuals.sd or 0.0) ** 2]
     scatter = float(np.sqrt(np.mean(scatters[-2:])))

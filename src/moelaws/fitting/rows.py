@@ -34,8 +34,9 @@ from moelaws.tables.sweeps import best_trials, completed, in_sweep
 SHARED = ("trunk", "run_name", "Name", "architecture", "C")
 # What trackers call runs that did not come to an end; their last loss is on record as any other
 UNFINISHED = {"failed", "running", "crashed", "killed", "canceled", "cancelled", "preempted"}
-SMALLEST_ERROR = 1e-4  # of a value, below which a standard error is doubted
-FEWEST_BLOCKS = 4  # unless the entry names them: fewer say too little of their spread
+SMALLEST_ERROR = 1e-4  # A standard error below this part of its value is doubted
+# Fewer blocks say too little of their spread, so they count only if the entry names them.
+FEWEST_BLOCKS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +231,8 @@ class _Reader:
             warnings.append(f"the median error in column {column} {doubt}")
         se = relative if self.law.log_response else se
         weights = (se[fitted].min() / se[fitted]) ** 2
-        return np.asarray(weights / np.sort(weights).mean())  # to the last digit in any order
+        # The sum is of sorted numbers, so that it is the same in any order of rows.
+        return np.asarray(weights / np.sort(weights).mean())
 
     def block_names(
         self, fitted: Mask, notes: list[str], warnings: list[str]

@@ -16,7 +16,8 @@ from moelaws.spec.errors import UserError, listed
 
 _FIELDS = "index,uuid,name,memory.total,memory.used,utilization.gpu"
 _MIB = 2**20
-_USED_MEMORY, _USED_TIME = 2**31, 0.3  # more than a desktop's screens take of a GPU
+# A GPU that uses more memory (bytes) or time (a fraction) than a desktop's screens is in use.
+_USED_MEMORY, _USED_TIME = 2**31, 0.3
 _OPENED = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # of a lock
 _LOOK = 0.5  # seconds between two looks for a free GPU
 

@@ -23,7 +23,8 @@ WEIGHTS = 4.0  # bytes a parameter: fp32
 # Bytes of a run's folder with Snakemake's notes of it, and of each of at most 2000 logged steps, as
 # measured on the demo's runs.
 RECORD, LOGGED_STEP, LOGGED_STEPS = 2e4, 62.0, 2000
-PROBED_TOKENS = 2048  # of which moelaws probe keeps hidden states, after embedding and each layer
+# moelaws probe keeps the hidden states of so many tokens, after the embedding and each layer.
+PROBED_TOKENS = 2048
 
 
 @dataclass(frozen=True)

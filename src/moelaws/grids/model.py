@@ -16,8 +16,10 @@ from moelaws.spec.model import DenseFFN, Model, Slices
 
 _DENSE_LAYERS = ("n_dense_layers", "d_ffn")
 MAX_WIDTH = 10**6  # hidden, of any model
-TOLERANCE = 0.02  # of FLOPs a token: half of what one more column costs the smallest models
-RATIO_TOLERANCE = 0.01  # of FLOPs a token: half of what one more column of narrow experts costs
+# Relative tolerance of FLOPs a token: half of what one more column costs the smallest models.
+TOLERANCE = 0.02
+# Relative tolerance of FLOPs a token: half of what one more column of narrow experts costs.
+RATIO_TOLERANCE = 0.01
 FARTHEST = 1.5  # factor between a ratio that is asked for and the one that widths reach
 
 

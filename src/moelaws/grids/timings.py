@@ -55,6 +55,7 @@ def _timing(results: Results, record: Record) -> Timing | None:
     try:
         config = parse(RunConfig, record.config, record.run_id)
         seconds = seconds_a_step(results, record.run_id)
-    except UserError:  # of a version with other settings, or with a damaged history
+    # Another version wrote the run with other settings, or its history is damaged.
+    except UserError:
         return None
     return Timing(config, config.steps * seconds) if seconds else None

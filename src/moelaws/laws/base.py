@@ -50,7 +50,8 @@ class Variable:
     description: str
     domain: Domain = POSITIVE
     default: float | None = None  # its value if not given; NaN if a formula has results without it
-    names: tuple[str, ...] = ()  # of the cases that a result tells apart, numbered from 0
+    # If the result is the number of a case, the cases' names, from 0 on.
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ class Law(ABC):
     latex: str
     variables: tuple[Variable, ...]
     errata: tuple[str, ...] = ()
-    derivations: tuple[Derivation, ...] = ()  # of its variables, in addition to the vocabulary's
+    # Derivations of its variables that the vocabulary does not have.
+    derivations: tuple[Derivation, ...] = ()
     variant: str = ""  # the form's name among the module's VARIANTS; empty for LAW itself
     kind: ClassVar[str] = "general"  # how it is computed, in words
 

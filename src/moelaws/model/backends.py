@@ -45,7 +45,8 @@ BACKENDS = {
         ),
     )
 }
-HOPPER = (9, 0)  # from here on torch's grouped products are one kernel, and faster: docs/speed.md
+# From this capability on torch's grouped products are one kernel, and faster: docs/speed.md.
+HOPPER = (9, 0)
 
 
 def preferred(device: str) -> str:

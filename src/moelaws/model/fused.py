@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 Map = Callable[[Tensor], Tensor]
 P = ParamSpec("P")
 R = TypeVar("R")
-SIZES = 256  # of models in one process, for each of which a function is compiled
+SIZES = 256  # A function is compiled for each size of model; one process may have so many
 
 
 def fused(rows: int) -> Callable[[Callable[P, R]], Callable[P, R]]:

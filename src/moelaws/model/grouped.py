@@ -246,7 +246,8 @@ def grouped_gelu(x_TD: Tensor, experts_TK: Tensor, gates_TK: Tensor, *weights: T
     def of_experts(b_EN: Tensor) -> Tensor:
         return b_EN.index_select(0, order.experts_X)
 
-    def sum_of_expert(rows_XN: Tensor) -> Tensor:  # as a product with ones, in rows of 16 bytes
+    # The sum of an expert's rows is a product with ones, padded to rows of 16 bytes.
+    def sum_of_expert(rows_XN: Tensor) -> Tensor:
         ones_XI = padded(rows_XN.new_ones(len(rows_XN), 1))
         return by_group(ones_XI, padded(rows_XN), order.ends_E)[:, 0, : rows_XN.shape[1]]
 

@@ -51,7 +51,7 @@ class Block(nn.Module):
         if isinstance(ffn, MoE) and layer >= ffn.n_dense_layers:
             self.moe = MoELayer(ffn, d, std, backend, generator, layer)
         else:
-            assert ffn.d_ffn is not None  # by the checks of the configuration
+            assert ffn.d_ffn is not None  # the configuration's checks refuse a model without it
             self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
 
     def forward(
@@ -147,7 +147,8 @@ class Transformer(nn.Module):
         if biases := list(self.biases().values()):
             assert isinstance(self.config.ffn, MoE)
             E = self.config.ffn.n_experts
-            counts_LE = counts_LE[:, :E]  # without those dropped
+            # The last column counts dropped assignments, and they move no bias.
+            counts_LE = counts_LE[:, :E]
             signs_LE = (counts_LE.sum(1, keepdim=True) - E * counts_LE).sign()
             moves = (self.config.ffn.bias_rate * signs_LE).unbind()
             torch._foreach_add_(biases, list(moves))

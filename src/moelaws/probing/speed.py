@@ -28,7 +28,7 @@ from moelaws.training.loop import Trainer
 REPEATS = 15  # rounds
 ENDLESS = 1_000_000  # steps: no measurement reaches the end of the schedule
 GENERATED = 4  # tokens of a turn, the last ones of the context
-LEVEL, RESAMPLES = 0.9, 2000  # of the interval of a ratio
+LEVEL, RESAMPLES = 0.9, 2000  # the level of a ratio's interval, and how many resamples it rests on
 
 COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 

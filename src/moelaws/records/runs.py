@@ -62,7 +62,7 @@ def annotate(
             text.encode()
         except UnicodeEncodeError:
             raise UserError(f"{quoted(text)} is not UTF-8; give a text that is") from None
-    with one_at_a_time(results.run(run_id)):  # of two writers at once, one would lose its text
+    with one_at_a_time(results.run(run_id)):  # if two wrote at once, the text of one would be lost
         old = annotations_of(results, run_id)
         kept = {name: value for name, value in sorted({**old.tags, **tags}.items()) if value}
         new = Annotations(tags=kept, note=old.note if note is None else note)

@@ -48,8 +48,8 @@ class Course:
     step: int = 0  # the steps in its history or its summary
     seconds: float = 0.0  # spent on these steps; for a run that is over, also on its evaluation
     loss: float | None = None  # the training loss at the last step; once done, the validation loss
-    tokens_per_second: float | None = None  # at the pace of the later half
-    seconds_left: float | None = None  # at that pace
+    tokens_per_second: float | None = None  # the speed of the later half of its steps
+    seconds_left: float | None = None  # what is left takes so long at that speed
     device: str = ""
     host: str = ""
     job: str = ""

@@ -86,7 +86,8 @@ class Frozen(BaseModel):
     @classmethod
     def _knows_its_keys(cls, data: Any) -> Any:
         known = sorted(field.alias or name for name, field in cls.model_fields.items())
-        for key in data if isinstance(data, dict) else ():
+        asked = isinstance(data, dict) and cls.model_config["extra"] == "forbid"
+        for key in data if asked else ():
             if key not in known:
                 near = or_nearest(key, known, "allowed here")
                 raise ValueError(f"unknown key {listed([key])}{near}")

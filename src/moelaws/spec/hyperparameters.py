@@ -22,7 +22,7 @@ class PinnedLaw(Frozen):
     within its budgets the law is known far better than these intervals suggest.
     """
 
-    coefficient: Positive  # at 1 FLOP
+    coefficient: Positive  # the value at 1 FLOP
     coefficient_interval: tuple[Positive, Positive]
     exponent: Real
     exponent_interval: tuple[Real, Real]

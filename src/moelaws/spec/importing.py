@@ -37,7 +37,7 @@ class Published(Frozen):
     """What the register says of public runs. The import checks the numbers."""
 
     what: str
-    losses: str  # of which text, by which tokenizer, in which unit
+    losses: str  # says which text the losses are of, by which tokenizer and in which unit
     runs: Count
     C: tuple[Positive, Positive]  # the least and the largest budget, FLOP
     assumed: tuple[str, ...] = ()  # sentences on what the source does not say

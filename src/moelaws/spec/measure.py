@@ -119,7 +119,7 @@ class Parameter(_Rule):
     rule: Literal["parameter"]
     parameter: str
     fits: tuple[Name, ...]
-    where: RowExpression = ""  # of a fit that is split: the groups that decide
+    where: RowExpression = ""  # if the fit is split, the groups whose numbers decide
     ends: Literal["report", "profile"] = "report"  # whose interval
     facts = "each", "n"
 

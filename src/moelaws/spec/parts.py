@@ -75,7 +75,7 @@ class Slices(Part):
 
     n_experts: Size
     d_expert: Size  # hidden width of an expert's MLP
-    n_heads: Size  # of an expert, which has as many key-value heads
+    n_heads: Size  # heads of each expert, which has as many key-value heads
     positions: SlicePositions = "all"
     aggregation: Aggregation = "projection"
     every: Size = 2

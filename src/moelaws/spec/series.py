@@ -31,7 +31,7 @@ class Axis(Frozen):
 
     role: Role = "plain"
     label: str = ""  # by default that of the role
-    # as wide as the marks are, or these and the curves; intervals may run off
+    # The axis is as wide as the marks are, or as the marks and the curves; intervals may run off.
     tight: bool | Literal["curves"] = False
 
 
@@ -54,7 +54,8 @@ class Series(Frozen):
     # join: marks with a line through the mean at each x; mean: this line alone
     line: Literal["none", "join", "curve", "mean"] = "none"
     ends: tuple[Name, ...] = ()  # the columns of the low and of the high end
-    error: tuple[Name, ...] = ()  # of a standard error, the first one that all rows have
+    # Columns of standard errors: the first one that all rows have is shown.
+    error: tuple[Name, ...] = ()
     by: NoName = ""  # the column that gives the colour
     name: str = ""  # of the series among the plotted numbers; rows of one name are one series
     label: str = ""  # in the legend

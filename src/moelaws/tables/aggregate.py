@@ -132,7 +132,8 @@ def _row(study: str, tier: str, run: Run, results: Results) -> dict[str, Any]:
         raise UserError(f"{path}: run_id is {summary.run_id!r}; it must be {run.run_id!r}")
     balance, speed = summary.balance, summary.tokens_per_second
     if summary.steps and (seconds := seconds_a_step(results, run.run_id)):
-        speed = summary.tokens / summary.steps / seconds  # in the median step, not the whole loop
+        # The speed is that of the median step, not of the whole loop.
+        speed = summary.tokens / summary.steps / seconds
     return {
         "_configuration": run.config.model_copy(update={"seed": 0}).fingerprint(),
         **describe(run),

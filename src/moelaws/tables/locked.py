@@ -71,7 +71,8 @@ def _answer_within(
     """Sends the answer, or the error, from a process of its own that gets no more memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(parent)
-    pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data, now
+    # How many pages of data this process has now.
+    pages = int(Path("/proc/self/statm").read_text().split()[5])
     most = pages * resource.getpagesize() + GIGABYTES * 10**9
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     config = {**LOCKED, "memory_limit": f"{GIGABYTES}GB", "threads": min(8, os.cpu_count() or 1)}
@@ -91,7 +92,7 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
     if kinds not in (["SELECT"], ["EXPLAIN"]):
         raise ValueError(f"the SQL is {', '.join(kinds) or 'empty'}")
     cursor = connection.execute(statements[0])
-    columns: dict[str, int] = {}  # and how often each name came again
+    columns: dict[str, int] = {}  # each column's name, with how often it came again
     for name, kind, *_ in cursor.description:
         if "TIME ZONE" in str(kind):  # Python has no such time without one more library
             raise ValueError(f"column {name!r} is {kind}; cast it to TIMESTAMP")

@@ -30,7 +30,8 @@ from moelaws.tables.parquet import write_table
 from moelaws.tables.schema import COLUMNS, SIMULATED_COLUMNS
 
 DEFAULT_MAPPING = {"N": "N_total"}  # unless a study, a fit or the user says otherwise
-OF_TRUNK = 0.9  # of the noise's variance, which runs of a trunk share; docs/evidence measured .80
+# Runs of a trunk share this part of the noise's variance; docs/evidence measured .80.
+OF_TRUNK = 0.9
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ LENGTHS = (4, 16, 64)  # characters of a continuation
 ITEMS = 180  # of a task
 FEWEST = 60  # items of a task that is worth asking: its accuracy has an error of about 0.06
 PER_DOCUMENT = 8  # items of a task and kind, at most
-DOCUMENTS = 1000  # that are read, at most: they are in a random order
+DOCUMENTS = 1000  # at most so many documents are read; they are in a random order
 LONGEST = 1 << 15  # characters of each that are read
 CLOSING = ")]}"
 STEP = 4  # spaces of an indentation
@@ -170,7 +170,8 @@ def _item(
 ) -> Item:
     context = texts[place.document][max(0, place.at - CONTEXT) : place.at]
     first = context.find("\n")
-    if 0 <= first < len(context) - CONTEXT // 2:  # from a line's start, where that leaves enough
+    # The context begins with a line, if enough of it is left then.
+    if 0 <= first < len(context) - CONTEXT // 2:
         context = context[first + 1 :]
     return Item(
         task=task,

@@ -97,7 +97,8 @@ class Trainer:
         self.by_sequence = moe is not None and moe.sequence_balance > 0
         self.jitter = moe.jitter if moe else 0.0
         self.expert_load = ExpertLoad(config.steps, moe.n_dense_layers if moe else 0, drops(moe))
-        self.other_loads: list[ExpertLoad] = []  # of runs that may go on from this one's states
+        # Loads of runs that may go on from this run's states.
+        self.other_loads: list[ExpertLoad] = []
         # Noise is drawn anew in each step, several devices wait for each other, and in fp32 the
         # host waits for the sizes of the experts' groups.
         waits = self.jitter or ranks.size > 1 or (moe and config.precision == "fp32")
@@ -248,7 +249,8 @@ class Trainer:
             "history": self.history.state(),
             "load": self.expert_load.state(),
             "other_loads": {str(load.steps): load.state() for load in self.other_loads},
-            "steps": self.config.steps,  # for which ``load`` is counted
+            # The number of steps, by which ``load`` chooses its windows.
+            "steps": self.config.steps,
             "micro_batch": self.micro_batch,
             "most": self.sequences,
             "data": self.data.state(),

@@ -157,7 +157,7 @@ def _store(rank: int, size: int) -> Store:
     store: Store
     if host:
         listening = None
-        if rank == 0:  # by itself the store would listen on every interface of this node
+        if rank == 0:  # without an address the store would listen on every interface of this node
             listening = socket.create_server((host, int(port))).detach()
         store = TCPStore(
             host, int(port), size, rank == 0, MEETING_TIME, False, master_listen_fd=listening

@@ -81,7 +81,8 @@ def train(
                 if trunk and ranks.is_first and waits:
                     trunk.join(lambda who: of_this_run(f"its trunk is carried by {who}: waiting"))
                 return _under_lock(plan) if ranks.is_first else _beside_the_first(plan)
-        except UnwritableError:  # in a colleague's tree, or an archive, finished runs can be read
+        # Finished runs can be read in a colleague's tree or in an archive, where nobody may write.
+        except UnwritableError:
             summary = finished(folders.record, config)
             if summary is None or _lacks_weights(plan, summary):
                 raise

@@ -130,7 +130,7 @@ class Requests:
 
     def minutes(self, runs: Sequence[str], attempt: int) -> int:
         """Returns the minutes to request: many, because nodes differ, and doubled per retry."""
-        alone: dict[str, float] = {}  # of the runs of each trunk, which wait for each other
+        alone: dict[str, float] = {}  # runs of a trunk wait for each other, so their times add up
         for run in runs:
             work = START / 20 + max(1, int(self.costs[run].seconds / 20))
             trunk = self.runs[run].config.trunk or run

@@ -68,7 +68,8 @@ class Patient(_Executor):  # type: ignore[misc]
 
     def __init__(self, *arguments: Any) -> None:
         self.stopped = threading.Event()
-        self.stamps: dict[Any, list[int]] = {}  # of each job's outputs when it was submitted
+        # The time stamps of each job's outputs when it was submitted.
+        self.stamps: dict[Any, list[int]] = {}
         self.missed: dict[str, float] = {}  # Slurm's job -> when it was first not known
         self.ended: set[str] = set()
         self.told: set[str] = set()

@@ -44,7 +44,7 @@ FAMILIAR = 3  # the most rules at work that are named
 # Seconds of a job of the demo on the core that estimates of trainings are for (docs/demo.md), with
 # its share of the time in which the other core waits.
 SECONDS = {"place_figure": 0, "place_table": 0, "draw": 27, "contest": 18, "power": 110}
-A_JOB = 2.7  # of another rule
+A_JOB = 2.7  # seconds that a job of any other rule is taken to last
 WHOLE_CONTEST = 72
 
 

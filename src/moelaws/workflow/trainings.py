@@ -154,7 +154,8 @@ class Trainings:
             resources["nodes"] = of(lambda runs: 1 if self.in_job else requests.nodes(runs))
         if not self.here and any(requests.nodes(batch) > 1 for batch in self.batches.values()):
             resources["tasks"] = resources["nodes"]
-            resources["tasks_per_gpu"] = of(lambda runs: -1)  # by default each GPU gets a task
+            # A negative number asks for no task by GPU, for by default each GPU gets one.
+            resources["tasks_per_gpu"] = of(lambda runs: -1)
             resources["gres"] = of(self._gpus_of_each_node)
         return resources
 

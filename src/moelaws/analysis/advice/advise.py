@@ -23,8 +23,11 @@ from moelaws.spec.model import Model
 USUAL_R = 1.0  # where no law sets r
 ROBUST, YOURS = "robust", "your plan"
 TRAINED, SERVED = "training only", "served"
-_USUAL_S, _USUAL_RATIO = 0.95, 20.0  # of the plan at which laws set G and r before there is one
-_TOO_FAR = 0.5  # of an adviser's size and sparsity, in ln, from the nearest model
+# Laws of G and r need a plan before one is found: its sparsity, and tokens for each active
+# parameter.
+_USUAL_S, _USUAL_RATIO = 0.95, 20.0
+# An adviser that is farther than this, in ln, from all models in size and sparsity is passed over.
+_TOO_FAR = 0.5
 
 
 @dataclass(frozen=True)

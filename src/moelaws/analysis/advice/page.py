@@ -25,7 +25,7 @@ from moelaws.spec.model import MoE
 from moelaws.spec.words import counted, joined
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
-EPOCHS = 4  # of the text of a sweep's runs, at most, in an outlook
+EPOCHS = 4  # an outlook trains at most so many times over the text of the sweep's runs
 _ALIKE = 1.25  # ratio of sizes up to which laws want the same
 
 

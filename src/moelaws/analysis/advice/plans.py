@@ -22,7 +22,7 @@ from moelaws.spec.errors import UserError
 USUAL_CEILING = 0.98  # of sparsity, where the user sets none
 USUAL_G = 8.0  # granularity, where no law sets it
 TRAINING_BYTES = 18.0  # for each parameter: fp32 weight, gradient and two moments, and a bf16 copy
-USED = 0.8  # of a GPU's memory, for these beside activations
+USED = 0.8  # optimizer states and activations may fill this part of a GPU's memory
 NODE = 8  # GPUs of a node, which can share a sequence and exchange tokens fast
 # A step reads and writes fp32 weights and two moments, reads the gradient and writes a bf16 copy.
 STEP_BYTES = 30.0

@@ -47,7 +47,8 @@ class CandidateLaw:
     mapping: Mapping[str, str] = field(default_factory=dict)  # variable -> a plan's other column
     factors: Mapping[str, float] = field(default_factory=dict)  # variable -> the column's factor
     renamed: Mapping[str, str] = field(default_factory=dict)  # user's own column -> a plan's
-    S: float | None = None  # of its own recommendation, if the law says nothing of sparsity
+    # The sparsity of its own recommendation, if the law says nothing of sparsity.
+    S: float | None = None
     draws: Array = field(default_factory=lambda: np.empty((0, 0)))  # (B, P), natural scale
     stretch: float = 1.0  # of the losses of draws (``quantiles.stretched``)
     # Column of a plan -> least and largest value of the runs behind the coefficients; 0 if unknown
@@ -236,7 +237,8 @@ class Truth:
     def _least_compute(self, loss: float) -> float:
         """Returns the least compute (FLOPs) at which the best model has ``loss``, or NaN."""
         steps, least = self._ladder
-        first = int(np.argmax(least <= loss))  # on a plateau more compute gives nothing
+        # On a plateau more compute gives nothing, so the first compute with this loss is taken.
+        first = int(np.argmax(least <= loss))
         if first == 0:
             return math.nan
         above, below = least[first - 1], least[first]

@@ -31,7 +31,8 @@ _NONE = (
     "no model of whole layers and experts keeps to the limits; change shape in config/advice.yaml, "
     "such as a smaller vocab_size, context or width_multiple"
 )
-_ALIKE = 0.05  # of ln N_active: of models of one sparsity closer than this the better counts
+# Of models of one sparsity whose ln N_active differ by less than this, only the better one counts.
+_ALIKE = 0.05
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ def _of_fit(
         raise UserError("it is of simulated losses, which tell nothing of real models")
     law = laws.fittable(report.law)
     of_words = [value for value in fitted.where.values() if isinstance(value, str)]
-    if report.split_by and not of_words:  # by a dataset a fit is one law for each
+    # A fit that is split by data sets is one law for each of them.
+    if report.split_by and not of_words:
         raise UserError(f"it is split by {report.split_by}: it is not one law")
     if (unit := report.unit(law.response)) != law.response.unit:
         raise UserError(f"its losses are in {unit}, and plans are compared in {law.response.unit}")
@@ -110,7 +111,8 @@ def _of_fit(
     order = [list(fitted.params).index(name) for name in law.names]
     draws = group_draws(path, report, fitted)[:, order]
     candidate = CandidateLaw(
-        "".join(f" ({value})" for value in of_words),  # behind the name of the file
+        # The data set's name stands behind the file's.
+        "".join(f" ({value})" for value in of_words),
         law,
         fitted.estimates(),
         coefficients=str(path),

@@ -22,7 +22,8 @@ from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import numbers
 
 DRAWS = 100  # of each law
-FACTORS = tuple(np.geomspace(0.2, 5.0, 13))  # of sizes, about those that grow as C^(1/2)
+# The models of a budget have sizes by these factors about the size that grows as C^(1/2).
+FACTORS = tuple(np.geomspace(0.2, 5.0, 13))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from moelaws.laws.base import Array
 
 FLOOR = 0.1  # the share of the weight that all laws have in common, whatever their support
 REACH = 6.0  # median deviations beyond which a draw counts as one at that distance
-POWER = 0.5  # of the cost, by which a gain is divided
+POWER = 0.5  # A gain is divided by this power of the cost
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Chosen:
 
     run: int  # number of its row
     cost: float  # FLOPs
-    error: float  # of the target behind it, of ln L: the root mean square over its values
+    # The target's error once this run is trained, in ln L: the root mean square over its values.
+    error: float
     between: float  # the part of its gain, 0 to 1, that tells laws apart and narrows none
 
 

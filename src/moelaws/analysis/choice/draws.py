@@ -18,11 +18,12 @@ from moelaws.fitting.priors import WithPriors
 from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.vocabulary import MAX_LOSS
 
-SPREAD = 0.5  # of ln L at a point before any run
+SPREAD = 0.5  # the standard deviation of ln L that is expected at a point before any run is known
 # How far losses may lie from a law that is right at the target, for a decade less cost
 LEAST_RATE, MOST_RATE = 0.005, 1.0
 STARTS, ENDS = 64, 4  # descents that look for optima, and optima from which draws start
-STEPS, NEAR = 60, 20.0  # of a descent; chi squared above the best end
+# Steps of a descent, and how far above the best end, in chi squared, an end may lie to be a start.
+STEPS, NEAR = 60, 20.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Posterior:
     """Draws (B, P) of a law's parameters, its error beside the known runs, and its support."""
 
     draws: Array
-    noise: float  # of a run about the law, as the residuals say
+    noise: float  # how far a run scatters about the law, as the residuals say
     rate: float  # how far runs lie from the law that holds at the target, a decade of cost away
     evidence: float  # ln of the law's likelihood, up to a constant that all laws share
 

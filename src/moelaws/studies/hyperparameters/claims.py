@@ -63,7 +63,7 @@ def across_activation(inputs: Inputs) -> Evidence:
     if top["A"].nunique() < 2:
         return Evidence("one activation ratio was searched")
     C = float(top["C"].iloc[0])
-    predicted = {}  # by each law, as measured and then as drawn, (1 + B,)
+    predicted = {}  # what each law predicts: first by its estimates, then by its draws, (1 + B,)
     for setting in WORDS:
         k, a = (_law(draws, "moe", setting, x) for x in ("coefficient", "exponent"))
         predicted[setting] = k * C**a

@@ -45,7 +45,8 @@ NAMES = ARMS | {BEST[arm]: f"{ARMS[arm]}, best rates" for arm in BEST}
 # they err as those with one do: the pairs of one block are not independent.
 ROUTERS = (BASE, "sigmoid", "bias")
 BLOCK = ["C", "k", "seed"]
-REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)  # of an interval, in normal errors
+# How many standard errors an interval reaches to either side.
+REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ def curve(inputs: FittedInputs) -> pd.DataFrame:
     mapping = inputs.spec("loss").mapping
     at_end = {name: float(run[column]) for name, column in mapping.items() if name not in "LD"}
     fitted = inputs.predict("loss", **at_end, D=D)
-    shown = fitted <= 1.05 * smooth.max()  # at the first steps a law of final losses is far off
+    # A law of final losses is far off at the first steps, which are not drawn.
+    shown = fitted <= 1.05 * smooth.max()
     lines = {"training": (tokens, smooth), "law": (D[shown], fitted[shown])}
     lines["validation"] = np.array([run["D"]]), np.array([run["L"]])
     about = {name: run[name] for name in ("N_active", "N_total", "S", "r")}

@@ -101,7 +101,7 @@ class AllocationModel(PowerLawModel):
         terms = [
             ([_A, _ALPHA], [one, -ln_N]),
             ([_B, _BETA], [one, -ln_D]),
-            ([_C, _LAMBDA], [one, -ln_N]),  # and R (1-S)^gamma
+            ([_C, _LAMBDA], [one, -ln_N]),  # the term's logarithm also has R (1-S)^gamma
             ([_D], [one]),
             ([_TAU], [one]),
         ]
@@ -128,7 +128,8 @@ class AllocationModel(PowerLawModel):
     def jacobian(self, state: State) -> Array:
         weight_TBn, penalty_Bn = state
         jacobian_BPn = super().jacobian((weight_TBn,))
-        slope_Bn = penalty_Bn * self._ln_density  # of the penalty's logarithm in gamma
+        # The derivative of the penalty's logarithm by gamma.
+        slope_Bn = penalty_Bn * self._ln_density
         np.multiply(weight_TBn[_PENALTY], slope_Bn, out=jacobian_BPn[:, _GAMMA])
         return jacobian_BPn
 

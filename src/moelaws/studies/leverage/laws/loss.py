@@ -22,7 +22,8 @@ ASSUMED_DENSE = {"alpha": 60.0, "beta": -0.085, "b": 1.6}
 def _ln_loss(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     ln_alpha, exponent, ln_b = (theta_BP[:, i, None] for i in range(3))
     ln_EL, by_EL = joint.LAW.function(theta_BP[:, 3:], {**columns, "A": 1 - columns["S"]})
-    ln_C = np.log(columns["C"]) + ln_EL  # of the dense model of the same loss
+    # ln of the compute of the dense model that has the same loss.
+    ln_C = np.log(columns["C"]) + ln_EL
     ln_term = ln_alpha + exponent * ln_C
     ln_L = np.logaddexp(ln_term, ln_b)
     weight = np.exp(ln_term - ln_L)  # of the compute term in L
