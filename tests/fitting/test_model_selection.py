@@ -56,6 +56,23 @@ def test_the_simplest_form_within_one_error_of_the_best():
     assert all(c.mse > best.mse + best.standard_error for c in smaller)
 
 
+def test_weights_are_those_of_aicc_over_all_groups(selection):
+    """AICc = n ln(RSS/n) + 2k + 2k(k+1)/(n-k-1) of each group, where k counts the spread, too."""
+    names, aicc = list(selection.weights), []
+    for name in names:
+        law, own = laws.get(f"sparsity.isoflop:{name}"), 0.0
+        for columns, response in _surfaces(0.003):
+            X = law.design(law.columns(columns))
+            n, k = len(X), X.shape[1] + 1
+            _, [rss], *_ = np.linalg.lstsq(X / np.abs(X).max(axis=0), response, rcond=None)
+            own += n * np.log(rss / n) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
+        aicc.append(own)
+    expected = np.exp((min(aicc) - np.array(aicc)) / 2)
+    np.testing.assert_allclose([*selection.weights.values()], expected / expected.sum(), rtol=1e-5)
+    assert names[0] == "222"
+    assert min(selection.weights.values()) > 0.009
+
+
 def test_errors_are_those_of_one_fit_after_another():
     """The batched fits against np.linalg.lstsq, resample by resample, on the same splits."""
     groups, k, seed = _surfaces(0.003)[:2], 5, 3

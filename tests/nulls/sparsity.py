@@ -16,12 +16,13 @@ import pandas as pd
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
-from moelaws.fitting.quantiles import least_squares
+from moelaws.fitting.model_selection import akaike_weights
 from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity.derived import scores
-from moelaws.studies.sparsity.derived.surface import Surface
+from moelaws.studies.sparsity.derived.surface import Surface, averaged
 from moelaws.studies.sparsity.derived.trends import beside_nulls, derive
+from moelaws.studies.sparsity.laws.isoflop import VARIANTS
 from nulls.trial import Trial, null, seen
 from repository import REPOSITORY
 
@@ -56,14 +57,11 @@ def published():
 
 
 def fitted(L, size, seed):
-    law = laws.get("sparsity.isoflop")
-    for C, rows in RUNS.assign(L=L).groupby("C"):
-        X = law.design({"N": rows[size].to_numpy(float), "S": rows["S"].to_numpy(float)})
-        scale = np.linalg.norm(X, axis=0)
-        known = least_squares(X / scale, rows["L"].to_numpy(), draws=300, seed=seed)
-        drawn = pd.DataFrame(known / scale, columns=list(law.names))
-        yield Surface(law, C, size, drawn.iloc[0].to_dict(), drawn[1:], 0.9, rows)
-        seed += 1
+    budgets = list(RUNS.assign(L=L).groupby("C"))
+    groups = [({"N": own[size], "S": own["S"]}, own["L"]) for _, own in budgets]
+    weights = akaike_weights(VARIANTS, groups)
+    for i, (C, rows) in enumerate(budgets):
+        yield Surface(C, size, tuple(averaged(weights, rows, size, seed + i, 300)), 0.9, rows)
 
 
 def slopes(L, seed=0):

@@ -132,6 +132,7 @@ def _selected(
     return candidates[selection.best.name], {
         "candidates": len(candidates),
         "unidentified": len(selection.unidentified),
+        "weights": selection.weights,
         "ranked": [vars(candidate) for candidate in selection.ranked[:10]],
         "simplest_within_one_standard_error": selection.simplest.name,
     }

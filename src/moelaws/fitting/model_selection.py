@@ -17,6 +17,7 @@ from moelaws.laws.base import Array
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
+LEAST_WEIGHT = 0.01  # of a form that is averaged with others
 FITTED_FRACTION = 0.8  # of a group's rows, in a resample
 
 # The least ratio of the smallest to the largest singular value of standardised columns at which
@@ -46,6 +47,7 @@ class Selection:
     """Candidates, best first, and the two choices among them."""
 
     ranked: tuple[Candidate, ...]
+    weights: Mapping[str, float]  # of forms that the rows allow (``akaike_weights``), best first
     # The one of fewest parameters, and of these of least error, within a standard error of the best
     simplest: Candidate
     unidentified: tuple[str, ...]  # forms that some resample does not determine
@@ -92,7 +94,34 @@ def select(
     ranked.sort(key=lambda c: (c.mse, c.n_params))
     within = [c for c in ranked if c.mse <= ranked[0].mse + ranked[0].standard_error]
     simplest = min(within or ranked[:1], key=lambda c: (c.n_params, c.mse))
-    return Selection(tuple(ranked), simplest, tuple(unidentified))
+    known = {c.name: candidates[c.name] for c in ranked}
+    return Selection(tuple(ranked), akaike_weights(known, groups), simplest, tuple(unidentified))
+
+
+def akaike_weights(
+    candidates: Mapping[str, LinearLaw], groups: Sequence[Group]
+) -> dict[str, float]:
+    """Returns the weights of ``candidates`` by AICc over all groups, which sum to 1.
+
+    A form weighs exp(-d/2), where d is its AICc less the least one. Those of less than
+    ``LEAST_WEIGHT`` are left out. Source: Burnham and Anderson 2002, sec 2.9.
+    """
+    aicc = np.zeros(len(candidates))
+    for i, law in enumerate(candidates.values()):
+        k = len(law.parameters) + 1  # the spread of the errors is estimated, too
+        for columns, response in groups:
+            X, y = _standardised(law.design(law.columns(columns))), law.on_scale(response)
+            n = len(y)
+            error = np.std(y - X @ np.linalg.lstsq(X, y, rcond=None)[0])
+            rounding = np.finfo(float).eps * np.abs(y).max()
+            aicc[i] += 2 * n * np.log(np.hypot(error, rounding))
+            aicc[i] += 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
+    if not np.isfinite(aicc).any():
+        return {next(iter(candidates)): 1.0}
+    weights = np.exp((np.min(aicc) - aicc) / 2)
+    weights[weights < LEAST_WEIGHT * weights.sum()] = 0
+    kept = {name: float(w) for name, w in zip(candidates, weights / weights.sum(), strict=True) if w}
+    return dict(sorted(kept.items(), key=lambda item: -item[1]))
 
 
 def held_out(

@@ -14,9 +14,10 @@ from moelaws.studies.sparsity.derived.optima import (
     size_optima,
     sparsity_optima,
 )
-from moelaws.studies.sparsity.derived.surface import Surface, predictions
+from moelaws.studies.sparsity.derived.surface import Fitted, Surface, averaged, predictions
 from moelaws.studies.sparsity.derived.trends import (
     Slope,
+    beside_nulls,
     over_sparsity,
     sizes_over_budget,
     sparsity_over_budget,
@@ -26,13 +27,21 @@ from moelaws.studies.sparsity.derived.trends import (
 from sparsity_case import BOWL
 
 
+FORM = laws.get("sparsity.isoflop")
+
+
+def of_one_form(params, draws, rows, C=1e20):
+    known = np.vstack([list(params.values()), draws])
+    return Surface(C, "N_total", (Fitted(FORM, 1.0, known),), 0.9, rows)
+
+
 def bowl(low=1e7, high=1e11, sparsities=(0.0, 0.5, 0.9, 0.98)):
     sizes = np.geomspace(low, high, 7)
     rows = pd.DataFrame([{"N_total": N, "S": S} for S in sparsities for N in sizes])
     rng = np.random.default_rng(0)
     draws = pd.DataFrame([BOWL] * 50)
     draws["d"] += rng.normal(0, 0.01, 50)
-    return Surface(laws.get("sparsity.isoflop"), 1e20, "N_total", BOWL, draws, 0.9, rows)
+    return of_one_form(BOWL, draws, rows)
 
 
 def test_surface_optimum_is_the_vertex_of_eq_8():
@@ -116,6 +125,10 @@ def vertex(own, other, p=BOWL):
     return -(p[f"{own}1"] + p["c1"] * other) / (2 * (p[f"{own}2"] + p["c2"] * other**2))
 
 
+def estimates(surface):
+    return dict(zip(FORM.names, surface.fits[0].coefficients[0], strict=True))
+
+
 def tilted_bowl(C=1e20, low=1e7, high=1e11, **changes):
     params = {**BOWL, **changes}
     sizes = np.geomspace(low, high, 7)
@@ -124,7 +137,7 @@ def tilted_bowl(C=1e20, low=1e7, high=1e11, **changes):
     rows = rows.assign(C=C, L=predicted, run_id=[f"{i:04x}" for i in range(len(rows))])
     draws = pd.DataFrame([params] * 60)
     draws["a1"] += np.random.default_rng(int(C % 97)).normal(0, 2e-3, 60)
-    return Surface(laws.get("sparsity.isoflop"), C, "N_total", params, draws, 0.9, rows)
+    return of_one_form(params, draws, rows, C)
 
 
 def test_slope_over_sparsity_is_that_of_the_vertices():
@@ -150,7 +163,7 @@ def test_a_shift_of_the_surface_between_budgets_is_the_slope_over_the_budget():
     # L(v) = (b1 + c1 u) v + (b2 + c2 u^2) v^2: db1 moves v* by -db1 / (2 (b2 + c2 u^2)).
     lower, upper = tilted_bowl(1e20), tilted_bowl(1e21, b1=BOWL["b1"] + 0.01)
     N = np.geomspace(1e7, 1e11, 41)
-    v = [vertex("b", np.log(N), s.params) for s in (lower, upper)]
+    v = [vertex("b", np.log(N), estimates(s)) for s in (lower, upper)]
     both = (v[0] > 0) & (v[1] > 0) & (v[0] < V[-1]) & (v[1] < V[-1])
     expected = (v[1] - v[0])[both].mean() / np.log(10)
     slope = sparsity_over_budget(lower, upper)
@@ -160,7 +173,7 @@ def test_a_shift_of_the_surface_between_budgets_is_the_slope_over_the_budget():
 
 def test_slope_over_the_budget_is_that_of_the_vertices_at_one_sparsity():
     budgets = [tilted_bowl(C, a1=BOWL["a1"] - 0.02 * i) for i, C in enumerate((1e19, 1e20, 1e21))]
-    u = [vertex("a", np.log(2), b.params) for b in budgets]
+    u = [vertex("a", np.log(2), estimates(b)) for b in budgets]
     slope = next(s for s in sizes_over_budget(budgets) if s.at == "S=0.5")
     assert slope.values[0] == pytest.approx(
         np.polyfit(np.log([1e19, 1e20, 1e21]), u, 1)[0], rel=1e-6
@@ -196,13 +209,78 @@ def test_the_mean_is_as_sure_as_independent_slopes_that_have_a_null_make_it():
 
 def test_noise_of_a_run_left_out_is_not_fitted_away():
     surface = tilted_bowl()
-    exact = predictions(surface)
+    exact = predictions(surface, FORM)
     assert exact["times"].sum() == 100 * 7  # 20 % of 35, 100 times
     np.testing.assert_allclose(exact["predicted"], exact["L"], atol=1e-8)
     noise = np.random.default_rng(1).normal(0, 0.01, len(surface.rows))
     rows = surface.rows.assign(L=surface.rows["L"] + noise)
-    predicted = predictions(dataclasses.replace(surface, rows=rows))
+    predicted = predictions(dataclasses.replace(surface, rows=rows), FORM)
     held = np.average(predicted["mse"], weights=predicted["times"])
     assert held > np.var(noise)  # by the refits' own errors: about (1 + 7/28) of it
     assert held == pytest.approx(1e-4, rel=0.6)
-    assert predictions(dataclasses.replace(surface, rows=surface.rows.iloc[:8])).empty  # too few
+    assert predictions(dataclasses.replace(surface, rows=surface.rows.iloc[:8]), FORM).empty  # too few
+
+
+def noisy_bowls(noise=0.01):
+    """Three budgets of a bowl whose runs have noise, with the forms 211 and 222 for each."""
+    rng = np.random.default_rng(3)
+    for C, a1 in ((1e19, -1.35), (1e20, BOWL["a1"]), (1e21, -1.5)):
+        rows = tilted_bowl(C, a1=a1).rows
+        active = rows["N_total"] * (1 - rows["S"])
+        sized = rows.assign(N_active=active, D=C / (6 * active), C_sparsity=C)
+        rows = sized.assign(L=rows["L"] + rng.normal(0, noise, len(rows)))
+        fits = averaged({"222": 0.75, "211": 0.25}, rows, "N_total", 0, 400)
+        yield Surface(C, "N_total", tuple(fits), 0.9, rows)
+
+
+def test_a_surface_of_two_forms_is_their_average_and_each_draw_is_of_one():
+    surface = next(noisy_bowls())
+    at_runs = surface.columns
+    alone = [
+        dataclasses.replace(surface, fits=(fit._replace(weight=1.0),)).losses(**at_runs)
+        for fit in surface.fits
+    ]
+    np.testing.assert_allclose(
+        surface.loss(**at_runs), 0.75 * alone[0][0] + 0.25 * alone[1][0], rtol=1e-12
+    )
+    assert [len(own) for own in alone] == [301, 101]
+    np.testing.assert_allclose(
+        surface.losses(**at_runs)[1:], np.vstack([alone[0][1:], alone[1][1:]]), rtol=1e-12
+    )
+
+
+def test_a_surface_without_a_run_is_the_one_fitted_to_the_others():
+    surface = next(noisy_bowls())
+    n, at_runs = len(surface.rows), surface.columns
+    without = surface.without_each(2, n + 5).losses(**at_runs)
+    assert without.shape == (1 + n + 5, n)
+    others = [0, 1, 2, n + 3, n + 4, n + 5]  # the estimates, and runs of other budgets
+    np.testing.assert_allclose(without[others], np.tile(surface.loss(**at_runs), (6, 1)), atol=1e-9)
+    for i in (0, 17, n - 1):
+        rows = surface.rows.drop(index=i)
+        for fit in surface.fits:
+            one = dataclasses.replace(surface, fits=(fit._replace(weight=1.0),))
+            refitted = averaged({fit.form.variant: 1.0}, rows, "N_total", 0, 1)
+            expected = dataclasses.replace(surface, fits=tuple(refitted)).loss(**at_runs)
+            own = one.without_each(0, n).losses(**at_runs)[1 + i]
+            np.testing.assert_allclose(own, expected, atol=1e-7)
+
+
+def test_one_run_alone_decides_no_slope():
+    """With a loss far off, the largest dense model tilts the slope; without it there is none."""
+    known = list(noisy_bowls())
+
+    def slope(surfaces):
+        rows = pd.DataFrame(beside_nulls(surfaces, surfaces, 0.9))
+        return rows[(rows["trend"] == "N_over_S") & (rows["at"] == "mean")].iloc[0]["slope"]
+
+    moved = []
+    for surface in known:
+        L = surface.rows["L"].to_numpy(float).copy()
+        L[0] += 0.5 * (surface is known[0])
+        rows = surface.rows.assign(L=L)
+        fits = averaged({"222": 0.75, "211": 0.25}, rows, "N_total", 0, 400)
+        moved.append(dataclasses.replace(surface, rows=rows, fits=tuple(fits)))
+    plain, tilted = slope(known), slope(moved)
+    assert abs(tilted.value - plain.value) > 0.01
+    assert tilted.low <= plain.value <= tilted.high

@@ -114,17 +114,19 @@ def degrees(inputs: FittedInputs) -> Tabular:
     for name, symbol in (("isoflop_total", "N"), ("isoflop_active", "N_a")):
         selection = inputs.fit(name).selection or {"ranked": ()}
         for rank, form in enumerate(selection["ranked"], 1):
-            errors = (form[name] for name in ("n_params", "mse", "standard_error", "pearson"))
+            errors = [form[name] for name in ("n_params", "mse", "standard_error", "pearson")]
+            errors.append(selection["weights"].get(form["name"], 0.0))
             simplest = form["name"] == selection["simplest_within_one_standard_error"]
             used = "used" if rank == 1 else "simplest within one standard error" if simplest else ""
             rows.append((symbol, rank, ", ".join(form["name"]), *errors, used))
     note = (
-        "The paper chose degrees 2, 2, 2 of u = ln N, v = -ln(1-S) and uv. Intervals of what is "
-        "read off a surface take its degrees as given, and are too narrow by that. A surface "
-        "without v and uv says that sparsity does nothing, with no interval at all."
+        "The paper chose degrees 2, 2, 2 of u = ln N, v = -ln(1-S) and uv. The surfaces in figures "
+        "and the optima are the average of the forms by the weights of their AICc, and draws are "
+        "of one form each, so that intervals hold the choice of degrees."
     )
     heads = ["Size", "Rank", "Degrees", "Coefficients", "MSE, held out", "Its standard error"]
-    return Tabular(pd.DataFrame(rows, columns=[*heads, "Pearson r, held out", ""]), notes=[note])
+    heads += ["Pearson r, held out", "Weight", ""]
+    return Tabular(pd.DataFrame(rows, columns=heads), notes=[note])
 
 
 def search_space(inputs: Inputs) -> Tabular:

@@ -1,55 +1,115 @@
 """A fitted isoFLOP surface L(N, S) at each budget: its losses, its minima, where it was measured.
 
-The surface is a polynomial in u = ln N and v = -ln(1 - S) (Eq 8, sparsity). ``subsamples`` says how
-well surfaces predict runs that they were not fitted to: a random 80 % of each budget's runs are
-fitted and the others predicted, 100 times (App B).
+The surface is a polynomial in u = ln N and v = -ln(1 - S) (Eq 8, sparsity). Runs mostly allow
+several degrees, which have other optima. So a surface is the average of the forms that the runs
+allow, by their Akaike weights, and each of its draws is of one form. ``subsamples`` says how
+well the chosen form predicts runs that it was not fitted to: a random 80 % of each budget's runs
+are fitted and the others predicted, 100 times (App B).
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from moelaws.analysis.contrasts import linear_influence
 from moelaws.analysis.derive import Rows, of_runs, table
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
-from moelaws.analysis.minimum import Array, Minima, minima_along
+from moelaws.analysis.minimum import DRAWS, Array, Minima, minima_along
 from moelaws.fitting.model_selection import held_out
+from moelaws.fitting.quantiles import least_squares
+from moelaws.laws.base import FittableLaw
 from moelaws.laws.forms import LinearLaw
+from moelaws.studies.sparsity.laws.isoflop import VARIANTS
 from moelaws.tables.column import Column
 
 MIN_SIZES = 3  # that determine a minimum over size
 POINTS = 41  # between which a surface of any degree is a parabola, along a size or a sparsity
 
 
+class Fitted(NamedTuple):
+    """A form of Eq 8 as it was fitted to the runs of a budget."""
+
+    form: LinearLaw
+    weight: float  # of the form among those that are averaged
+    coefficients: Array  # (1 + draws, P), estimates first
+
+
 @dataclass(frozen=True)
 class Surface:
     """The surface fitted at one budget, with the runs that it was fitted to."""
 
-    form: LinearLaw  # Eq 8 at the degrees of the surface
     C: float  # the budget, FLOPs
     size: str  # the table's column that the fit calls N
-    params: Mapping[str, float]
-    draws: pd.DataFrame  # a row for each draw of the coefficients
+    fits: tuple[Fitted, ...]  # whose weights sum to 1
     level: float  # coverage of the intervals
     rows: pd.DataFrame  # the budget's runs
+    # Whether draw b averages draw b of all forms. Else the draws of the forms follow each other.
+    averages_draws: bool = False
 
     def loss(self, N: Array, S: Array) -> Array:
         """Returns the loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
-        return self.form.predict(self.params, {"N": N, "S": S})
+        return self.losses(N, S)[0]
 
-    def loss_draws(self, N: Array, S: Array) -> Array:
-        """Returns the loss (draws, n), a row for each draw of the coefficients."""
-        drawn = self.draws[list(self.form.names)].to_numpy(float)
-        return self.form.predict_batch(drawn, {"N": N, "S": S})
+    def losses(self, N: Array, S: Array) -> Array:
+        """Returns the losses (1 + draws, n) by the estimates and by each draw."""
+        form, coefficients = self._embedded
+        return np.asarray(coefficients @ form.design({"N": N, "S": S}).T)
 
-    def influence(self, N: float, S: float) -> Array:
-        """Returns how the loss at ``N`` and ``S`` moves with the loss of each of the runs, (n,)."""
-        at_N_S = {"N": np.array([N]), "S": np.array([S])}
-        return np.asarray(linear_influence(self.form, self.columns, at_N_S)[0])
+    @cached_property
+    def _embedded(self) -> tuple[LinearLaw, Array]:
+        """Returns a form that holds all forms, and its coefficients (1 + draws, P)."""
+        texts = [" ".join(fit.form.names) for fit in self.fits]
+        form = VARIANTS["".join(str(max(text.count(i) for text in texts)) for i in "abc")]
+        each = [
+            pd.DataFrame(fit.coefficients, columns=fit.form.names)
+            .reindex(columns=form.names, fill_value=0.0)
+            .to_numpy()
+            for fit in self.fits
+        ]
+        weights = [fit.weight for fit in self.fits]
+        if self.averages_draws:
+            return form, np.tensordot(weights, each, 1)
+        first = np.dot(weights, [own[0] for own in each])
+        return form, np.vstack([first, *(own[1:] for own in each)])
+
+    def influence(self, N: ArrayLike, S: ArrayLike) -> Array:
+        """Returns how losses at ``N`` (m,) and ``S`` (m,) move with those of the runs, (m, n)."""
+        at_N_S = {"N": np.atleast_1d(N), "S": np.atleast_1d(S)}
+        each = (fit.weight * linear_influence(fit.form, self.columns, at_N_S) for fit in self.fits)
+        return np.asarray(sum(each))
+
+    def refitted(self, losses: Array) -> "Surface":
+        """Returns the surface of other ``losses`` (1 + draws, n) of the runs.
+
+        Draw b is refitted by the forms that draw b of this surface has, so that both are paired.
+        """
+        fits, first = [], 1
+        for form, weight, coefficients in self.fits:
+            X = form.design(self.columns)
+            scale = np.linalg.norm(X, axis=0)
+            after = first + len(coefficients) - 1
+            own = losses if self.averages_draws else np.vstack([losses[:1], losses[first:after]])
+            fits.append(Fitted(form, weight, own @ np.linalg.pinv(X / scale).T / scale))
+            first = after
+        return replace(self, fits=tuple(fits))
+
+    def without_each(self, first: int, n: int) -> "Surface":
+        """Returns a surface of which draw i of ``n`` leaves out run i, from ``first`` on of this one.
+
+        A fit without a run is the fit in which the run has the loss that the others predict.
+        """
+        L, A = self.rows["L"].to_numpy(float), self.influence(**self.columns)
+        own = np.diag(A)
+        losses = np.tile(L, (1 + n, 1))
+        i = np.arange(len(L))
+        losses[1 + first + i, i] = (A @ L - own * L) / (1 - own)
+        return replace(self, averages_draws=True).refitted(losses)
 
     @property
     def columns(self) -> dict[str, Array]:
@@ -58,10 +118,10 @@ class Surface:
 
     def size_minimum(self, S: float) -> Minima | None:
         """Returns the minima over the u at ``S``, estimate first; None for fewer than 3 sizes."""
-        sizes = at(self.rows, "S", S)[self.size]
-        if sizes.nunique() < MIN_SIZES:
+        (known,) = at(self.measured, "S", S).itertuples()
+        if known.sizes < MIN_SIZES:
             return None
-        u = np.linspace(np.log(sizes.min()), np.log(sizes.max()), POINTS)
+        u = np.linspace(known.u_low, known.u_high, POINTS)
         return self._minima(u, np.exp(u), np.full(POINTS, S))
 
     def sparsity_minimum(self, u: float) -> Minima:
@@ -70,13 +130,14 @@ class Surface:
         return self._minima(v, np.full(POINTS, np.exp(u)), -np.expm1(-v))
 
     def _minima(self, x: Array, N: Array, S: Array) -> Minima:
-        return minima_along(np.vstack([self.loss(N, S), self.loss_draws(N, S)]), x)
+        return minima_along(self.losses(N, S), x)
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """Returns a row for each S measured: S, v, and the ends u_low and u_high of ln N."""
+        """Returns a row for each S measured: S, v, its sizes, and the ends u_low, u_high of ln N."""
         sizes = self.rows.groupby("S")[self.size]
         ends = {"u_low": np.log(sizes.min()), "u_high": np.log(sizes.max())}
+        ends["sizes"] = sizes.nunique()
         return pd.DataFrame(ends).reset_index().assign(v=lambda frame: -np.log1p(-frame["S"]))
 
     @property
@@ -100,10 +161,27 @@ def surfaces(inputs: FittedInputs, fit: str) -> Iterator[Surface]:
     report, spec, rows = inputs.fit(fit), inputs.spec(fit), inputs.rows(fit)
     draws, form = inputs.draws(fit), inputs.law(fit)
     assert isinstance(form, LinearLaw)  # all forms of sparsity.isoflop are
+    size = spec.mapping.get("N", "N")
     for result in report.parts:
-        C, size, params = float(result.where["C"]), spec.mapping.get("N", "N"), result.estimates()
+        C, seed = float(result.where["C"]), result.diagnostics.seed
         own_draws, own_rows = (at(frame, "C", C) for frame in (draws, rows))
-        yield Surface(form, C, size, params, own_draws, report.level, own_rows)
+        own = [[*result.estimates().values()], *own_draws[list(form.names)].to_numpy(float)]
+        fits: Iterable[Fitted] = [Fitted(form, 1.0, np.array(own))]
+        if report.selection and not result.is_exact:
+            fits = averaged(report.selection["weights"], own_rows, size, seed)
+        yield Surface(C, size, tuple(fits), report.level, own_rows)
+
+
+def averaged(
+    weights: Mapping[str, float], rows: pd.DataFrame, size: str, seed: int, draws: int = DRAWS
+) -> Iterator[Fitted]:
+    """Yields the forms of these ``weights``, fitted to ``rows``; each has its share of draws."""
+    for name, weight in weights.items():
+        form = VARIANTS[name]
+        X = form.design({"N": rows[size], "S": rows["S"]})
+        scale = np.linalg.norm(X, axis=0)
+        known = least_squares(X / scale, rows["L"], draws=round(weight * draws), seed=seed)
+        yield Fitted(form, weight, known / scale)
 
 
 def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
@@ -130,7 +208,7 @@ def subsamples(inputs: FittedInputs) -> Rows:
     A budget whose subsamples do not determine the surface has no rows.
     """
     frames = [
-        predictions(surface)
+        predictions(surface, inputs.law(fit))
         for fit in sorted(inputs.fits)
         for surface in surfaces(inputs, fit)
         if len(surface.rows) > 1
@@ -138,10 +216,11 @@ def subsamples(inputs: FittedInputs) -> Rows:
     return pd.concat(frames, ignore_index=True) if frames else []
 
 
-def predictions(surface: Surface) -> pd.DataFrame:
-    """Returns a row for each run of one budget's surface with the refits' predictions of it."""
+def predictions(surface: Surface, form: FittableLaw) -> pd.DataFrame:
+    """Returns a row for each run of one budget with predictions by refits of ``form`` without it."""
+    assert isinstance(form, LinearLaw)
     rows, L = surface.rows, surface.rows["L"].to_numpy(float)
-    resamples = held_out(surface.form, (surface.columns, L))
+    resamples = held_out(form, (surface.columns, L))
     if resamples is None:
         return pd.DataFrame()
     held, predicted = (values.ravel() for values in resamples)

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import Row, Rows, table
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.analysis.regression import indicators, of_draws, slope_weights
@@ -42,6 +43,7 @@ UNITS = {
     "S_of_small": f"e-folds of 1/(1-S*) at {SMALL} times the best dense size",
     "S_over_C": "e-folds of 1/(1-S*) per e-fold of C",
     "N_active_over_C": "e-folds of N_a* per e-fold of C",
+    "N_active_over_S_over_C": "change of the slope of ln N_a* over S per e-fold of C",
     "L_over_S_over_C": "of the mean slope of L* over S per e-fold of C",
 }
 
@@ -53,6 +55,9 @@ class Slope(NamedTuple):
     n: int
     values: Array = np.full(1, np.nan)
     note: str = ""
+
+
+Pair = tuple[Slope, Slope]  # a slope, and that of its null
 
 
 @table(
@@ -90,18 +95,40 @@ def beside_nulls(total: Sequence[Surface], active: Sequence[Surface], level: flo
     """Returns the table's rows: each trend's slopes and their means, beside those of the null.
 
     The null of ``N_active_over_C`` has one best active size at all budgets. In that of the other
-    trends FLOPs and tokens alone set the loss.
+    trends active parameters and tokens alone set the loss.
     """
-    compared = trends(total, active)
+    known = _pairs(total, active)
+    moved = _pairs(without_each(total), without_each(active))
+    return [
+        _record(trend, *pair, alone, level)
+        for trend, pairs in known.items()
+        for pair, alone in zip(pairs, moved[trend], strict=True)
+    ]
+
+
+def _pairs(total: Sequence[Surface], active: Sequence[Surface]) -> dict[str, list[Pair]]:
+    """Returns each trend's slopes with those of its null, and the means of both."""
+    own = trends(total, active)
     nulls = trends(without_sparsity(total), without_sparsity(active))
     nulls["N_active_over_C"] = list(sizes_over_budget(without_budget(active)))
-    rows = [
-        _record(trend, own, null, level)
-        for trend, slopes in compared.items()
-        for own, null in with_means(slopes, nulls[trend])
+    pairs = {trend: with_means(slopes, nulls[trend]) for trend, slopes in own.items()}
+    # No null is compared: where sparsity does nothing, the mean and so the interval tell nothing.
+    change, (average, _) = slope_over_budget(total, own["L_over_S"]), pairs["L_over_S"][-1]
+    if not change.note:  # draws of both are of the same surfaces, so of equal number
+        change = change._replace(values=change.values / average.values)
+    pairs["L_over_S_over_C"] = [(change, Slope("", 0))]
+    over, null = (slope_over_budget(active, each["N_active_over_S"]) for each in (own, nulls))
+    pairs["N_active_over_S_over_C"] = [(over, null)]
+    return pairs
+
+
+def without_each(surfaces: Sequence[Surface]) -> list[Surface]:
+    """Returns the surfaces, of which each draw leaves out one of all runs."""
+    ends = np.cumsum([0, *(len(surface.rows) for surface in surfaces)]).tolist()
+    return [
+        surface.without_each(first, ends[-1])
+        for surface, first in zip(surfaces, ends, strict=False)
     ]
-    change = slope_over_budget(total, compared["L_over_S"])
-    return [*rows, _record("L_over_S_over_C", change, Slope("", 0), level)]
 
 
 def over_sparsity(surface: Surface, coordinate: Literal["x", "y"]) -> Slope:
@@ -154,22 +181,16 @@ def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
     return Slope(where, len(shared), -move / np.log(upper.C / lower.C))
 
 
-def slope_over_budget(total: Sequence[Surface], slopes: Sequence[Slope]) -> Slope:
-    """Returns the slope over ln C of the budgets' ``slopes``, divided by their mean.
-
-    No null is compared: where sparsity does nothing, the mean and so the interval tell nothing.
-    """
+def slope_over_budget(surfaces: Sequence[Surface], slopes: Sequence[Slope]) -> Slope:
+    """Returns the slope over ln C of the ``slopes`` of the budgets."""
     known = {
         np.log(s.C): None if slope.note else slope.values
-        for s, slope in zip(total, slopes, strict=True)
+        for s, slope in zip(surfaces, slopes, strict=True)
     }
-    change = _through(MEAN, known, "budgets")
-    average = mean([slope for slope in slopes if not slope.note])
-    # Draws of both are of the same surfaces, so of equal number.
-    return change if change.note else change._replace(values=change.values / average.values)
+    return _through(MEAN, known, "budgets")
 
 
-def with_means(slopes: Sequence[Slope], nulls: Sequence[Slope]) -> list[tuple[Slope, Slope]]:
+def with_means(slopes: Sequence[Slope], nulls: Sequence[Slope]) -> list[Pair]:
     """Returns the slopes with their nulls, and the means of those that have both."""
     pairs = list(zip(slopes, nulls, strict=True))
     both = [pair for pair in pairs if not any(slope.note for slope in pair)]
@@ -232,19 +253,37 @@ def _few(n: int, what: str) -> str:
     return f"too few {what} have an optimum inside what was measured: {n}"
 
 
-def _record(trend: str, own: Slope, null: Slope, level: float) -> Row:
-    beyond = np.subtract(*_shared_draws((own.values, null.values)))
+def _record(trend: str, own: Slope, null: Slope, without: Pair, level: float) -> Row:
+    compared = {
+        "slope": (own.values, without[0].values),
+        "null": (null.values, without[1].values),
+        "beyond": (_less(own, null), _less(*without)),
+    }
     return {
         "trend": trend,
         "at": own.at,
-        "slope": of_draws(own.values, level=level),
-        "null": of_draws(null.values, level=level),
-        "beyond": of_draws(beyond, level=level),
+        **{name: _estimate(*values, level) for name, values in compared.items()},
         "unit": UNITS[trend],
         "level": level,
         "n": own.n,
         "note": own.note or (null.note and f"of the null, {null.note}"),
     }
+
+
+def _less(own: Slope, null: Slope) -> Array:
+    return np.asarray(np.subtract(*_shared_draws((own.values, null.values))))
+
+
+def _estimate(values: Array, without: Array, level: float) -> Effect:
+    """Returns the first of ``values`` with an interval that no single run decides.
+
+    It is that of the draws, moved outwards by as much as it would move ``without`` the run that
+    moves it most.
+    """
+    effect = of_draws(values, level=level)
+    moves = np.append(without[1:] - without[0], 0.0)
+    low, high = effect.low + np.nanmin(moves), effect.high + np.nanmax(moves)
+    return replace(effect, low=float(low), high=float(high))
 
 
 def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:
@@ -284,12 +323,12 @@ def _losses(surfaces: Sequence[Surface]) -> Array:
 
     A draw adds to a run's loss what its surface moves by in that draw.
     """
-    B = min(len(s.draws) for s in surfaces)
     blocks = []
     for surface in surfaces:
-        at, L = surface.columns, surface.rows["L"].to_numpy(float)
-        blocks.append(np.vstack([L, L + surface.loss_draws(**at)[:B] - surface.loss(**at)]))
-    return np.concatenate(blocks, axis=1)
+        drawn = surface.losses(**surface.columns)
+        blocks.append(surface.rows["L"].to_numpy(float) + drawn - drawn[0])
+    B = min(map(len, blocks))
+    return np.concatenate([block[:B] for block in blocks], axis=1)
 
 
 def _surfaces(surfaces: Sequence[Surface], losses: Array) -> list[Surface]:
@@ -297,16 +336,9 @@ def _surfaces(surfaces: Sequence[Surface], losses: Array) -> list[Surface]:
 
     Draw b of a null follows from draw b of the surfaces, so the difference of both is paired.
     """
-    nulls = []
     ends = np.cumsum([len(surface.rows) for surface in surfaces])[:-1]
-    for surface, own in zip(surfaces, np.split(losses, ends, axis=1), strict=True):
-        X = surface.form.design(surface.columns)
-        scale = np.linalg.norm(X, axis=0)
-        params, *draws = (own @ np.linalg.pinv(X / scale).T) / scale
-        estimates = dict(zip(surface.form.names, params.tolist(), strict=True))
-        drawn = pd.DataFrame(draws, columns=list(surface.form.names))
-        nulls.append(replace(surface, params=estimates, draws=drawn))
-    return nulls
+    each = np.split(losses, ends, axis=1)
+    return [surface.refitted(own) for surface, own in zip(surfaces, each, strict=True)]
 
 
 def _log_flops(surfaces: Sequence[Surface]) -> Array:

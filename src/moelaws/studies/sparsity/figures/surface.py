@@ -113,9 +113,9 @@ def _sizes(surface: Surface) -> dict[float, Array]:
 
 def _with_band(surface: Surface, N: Array, S: Array) -> pd.DataFrame:
     """Returns the surface at ``N`` (n,) and ``S`` (n,), with the ends of its interval."""
-    draws = surface.loss_draws(N, S)
-    low, high = percentiles(draws, surface.level) if len(draws) else (np.nan, np.nan)
-    return pd.DataFrame({"N": N, "S": S, "L": surface.loss(N, S), "low": low, "high": high})
+    L, *draws = surface.losses(N, S)
+    low, high = percentiles(np.array(draws), surface.level) if draws else (np.nan, np.nan)
+    return pd.DataFrame({"N": N, "S": S, "L": L, "low": low, "high": high})
 
 
 def _sparsities_measured_at(surface: Surface, size: float) -> Array:
