@@ -24,6 +24,7 @@ NOISE = 0.003  # of ln L
 BUDGETS = np.array([2e18, 6e18, 2e19, 6e19, 2e20, 6e20])  # tier paper's
 RATIOS = 1 / 2.0 ** np.arange(8)
 GRANULARITIES = np.array([2.0, 4, 6, 8, 12, 16])
+MORE_GRANULARITIES = np.append(GRANULARITIES, [24.0, 32])
 SHARED = np.array([0, 1, 2, 4, 6, 8, 10])
 HEADS = np.array([2, 4, 8, 16])
 CURVATURE = 0.0018  # of ln L in log2 G, by Eq 4 at 1e20 FLOPs on the assumed dense curve
@@ -66,6 +67,16 @@ def law_of_A(C, A):
 
 def over_granularities(seed, curvature, sweep="granularity", best=10.0):
     return table(sweep, seed, "G", GRANULARITIES, bowl(best, curvature))
+
+
+def over_more(seed, doublings, curvature=CURVATURE):
+    """Up to G = 32, with a best one that moves by so many ``doublings`` for a tenfold budget."""
+
+    def loss(C, G):
+        best = 8 * 2 ** (doublings * np.log10(C / 3.5e19))
+        return dense_loss(C) * (1 + curvature * np.log2(G / best) ** 2)
+
+    return table("granularity", seed, "G", MORE_GRANULARITIES, loss)
 
 
 def over_shares(seed, best_of_C, curvature=0.02):
@@ -173,6 +184,7 @@ def step(C):
 CASES = {
     "sparser_is_better": (over_ratios, alike, law_of_A, 70),
     "best_granularity": (over_granularities, 0.0, CURVATURE, 20),
+    "best_granularity_is_the_same_at_all_budgets": (over_more, 0.5, 0.0, 20),
     "weak_balance_favours_coarse": (over_balance, 12.0, 7.0, 50),
     "fewer_shared_with_compute": (over_shares, lambda C: 0.13, step, 5),
     "attention_share": (over_attention, 0.005, 0.001, 70),

@@ -26,7 +26,7 @@ from moelaws.studies.leverage.derived.curves import (
     open_interval,
 )
 from moelaws.studies.leverage.derived.points import VALIDATION, by_joint_law
-from moelaws.studies.leverage.derived.series import SERIES, parabola, parabolas, slope
+from moelaws.studies.leverage.derived.series import SERIES, parabola, parabolas, regression, slope
 from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
 
 MAX_UNREACHED = 0.1  # fraction of draws without a leverage beyond which no interval is given
@@ -159,19 +159,30 @@ def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
     return Evidence(measured, best)
 
 
-def fewer_shared_with_compute(inputs: Inputs) -> Evidence:
-    """Returns the change of the best share of shared experts for a tenfold budget."""
-    runs = SERIES["shared"].compared(inputs)
-    C = runs["C"].to_numpy(float)
-    own = parabolas(runs["x"].to_numpy(float), runs, C)
-    if len(own) < 2:
-        return Evidence(f"{len(runs)} runs determine no parabola in the share at two budgets.")
-    optima = np.column_stack([one.optima() for one in own])
-    change = of_draws(optima @ slope_weights(np.log10(np.unique(C))), len(runs))
-    best = ", ".join(f"{fraction:.2g}" for fraction in optima[0])
+def best_moves_with_compute(inputs: Inputs, sweep: str, name: str, unit: str) -> Evidence:
+    """Returns the change for a tenfold budget of what is best in a sweep.
+
+    It is called ``name`` in the sentence, and changes by the ``unit``.
+    """
+    series = SERIES[sweep]
+    runs = series.compared(inputs)
+    C = np.log10(runs["C"].to_numpy(float))
+    x = series.scaled(runs)
+    # The vertex of ln L = level(C) + (a + b C) x + c x^2 moves by -b / 2c.
+    fitted = None
+    if len(set(C)) > 1:
+        X = np.column_stack([x, x * (C - C.mean()), x**2])
+        fitted = regression(X, np.log(runs["L"].to_numpy(float)), C, runs["trunk"])
+    if fitted is None:
+        return Evidence(f"{len(runs)} runs determine no parabola in {name} that budgets move.")
+    _, tilt, curvature = fitted.T
+    bowls = curvature > 0
+    change = of_draws(np.where(bowls, -tilt / (2 * curvature), np.nan), len(runs))
+    if np.mean(~bowls) > MAX_UNREACHED:
+        change = Effect(change.value, n=change.n)
     measured = (
-        f"The best share changes by {change} for a tenfold budget. It is {best} at the {len(own)} "
-        f"budgets, the least first ({change.n} runs)."
+        f"The best {name} changes by {change} {unit}for a tenfold budget ({change.n} runs, "
+        f"{len(set(C))} budgets). Parabolas of all budgets have the same curvature."
     )
     return Evidence(measured, change)
 

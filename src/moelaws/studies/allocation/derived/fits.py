@@ -17,7 +17,7 @@ LAWS = {"alpha_r": ratio.VARIANTS["stage2_alpha"], "beta_r": ratio.VARIANTS["sta
 
 
 @table(
-    *of_runs("run_id", "seed", "C", "N_total", "D", "r"),
+    *of_runs("run_id", "seed", "C", "N_total", "N_total_nonemb", "D", "r"),
     Column("N_active", "float", "parameters", "active parameters without embeddings"),
     Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
     Column("E", "float", "experts", "experts a layer, shared ones included"),

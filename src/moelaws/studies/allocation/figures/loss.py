@@ -6,7 +6,8 @@ import pandas as pd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.spec.errors import UserError
 
-PRINTED = (30e6, 550e6)  # active parameters without embeddings, and all, of Fig 4's model
+# Parameters of Fig 4's model: active ones and all, both without embeddings
+PRINTED = {"N_active": 30e6, "N_total_nonemb": 550e6}
 NEAR = 0.2  # the relative difference up to which a run is of that model
 WINDOW = 0.02  # fraction of the steps over which the training loss is averaged
 
@@ -38,21 +39,23 @@ def curve(inputs: FittedInputs) -> pd.DataFrame:
     shown = fitted <= 1.05 * smooth.max()
     lines = {"training": (tokens, smooth), "law": (D[shown], fitted[shown])}
     lines["validation"] = np.array([run["D"]]), np.array([run["L"]])
-    about = {name: run[name] for name in ("N_active", "N_total", "S", "r")}
+    about = {name: run[name] for name in (*PRINTED, "S", "r")}
     rows = (pd.DataFrame({"D": D, "L": L, "kind": kind}) for kind, (D, L) in lines.items())
     return pd.concat(rows).assign(**about)
 
 
 def representative(runs: pd.DataFrame) -> pd.Series:
-    """Returns the run nearest to r* among those of the paper's model, which Fig 4 shows.
+    """Returns the run nearest in size to the paper's model, which Fig 4 shows.
 
-    Where no run is that model, it is of the middle sparsity (upper of two) at the largest budget.
+    Of equal sizes it is the one nearest to r*. Where no run is near that model, it is of the middle
+    sparsity (upper of two) at the largest budget.
     """
-    away = (np.log(runs["r"]) - np.log(runs["r_star"])).abs()
-    own = runs[(runs[["N_active", "N_total"]] / list(PRINTED) - 1).abs().max(axis=1) < NEAR]
+    far = (np.log(runs["r"]) - np.log(runs["r_star"])).abs()
+    away = (runs[[*PRINTED]] / pd.Series(PRINTED) - 1).abs().max(axis=1)
+    own = runs[away == min(away.min(), NEAR)]
     if own.empty:
         known = sorted(runs["S"].unique())
         own = runs[np.isclose(runs["S"], known[len(known) // 2])]
         own = own[own["C"] == own["C"].max()]
-    nearest: pd.Series = own.loc[away[own.index].idxmin()]
+    nearest: pd.Series = own.loc[far[own.index].idxmin()]
     return nearest

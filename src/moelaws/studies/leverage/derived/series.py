@@ -160,10 +160,14 @@ class Series:
         runs = self.at_best_size(inputs)
         return runs[runs.groupby("C")["x"].transform("nunique") > 1]
 
+    def scaled(self, runs: pd.DataFrame) -> Array:
+        """Returns x (n,), or its logarithm to base 2, in which parabolas are."""
+        x = runs["x"].to_numpy(float)
+        return np.log2(x) if self.log2 else x
+
     def parabola(self, runs: pd.DataFrame) -> Parabola | None:
         """Returns the parabola of ln L in x, as scaled, that the budgets of ``runs`` share."""
-        x = runs["x"].to_numpy(float)
-        return parabola(np.log2(x) if self.log2 else x, runs)
+        return parabola(self.scaled(runs), runs)
 
 
 def at_best_size(runs: pd.DataFrame, among: list[str]) -> pd.DataFrame:

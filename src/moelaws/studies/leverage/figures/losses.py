@@ -23,6 +23,15 @@ def least(inputs: Inputs, sweep: str) -> pd.DataFrame:
     return _least(SERIES[sweep].compared(inputs)).reset_index().assign(excess=0.0)
 
 
+def by_size(inputs: Inputs, sweep: str) -> pd.DataFrame:
+    """Returns the runs of each width at its largest budget, and 1 where their mean is ``least``."""
+    runs = SERIES[sweep].runs(inputs)
+    own = runs[runs["C"] == runs.groupby("d_model")["C"].transform("max")]
+    means = own.groupby(["d_model", "x"])["L"].transform("mean")
+    least = means.groupby(own["d_model"]).transform("min")
+    return own.assign(least=(means == least).astype(int))
+
+
 def _least(runs: pd.DataFrame) -> pd.DataFrame:
     means = runs.groupby(["C", "x"])["L"].mean().reset_index()  # over seeds
     return means.loc[means.groupby("C")["L"].idxmin()].set_index("C")
