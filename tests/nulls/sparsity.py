@@ -6,6 +6,7 @@ sparsity; their noise is the residuals of that regression, times a normal number
 for each width.
 """
 
+import json
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,33 +15,75 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.model_selection import akaike_weights
 from moelaws.fitting.report import write_fit
+from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity.derived import scores
 from moelaws.studies.sparsity.derived.surface import Surface, averaged
-from moelaws.studies.sparsity.derived.trends import beside_nulls, derive
+from moelaws.studies.sparsity.derived.trends import SMALL, beside_nulls, derive
 from moelaws.studies.sparsity.laws.isoflop import VARIANTS
 from nulls.trial import Trial, null, seen
 from repository import REPOSITORY
 
 RUNS = pd.read_parquet(REPOSITORY / "docs/evidence/sparsity.parquet")
-NOISE = 0.019  # nats, between seeds
+NOISE = seed_sd(RUNS)  # nats
 STUDY = load_study("sparsity", REPOSITORY)
-ARITHMETIC = (
-    "total_size_rises_with_sparsity", "sparsity_rises_with_size", "sparsity_falls_with_budget",
-)  # fmt: skip
-NEEDS_NO_SPARSITY = "active_size_rises_with_budget"
+TOTAL_SIZE, SMALL_DENSE = "total_size_rises_with_sparsity", "dense_is_best_for_small_models"
+RISES, ALIKE = "active_size_rises_with_budget", "loss_falls_alike_at_all_budgets"
+OWN_NULL = {TOTAL_SIZE, SMALL_DENSE, RISES, ALIKE}
 TRENDS = [claim.name for claim in STUDY.claims if claim.derived == ("trends",)]
 FLOPS = (RUNS["C_sparsity"] / RUNS["D"]).to_numpy(float)  # a token
 
 
+@cache
 def chinchilla():
-    """Losses by the least-squares fit of a law of FLOPs per token and tokens to the runs."""
-    size, data = FLOPS / 6e5, RUNS["D"].to_numpy(float) / 3e6
-    return 1.769 + 0.5455 * size**-0.712 + 0.6117 * data**-0.497
+    """Losses by Chinchilla's law of active parameters, routers among them, fitted to the runs."""
+    mapping = {"N": "N_active", "D": "D", "L": "L"}
+    spec = Fit(name="null", law="chinchilla", mapping=mapping, bootstrap=1, protocol={"sample": 50})
+    law = laws.fittable("chinchilla")
+    known = fit(law, RUNS, spec).parts[0].estimates()
+    return law.predict(known, {"N": RUNS["N_active"], "D": RUNS["D"]})
+
+
+@cache
+def one_total_size():
+    """Losses by parabolas of each budget in ln N and -ln(1-S), of which N* does not know S."""
+    return quadratic(lambda u, v: [u, u**2, v, v**2])
+
+
+@cache
+def dense_best_to_the_margin():
+    """Losses by surfaces of each budget whose best v is the margin at 0.78 times the best dense size.
+
+    The dense models have the parabola of the runs' dense models, and v* rises with ln N.
+    """
+    losses = np.empty(len(RUNS))
+    for _, rows in RUNS.groupby("C"):
+        u, v = np.log(rows["N_total"].to_numpy()), -np.log1p(-rows["S"].to_numpy())
+        dense = np.polyfit(u[v == 0], rows["L"].to_numpy()[v == 0], 2)
+        small = -dense[1] / (2 * dense[0]) + np.log(SMALL)
+        best = STUDY.entry("claims", SMALL_DENSE).expect.below + 0.7 * (u - small)
+        losses[rows.index] = np.polyval(dense, u) + 0.02 * ((v - best) ** 2 - best**2)
+    return losses
+
+
+def changing(change):
+    """Losses whose slope over v changes by ``change`` of its mean for each e-fold of C."""
+    c, v = np.log(RUNS["C"]), -np.log1p(-RUNS["S"])
+    return np.asarray(chinchilla() - 0.05 * v * (1 + change * (c - np.log(3e12))))
+
+
+def quadratic(terms):
+    losses = np.empty(len(RUNS))
+    for _, rows in RUNS.groupby("C"):
+        u, v = np.log(rows["N_total"].to_numpy()), -np.log1p(-rows["S"].to_numpy())
+        X = np.column_stack([np.ones_like(u), *terms(u - u.mean(), v)])
+        losses[rows.index] = X @ np.linalg.lstsq(X, rows["L"], rcond=None)[0]
+    return losses
 
 
 def one_best_size():
@@ -49,11 +92,12 @@ def one_best_size():
     return level + 0.2 * np.log(FLOPS / 9.5e5) ** 2
 
 
-def published():
-    """Losses by the published Eq 6 of 6,000 times the sizes and tokens."""
-    law, large = laws.get("sparsity.loss"), 6e3
-    columns = {"N": large * RUNS["N_total"], "D": large * RUNS["D"], "S": RUNS["S"]}
-    return law.predict(law.published, columns)
+@cache
+def eq_6():
+    """Losses by Eq 6 as it was fitted to the runs in docs/evidence."""
+    known = json.loads((REPOSITORY / "docs/evidence/fits/sparsity/loss.json").read_text())["params"]
+    columns = {"N": RUNS["N_total"], "D": RUNS["D"], "S": RUNS["S"]}
+    return laws.get("sparsity.loss").predict({k: p["estimate"] for k, p in known.items()}, columns)
 
 
 def fitted(L, size, seed):
@@ -119,13 +163,13 @@ def relation(seed, by, **equivalent_of_group):
 
 
 TRIALS = [
-    null(
-        tuple(name for name in TRENDS if name != NEEDS_NO_SPARSITY),
-        partial(trends, law=chinchilla),
-    ),
-    null(NEEDS_NO_SPARSITY, partial(trends, law=one_best_size)),
-    seen("loss_falls_with_sparsity", partial(trends, law=published), 80),
-    null(ARITHMETIC, partial(trends, law=published)),  # weaker than the null's
+    null(tuple(set(TRENDS) - OWN_NULL), partial(trends, law=chinchilla), 20),
+    null(TOTAL_SIZE, partial(trends, law=one_total_size), 20),
+    null(SMALL_DENSE, partial(trends, law=dense_best_to_the_margin), 20),
+    null(RISES, partial(trends, law=one_best_size), 20),
+    *(null(ALIKE, partial(trends, law=partial(changing, by)), 20) for by in (-0.15, 0.15)),
+    Trial(("loss_falls_with_sparsity",), partial(trends, law=eq_6), (16, 20), tables=20),
+    Trial(tuple(TRENDS), partial(trends, law=eq_6), (0, 20), tables=20, kind="effect"),
     Trial(("eq_6_predicts_the_sparsest",), both_laws, (0, 1), tables=10),
     *(  # a group that is off by the margin
         null(EQUAL, partial(relation, by=by, **{"continuation": 0.0, "syntax": 0.0, off: shift}))

@@ -30,7 +30,14 @@ class Minima:
     y: Array
     inside: NDArray[np.bool_]  # whether it is the curve's own minimum, not an end of the range
     convex: NDArray[np.bool_]
-    notes: tuple[str, ...]  # why it is not inside, or empty
+    at_high_end: NDArray[np.bool_]  # of those that are not inside
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Returns why each is not inside; empty where it is."""
+        ends = np.where(self.at_high_end, AT_HIGH_END, AT_LOW_END)
+        why = np.where(self.inside, "", np.where(self.convex, ends, NOT_CONVEX))
+        return tuple(why.tolist())
 
 
 def minima_along(y_nm: Array, x: Array) -> Minima:
@@ -56,13 +63,9 @@ def minima(y_n3: Array, low: float | Array, high: float | Array) -> Minima:
         vertex = -slope / curvature
     inside = convex & (np.abs(vertex) < 1)
     t = np.where(inside, vertex, np.where(slope < 0, 1.0, -1.0))
-    notes = tuple(
-        "" if ok else NOT_CONVEX if not bowl else AT_HIGH_END if end > 0 else AT_LOW_END
-        for ok, bowl, end in zip(inside, convex, t, strict=True)
-    )
     x = (low + high) / 2 + t * (high - low) / 2
     y = np.atleast_2d(y_n3)[:, 1] + slope * t + curvature / 2 * t**2
-    return Minima(x, y, inside, convex, notes)
+    return Minima(x, y, inside, convex, t > 0)
 
 
 def terms(y_n3: Array) -> tuple[Array, Array]:

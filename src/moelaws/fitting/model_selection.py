@@ -120,7 +120,9 @@ def akaike_weights(
         return {next(iter(candidates)): 1.0}
     weights = np.exp((np.min(aicc) - aicc) / 2)
     weights[weights < LEAST_WEIGHT * weights.sum()] = 0
-    kept = {name: float(w) for name, w in zip(candidates, weights / weights.sum(), strict=True) if w}
+    kept = {
+        name: float(w) for name, w in zip(candidates, weights / weights.sum(), strict=True) if w
+    }
     return dict(sorted(kept.items(), key=lambda item: -item[1]))
 
 

@@ -26,7 +26,6 @@ from moelaws.studies.sparsity.derived.trends import (
 )
 from sparsity_case import BOWL
 
-
 FORM = laws.get("sparsity.isoflop")
 
 
@@ -218,7 +217,9 @@ def test_noise_of_a_run_left_out_is_not_fitted_away():
     held = np.average(predicted["mse"], weights=predicted["times"])
     assert held > np.var(noise)  # by the refits' own errors: about (1 + 7/28) of it
     assert held == pytest.approx(1e-4, rel=0.6)
-    assert predictions(dataclasses.replace(surface, rows=surface.rows.iloc[:8]), FORM).empty  # too few
+    assert predictions(
+        dataclasses.replace(surface, rows=surface.rows.iloc[:8]), FORM
+    ).empty  # too few
 
 
 def noisy_bowls(noise=0.01):

@@ -149,8 +149,8 @@ def optimal_sparsities(surface: Surface) -> Iterator[Row]:
     if surface.one_sparsity:
         return
     u_low, u_high = surface.measured["u_low"].min(), surface.measured["u_high"].max()
-    for u in np.linspace(u_low, u_high, SIZES):
-        best = surface.sparsity_minimum(u)
+    sizes = np.linspace(u_low, u_high, SIZES)
+    for u, best in zip(sizes, surface.sparsity_minima(sizes), strict=True):
         v, inside, note = float(best.x[0]), bool(best.inside[0]), best.notes[0]
         if best.convex[0] and v == 0.0:  # no model is denser than a dense one, whatever the grid
             inside, note = True, ""

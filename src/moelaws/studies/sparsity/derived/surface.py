@@ -118,19 +118,19 @@ class Surface:
 
     def size_minimum(self, S: float) -> Minima | None:
         """Returns the minima over the u at ``S``, estimate first; None for fewer than 3 sizes."""
-        (known,) = at(self.measured, "S", S).itertuples()
-        if known.sizes < MIN_SIZES:
+        known = at(self.measured, "S", S).iloc[0]
+        if known["sizes"] < MIN_SIZES:
             return None
-        u = np.linspace(known.u_low, known.u_high, POINTS)
-        return self._minima(u, np.exp(u), np.full(POINTS, S))
+        u = np.linspace(known["u_low"], known["u_high"], POINTS)
+        return minima_along(self.losses(np.exp(u), np.full(POINTS, S)), u)
 
-    def sparsity_minimum(self, u: float) -> Minima:
-        """Returns the minima over the v measured at size ``u``, of the estimates and each draw."""
+    def sparsity_minima(self, u: ArrayLike) -> list[Minima]:
+        """Returns the minima over the v measured at each size ``u`` (n,), estimate first."""
+        u = np.atleast_1d(u)
         v = np.linspace(self.measured["v"].min(), self.measured["v"].max(), POINTS)
-        return self._minima(v, np.full(POINTS, np.exp(u)), -np.expm1(-v))
-
-    def _minima(self, x: Array, N: Array, S: Array) -> Minima:
-        return minima_along(self.losses(N, S), x)
+        N, S = np.repeat(np.exp(u), POINTS), np.tile(-np.expm1(-v), len(u))
+        each = self.losses(N, S).reshape(-1, len(u), POINTS)
+        return [minima_along(own, v) for own in each.swapaxes(0, 1)]
 
     @cached_property
     def measured(self) -> pd.DataFrame:

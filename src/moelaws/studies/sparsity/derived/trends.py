@@ -165,7 +165,8 @@ def sparsity_of_small(surface: Surface) -> Slope:
     size = size_optimum(surface, float(surface.rows["S"].min()), "x")
     if size is None or surface.one_sparsity:
         return Slope(where, 0, note="the densest models have no optimum inside what was measured")
-    return Slope(where, 1, surface.sparsity_minimum(size[0] + np.log(SMALL)).x)
+    (best,) = surface.sparsity_minima(size[0] + np.log(SMALL))
+    return Slope(where, 1, best.x)
 
 
 def sparsity_over_budget(lower: Surface, upper: Surface) -> Slope:
@@ -224,12 +225,13 @@ def _sizes(surfaces: Sequence[Surface]) -> Array:
 
 def _sparsity_optima(surface: Surface, sizes: Array) -> dict[float, Array]:
     """Maps ln N to v* for those ``sizes`` where v* is a minimum inside the grid and near runs."""
-    optima = {}
-    for u in sizes if not surface.one_sparsity else ():
-        best = surface.sparsity_minimum(u)
-        if best.inside[0] and surface.near_runs(float(u), float(best.x[0])):
-            optima[float(u)] = best.x
-    return optima
+    if surface.one_sparsity or not len(sizes):
+        return {}
+    return {
+        float(u): best.x
+        for u, best in zip(sizes, surface.sparsity_minima(sizes), strict=True)
+        if best.inside[0] and surface.near_runs(float(u), float(best.x[0]))
+    }
 
 
 def _through(
@@ -289,7 +291,7 @@ def _estimate(values: Array, without: Array, level: float) -> Effect:
 def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:
     """Returns the surfaces of a null in which active parameters and tokens alone set the loss.
 
-    A quadratic in their logarithms is fitted to the runs of all budgets and sparsities; its losses
+    A cubic in their logarithms is fitted to the runs of all budgets and sparsities; its losses
     replace theirs. Active parameters include routers: these grow with sparsity, and a model is
     better by them even if its experts do nothing.
     """
@@ -298,7 +300,7 @@ def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:
     rows = pd.concat([surface.rows for surface in surfaces])
     n, d = np.log(rows[["N_active", "D"]].to_numpy(float)).T
     n, d = n - n.mean(), d - d.mean()
-    W = np.column_stack([np.ones_like(n), n, d, n**2, n * d, d**2])
+    W = np.column_stack([n**i * d**j for i in range(4) for j in range(4 - i)])
     return _surfaces(surfaces, _losses(surfaces) @ np.linalg.pinv(W).T @ W.T)
 
 
