@@ -57,7 +57,7 @@ def one_total_size():
 
 @cache
 def dense_best_to_the_margin():
-    """Losses by surfaces of each budget whose best v is the margin at 0.78 times the best dense size.
+    """Losses whose best v is the margin at 0.78 times the best dense size of each budget.
 
     The dense models have the parabola of the runs' dense models, and v* rises with ln N.
     """

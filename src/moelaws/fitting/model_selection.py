@@ -120,10 +120,8 @@ def akaike_weights(
         return {next(iter(candidates)): 1.0}
     weights = np.exp((np.min(aicc) - aicc) / 2)
     weights[weights < LEAST_WEIGHT * weights.sum()] = 0
-    kept = {
-        name: float(w) for name, w in zip(candidates, weights / weights.sum(), strict=True) if w
-    }
-    return dict(sorted(kept.items(), key=lambda item: -item[1]))
+    shares = zip((weights / weights.sum()).tolist(), candidates, strict=True)
+    return {name: share for share, name in sorted(shares, reverse=True) if share}
 
 
 def held_out(

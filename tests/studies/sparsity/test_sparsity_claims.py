@@ -254,7 +254,7 @@ def test_what_the_real_runs_show_beyond_their_null():
 
 
 def test_the_best_active_size_grows_with_the_budget_by_all_forms_alike():
-    """With the degrees of least error it is C^0.375 [0.31, 0.46], with the paper's 2, 2, 2 C^0.509."""
+    """With the degrees of least error it is C^0.375, with the paper's 2, 2, 2 it is C^0.509."""
     mean = nulls.slopes(nulls.RUNS["L"].to_numpy(float)).query("at == 'mean'").set_index("trend")
     own = mean.loc["N_active_over_C"]
     assert own["slope"] == pytest.approx(0.43, abs=0.01)

@@ -111,7 +111,7 @@ def _influence(surface: Surface, optimum: Row) -> Array:
     if not np.isfinite(N):
         return np.full(len(rows), np.nan)
     if optimum["method"] == "surface":
-        return surface.influence(N, S)[0]
+        return np.asarray(surface.influence(N, S)[0])
     own = (rows["S"] == S).to_numpy()
     u = np.log(rows[surface.size].to_numpy(float)[own])
     curve = np.vander([np.log(N) - u.mean()], 3) @ np.linalg.pinv(np.vander(u - u.mean(), 3))

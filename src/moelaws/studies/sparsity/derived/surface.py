@@ -54,7 +54,7 @@ class Surface:
 
     def loss(self, N: Array, S: Array) -> Array:
         """Returns the loss (n,) in nats per token at sizes ``N`` (n,) and sparsities ``S`` (n,)."""
-        return self.losses(N, S)[0]
+        return np.asarray(self.losses(N, S)[0])
 
     def losses(self, N: Array, S: Array) -> Array:
         """Returns the losses (1 + draws, n) by the estimates and by each draw."""
@@ -100,7 +100,7 @@ class Surface:
         return replace(self, fits=tuple(fits))
 
     def without_each(self, first: int, n: int) -> "Surface":
-        """Returns a surface of which draw i of ``n`` leaves out run i, from ``first`` on of this one.
+        """Returns a surface of ``n`` draws, each without a run, those from ``first`` on of this one.
 
         A fit without a run is the fit in which the run has the loss that the others predict.
         """
@@ -134,7 +134,7 @@ class Surface:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """Returns a row for each S measured: S, v, its sizes, and the ends u_low, u_high of ln N."""
+        """Returns a row for each S measured: S, v, how many sizes, and u_low, u_high of ln N."""
         sizes = self.rows.groupby("S")[self.size]
         ends = {"u_low": np.log(sizes.min()), "u_high": np.log(sizes.max())}
         ends["sizes"] = sizes.nunique()
@@ -178,7 +178,7 @@ def averaged(
     """Yields the forms of these ``weights``, fitted to ``rows``; each has its share of draws."""
     for name, weight in weights.items():
         form = VARIANTS[name]
-        X = form.design({"N": rows[size], "S": rows["S"]})
+        X = form.design({"N": rows[size].to_numpy(float), "S": rows["S"].to_numpy(float)})
         scale = np.linalg.norm(X, axis=0)
         known = least_squares(X / scale, rows["L"], draws=round(weight * draws), seed=seed)
         yield Fitted(form, weight, known / scale)
@@ -217,7 +217,7 @@ def subsamples(inputs: FittedInputs) -> Rows:
 
 
 def predictions(surface: Surface, form: FittableLaw) -> pd.DataFrame:
-    """Returns a row for each run of one budget with predictions by refits of ``form`` without it."""
+    """Returns a row for each run of a budget, with predictions by refits of ``form`` without it."""
     assert isinstance(form, LinearLaw)
     rows, L = surface.rows, surface.rows["L"].to_numpy(float)
     resamples = held_out(form, (surface.columns, L))
