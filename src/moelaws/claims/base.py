@@ -52,6 +52,10 @@ class JudgedClaim(TypedDict):
     low: float | None
     high: float | None
     unit: str
+    # What verdicts of older versions do not have: the verdict with its number as one sentence, and
+    # the number and its interval as they stand there
+    says: NotRequired[str]
+    shown: NotRequired[tuple[str, str]]
     needed: str
     null: NotRequired[str]  # a sentence on runs without the claim's effect; empty if there is none
     # How clearly the intervals decide (``clearance``); verdicts of older versions do not say it

@@ -1,11 +1,16 @@
 """The verdicts on a study's claims: each rule measures, and the claim's expectation decides."""
 
-from math import nan
+from math import isnan, nan
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.regression import LEVEL
 from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, clearance, verdict
 from moelaws.files.atomic import finite
+from moelaws.laws.base import Array
 from moelaws.spec.errors import listed
 from moelaws.spec.readers import Claim
 from moelaws.spec.references import resolve
@@ -54,7 +59,47 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "low": finite(effect.low),
         "high": finite(effect.high),
         "unit": evidence.unit,
+        "says": _read_aloud(claim, evidence, decision),
+        "shown": _shown(claim, evidence),
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
         "null": " ".join(says.get(claim.null_model, "").split()),
         "clearance": finite(clear),
     }
+
+
+_VERB = {
+    Verdict.SUPPORTED: "The runs support the claim",
+    Verdict.NOT_SUPPORTED: "The runs contradict the claim",
+    Verdict.CANNOT_TELL: "The runs cannot tell",
+}
+
+
+def _read_aloud(claim: Claim, evidence: Evidence, decision: Verdict) -> str:
+    """Returns the verdict, the number it rests on and the reason in one sentence."""
+    number, interval = _shown(claim, evidence)
+    if not number:
+        return f"{_VERB[decision]}: {evidence.measured.rstrip('.')}."
+    ends = {"more than": claim.expect.above, "less than": claim.expect.below}
+    expected = [f"{word} {_read(claim, x):.3g}" for word, x in ends.items() if x is not None]
+    why = f"and the claim expects {' and '.join(expected)}"
+    if decision is Verdict.CANNOT_TELL:
+        why += ", but what decides has values for and against that"
+    known = f"{number} ({LEVEL:.0%} interval: {interval})" if interval else number
+    return f"{_VERB[decision]}: {claim.reads.says.replace('{effect}', known)}, {why}."
+
+
+def _shown(claim: Claim, evidence: Evidence) -> tuple[str, str]:
+    """Returns the number of a claim with its unit, and its interval; empty where there is none."""
+    if evidence.effect is None or isnan(evidence.effect.value):
+        return "", ""
+    value, low, high = evidence.effect.map(lambda x: _read(claim, x)).interval
+    unit = "%" if claim.reads.percent else claim.reads.unit or evidence.unit
+    interval = "" if isnan(low) or isnan(high) else f"{low:.3g} to {high:.3g}"
+    return f"{value:.3g} {unit}".strip(), interval
+
+
+def _read(claim: Claim, number: ArrayLike) -> Array:
+    """Returns a number (...) of the claim as a sentence has it."""
+    scaled = claim.reads.factor * np.asarray(number, float)
+    with np.errstate(over="ignore"):
+        return np.asarray(100 * np.expm1(scaled) if claim.reads.percent else scaled)

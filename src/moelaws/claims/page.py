@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -31,6 +31,9 @@ _HELD: dict[type, tuple[str, str]] = {
     ContestScores: ("contest", "make contests STUDY NAME"),
 }
 Judged = TypeVar("Judged", JudgedStudy, Tried, ContestScores)
+# Of a Markdown page; the attribute is for MkDocs
+UNFOLD = '<details markdown="1"><summary>Numbers, rule and trials</summary>'
+_NONE: Any = {"claims": {}}  # a study whose rules were not tried
 USABLE = 0.05  # nats/token: the largest error at which a law is one to use
 
 
@@ -56,15 +59,20 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
         "",
         "Each verdict is computed by the rule that stands below it from the tables and fits of "
         "this tier; intervals are 90 % unless a line says otherwise. *Cannot tell* is a result: "
-        "the runs are too few, too small or too noisy for the rule.",
+        "the runs are too few, too small or too noisy for the rule. The last two columns say how "
+        "often the rule supports its claim on simulated tables of such runs: where the effect is "
+        "not there, and where it is there as fitted to these runs.",
         "",
-        "| study | " + " | ".join(Verdict) + " |",
-        "|-|" + "-:|" * len(Verdict),
+        "| study | claim | verdict | effect | interval | without the effect | with it |",
+        "|-|-|-|-|-|-|-|",
     ]
     for study in verdicts:
-        decided = [claim["verdict"] for claim in study["claims"]]
-        counts = " | ".join(str(decided.count(verdict)) for verdict in Verdict)
-        lines.append(f"| [{study['study']}](#{study['study']}) | {counts} |")
+        for claim in study["claims"]:
+            effect, interval = claim.get("shown", ("", ""))
+            own = powers.get(study["study"], _NONE)["claims"].get(claim["name"], {})
+            rates = [_rate(own.get(law)) for law in (NULL, FITTED)]
+            cells = [_named(claim), claim["verdict"], effect, interval, *rates]
+            lines.append(f"| [{study['study']}](#{study['study']}) | {' | '.join(cells)} |")
     lines += ["", "What to remember:", ""]
     lines += [f"- *{study['study']}*: {to_remember(study)}" for study in verdicts]
     for study in verdicts:
@@ -81,9 +89,9 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
                 + _of_losses(power)
             )
         for claim in study["claims"]:
-            lines += ["", *_section(claim, Path("figures") / study["study"])]
-            lines[-1:-1] = _tried(claim, power)
-    return without_tags("\n".join(lines) + "\n")
+            lines += ["", *_section(claim, Path("figures") / study["study"], _tried(claim, power))]
+    text = without_tags("\n".join(lines) + "\n")
+    return text.replace("< details>", UNFOLD).replace("< /details>", "</details>")
 
 
 def to_remember(study: JudgedStudy) -> str:
@@ -170,19 +178,38 @@ def basis(source: str, runs: str) -> str:
     return f"**From {source.replace('+', ' and ')} data**, not from trainings here alone."
 
 
-def _section(claim: JudgedClaim, figures: Path) -> list[str]:
+def _section(claim: JudgedClaim, figures: Path, tried: Sequence[str]) -> list[str]:
+    """Returns the lines of a claim: a sentence to read, and the numbers behind it to unfold."""
     figure = figures / claim["figure"]
     picture = figure.with_suffix(".md" if claim["figure"].startswith("T") else ".png")
+    decision = f"**{claim['verdict'].capitalize()}.**"
     lines = [
-        f"### {claim['name'].replace('_', ' ')}: {claim['verdict']}",
+        f"### {_named(claim)}",
         "",
-        f"- *Claim* ({claim['source']}): {claim['statement']}",
-        f"- *These runs*: {claim['measured'].rstrip('.')}.",
-        f"- *Rule*: {claim['rule']}",
+        f"{claim['statement'].rstrip('.')} ({claim['source']}). {decision} {claim.get('says', '')}",
     ]
     if claim["needed"]:
-        lines.append(f"- *What would decide*: {claim['needed'].rstrip('.')}.")
-    return [*lines, f"- *Look at*: [{claim['figure']}]({picture.as_posix()})"]
+        lines.append(f"What would decide: {claim['needed'].rstrip('.')}.")
+    return [
+        *lines,
+        "",
+        "<details>",
+        "",
+        f"- *These runs*: {claim['measured'].rstrip('.')}.",
+        f"- *Rule*: {claim['rule']}",
+        *tried,
+        f"- *Look at*: [{claim['figure']}]({picture.as_posix()})",
+        "",
+        "</details>",
+    ]
+
+
+def _named(claim: JudgedClaim) -> str:
+    return claim["name"].replace("_", " ")
+
+
+def _rate(counts: Mapping[str, int] | None) -> str:
+    return f"{counts[Verdict.SUPPORTED]} of {sum(counts.values())}" if counts else ""
 
 
 def contests_page(contests: Sequence[ContestScores], tier: str) -> str:

@@ -75,12 +75,15 @@ def _tables(material: Material, study: Study) -> Iterator[dict[str, Any]]:
 
 def _claim(claim: JudgedClaim) -> dict[str, Any]:
     decided = claim["verdict"] != Verdict.CANNOT_TELL
+    number, interval = claim.get("shown", ("", ""))
     needed = f" What would decide: {claim['needed'].rstrip('.')}." if claim["needed"] else ""
     return {
         "title": claim["name"].replace("_", " ").capitalize(),
         "paper": claim["source"],
         "claim": claim["statement"],
         "verdict": claim["verdict"] if decided else "cannot tell",
+        "says": claim.get("says", ""),
+        "effect": f"{number} ({interval})" if interval else number,
         "numbers": claim["measured"].rstrip(".") + "." + needed,
         "rule": claim["rule"],
         "figure": claim["figure"] or None,

@@ -33,6 +33,21 @@ class Expected(Frozen):
         return self
 
 
+class Reads(Frozen):
+    """How the number of a claim is read aloud, in a unit that a person knows."""
+
+    says: str = "the effect is {effect}"
+    unit: str = ""  # if not that of the number
+    factor: Real = 1.0  # such as ln 2 of a slope over a logarithm, for a doubling
+    percent: bool = False  # of a change of a logarithm, and then in per cent
+
+    @model_validator(mode="after")
+    def _has_the_effect(self) -> Self:
+        if "{effect}" not in self.says:
+            raise ValueError("says must hold {effect}, for which the number stands")
+        return self
+
+
 class _Rule(Frozen):
     unit: str = ""
     # The sentence that says what was measured; names in braces stand for what the rule measures

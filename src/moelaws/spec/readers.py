@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from moelaws.spec.base import text_like
 from moelaws.spec.fit import Entry, Name
-from moelaws.spec.measure import Expected, Measure
+from moelaws.spec.measure import Expected, Measure, Reads
 from moelaws.spec.references import Reference
 from moelaws.spec.series import Declared
 from moelaws.spec.tier import Tiers
@@ -90,6 +90,7 @@ class Claim(Reader):
     rule: str  # what the code does, in a sentence or two
     code: Reference = MEASURED
     measure: Measure | None = None  # a general rule, in place of code
+    reads: Reads = Reads()  # the number in a sentence, which the verdict begins with
     expect: Expected  # an interval within supports the claim, one outside contradicts it
     needed: str = ""  # what would decide the claim if these runs cannot
     null_model: Name | Literal[""] = ""  # of the study's nulls: runs without the claim's effect

@@ -40,8 +40,8 @@ function pageArticle({ html, href }, more = []) {
 }
 
 function claimsTable(data) {
-  const rows = data.studies.flatMap((study) => study.claims.map((one) => [study.key, one.claim, `${VERDICTS[one.verdict] ?? "?"} ${one.verdict}`, one.numbers]));
-  return rows.length ? [plainTable(["study", "claim", "verdict", "these runs"], rows, [], "Claims and verdicts")] : [];
+  const rows = data.studies.flatMap((study) => study.claims.map((one) => [study.key, one.claim, `${VERDICTS[one.verdict] ?? "?"} ${one.verdict}`, one.effect]));
+  return rows.length ? [plainTable(["study", "claim", "verdict", "effect"], rows, [], "Claims and verdicts")] : [];
 }
 
 const ORIGINS = { trained: "were trained on", simulated: "have simulated losses, for", imported: "were published, trained on" };

@@ -22,8 +22,8 @@ function claimItem(claim, study) {
   return h("li", { class: `claim ${claim.verdict.replaceAll(" ", "-")}` },
     h("p", {}, h("strong", { class: "verdict" }, `${VERDICTS[claim.verdict] ?? "?"} ${claim.verdict}`), ` ${claim.title} `, h("small", {}, `(${claim.paper})`)),
     h("p", {}, claim.claim),
-    h("p", {}, `On these runs: ${claim.numbers} `, link),
-    h("details", {}, h("summary", {}, "The rule"), h("p", {}, claim.rule)));
+    h("p", {}, claim.says, " ", link),
+    h("details", {}, h("summary", {}, "Numbers and rule"), h("p", {}, `On these runs: ${claim.numbers}`), h("p", {}, claim.rule)));
 }
 
 function studyPart(study) {

@@ -100,7 +100,7 @@ class Surface:
         return replace(self, fits=tuple(fits))
 
     def without_each(self, first: int, n: int) -> "Surface":
-        """Returns a surface of ``n`` draws, each without a run, those from ``first`` on of this one.
+        """Returns a surface of ``n`` draws without a run each, from ``first`` on those of this one.
 
         A fit without a run is the fit in which the run has the loss that the others predict.
         """
