@@ -182,14 +182,15 @@ def _section(claim: JudgedClaim, figures: Path, tried: Sequence[str]) -> list[st
     """Returns the lines of a claim: a sentence to read, and the numbers behind it to unfold."""
     figure = figures / claim["figure"]
     picture = figure.with_suffix(".md" if claim["figure"].startswith("T") else ".png")
-    decision = f"**{claim['verdict'].capitalize()}.**"
     lines = [
         f"### {_named(claim)}",
         "",
-        f"{claim['statement'].rstrip('.')} ({claim['source']}). {decision} {claim.get('says', '')}",
+        claim.get("says", ""),
+        "",
+        f"*The claim* ({claim['source']}): {claim['statement']}",
     ]
     if claim["needed"]:
-        lines.append(f"What would decide: {claim['needed'].rstrip('.')}.")
+        lines += ["", f"*What would decide*: {claim['needed'].rstrip('.')}."]
     return [
         *lines,
         "",
