@@ -105,6 +105,15 @@ def over_layers(seed, change):
     return table("dense_layers", seed, "n_dense_layers", np.array([0, 1, 2, 3]), loss)
 
 
+def over_more_layers(seed, best_of_C):
+    """Shares of dense layers with a bowl about the best one, of a curvature as that of shares."""
+
+    def loss(C, n):
+        return dense_loss(C) * (1 + 8 * (n / 60 - best_of_C(C)) ** 2)
+
+    return table("dense_layers", seed, "n_dense_layers", np.arange(0, 12, 2), loss)
+
+
 def over_heads(seed, curvature):
     return table("heads", seed, "n_heads", HEADS, bowl(8, curvature))
 
@@ -189,6 +198,12 @@ CASES = {
     "fewer_shared_with_compute": (over_shares, lambda C: 0.13, step, 5),
     "attention_share": (over_attention, 0.005, 0.001, 70),
     "dense_layers_matter_little": (over_layers, 0.005, 0.0, 70),
+    "more_dense_layers_with_compute": (
+        over_more_layers,
+        lambda C: 0.08,
+        lambda C: 0.08 + 0.03 * np.log10(C / 3.5e19),
+        50,
+    ),
     "heads_hardly_matter": (over_heads, 0.005, 0.001, 70),
     "finer_is_less_balanced": (balanced, 0.0, 0.96, 70),
 }
