@@ -29,6 +29,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LINES = {
     "rules": ("Snakefile", "workflow/rules/*.smk"),
     "config": ("config/**/*.yaml",),
+    "tables beside modules": ("src/moelaws/**/*.toml",),
     "page": ("src/moelaws/explore/page/*",),
     "benchmarks": ("benchmarks/**/*.py",),
     "tests": ("tests/**/*.py",),

@@ -15,8 +15,7 @@ import pytest
 
 from command_line import call, printed
 from moelaws import laws
-from moelaws.analysis.advice.known import nearby
-from moelaws.analysis.advice.short import in_units
+from moelaws.analysis.advice.short import in_units, nearby
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit

@@ -56,7 +56,7 @@ def test_pruning_finds_what_all_starts_run_to_the_end_find(dense):
     assert result.search.run == len(starts) == 1000
     assert result.search.survived < 1000
     assert not result.search.pruning_lost
-    _, values = descend_all(objective, starts, law.bounds)
+    _, values = descend_all([objective], starts, law.bounds)
     assert result.value <= values.min() * (1 + 1e-9)
     assert result.certificate.converged
 
@@ -65,7 +65,7 @@ def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
     """A ladder that keeps one start by its first objective, among starts that mislead it."""
     objective = objective_of(LAW, dense())
     grid = _starts(LAW, sample=300)
-    ends, values = descend_all(objective, grid, LAW.bounds)
+    ends, values = descend_all([objective], grid, LAW.bounds)
     best = values.min()
     wrong, right = ends[values > 2 * best], grid[values <= best * (1 + 1e-6)]
     assert len(wrong), "every start leads to the optimum: these rows mislead nobody"
@@ -166,7 +166,7 @@ def peak_memory(work, *arguments):
 def test_many_rows_take_memory_in_proportion(dense):
     table = dense(sizes=150, tokens=100)
     objective, starts = objective_of(LAW, table), _starts(LAW, sample=100)
-    peak = peak_memory(descend_all, objective, starts, LAW.bounds, 2)
+    peak = peak_memory(descend_all, [objective], starts, LAW.bounds, 2)
     assert peak < 50e6  # 100 starts at once would take 200 MB
     columns = {name: table[name].to_numpy() for name in ("N", "D")}
     peak = peak_memory(require_identifiable, LAW, columns)

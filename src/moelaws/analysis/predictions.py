@@ -56,7 +56,7 @@ def rmse(of: Prediction, mask: Mask) -> float:
     return float(np.sqrt(np.mean(residual**2))) if len(residual) else np.nan
 
 
-def excess(worse: Prediction, better: Prediction, level: float = 0.9, seed: int = 0) -> Effect:
+def excess(worse: Prediction, better: Prediction) -> Effect:
     """Returns the RMSE of ``worse`` minus that of ``better`` on the runs that both held out.
 
     Both must be of the same table. The interval pairs the draws of both fits with resampled
@@ -69,12 +69,12 @@ def excess(worse: Prediction, better: Prediction, level: float = 0.9, seed: int 
     count = min(len(worse.draws), len(better.draws))
     if not count or n < 2:
         return Effect(value, n=n)
-    index = np.random.default_rng(seed).integers(n, size=(count, n))
+    index = np.random.default_rng(0).integers(n, size=(count, n))
     errors = [
         np.sqrt(np.take_along_axis((of.draws[:count, held] - L) ** 2, index, axis=1).mean(axis=1))
         for of in (worse, better)
     ]
-    return Effect(value, *percentile_interval(errors[0] - errors[1], level), n)
+    return Effect(value, *percentile_interval(errors[0] - errors[1], 0.9), n)
 
 
 def excess_by_blocks(

@@ -6,23 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.tables.column import Column
+from moelaws.spec.from_toml import table_beside
+from moelaws.tables.column import stated
 
 # What a row is about, in the column ``by``; all is the mean of all tasks.
 TASK, GROUP, ALL = "task", "group", "all"
-# Columns of a table of scores, beside those of the run.
-COLUMNS = (
-    Column("by", "string", "1", "task: one task; group: the mean of its tasks; all: of all groups"),
-    Column("skill", "string", "1", "the task or the group"),
-    Column("group", "string", "1", "the group"),
-    Column("tasks", "int", "tasks", "tasks behind it"),
-    Column("items", "int", "items", "questions behind it"),
-    Column("chance", "float", "1", "error of guessing"),
-    Column("error", "float", "1", "share of wrong answers"),
-    Column("error_se", "float", "1", "its standard error by document", True),
-    Column("bits_per_byte", "float", "bits/byte", "of the right answer"),
-    Column("bits_per_byte_se", "float", "bits/byte", "its standard error by document", True),
-)
+COLUMNS = stated(table_beside(__file__))
 # Column of a score -> the axis of a figure that shows it.
 MEASURES = {"error": "error (share of wrong answers)", "bits_per_byte": "right answer (bits/byte)"}
 

@@ -23,9 +23,16 @@ from moelaws.analysis.advice import (
     side_by_side,
 )
 from moelaws.analysis.advice.blocks import Block, Table
-from moelaws.analysis.advice.known import nearby, of_known
 from moelaws.analysis.advice.plans import USUAL_CEILING
-from moelaws.analysis.advice.short import beside, costs, of_compared, quantities, shape_in_words
+from moelaws.analysis.advice.short import (
+    beside,
+    costs,
+    nearby,
+    of_compared,
+    of_known,
+    quantities,
+    shape_in_words,
+)
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
 from moelaws.cli.answers import JsonCommand, print_json, print_table, sentences

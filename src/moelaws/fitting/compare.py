@@ -42,18 +42,12 @@ class HeldOut:
     blocks: NDArray[np.object_] | None = None  # (n,) names of the blocks of rows that err together
 
 
-class Entrant(NamedTuple):
+class Fitted(NamedTuple):
     """A law of a comparison, as these rows are fitted by it."""
 
     ref: str  # of the candidate
     law: FittableLaw  # its form for these rows
     entry: Fit  # its own: what concerns it of the common entry
-
-
-class Fitted(NamedTuple):
-    ref: str
-    law: FittableLaw
-    entry: Fit
     rows: Rows
     report: FitReport
 
@@ -190,48 +184,48 @@ def fit_each(
     law is fitted in its reduced form (``laws.reduced``) if some of its variables hardly vary over
     all rows, held-out ones included. Each core takes a law.
     """
-    entrants: list[Entrant] = []
+    entrants: list[tuple[str, FittableLaw, Fit]] = []
     reasons: dict[str, str] = {}
     for law in candidates:
         try:
             own = with_size(law, table, own_entry(law, spec, mappings))
-            entrants.append(Entrant(law.ref, _form(law, table, own, units), own))
+            entrants.append((law.ref, _form(law, table, own, units), own))
         except UserError as error:
             reasons[law.ref] = str(error)
     # The longest fits come first, which are mostly those of the most parameters.
-    entrants.sort(key=lambda one: -len(one.law.names))
+    entrants.sort(key=lambda one: -len(one[1].names))
     n = len(entrants)
     stage = progress if core_count() == 1 else unseen  # another process shows nothing
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         """Returns the rows and the fit of one law, or why it is refused."""
-        one = entrants[k]  # a process cannot be sent a law
+        ref, law, entry = entrants[k]  # a process cannot be sent a law
 
         def shown(name: str, done: int, total: int) -> None:
-            stage(f"{one.ref}: {name}", done, total)
+            stage(f"{ref}: {name}", done, total)
 
         try:
-            rows = split_rows(one.law, table, one.entry, units)[0]
+            rows = split_rows(law, table, entry, units)[0]
             with np.errstate(all="ignore"):
                 # Where rows hardly determine a law, descents may pass through infinite values.
                 report = fit(
-                    one.law, table, one.entry,
+                    law, table, entry,
                     seed=seed, units=units, progress=shown, calibrated=calibrated,
                 )  # fmt: skip
-            if one.entry.holdout:
-                _require_finite(one.law, report.parts[0].estimates(), rows)
-                require_determined(one.law, rows.columns, rows.held_columns)
+            if entry.holdout:
+                _require_finite(law, report.parts[0].estimates(), rows)
+                require_determined(law, rows.columns, rows.held_columns)
         except UserError as error:
             return str(error)
         return rows, report
 
     ended = each(attempt, range(n), n, lambda done: progress("laws", done, n))
     fits: dict[str, Fitted] = {}
-    for one, outcome in zip(entrants, ended, strict=True):
+    for (ref, law, entry), outcome in zip(entrants, ended, strict=True):
         if isinstance(outcome, str):
-            reasons[one.ref] = outcome
+            reasons[ref] = outcome
         else:
-            fits[one.ref] = Fitted(*one, *outcome)
+            fits[ref] = Fitted(ref, law, entry, *outcome)
     fitted = [fits[law.ref] for law in candidates if law.ref in fits]
     for other in fitted[1:]:
         if not np.array_equal(other.rows.held_response, fitted[0].rows.held_response):

@@ -11,8 +11,9 @@ import signal
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -85,8 +86,15 @@ def each(
     others = active_children()
     context = get_context("fork")
     pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(work, os.getpid()))
-    futures: list[Future[Result]] = []
+    futures: deque[Future[Result]] = deque()
     pressed: list[int] = []  # Ctrl-C, which raises nothing within the pool
+
+    def take() -> None:
+        """Takes the result of the first item that has none yet."""
+        _wait(futures[0], pressed)
+        results.append(futures.popleft().result())
+        done(len(results))
+
     is_main = threading.current_thread() is threading.main_thread()
     hears = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
@@ -94,16 +102,10 @@ def each(
             signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
         for item in items:
             futures.append(_submitted(pool, item, count))
-            waiting = [future for future in futures[len(results) :] if not future.done()]
-            if len(waiting) > 2 * count:  # the next item, which may be large, is made only then
-                _wait(waiting, pressed)
-            while len(results) < len(futures) and futures[len(results)].done():
-                results.append(futures[len(results)].result())
-                done(len(results))
-        for future in futures[len(results) :]:
-            _wait([future], pressed)
-            results.append(future.result())
-            done(len(results))
+            if len(futures) > 3 * count:  # the next item, which may be large, is made only then
+                take()
+        while futures:
+            take()
         if pressed:
             raise KeyboardInterrupt
     except BaseException as error:
@@ -122,14 +124,14 @@ def each(
     return results
 
 
-def _wait(futures: Sequence[Future[Any]], pressed: Sequence[int]) -> None:
-    """Waits until one of the ``futures`` is done; raises KeyboardInterrupt once Ctrl-C was pressed.
+def _wait(future: Future[Any], pressed: Sequence[int]) -> None:
+    """Waits until the ``future`` is done; raises KeyboardInterrupt once Ctrl-C was pressed.
 
     It raises it here, where none of the pool's locks is held. Python's own handler could raise it
     while one is, which nobody would free.
     """
-    while not any(future.done() for future in futures):
-        wait(futures, _LOOK, FIRST_COMPLETED)
+    while not future.done():
+        wait([future], _LOOK)
         if pressed:
             raise KeyboardInterrupt
 

@@ -65,16 +65,14 @@ def descend(
     return end, value
 
 
-def from_best(
-    objective: Objective, ends: Array, bounds: Array, steps: int = 10, newton: bool = True
-) -> Array:
-    """Returns where each copy (B) of an objective's rows leads in some steps, (B, P).
+def from_best(objective: Objective, ends: Array, bounds: Array, newton: bool = True) -> Array:
+    """Returns where each copy (B) of an objective's rows leads in ten steps, (B, P).
 
     Each goes from all ``ends`` (K, P), and the best way counts: from the optimum alone, a term that
     vanished there would vanish in every copy.
     """
     B = len(objective.weights)
-    tries = [descend(objective, np.tile(e, (B, 1)), bounds, steps, newton) for e in ends]
+    tries = [descend(objective, np.tile(e, (B, 1)), bounds, 10, newton) for e in ends]
     best = np.argmin([value for _, value in tries], axis=0)
     return np.asarray(np.array([phi for phi, _ in tries])[best, np.arange(B)])
 

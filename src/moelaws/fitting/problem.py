@@ -149,18 +149,21 @@ def starts_of(law: FittableLaw, protocol: FitProtocol, seed: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Optimum:
+class Solution:
+    """Where a fit ended."""
+
     phi: Array  # (P,) the optimum, in the objective's coordinates
     value: float  # the objective at it
     certificate: Certificate  # whether it is a stationary point
     search: Starts  # what became of the starts
     ends: Array  # (K, P) the optimum and ends far from it that are nearly as good; best first
     end_values: Array  # (K,) their objectives
+    path: list[Objective]  # from a smooth objective to the one whose minimum is the optimum
 
 
 def multistart(
     objective: Objective, starts: Array, bounds: Array, seed: int = 0, progress: Progress = unseen
-) -> Optimum:
+) -> Solution:
     """Returns the best optimum that ``starts`` (B, P) lead to, within ``bounds`` (P, 2).
 
     ``progress`` counts descents, and counts a start again after each pruning that it survives. A
@@ -180,7 +183,7 @@ def multistart(
         survivors = _pruned(objective, starts, bounds, rng, shown)
     last = np.concatenate([survivors, sample])
     theta_BP, value_B = descend_all(
-        objective, last, bounds, done=lambda count: shown(pruned + count)
+        [objective], last, bounds, done=lambda count: shown(pruned + count)
     )
     value_B = np.where(np.isfinite(value_B), value_B, np.nan)
     if np.isnan(value_B).all():
@@ -203,21 +206,43 @@ def multistart(
         grid=total,
     )
     certificate = certify(objective, ends[0], bounds)
-    return Optimum(ends[0], float(values[0]), certificate, search, ends, values)
+    return Solution(ends[0], float(values[0]), certificate, search, ends, values, [objective])
 
 
 def descend_all(
-    objective: Objective, starts: Array, bounds: Array, iterations: int = 500, done: Done = unseen
+    path: list[Objective],
+    starts: Array,
+    bounds: Array,
+    iterations: int = 500,
+    larger: int = 1,
+    done: Done = unseen,
 ) -> tuple[Array, Array]:
-    """Runs :func:`descend` from each of ``starts`` (B, P), a batch at a time."""
+    """Returns where each of ``starts`` (B, P) leads along ``path``, and the last objectives there.
+
+    A batch at a time descends (:func:`descend`), and the batches may be ``larger``.
+    """
+    bounds_BP2 = np.broadcast_to(bounds, (*starts.shape, 2))
 
     def work(batch: slice) -> tuple[Array, Array]:
-        return descend(objective, starts[batch], bounds, iterations)
+        phi, values = starts[batch], np.empty(0)
+        for objective in path:
+            own = objective.take(np.arange(batch.start, batch.stop))
+            phi, values = descend(own, phi, bounds_BP2[batch], iterations)
+        return phi, values
 
-    slices = batches(len(starts), objective.model.n)
+    slices = batches(len(starts), path[0].model.n, larger)
     ended = each(work, slices, len(slices), lambda count: done(slices[count - 1].stop))
-    ends, values = zip(*ended, strict=True)
-    return np.concatenate(ends), np.concatenate(values)
+    ends, values = map(np.concatenate, zip(*ended, strict=True))
+    return ends, values
+
+
+def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
+    """Returns the minimum (B, P) of the last objective of ``path``, followed from each vector.
+
+    Most vectors arrive within fifty steps. The last few in a flat valley take a thousand, and
+    without them a bootstrap's intervals are too narrow where rows hardly determine a parameter.
+    """
+    return descend_all(path, phi_BP, bounds, ITERATIONS, LARGER)[0]
 
 
 def _pruned(
@@ -226,9 +251,11 @@ def _pruned(
     """Returns where the starts that survive both prunings have come to."""
     (B, P), n = starts.shape, objective.model.n
     some = objective.rows(np.sort(rng.choice(n, min(n, max(40, 4 * P)), replace=False)))
-    theta, value = descend_all(some, starts, bounds, FIRST[0], done)
+    theta, value = descend_all([some], starts, bounds, FIRST[0], done=done)
     theta = theta[_best(value, _survivors(FIRST, B))]
-    theta, value = descend_all(objective, theta, bounds, SECOND[0], lambda count: done(B + count))
+    theta, value = descend_all(
+        [objective], theta, bounds, SECOND[0], done=lambda count: done(B + count)
+    )
     return theta[_best(value, _survivors(SECOND, len(theta)))]
 
 
@@ -265,42 +292,16 @@ def _distinct(
     return far_apart(ends, objective.value(ends))
 
 
-@dataclass(frozen=True)
-class Solution(Optimum):
-    """Where a fit ended, by the protocol's own objective."""
-
-    path: list[Objective]  # from a smooth objective to the one whose minimum is the optimum
-
-
 def solve(problem: Problem, seed: int, progress: Progress = unseen) -> Solution:
-    """Minimises the problem's objective from all of its starts."""
+    """Minimises the problem's own objective from all of its starts."""
     path = problem.path()
     first = multistart(path[0], problem.starts, problem.bounds, seed, progress)
     if len(path) == 1:
-        return Solution(**vars(first), path=path)
+        return first
     ends = follow(path[1:], first.ends, problem.bounds)
     # Several may have come to one place on the way.
     ends, values = far_apart(ends, path[-1].value(ends))
     best = ends[0] = polish(path[-1], ends[0], problem.bounds)
     values[0] = path[-1].value(best[None])[0]
     certificate = certify(path[-1], best, problem.bounds)
-    return Solution(best, float(values[0]), certificate, first.search, ends, values, path=path)
-
-
-def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
-    """Returns the minimum (B, P) of the last objective of ``path``, followed from each vector.
-
-    Most vectors arrive within fifty steps. The last few in a flat valley take a thousand, and
-    without them a bootstrap's intervals are too narrow where rows hardly determine a parameter.
-    """
-    bounds_BP2 = np.broadcast_to(bounds, (*phi_BP.shape, 2))
-
-    def work(batch: slice) -> Array:
-        phi = phi_BP[batch]
-        for objective in path:
-            own = objective.take(np.arange(batch.start, batch.stop))
-            phi, _ = descend(own, phi, bounds_BP2[batch], ITERATIONS)
-        return phi
-
-    slices = batches(len(phi_BP), path[0].model.n, LARGER)
-    return np.concatenate(each(work, slices, len(slices)))
+    return Solution(best, float(values[0]), certificate, first.search, ends, values, path)

@@ -90,7 +90,7 @@ def calibrate(
             continue
         task = problem(law, fitted, replace(protocol, sample=STARTS), seed)
         starts, path = np.vstack([task.starts, task.coordinates(theta)]), task.path()
-        ends, values = descend_all(path[0], starts, task.bounds)  # a polish adds nothing here
+        ends, values = descend_all(path[:1], starts, task.bounds)  # a polish adds nothing here
         phi = follow(path, ends[[np.nanargmin(values)]], task.bounds)[0]
         own = dict(zip(law.names, law.natural(task.working(phi)), strict=True))
         above = _where(rows, held)

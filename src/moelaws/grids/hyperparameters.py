@@ -19,13 +19,17 @@ def _power(coefficient: float, **exponent: float) -> PowerOf:
     return PowerOf(rule="power", value=coefficient, at=at, exponent=exponent)
 
 
+_EQ_5, _STEP = leverage.LAW.constants, step_law.LAW.constants
 # Rule -> its laws, of a batch in tokens
 PUBLISHED = {
     "leverage": {
-        "lr": _power(leverage.LR["coefficient"], C=leverage.LR["exponent"]),
-        "batch": _power(leverage.BATCH["coefficient"], C=leverage.BATCH["exponent"]),
+        "lr": _power(_EQ_5["lr_coefficient"], C=_EQ_5["lr_exponent"]),
+        "batch": _power(_EQ_5["B_coefficient"], C=_EQ_5["B_exponent"]),
     },
-    "step_law": {"lr": _power(**step_law.LR), "batch": _power(**step_law.BATCH)},
+    "step_law": {
+        "lr": _power(_STEP["lr_coefficient"], N=_STEP["lr_N"], D=_STEP["lr_D"]),
+        "batch": _power(_STEP["B_coefficient"], D=_STEP["B_D"]),
+    },
 }
 
 

@@ -18,7 +18,10 @@ from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.references import folder, module_of, packages
 
 # Modules of this folder that are not laws
-_SHARED = {"base", "forms", "mapping", "protocol", "reduced", "roots", "terms", "vocabulary"}
+_SHARED = {
+    *("base", "declared", "forms", "mapping", "protocol", "reduced", "roots", "terms"),
+    "vocabulary",
+}
 
 
 @cache

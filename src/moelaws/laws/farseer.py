@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, Starts, signed
-from moelaws.laws.forms import GeneralLaw, log_sum_exp
-from moelaws.laws.vocabulary import LOSS, variable
+from moelaws.laws.base import Array, Columns
+from moelaws.laws.declared import law_beside
+from moelaws.laws.forms import log_sum_exp
 
 
 def _curves(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
@@ -64,35 +64,4 @@ def _curvature(theta_BP: Array, columns: Columns, psi_Bn: Array) -> Array:
     return curvature
 
 
-def _triple(i: int, exponent: str, what: str, starts: Starts) -> list[Parameter]:
-    """Returns factor, exponent of N and shift of one of the three logarithms."""
-    factor, power, shift = starts
-    return [
-        signed(f"a{i}", 1e3, f"factor of N^{exponent} in {what}", None, (factor,)),
-        signed(exponent, 1.0, f"exponent of N in {what}", None, (power,)),
-        signed(f"b{i}", 1e3, f"shift of {what}", None, (shift,)),
-    ]
-
-
-LAW = GeneralLaw(
-    id="farseer",
-    title="Loss from size and data, whose term changes with size in factor and exponent",
-    source="Li et al. 2025 (Farseer, arXiv 2506.10972)",
-    equation="L = exp(a3*N^gamma + b3) + exp(a2*N^beta + b2)*D^(-exp(a1*N^alpha + b1))",
-    latex=(r"L = e^{a_3 N^{\gamma} + b_3} + e^{a_2 N^{\beta} + b_2} D^{-e^{a_1 N^{\alpha} + b_1}}"),
-    variables=(variable("N", "parameters without embeddings"), variable("D")),
-    response=LOSS,
-    parameters=(
-        *_triple(3, "gamma", "ln of the loss at infinite data", (-0.1, 0.1, 0.5)),
-        *_triple(2, "beta", "ln of the data term's factor", (30.0, -0.1, 0.0)),
-        *_triple(1, "alpha", "ln of the data term's exponent", (-0.1, 0.1, 0.0)),
-    ),
-    function=_value_and_jacobian,
-    second=_curvature,
-    protocol=FitProtocol("huber", "ours: the paper fits the three terms one after the other"),
-    errata=(
-        "R: coefficients are not shipped, for the paper was not at hand. A fit gives them.",
-        "Factor, exponent and shift of a term hardly differ where N spans two decades: "
-        "predictions are determined, the nine coefficients are not.",
-    ),
-)
+LAW, VARIANTS = law_beside(__file__, function=_value_and_jacobian, second=_curvature)

@@ -11,36 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from moelaws.laws.base import (
-    AT_LEAST_1,
-    FRACTION,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SPARSITY,
-    Array,
-    Derivation,
-    Variable,
-)
+from moelaws.laws import base
+from moelaws.laws.base import POSITIVE, Array, Derivation, Variable
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.numbers import number
 
 VOCABULARY: Mapping[str, Variable] = {
-    v.name: v
-    for v in (
-        Variable("N", "parameters", "total parameters"),
-        Variable("N_active", "parameters", "parameters that a token passes"),
-        Variable("D", "tokens", "training tokens"),
-        Variable("C", "FLOP", "training compute"),
-        Variable("S", "1", "sparsity (E - k) / E", SPARSITY),
-        Variable("A", "1", "activation ratio (k + E_s) / (E + E_s)", FRACTION),
-        Variable("G", "1", "granularity 2 d_model / d_expert"),
-        Variable("E", "experts", "routed experts a layer", AT_LEAST_1),
-        Variable("k", "experts", "active routed experts a token"),
-        Variable("E_s", "experts", "shared experts a layer", NOT_NEGATIVE),
-        Variable("d_model", "1", "width of the residual stream"),
-        Variable("d_expert", "1", "hidden width of an expert"),
-        Variable("r_star", "1", "optimal ratio of expert to attention FLOPs"),
-    )
+    name: Variable(name, unit, text, getattr(base, domain))
+    for name, (unit, text, domain) in table_beside(__file__).items()
 }
 
 LOSS = Variable("L", "nats/token", "held-out loss")

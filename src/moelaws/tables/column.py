@@ -1,7 +1,10 @@
-"""A declared column of a table."""
+"""A declared column of a table, and those that several tables have (``column.toml``)."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from moelaws.spec.from_toml import table_beside
 
 
 @dataclass(frozen=True)
@@ -15,13 +18,15 @@ class Column:
     nullable: bool = False
 
 
-# Of a table whose intervals cover one share of what they are of
-COVERAGE = Column("level", "float", "1", "coverage of the intervals")
-RUNS = Column("n", "int", "runs", "runs behind the row")
-INSIDE = Column(
-    "inside", "bool", "1", "the minimum is inside what was measured; else it is a bound"
-)
-NOTE = Column("note", "string", "1", "why a number is missing, or only a bound; or empty")
+def stated(columns: Mapping[str, Sequence[Any]]) -> tuple[Column, ...]:
+    """Returns columns that a table states: name -> type (with a ? if nullable), unit, meaning."""
+    return tuple(
+        Column(name, kind.rstrip("?"), unit, text, nullable=kind.endswith("?"))
+        for name, (kind, unit, text) in columns.items()
+    )
+
+
+COVERAGE, RUNS, INSIDE, NOTE = stated(table_beside(__file__))
 
 
 def estimated(

@@ -4,26 +4,17 @@ from dataclasses import replace
 
 from moelaws.spec.from_toml import table_beside
 from moelaws.spec.run import DESCRIBED_OPTIONS
-from moelaws.tables.column import Column
+from moelaws.tables.column import Column, stated
 
 _DECLARED = table_beside(__file__)
-
-
-def _columns(key: str) -> tuple[Column, ...]:
-    return tuple(
-        Column(name, kind.rstrip("?"), unit, text, nullable=kind.endswith("?"))
-        for name, (kind, unit, text) in _DECLARED[key].items()
-    )
-
-
-COLUMNS, _OWN = _columns("columns"), _columns("own")
+COLUMNS, _OWN = stated(_DECLARED["columns"]), stated(_DECLARED["own"])
 CORPUS = _OWN[0]
 TRAINED_COLUMNS: tuple[Column, ...] = (
     *COLUMNS,
     *_OWN,
-    *_columns("trained"),
+    *stated(_DECLARED["trained"]),
     *(Column(name, "float", "1", text, nullable=True) for name, text in DESCRIBED_OPTIONS.items()),
-    *_columns("trained_further"),
+    *stated(_DECLARED["trained_further"]),
 )
 
 # Only a training has values of these: in a simulated table they are missing.

@@ -6,9 +6,9 @@ regret.py      candidate laws, and the regret of a plan if a law that did not ch
 sources.py     the laws and fits of config/advice.yaml and of --fits
 advise.py      the whole answer
 study.py       the best of these as a study, with the fits that its runs determine
-known.py       models that people trained, beside the budget
 sweeps.py      the small sweep that would narrow the regret most
-short.py       what to build, what loss to expect, and what it costs, side by side for two plans
+short.py       what to build, what loss to expect, and what it costs, side by side for two plans,
+               and the models that people trained
 blocks.py      tables and sentences, and what they are as Markdown
 page.py        the answer as tables, sentences and JSON, and the outlook of a tier
 """

@@ -16,7 +16,7 @@ from moelaws.accounting.cost import Device
 from moelaws.laws.base import Array
 from moelaws.laws.clark import routing as clark
 from moelaws.laws.clark.routing import effective_parameters
-from moelaws.laws.leverage.hyperparameters import BATCH
+from moelaws.laws.leverage import hyperparameters
 from moelaws.spec.errors import UserError
 
 USUAL_CEILING = 0.98  # of sparsity, where the user sets none
@@ -136,7 +136,8 @@ class Constraints:
         if self.device is None:
             return flops
         own = self.device
-        step_tokens = BATCH["coefficient"] * self.compute ** BATCH["exponent"]
+        known = hyperparameters.LAW.constants
+        step_tokens = known["B_coefficient"] * self.compute ** known["B_exponent"]
         waiting = STEP_BYTES * parameters / own.memory_bandwidth / step_tokens
         on_a_node = TRAINING_BYTES * parameters <= NODE * USED * own.own_memory
         link = np.where(on_a_node, own.node_bandwidth, own.network_bandwidth)

@@ -1,4 +1,4 @@
-"""The answer in short: what to build, what loss to expect of it, and what it costs."""
+"""The answer in short: what to build, its loss and its costs, and what others have trained."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,9 @@ from itertools import chain
 from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
+from moelaws.spec.advice import KnownModel
 from moelaws.spec.model import Model, MoE
-from moelaws.spec.words import counted, short
+from moelaws.spec.words import counted, joined, short
 
 
 def quantities(answer: Advice) -> dict[str, str]:
@@ -122,3 +123,24 @@ def in_figures(value: float) -> str:
 def in_units(value: float) -> str:
     """Returns a number as people write it: 8.33B, 179K; small ones as they are."""
     return short(value).replace("k", "K")
+
+
+def nearby(known: Mapping[str, KnownModel], compute: float) -> dict[str, float]:
+    """Returns the three known models whose training cost nearest to ``compute``, and what it cost.
+
+    It is counted as 6 N_active D, so models whose tokens are not published are left out.
+    """
+    costs = {name: 6 * own.N_active * own.D for name, own in known.items() if own.D}
+    nearest = sorted(costs, key=lambda name: abs(math.log(costs[name] / compute)))[:3]
+    return {name: costs[name] for name in nearest}
+
+
+def of_known(known: Mapping[str, KnownModel], compute: float) -> str:
+    """Returns the known models of about this budget, in words."""
+    each = []
+    for name, cost in nearby(known, compute).items():
+        own = known[name]
+        size = f"{in_units(own.N)}, {in_units(own.N_active)} active, {own.k} of {own.E} experts"
+        shape = f", {own.n_layers} layers of width {own.d_model}" if own.n_layers else ""
+        each.append(f"{name} ({size}{shape}; {in_units(own.D or 0)} tokens, {cost:.2g} FLOPs)")
+    return f"- People trained, nearest to this budget by 6 N_active D: {joined(each)}."

@@ -4,14 +4,12 @@ All models of the paper saw the same 130e9 tokens, one expert a token; the law k
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import Array, Columns, FitProtocol, Parameter, signed, with_published
-from moelaws.laws.forms import GeneralLaw
-from moelaws.laws.vocabulary import LOSS, variable
+from moelaws.laws.base import Array, Columns
+from moelaws.laws.declared import law_beside
 
 _LN10 = float(np.log(10.0))
 # Where routing stops helping, by the paper's text (sec 5): variant -> base parameters
@@ -76,67 +74,4 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     return value, np.stack([np.broadcast_to(row, value.shape) for row in rows], axis=1)
 
 
-E_START = Parameter("E_start", "experts", 0.1, 1e3, "Eh at one expert", "log")
-E_MAX = Parameter("E_max", "experts", 1.0, 1e9, "Eh at infinitely many experts", "log")
-_PARAMETERS = (
-    signed("a", 2.0, "exponent of N_active at Eh = 1", starts=(-0.1, -0.05)),
-    signed("b", 4.0, "exponent of Eh at N_active = 1", starts=(-0.2, -0.05)),
-    signed("c", 1.0, "change of either exponent with log10 of the other", starts=(0.0, 0.01)),
-    Parameter(
-        "d", "log10(nats/token)", -10.0, 10.0, "log10 of L at N_active = Eh = 1", starts=(1.0,)
-    ),
-    replace(E_START, starts=(0.0, 0.7, 1.4)),
-    replace(E_MAX, starts=(4.6, 6.9, 9.2)),
-)
-
-
-def _law(variant: str, router: str, published: tuple[float, ...]) -> GeneralLaw:
-    """Returns Eq 1 with the values of a router, in the order of the parameters."""
-    values = dict(zip((p.name for p in _PARAMETERS), published, strict=True))
-    return GeneralLaw(
-        id="clark.routing",
-        title=f"Loss of a routed model from base size and experts, {router} routing",
-        source=f"Clark et al. 2022, Eq 1; values: Table 3, {router}",
-        equation=(
-            "L = 10^(a*log10(N_active) + b*log10(Eh) + c*log10(N_active)*log10(Eh) + d), "
-            "1/Eh = 1/(E - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max"
-        ),
-        latex=(
-            r"\log_{10} L = a \log_{10} N_{act} + b \log_{10} \hat{E}"
-            r" + c \log_{10} N_{act} \log_{10} \hat{E} + d,\quad \frac{1}{\hat{E}} ="
-            r" \frac{1}{E - 1 + \left(1/E_{start} - 1/E_{max}\right)^{-1}} + \frac{1}{E_{max}}"
-        ),
-        variables=(
-            variable("N_active", "parameters of the dense base model (E = 1)"),
-            variable("E", "experts of a routed layer, one active"),
-        ),
-        response=replace(LOSS, description="held-out loss after 130e9 tokens"),
-        parameters=with_published(_PARAMETERS, values),
-        variant=variant,
-        function=_value_and_jacobian,
-        only_with={"E": ("b", "c", "E_start", "E_max")},
-        protocol=FitProtocol(
-            "huber",
-            "ours, 72 starts: with E_start and E_max fixed the law is linear on ln L",
-        ),
-        errata=(
-            "The paper's N is the size of the base model before its layers are routed; with one "
-            "active expert it is what a token passes.",
-            "Logarithms are decimal: with natural ones the dense loss at 1e9 parameters would be "
-            ".58; with decimal ones it is 2.28, and the paper's own dense law, "
-            "(3.568e13/N)^.078, gives 2.27.",
-            "Coefficients are printed to three decimals, which leaves -b/c, the decimal exponent "
-            "of the size where routing stops helping, open by 4 to 6 %: the printed ones give "
-            "1.0e12, 3.2e10 and 2.2e11 (S-BASE, RL-R, Hash), the paper's text 9.37e11, 8.5e10 and "
-            "8.3e10.",
-            "The law holds at 130e9 tokens: that routing stops helping large models is a property "
-            "of that fixed budget, not of routing.",
-        ),
-    )
-
-
-LAW = _law("", "S-BASE", (-0.082, -0.108, 0.009, 1.104, 1.847, 314.478))
-VARIANTS: Mapping[str, GeneralLaw] = {
-    "rl-r": _law("rl-r", "RL-R", (-0.083, -0.126, 0.012, 1.111, 1.880, 469.982)),
-    "hash": _law("hash", "Hash", (-0.087, -0.136, 0.012, 1.157, 4.175, 477.741)),
-}
+LAW, VARIANTS = law_beside(__file__, function=_value_and_jacobian)

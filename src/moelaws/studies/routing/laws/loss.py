@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from moelaws.laws.base import Array, Columns, Domain, FitProtocol, Variable, signed
-from moelaws.laws.clark.routing import E_MAX, E_START, ln_saturated
+from moelaws.laws.clark.routing import LAW as EQ_1
+from moelaws.laws.clark.routing import ln_saturated
 from moelaws.laws.forms import GeneralLaw
 from moelaws.laws.terms import irreducible_loss, over, term
 from moelaws.laws.vocabulary import LOSS, variable
@@ -21,6 +22,7 @@ _E = variable("E", "experts of a routed layer, one active")
 _ALPHA = over(_N, "alpha", None, "exponent of N_active", starts=(0.05, 0.15, 0.3))
 _SIZE = term("a", None, "the reducible loss", _ALPHA, starts=(1.0, 3.0, 5.0)).parameters
 _EXPERTS = over(_E, "delta", None, "exponent of Eh", starts=(0.05, 0.2)).exponent
+_START, _MAX = (replace(p, published=None) for p in EQ_1.parameters[-2:])
 _FLOOR = irreducible_loss("e", None, starts=(-1.0, 0.0, 0.5)).coefficient
 
 
@@ -67,8 +69,8 @@ LAW = GeneralLaw(
     parameters=(
         *_SIZE,
         _EXPERTS,
-        replace(E_START, starts=(0.0, 1.4)),
-        replace(E_MAX, starts=(4.6, 6.9)),
+        replace(_START, starts=(0.0, 1.4)),
+        replace(_MAX, starts=(4.6, 6.9)),
         _FLOOR,
     ),
     function=_value_and_jacobian,

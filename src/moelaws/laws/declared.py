@@ -1,0 +1,103 @@
+"""Laws as tables: ``NAME.toml`` beside the module of a law holds its numbers and its words.
+
+The keys of a table are the fields of ``PowerLawSum``, ``GeneralLaw`` or ``Formula``, with
+
+- ``variables``, ``outputs`` and ``response``: name -> the fields in which the variable differs from
+  the vocabulary's; one with a unit is the law's own;
+- ``parameters``: name -> unit, bounds, meaning, scale and starts; ``published``: name -> value;
+- ``terms``: coefficient -> variable -> exponent, with a minus where the variable is below the line.
+  One term is a straight line in logarithms. A law without terms has a function in its module;
+- ``products``: result -> variable -> exponent, times the constant RESULT_coefficient; and
+  ``quotients`` of two of these or of variables. They make a formula;
+- ``variants``, the other forms. One that is ``like`` another has the keys of that one and its own;
+  the law itself is the form without a name.
+
+Texts may be laid out freely, and ``texts`` holds those that several forms name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from moelaws.laws.base import Columns, FitProtocol, Formula, Law, Parameter, Variable
+from moelaws.laws.forms import GeneralLaw, power_law, power_law_sum
+from moelaws.laws.terms import Base, Power, Term, log
+from moelaws.laws.vocabulary import LOSS, VOCABULARY
+from moelaws.spec.from_toml import table_beside
+
+
+def law_beside(module: str, **code: Any) -> tuple[Any, dict[str, Any]]:
+    """Returns the law in the table beside ``module`` (its ``__file__``), and its other forms.
+
+    ``code`` holds the functions of those forms that are general laws.
+    """
+    whole = table_beside(module)
+    texts, forms = whole.pop("texts", {}), {"": whole, **whole.pop("variants", {})}
+    laws = {}
+    for name, own in forms.items():
+        stated = {"id": whole["id"], **forms.get(own.pop("like", None), {}), **own, "variant": name}
+        laws[name] = _law(_plain(stated, texts), code)
+    return laws.pop(""), laws
+
+
+def _plain(data: Any, texts: Mapping[str, str]) -> Any:
+    """Returns data with tuples for lists, and with each text, or that of a name, on one line."""
+    if isinstance(data, str):
+        return " ".join(texts.get(data, data).split())
+    if isinstance(data, list):
+        return tuple(_plain(each, texts) for each in data)
+    return {k: _plain(own, texts) for k, own in data.items()} if isinstance(data, dict) else data
+
+
+def _law(own: dict[str, Any], code: Mapping[str, Any]) -> Law:
+    variables = {v.name: v for v in _variables(own["variables"])}
+    own["variables"] = (*variables.values(),)
+    if "products" in own:
+        return _formula(**own)
+    (own["response"],) = _variables(own["response"]) if "response" in own else (LOSS,)
+    own["protocol"] = FitProtocol(**own["protocol"])
+    published = own.pop("published", {})
+    parameters = {
+        name: Parameter(name, unit, low, high, meaning, scale, published.get(name), starts)
+        for name, (unit, low, high, meaning, scale, starts) in own.pop("parameters").items()
+    }
+    if "terms" not in own:
+        return GeneralLaw(**own, **code, parameters=(*parameters.values(),))
+
+    def power(name: str, exponent: str) -> Power:
+        base, inverse = Base(variables[name], name, log(name)), exponent.startswith("-")
+        return Power(base, parameters[exponent.removeprefix("-")], inverse)
+
+    terms = [
+        Term(parameters[name], tuple(power(*each) for each in powers.items()))
+        for name, powers in own.pop("terms").items()
+    ]
+    if len(terms) == 1:
+        return power_law(*terms, **own)
+    return power_law_sum(terms, [*parameters], **own)
+
+
+def _variables(said: Mapping[str, Any]) -> list[Variable]:
+    return [
+        Variable(name, **own) if "unit" in own else replace(VOCABULARY[name], **own)
+        for name, own in said.items()
+    ]
+
+
+def _formula(
+    products: Mapping[str, Mapping[str, str]],
+    outputs: Mapping[str, Any],
+    constants: Mapping[str, float],
+    quotients: Mapping[str, tuple[str, str]] = {},
+    **own: Any,
+) -> Formula:
+    def function(columns: Columns) -> dict[str, Any]:
+        found: dict[str, Any] = {**columns}
+        for name, powers in products.items():
+            found[name] = constants[f"{name}_coefficient"]
+            for x, exponent in powers.items():
+                found[name] = found[name] * columns[x] ** constants[exponent]
+        return found | {name: found[x] / found[y] for name, (x, y) in quotients.items()}
+
+    results = (*_variables(outputs),)
+    return Formula(function=function, outputs=results, constants=constants, **own)
