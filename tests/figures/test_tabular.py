@@ -9,7 +9,7 @@ import pytest
 
 from moelaws.figures import axes
 from moelaws.figures.general import columns
-from moelaws.figures.losses import equal_axes, error_lines
+from moelaws.figures.series import equal_axes, error_lines
 from moelaws.figures.sheet import Sheet
 from moelaws.figures.tabular import Tabular
 from moelaws.spec.errors import UserError

@@ -56,7 +56,7 @@ def draw(answers: Mapping[str, Advice]) -> Sheet:
         _mark(panel, "robust", answer.robust.plan, **robust)
         ceiling = answer.limits.max_sparsity
         axes.sparsity(panel.ax, {*(S for S in axes.USUAL if ceiling > S), ceiling}, "y")
-        axes.size(panel.ax.xaxis, "active parameters $N_a$")
+        axes.log(panel.ax.xaxis, "active parameters $N_a$", text=style.short)
         panel.ax.grid(False)
     drawn = [panel.ax for panel in sheet.panels]
     bar = sheet.figure.colorbar(dots, ax=drawn, pad=0.02, label="worst-case regret (nats/token)")

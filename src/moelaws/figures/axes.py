@@ -8,8 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from moelaws.spec.words import short
-
 Text = Callable[[float], str]
 
 POWER_WIDTH = 0.5  # inches, of a label such as 2 x 10^10 with room beside it
@@ -59,11 +57,6 @@ def log(
     limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
     low, high = axis.get_view_interval()
     fixed_ticks(axis, list(ticks) or round_ticks(low, high, limit), text)
-
-
-def size(axis: Any, label: str) -> None:
-    """Makes an axis one of parameter counts."""
-    log(axis, label, text=short)
 
 
 def compute(axis: Any, budgets: Iterable[float], label: str) -> None:

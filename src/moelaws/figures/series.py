@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
+from matplotlib.ticker import MaxNLocator
 from pandas.api.types import is_numeric_dtype
 
 from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs, row_mask
 from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
-from moelaws.figures import axes, losses, style
+from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.spec.errors import UserError, listed, located
 from moelaws.spec.readers import Figure
@@ -330,8 +331,11 @@ def _ends(series: Series, every: pd.DataFrame, rows: pd.DataFrame) -> dict[str, 
     if series.ends:
         return dict(zip(("low", "high"), rows[[*series.ends]].to_numpy(float).T, strict=True))
     whole = [name for name in series.error if name in every and every[name].notna().all()]
-    chosen = [*whole, *series.error[-1:]][:1]  # the same for all groups
-    return losses.bars(rows, chosen[0], series.y) if chosen else {}
+    for name in [*whole, *series.error[-1:]][:1]:  # the same for all groups
+        if name in rows and np.isfinite(rows[name].to_numpy(float)).any():
+            y, se = (rows[column].to_numpy(float) for column in (series.y, name))
+            return {"low": y - se, "high": y + se}
+    return {}
 
 
 def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> None:
@@ -347,10 +351,35 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> 
         return
     lines: list[str] = []
     for kind, rows in shown:
-        first, *others = losses.error_lines(rows)
+        first, *others = error_lines(rows)
         lines += [f"{kind}: {first}" if len(layers) > 1 else first, *others]
-    losses.equal_axes(panel, every)
-    losses.write_statistics(panel, lines)
+    equal_axes(panel, every)
+    # In the upper left corner, where few predictions lie
+    look = {"transform": panel.ax.transAxes, "va": "top", "fontsize": 6.5}
+    panel.ax.text(0.04, 0.97, "\n".join(lines), **look)
+
+
+def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
+    """Sets the same axes for ``predicted`` and observed losses ``L``, with equality as a line."""
+    both = rows[["predicted", "L"]].to_numpy(float)
+    beyond = 0.05 * float(np.ptp(both)) or 0.01
+    low, high = float(both.min()) - beyond, float(both.max()) + beyond
+    panel.ax.axline((low, low), (high, high), **LOOKS["published"])
+    panel.ax.axis([low, high, low, high])
+    panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="observed loss (nats/token)")
+    for axis in (panel.ax.xaxis, panel.ax.yaxis):
+        axis.set_major_locator(MaxNLocator(5))
+
+
+def error_lines(rows: pd.DataFrame) -> list[str]:
+    """Returns the number of ``rows``, the error of their ``predicted`` losses, and its R2."""
+    n, L = len(rows), rows["L"]
+    error = float(np.sqrt(np.mean((L - rows["predicted"]) ** 2)))
+    lines = [f"$n$ = {n}", f"RMSE = {error:.3g} nats"]
+    spread = float(np.sum((L - L.mean()) ** 2))
+    if spread > 0 and n > 2:
+        lines.append(f"$R^2$ = {1 - n * error**2 / spread:.4f}")
+    return lines
 
 
 def _set_axis(
@@ -383,7 +412,7 @@ def _set_axis(
         case "compute":
             axes.compute(axis, values, label)
         case "size":
-            axes.size(axis, label or style.size_label(str(values.name)))
+            axes.log(axis, label or style.size_label(str(values.name)), text=style.short)
         case "fraction":
             axes.log(axis, label, axes.every_other(values), axes.percent)
         case "log":

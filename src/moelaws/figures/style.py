@@ -69,11 +69,6 @@ KINDS: Sequence[Colour] = [
 MARKERS = "os^DvPX<>hd"
 
 
-def ordered_colours(n: int) -> list[Colour]:
-    """Returns ``n`` colours for ordered values, dark to light; one alone is the darkest."""
-    return [tuple(ORDERED(x)) for x in np.linspace(0, 1, max(n, 2))[:n]]
-
-
 def palette(values: Iterable[Any]) -> dict[Any, Colour]:
     """Returns a colour for each of the ``values``, of numbers dark to light as they rise.
 
@@ -82,7 +77,8 @@ def palette(values: Iterable[Any]) -> dict[Any, Colour]:
     values = pd.Series(values)
     if is_numeric_dtype(values):
         known = in_order(values)
-        return dict(zip(known, ordered_colours(len(known)), strict=True))
+        colours = map(ORDERED, np.linspace(0, 1, max(len(known), 2)))  # one alone is the darkest
+        return dict(zip(known, colours, strict=False))
     words = in_order(values) if values.dtype != "category" else values.cat.categories
     return dict(zip(words, cycle(KINDS), strict=False))
 
