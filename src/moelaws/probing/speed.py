@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from moelaws.corpus.batches import Validation
+from moelaws.corpus.batches import Batches, Validation
 from moelaws.model.backends import choose_backend
 from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer
@@ -33,8 +33,8 @@ LEVEL, RESAMPLES = 0.9, 2000  # the level of a ratio's interval, and how many re
 COLUMNS = table_beside(__file__)  # column -> its unit and meaning
 
 
-class RandomTokens:
-    """Batches of random token ids in place of a text."""
+class RandomTokens(Batches):
+    """Batches of random token ids in place of a text; no measurement is resumed."""
 
     def __init__(self, config: RunConfig) -> None:
         self.generator = np.random.default_rng(config.seed)
@@ -44,13 +44,6 @@ class RandomTokens:
     def next(self) -> NDArray[np.int64]:
         """Returns token ids (batch, context + 1)."""
         return self.generator.integers(self.vocab_size, size=self.shape)
-
-    def state(self) -> dict[str, Any]:
-        """Returns nothing: no measurement is resumed."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Does nothing: no measurement is resumed."""
 
 
 class SteppedTrainer(Trainer):

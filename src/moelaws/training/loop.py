@@ -3,13 +3,13 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from moelaws.corpus.batches import Batches
 from moelaws.model.casting import casting_once
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
@@ -27,17 +27,6 @@ SETTLE = 20  # steps between fetches of the measured values from the device
 # A run has diverged if its loss exceeds ln V, that of a uniform guess, by this many nats ...
 WORSE_THAN_UNIFORM = 1.0
 PATIENCE = 50  # ... for this many steps in a row.
-
-
-class Data(Protocol):
-    """Batches of token ids that continue from a recorded state."""
-
-    def next(self) -> NDArray[np.int64]:
-        """Returns token ids (batch, context + 1)."""
-
-    def state(self) -> dict[str, Any]: ...
-
-    def restore(self, state: dict[str, Any]) -> None: ...
 
 
 class Callback:
@@ -69,7 +58,7 @@ class Trainer:
         self,
         config: RunConfig,
         model: Transformer,
-        data: Data,
+        data: Batches,
         micro_batch: int | None = None,
         callbacks: Sequence[Callback] = (),
         ranks: Ranks = ALONE,

@@ -1,10 +1,13 @@
 """What figures draw of the cost model: S(E) and its terms, E_opt over the overhead, and factors."""
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
+from moelaws.laws.base import Array
 from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 
 # (L, d0): the example of the text, a shorter and a longer sequence, a narrower and a wider model.
@@ -31,13 +34,9 @@ RATIOS = (4, 1, 0.125)  # d0 / L, on which alone the factor of both depends
 
 def terms(inputs: Inputs) -> pd.DataFrame:
     """Returns the cost of each term over experts in the example, as printed and corrected."""
-    tables = []
-    for form in (PRINTED, CORRECTED):
-        costs = evaluate(form, E=EXPERTS_DRAWN, **EXAMPLE)
-        for term in TERMS if form == CORRECTED else MISPRINTED:
-            own = {"form": form, "term": term, "name": TERMS[term], "E": EXPERTS_DRAWN}
-            tables.append(pd.DataFrame({**own, "cost": costs[term]}))
-    return pd.concat(tables)
+    costs = factors(inputs).melt(["form", "E"], [*TERMS], "term", "cost")
+    shown = costs[(costs["form"] == CORRECTED) | costs["term"].isin(MISPRINTED)]
+    return shown.assign(name=shown["term"].map(TERMS))
 
 
 def relative(inputs: Inputs) -> pd.DataFrame:
@@ -45,41 +44,39 @@ def relative(inputs: Inputs) -> pd.DataFrame:
 
     Without overhead S(1) is twice the cost of one traditional expert, for any shape.
     """
-    tables = []
-    for form in (PRINTED, CORRECTED):
-        for L, d0 in SHAPES:
-            cost = evaluate(form, E=EXPERTS_DRAWN, L=L, d0=d0, alpha=EXAMPLE["alpha"])["S"]
-            own = {"form": form, "shape": _shape(L, d0), "L": L, "d0": d0, "E": EXPERTS_DRAWN}
-            tables.append(pd.DataFrame({**own, "S": cost / cost[0], "half": EXPERTS_DRAWN / 2}))
-    return pd.concat(tables)
+    forms = (PRINTED, CORRECTED)
+    every = [x for f in forms for x in _shapes(f, E=EXPERTS_DRAWN, alpha=EXAMPLE["alpha"])]
+    return pd.concat(x.assign(S=x["S"] / x["S"][0], half=x["E"] / 2) for x in every)
 
 
 def optima(inputs: Inputs) -> pd.DataFrame:
     """Returns the number of experts of least cost over the overhead, by variant and shape."""
-    tables = []
-    for variant, (form, result) in VARIANTS.items():
-        for L, d0 in SHAPES:
-            E = evaluate(form, L=L, d0=d0, alpha=OVERHEADS_DRAWN)[result]
-            own = {"variant": variant, "shape": _shape(L, d0), "L": L, "d0": d0}
-            tables.append(pd.DataFrame({**own, "alpha": OVERHEADS_DRAWN, "E": E}))
-    return pd.concat(tables)
+    return pd.concat(
+        own.assign(variant=variant, E=own[result])
+        for variant, (form, result) in VARIANTS.items()
+        for own in _shapes(form, alpha=OVERHEADS_DRAWN)
+    )
 
 
 def factors(inputs: Inputs) -> pd.DataFrame:
-    """Returns the cost of traditional experts over that of sections in the example, both forms."""
-    E = EXPERTS_DRAWN
-    forms = {form: evaluate(form, E=E, **EXAMPLE) for form in (PRINTED, CORRECTED)}
-    return pd.concat(pd.DataFrame(own).assign(form=form, E=E) for form, own in forms.items())
+    """Returns the costs in the example, and those of traditional experts over them, both forms."""
+    at = {"E": EXPERTS_DRAWN, **EXAMPLE}
+    return pd.concat(_evaluated(form, at) for form in (PRINTED, CORRECTED))
 
 
 def both_factors(inputs: Inputs) -> pd.DataFrame:
     """Returns the corrected factor of the whole without overhead, by d0 / L."""
-    tables = []
-    for ratio in RATIOS:
-        factor = evaluate(CORRECTED, E=EXPERTS_DRAWN, L=1.0, d0=ratio, alpha=0.0)["total_factor"]
-        tables.append(pd.DataFrame({"ratio": ratio, "E": EXPERTS_DRAWN, "factor": factor}))
-    return pd.concat(tables)
+    at = {"E": EXPERTS_DRAWN, "L": 1.0, "alpha": 0.0}
+    return pd.concat(_evaluated(CORRECTED, {**at, "d0": ratio}) for ratio in RATIOS)
 
 
-def _shape(L: float, d0: float) -> str:
-    return f"$L$ = {style.short(L)}, $d_0$ = {style.short(d0)}"
+def _shapes(form: str, **at: Array | float) -> Iterator[pd.DataFrame]:
+    """Yields what a form gives for each of ``SHAPES``, with the words for it."""
+    for L, d0 in SHAPES:
+        shape = f"$L$ = {style.short(L)}, $d_0$ = {style.short(d0)}"
+        yield _evaluated(form, {"L": L, "d0": d0, **at}).assign(shape=shape)
+
+
+def _evaluated(form: str, at: Mapping[str, Array | float]) -> pd.DataFrame:
+    """Returns the results of a ``form`` of the model, and what they are ``at``."""
+    return pd.DataFrame({"form": form, **evaluate(form, **at), **at})
