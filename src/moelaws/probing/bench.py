@@ -200,9 +200,4 @@ def bench(
 
 
 # Writes scores to a path, a row each; a run that left no weights has no rows.
-write_rows = partial(
-    columns.write_rows,
-    about=COLUMNS,
-    texts=("task", "group"),
-    counts=("step", "tokens", "items", "documents"),
-)
+write_rows = partial(columns.write_rows, about=COLUMNS)

@@ -231,9 +231,4 @@ def _seconds(call: Callable[[], None], device: str) -> float:
 
 
 # Writes measured rows to a path.
-write_rows = partial(
-    columns.write_rows,
-    about=COLUMNS,
-    texts=("run_id", "backend", "device"),
-    counts=("state_bytes", "activation_bytes", "micro_batch", "rounds", "threads"),
-)
+write_rows = partial(columns.write_rows, about=COLUMNS)

@@ -1,13 +1,13 @@
 """Writes NumPy columns to Parquet with units, without pandas, which takes half a second to load."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-About = Mapping[str, tuple[str, str]]  # column -> its unit and meaning
+About = Mapping[str, Sequence[str]]  # column -> its unit and meaning, and in rows its type
 MadeOf = Mapping[str, Any] | None  # for the footer of a file
 
 
@@ -30,7 +30,7 @@ def write_columns(
             array = pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), buffers)
         if values.ndim == 2:
             array = pa.FixedSizeListArray.from_arrays(array, values.shape[1])
-        unit, description = about[name]
+        unit, description, *_ = about[name]
         metadata = {"unit": unit, "description": description}
         fields.append(pa.field(name, array.type, nullable=False, metadata=metadata))
         arrays.append(array)
@@ -43,15 +43,14 @@ def write_rows(
     made_of: MadeOf = None,
     *,
     about: About,
-    texts: Collection[str],
-    counts: Collection[str],
 ) -> None:
-    """Writes ``rows`` like ``write_columns``; columns are ``texts``, whole ``counts`` or floats."""
+    """Writes ``rows`` like ``write_columns``; a column of no stated type has floats."""
     rows = list(rows)
-    types = {
-        name: str if name in texts else np.int64 if name in counts else float for name in about
+    types: dict[str, Any] = {"string": str, "int": np.int64}
+    columns = {
+        name: np.array([row[name] for row in rows], types.get(words[-1], float))
+        for name, words in about.items()
     }
-    columns = {name: np.array([row[name] for row in rows], types[name]) for name in about}
     write_columns(path, about, columns, made_of)
 
 

@@ -11,7 +11,6 @@ from moelaws.training.checkpoint import Stored
 from moelaws.training.columns import MadeOf, write_rows
 
 COLUMNS = table_beside(__file__)  # column -> its unit and meaning
-WHOLE = ("step", "tokens")  # int64; the others are float64
 LOSS = list(COLUMNS).index("loss")
 ROWS = 2000  # at most about this many rows are written
 
@@ -88,4 +87,4 @@ class History:
         every = max(1, math.ceil(n / ROWS))
         kept = [row for i, row in enumerate(self.rows, 1) if i % every == 0 or i == n]
         rows = (dict(zip(COLUMNS, row, strict=True)) for row in kept)
-        write_rows(path, rows, made_of, about=COLUMNS, texts=(), counts=WHOLE)
+        write_rows(path, rows, made_of, about=COLUMNS)
