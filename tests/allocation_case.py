@@ -15,7 +15,7 @@ from moelaws.fitting.report import Estimate, FitReport, GroupFit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from moelaws.studies.allocation.laws import loss
-from moelaws.studies.allocation.laws.ratio import ratio
+from moelaws.studies.allocation.laws.ratio import LAW, VARIANTS, ratio
 from moelaws.tables.parquet import column_metadata
 from repository import REPOSITORY
 from study_case import OPTIMUM, Case, as_fitted, filled
@@ -119,3 +119,13 @@ def _as_fitted(spec: Fit, rows: pd.DataFrame) -> FitReport:
     holdout = errors(L[held], value[held], 1e-3)
     result = GroupFit({}, int((~held).sum()), 0.0, True, estimates, metrics, holdout, known)
     return as_fitted(spec, [result], draws, str(rows["source"].iloc[0]))
+
+
+def alpha_r(S):
+    """The published prefactor of r* at sparsity ``S``."""
+    return VARIANTS["stage2_alpha"].predict(LAW.published, {"S": S})
+
+
+def beta_r(S):
+    """The published exponent of compute in r* at sparsity ``S``."""
+    return VARIANTS["stage2_beta"].predict(LAW.published, {"S": S})

@@ -14,9 +14,8 @@ from moelaws.figures.series import draw
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study, study_names
-from moelaws.spec.readers import Figure
+from moelaws.spec.readers import Figure, Series
 from moelaws.spec.references import resolve
-from moelaws.spec.series import Series
 from moelaws.spec.study import Study
 from picture import assert_legible, words
 from repository import REPOSITORY

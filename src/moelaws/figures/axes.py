@@ -15,7 +15,7 @@ LABEL_WIDTH = 0.36  # inches of a label such as 0.875
 NARROW = 1.9  # inches, of an axis with room for three such labels
 
 
-def power(value: float, _position: object = None) -> str:
+def power(value: float) -> str:
     """Returns a number as people write budgets and sizes: 3 x 10^19, 10^20, 250."""
     if value <= 0 or not np.isfinite(value):
         return f"{value:g}"

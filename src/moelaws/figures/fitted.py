@@ -8,7 +8,7 @@ from moelaws.analysis.predictions import predicted
 from moelaws.fitting.prediction import predict
 from moelaws.fitting.report import group_draws, has_value
 from moelaws.fitting.variables import read_variables
-from moelaws.spec.series import Series
+from moelaws.spec.readers import Series
 
 
 def with_predictions(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> pd.DataFrame:

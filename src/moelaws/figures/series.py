@@ -1,4 +1,4 @@
-"""Figures that a study declares (``spec.series``): series of tables on panels.
+"""Figures that a study declares (``spec.readers``): series of tables on panels.
 
 A series is drawn group by group. Its rows of one name are a group, whose colour is that of the cell
 of the column ``by``; the same value has the same colour in all panels.
@@ -20,10 +20,9 @@ from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.spec.errors import UserError, listed, located
-from moelaws.spec.readers import Figure
+from moelaws.spec.readers import Axis, Figure, Look, Role, Series
+from moelaws.spec.readers import Panel as DeclaredPanel
 from moelaws.spec.references import resolve
-from moelaws.spec.series import Axis, Look, Role, Series
-from moelaws.spec.series import Panel as DeclaredPanel
 
 # Code of fits is named and not imported, so that figures without fits do not depend on it.
 FIGURES = "moelaws.figures"

@@ -141,12 +141,11 @@ def remove(path: Path) -> None:
 
 def _plain(state: Any, name: str, tensors: dict[str, Rows], ranks: Ranks) -> Any:
     """Returns ``state`` as JSON data with names for its tensors, and adds these to ``tensors``."""
-    if isinstance(state, Tensor):
-        if ranks.is_first:
+    if isinstance(state, Tensor | Rows):
+        if isinstance(state, Rows):
+            tensors[name] = state
+        elif ranks.is_first:
             tensors[name] = Rows(state, 0, -1)
-        return {_TENSOR: name}
-    if isinstance(state, Rows):
-        tensors[name] = state
         return {_TENSOR: name}
     if isinstance(state, Mapping):
         return {key: _plain(value, f"{name}/{key}", tensors, ranks) for key, value in state.items()}

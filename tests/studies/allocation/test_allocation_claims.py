@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allocation_case import BASELINES, ONE, PAPER, POOR, STUDY, simulate, write_case
+from allocation_case import BASELINES, ONE, PAPER, POOR, STUDY, beta_r, simulate, write_case
 from moelaws import laws
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
@@ -23,7 +23,7 @@ from moelaws.studies.allocation.claims import (
     valley,
 )
 from moelaws.studies.allocation.derived.r_star import cells_of
-from moelaws.studies.allocation.laws.ratio import beta_r, ratio
+from moelaws.studies.allocation.laws.ratio import ratio
 
 
 def table(C, S, noise=0.0, seed=0):

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from allocation_case import STUDY, Case
+from allocation_case import STUDY, Case, alpha_r, beta_r
 from moelaws.grids.sweep import sweep_of
 from moelaws.spec.project import Project
 from moelaws.studies.allocation.figures.loss import representative
-from moelaws.studies.allocation.laws.ratio import alpha_r, beta_r, ratio
+from moelaws.studies.allocation.laws.ratio import ratio
 from moelaws.tables.describe import describe
 from picture import assert_legible
 

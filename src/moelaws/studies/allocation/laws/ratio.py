@@ -85,9 +85,6 @@ LAW = GeneralLaw(
 )
 
 
-_PUBLISHED: Mapping[str, float] = LAW.published or {}
-
-
 def _stage(variant: str, term: Term, **stated: Any) -> LinearLaw:
     return power_law(
         term,
@@ -132,16 +129,6 @@ VARIANTS: Mapping[str, LinearLaw] = {
 }
 
 
-def alpha_r(S: ArrayLike) -> Array:
-    """Returns the prefactor of r* at sparsity ``S``, FLOP^-beta_r. Source: allocation, sec 3.3."""
-    return VARIANTS["stage2_alpha"].predict(_PUBLISHED, {"S": S})
-
-
-def beta_r(S: ArrayLike) -> Array:
-    """Returns the exponent of compute in r* at sparsity ``S``. Source: allocation, sec 3.3."""
-    return VARIANTS["stage2_beta"].predict(_PUBLISHED, {"S": S})
-
-
 def ratio(C: ArrayLike, S: ArrayLike) -> Array:
     """Returns r* at total compute ``C`` (FLOPs) and sparsity ``S``. Source: allocation, Eq 1."""
-    return LAW.predict(_PUBLISHED, {"C": C, "S": S})
+    return LAW.predict(LAW.published or {}, {"C": C, "S": S})
