@@ -14,7 +14,7 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
 from pandas.api.types import is_numeric_dtype
 
-from moelaws.analysis.derive import records
+from moelaws.analysis.derive import Rows, records
 from moelaws.analysis.inputs import Inputs, row_mask
 from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, style
@@ -142,7 +142,8 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
     """Reads the rows of a series, which are sorted by colour and x."""
     x, y = series.x, series.y
     if series.code:
-        rows: pd.DataFrame = resolve(home, series.code)(inputs, **figure.arguments)
+        made: Rows = resolve(home, series.code)(inputs, **figure.arguments)
+        rows = made if isinstance(made, pd.DataFrame) else pd.concat(made)
     else:
         own = series.table in figure.derived
         rows = inputs.derived(series.table) if own else inputs.completed

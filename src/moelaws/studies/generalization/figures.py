@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import records
+from moelaws.analysis.derive import Rows, records
 from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
@@ -22,13 +22,13 @@ PUBLISHED_BUDGETS = (1e20, 1e21, 1e22)
 PUBLISHED_RANGE = (1e19, 1e23)  # budgets over which the published law is drawn, near its own runs
 
 
-def slopes(inputs: FittedInputs, series: str, x: str) -> pd.DataFrame:
-    """Returns L, or L - L_inf (``form`` floor), over ``x`` for each corpus, and the fitted lines.
+def slopes(inputs: FittedInputs, series: str, x: str) -> Rows:
+    """Yields L, or L - L_inf (``form`` floor), over ``x`` for each corpus, and the fitted lines.
 
     The ``kind`` of a row is run or fit. ``words`` has the exponents with their intervals.
     """
     rows = inputs.derived("runs", sweep=series)
-    grid, tables = np.geomspace(rows[x].min(), rows[x].max(), 61), []
+    grid = np.geomspace(rows[x].min(), rows[x].max(), 61)
     for form in exponents.FLOORS:
         fit_of = f"{series}_{form}"
         fits, law = exponents.estimates(inputs, fit_of), inputs.law(fit_of)
@@ -44,8 +44,7 @@ def slopes(inputs: FittedInputs, series: str, x: str) -> pd.DataFrame:
             fitted = pd.DataFrame(line).assign(kind="fit")
             ends = ["y", "low", "high"]
             fitted[ends] = (fitted[ends] - floor).where(fitted[ends] > floor)
-            tables += [part.assign(form=form, words=words) for part in (runs, fitted)]
-    return pd.concat(tables)
+            yield from (part.assign(form=form, words=words) for part in (runs, fitted))
 
 
 def _band(law: FittableLaw, fit: exponents.Estimates, x: Array) -> Array:
@@ -88,7 +87,7 @@ def layers(inputs: Inputs) -> pd.DataFrame:
     return table.assign(model=models)
 
 
-def kappa_lines(inputs: FittedInputs) -> pd.DataFrame:
+def kappa_lines(inputs: FittedInputs) -> Rows:
     """Returns kappa over E: the published line, both forms through own values, and one law."""
     span = np.geomspace(1, 32, 41)
     assert kappa.LAW.published is not None
@@ -102,9 +101,7 @@ def kappa_lines(inputs: FittedInputs) -> pd.DataFrame:
             shown = law.predict(params, {"E": grid})
             lines[name] = grid, np.where(shown > 0, shown, np.nan)
         lines["joint"] = grid, exponents.kappa_of(exponents.over_experts(inputs, grid))[0]
-    return pd.concat(
-        pd.DataFrame({"line": name, "E": x, "kappa": y}) for name, (x, y) in lines.items()
-    )
+    return (pd.DataFrame({"line": name, "E": x, "kappa": y}) for name, (x, y) in lines.items())
 
 
 def _ends(value_BC: Array, fit: exponents.Estimates) -> Array:
@@ -114,31 +111,28 @@ def _ends(value_BC: Array, fit: exponents.Estimates) -> Array:
     )
 
 
-def splits(inputs: FittedInputs, n: int) -> pd.DataFrame:
-    """Returns the best split of ``n`` budgets at each number of experts, by the fit joint.
+def splits(inputs: FittedInputs, n: int) -> Rows:
+    """Yields the best split of ``n`` budgets at each number of experts, by the fit joint.
 
     The loss ``L`` and the ``ratio`` of tokens to parameters have ends. What the fit does not
     determine is left out.
     """
     E, (fit,) = exponents.experts(inputs), exponents.estimates(inputs, "joint")
-    laws, tables = exponents.over_experts(inputs, E), []
+    laws = exponents.over_experts(inputs, E)
     for C in np.geomspace(*exponents.budgets(inputs), n):
         best, own = compute_optimal(laws, C), pd.DataFrame({"C": C, "E": E})
         for name, value_BE in {"L": best.L, "ratio": best.ratio}.items():
             low, high = _ends(value_BE, fit)
             own = own.assign(**{name: value_BE[0], f"{name}_low": low, f"{name}_high": high})
-        tables.append(own.dropna(subset=["L"]))
-    return pd.concat(tables)
+        yield own.dropna(subset=["L"])
 
 
-def published_losses(inputs: FittedInputs, n: int) -> pd.DataFrame:
+def published_losses(inputs: FittedInputs, n: int) -> Rows:
     """Returns the losses of the published law's best splits, where its budgets are the runs'."""
     low, high = exponents.budgets(inputs)
     C = np.geomspace(low, high, n if low < PUBLISHED_RANGE[1] and high > PUBLISHED_RANGE[0] else 0)
     laws = exponents.PUBLISHED_LAWS.items()
-    return pd.concat(
-        pd.DataFrame({"E": E, "C": C, "L": compute_optimal(law, C).L}) for E, law in laws
-    )
+    return (pd.DataFrame({"E": E, "C": C, "L": compute_optimal(law, C).L}) for E, law in laws)
 
 
 def published_ratios(inputs: FittedInputs, n: int) -> pd.DataFrame:

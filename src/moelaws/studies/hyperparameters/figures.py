@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import at
 from moelaws.analysis.minimum import Array
@@ -22,13 +23,13 @@ PUBLISHED: dict[str, dict[str, Law]] = {
 }
 
 
-def laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame:
-    """Returns the fitted laws over compute with intervals, by ``quantity`` and kind of model.
+def laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> Rows:
+    """Yields the fitted laws over compute with intervals, by ``quantity`` and kind of model.
 
     ``fits`` has the fit of each quantity to the mixtures of the ``table``; that to dense models has
     a name ending in _dense.
     """
-    C, lines = budgets(inputs, table), []
+    C = budgets(inputs, table)
     kinds = set(inputs.derived(table)["kind"])
     for quantity, name in fits.items():
         for kind in (kind for kind in LABELS if kind in kinds):
@@ -48,14 +49,13 @@ def laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame
                 log_k, powers = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"]
                 ends = log_k[:, None] + np.outer(powers, np.log(C))
                 line["low"], line["high"] = np.exp(percentiles(ends, report.level))
-            lines.append(pd.DataFrame({"quantity": quantity, "kind": kind, "C": C, **law, **line}))
-    return pd.concat(lines)
+            yield pd.DataFrame({"quantity": quantity, "kind": kind, "C": C, **law, **line})
 
 
-def published_laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> pd.DataFrame:
+def published_laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> Rows:
     """Returns the laws in print over compute, by ``quantity`` and kind of model."""
     C = budgets(inputs, table)
-    return pd.concat(
+    return (
         pd.DataFrame({"quantity": quantity, "kind": kind, "C": C, "value": published(law, C)})
         for quantity in fits
         for kind, law in PUBLISHED[quantity].items()

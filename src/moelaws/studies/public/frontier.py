@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
 from moelaws.laws import deepseek, holistic, marin
@@ -22,26 +23,25 @@ RECIPES: Mapping[str, Law] = {
 }
 
 
-def recipes(inputs: FittedInputs, groups: list[str]) -> pd.DataFrame:
+def recipes(inputs: FittedInputs, groups: list[str]) -> Rows:
     """Returns the best tokens D that recipes in print give over compute, and N where they do."""
     C = np.geomspace(optima(inputs, groups)["C"].min() / 1.5, 2e21, 40)
     given = {recipe: law.evaluate({}, {"C": C}) for recipe, law in RECIPES.items()}
-    return pd.concat(
+    return (
         pd.DataFrame({"recipe": recipe, "C": C, "N": of.get("N_active", np.nan), "D": of["D"]})
         for recipe, of in given.items()
     )
 
 
-def lines(inputs: FittedInputs, groups: list[str]) -> pd.DataFrame:
-    """Returns the fitted power laws of N, a sixth of the FLOPs a token, and of D, by group."""
-    rows, tables = optima(inputs, groups), list[pd.DataFrame]()
+def lines(inputs: FittedInputs, groups: list[str]) -> Rows:
+    """Yields the fitted power laws of N, a sixth of the FLOPs a token, and of D, by group."""
+    rows = optima(inputs, groups)
     for fit, name, factor in (("size", "N", 6.0), ("tokens", "D", 1.0)):
         for part in inputs.fit(fit).parts:
             own = rows[rows["group"] == part.where["group"]]
             if len(own):
                 value = inputs.law(fit).predict(part.estimates(), {"C": own["C"]})
-                tables.append(own.assign(**{name: value / factor}))
-    return pd.concat(tables)
+                yield own.assign(**{name: value / factor})
 
 
 def frontier(inputs: FittedInputs) -> pd.DataFrame:
@@ -60,12 +60,12 @@ def frontier(inputs: FittedInputs) -> pd.DataFrame:
     )
 
 
-def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> pd.DataFrame:
-    """Returns losses over epochs for some sizes N at each number ``unique`` of tokens U.
+def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> Rows:
+    """Yields losses over epochs for some sizes N at each number ``unique`` of tokens U.
 
     The ``kind`` of a row is run, law or print.
     """
-    law, every, tables = inputs.law(fit), inputs.rows(fit), list[pd.DataFrame]()
+    law, every = inputs.law(fit), inputs.rows(fit)
     for U in unique:
         runs = every[np.isclose(every["unique_tokens"], U)]
         sizes = runs["N_active"].value_counts().loc[lambda counts: counts > 2].index.sort_values()
@@ -80,5 +80,4 @@ def repeated(inputs: FittedInputs, fit: str, unique: list[float]) -> pd.DataFram
                 "print": pd.DataFrame({"D": D, "L": printed}),
             }
             for kind, rows in kinds.items():
-                tables.append(rows.assign(kind=kind, N=N, U=U, epochs=rows["D"] / U))
-    return pd.concat(tables)
+                yield rows.assign(kind=kind, N=N, U=U, epochs=rows["D"] / U)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS
@@ -27,22 +28,19 @@ def dense_law(inputs: FittedInputs) -> pd.DataFrame:
     return pd.DataFrame({"N": N, "L": law.value, "low": law.low, "high": law.high})
 
 
-def over_experts(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns Eq 1 over experts for each base size and router, and the dense model's loss."""
+def over_experts(inputs: FittedInputs) -> Rows:
+    """Yields Eq 1 over experts for each base size and router, and the dense model's loss."""
     dense = inputs.rows("dense").groupby("size")[["N_dense", "L"]].mean().sort_values("N_dense")
     E = np.geomspace(1, 512, 80)
-    lines = []
     for size, N, L in dense.itertuples():
-        lines.append(pd.DataFrame({"size": size, "router": DENSE, "E": E[[0, -1]], "L": L}))
+        yield pd.DataFrame({"size": size, "router": DENSE, "E": E[[0, -1]], "L": L})
         for router, fit in FITS.items():
             loss = inputs.predict(fit, N_active=N, E=E)
-            lines.append(pd.DataFrame({"size": size, "router": router, "E": E, "L": loss}))
-    return pd.concat(lines)
+            yield pd.DataFrame({"size": size, "router": router, "E": E, "L": loss})
 
 
-def architectures(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns runs by k and by the fraction of routed layers, with their fitted ``law``."""
-    tables = []
+def architectures(inputs: FittedInputs) -> Rows:
+    """Yields runs by k and by the fraction of routed layers, with their fitted ``law``."""
     for column, fit in ROWS:
         runs = inputs.rows(fit).sort_values(["size", column, "E"])
         fixed = runs["routing_frequency"] == 0.5 if column == "k" else runs["k"] == 1
@@ -51,13 +49,11 @@ def architectures(inputs: FittedInputs) -> pd.DataFrame:
         law = inputs.predict(fit, N_active=runs["N_active_nonemb"], E=runs["utilisation"])
         what = "active experts" if column == "k" else "routed layers"
         about = runs["router"] + ", " + runs["size"] + f": {what}"
-        tables.append(runs.assign(architecture=words, law=law, panel=about))
-    return pd.concat(tables)
+        yield runs.assign(architecture=words, law=law, panel=about)
 
 
-def gain_lines(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns what routing saves by Eq 1 over base sizes, of the runs and ``beyond``."""
-    lines = []
+def gain_lines(inputs: FittedInputs) -> Rows:
+    """Yields what routing saves by Eq 1 over base sizes, of the runs and ``beyond``."""
     for router, fit in FITS.items():
         sizes = inputs.derived("gains", router=router)["N_dense"]
         parts = ((False, sizes.min(), sizes.max()), (True, sizes.max(), LARGEST))
@@ -67,8 +63,7 @@ def gain_lines(inputs: FittedInputs) -> pd.DataFrame:
             about = {"router": router, "beyond": beyond, "N_dense": N}
             for E in SHOWN:
                 gain = dense - inputs.predict(fit, N_active=N, E=E)
-                lines.append(pd.DataFrame({**about, "E": E, "gain": gain}))
-    return pd.concat(lines)
+                yield pd.DataFrame({**about, "E": E, "gain": gain})
 
 
 def gains(inputs: FittedInputs) -> pd.DataFrame:
@@ -78,8 +73,8 @@ def gains(inputs: FittedInputs) -> pd.DataFrame:
     return shown
 
 
-def cutoffs(inputs: FittedInputs) -> pd.DataFrame:
-    """Returns the size at which routing stops helping: intervals, estimate, and as stated."""
+def cutoffs(inputs: FittedInputs) -> Rows:
+    """Yields the size at which routing stops helping: intervals, estimate, and as stated."""
     fitted = inputs.derived("cutoffs", objective="squared").set_index("router")
     by_sizes = inputs.derived("sizes", quantity=CUTOFF).set_index("router")
     columns = (
@@ -88,8 +83,6 @@ def cutoffs(inputs: FittedInputs) -> pd.DataFrame:
         ("estimate", fitted[["log10_N"]], 0.0),
         ("stated", fitted[["stated"]], 0.0),
     )
-    rows = []
     for what, numbers, gain in columns:
         ends = numbers.clip(0, np.log10(LARGEST)).melt(value_name="end", ignore_index=False)
-        rows.append(ends.assign(N=10 ** ends["end"], what=what, gain=gain).reset_index())
-    return pd.concat(rows)
+        yield ends.assign(N=10 ** ends["end"], what=what, gain=gain).reset_index()

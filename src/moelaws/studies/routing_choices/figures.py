@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.routing_choices.arms import (
     ARMS,
@@ -35,14 +36,13 @@ def loads(inputs: Inputs) -> pd.DataFrame:
     return rows.assign(name=names)
 
 
-def optimizers(inputs: Inputs) -> pd.DataFrame:
-    """Returns the runs of both optimizers, ``best`` at the best rate of each budget."""
-    arms, tables = Arms(inputs), []
+def optimizers(inputs: Inputs) -> Rows:
+    """Yields the runs of both optimizers, ``best`` at the best rate of each budget."""
+    arms = Arms(inputs)
     for arm in (BASE, MUON):
         own = arms.runs[(arms.runs["k"] == TOP_K) & (arms.runs["arm"] == BEST[arm])]
         rows = pd.concat([arms.tried(arm).assign(best=False), own.assign(best=True)])
-        tables.append(rows.assign(name=NAMES[arm]))
-    return pd.concat(tables)
+        yield rows.assign(name=NAMES[arm])
 
 
 def texts(inputs: Inputs) -> pd.DataFrame:

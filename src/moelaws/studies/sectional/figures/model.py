@@ -1,13 +1,14 @@
 """What figures draw of the cost model: S(E) and its terms, E_opt over the overhead, and factors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Row, Rows
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
-from moelaws.laws.base import Array
 from moelaws.studies.sectional.laws.cost import CORRECTED, PRINTED, evaluate
 
 # (L, d0): the example of the text, a shorter and a longer sequence, a narrower and a wider model.
@@ -39,19 +40,19 @@ def terms(inputs: Inputs) -> pd.DataFrame:
     return shown.assign(name=shown["term"].map(TERMS))
 
 
-def relative(inputs: Inputs) -> pd.DataFrame:
+def relative(inputs: Inputs) -> Rows:
     """Returns S over S(1) for each shape and form, and that of traditional experts.
 
     Without overhead S(1) is twice the cost of one traditional expert, for any shape.
     """
     forms = (PRINTED, CORRECTED)
     every = [x for f in forms for x in _shapes(f, E=EXPERTS_DRAWN, alpha=EXAMPLE["alpha"])]
-    return pd.concat(x.assign(S=x["S"] / x["S"][0], half=x["E"] / 2) for x in every)
+    return (x.assign(S=x["S"] / x["S"][0], half=x["E"] / 2) for x in every)
 
 
-def optima(inputs: Inputs) -> pd.DataFrame:
+def optima(inputs: Inputs) -> Rows:
     """Returns the number of experts of least cost over the overhead, by variant and shape."""
-    return pd.concat(
+    return (
         own.assign(variant=variant, E=own[result])
         for variant, (form, result) in VARIANTS.items()
         for own in _shapes(form, alpha=OVERHEADS_DRAWN)
@@ -60,23 +61,23 @@ def optima(inputs: Inputs) -> pd.DataFrame:
 
 def factors(inputs: Inputs) -> pd.DataFrame:
     """Returns the costs in the example, and those of traditional experts over them, both forms."""
-    at = {"E": EXPERTS_DRAWN, **EXAMPLE}
+    at: Row = {"E": EXPERTS_DRAWN, **EXAMPLE}
     return pd.concat(_evaluated(form, at) for form in (PRINTED, CORRECTED))
 
 
-def both_factors(inputs: Inputs) -> pd.DataFrame:
+def both_factors(inputs: Inputs) -> Rows:
     """Returns the corrected factor of the whole without overhead, by d0 / L."""
-    at = {"E": EXPERTS_DRAWN, "L": 1.0, "alpha": 0.0}
-    return pd.concat(_evaluated(CORRECTED, {**at, "d0": ratio}) for ratio in RATIOS)
+    at: Row = {"E": EXPERTS_DRAWN, "L": 1.0, "alpha": 0.0}
+    return (_evaluated(CORRECTED, {**at, "d0": ratio}) for ratio in RATIOS)
 
 
-def _shapes(form: str, **at: Array | float) -> Iterator[pd.DataFrame]:
+def _shapes(form: str, **at: Any) -> Iterator[pd.DataFrame]:
     """Yields what a form gives for each of ``SHAPES``, with the words for it."""
     for L, d0 in SHAPES:
         shape = f"$L$ = {style.short(L)}, $d_0$ = {style.short(d0)}"
         yield _evaluated(form, {"L": L, "d0": d0, **at}).assign(shape=shape)
 
 
-def _evaluated(form: str, at: Mapping[str, Array | float]) -> pd.DataFrame:
+def _evaluated(form: str, at: Row) -> pd.DataFrame:
     """Returns the results of a ``form`` of the model, and what they are ``at``."""
     return pd.DataFrame({"form": form, **evaluate(form, **at), **at})
