@@ -20,7 +20,7 @@ from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.spec.errors import UserError, listed, located
-from moelaws.spec.readers import Axis, Figure, Look, Role, Series
+from moelaws.spec.readers import Axis, Figure, Role, Series
 from moelaws.spec.readers import Panel as DeclaredPanel
 from moelaws.spec.references import resolve
 
@@ -35,37 +35,6 @@ BOUNDS = {
     AT_LOW_END: ("v", "bound: at or below the\nsmallest size measured"),
     AT_HIGH_END: ("^", "bound: at or above the\nlargest size measured"),
     NOT_CONVEX: ("s", "curve not convex:\nleast end shown"),
-}
-LOOKS: Mapping[Look, dict[str, Any]] = {
-    "marks": {},
-    "small": {"markersize": 2.2},  # so that small errors are seen
-    "ink": {"color": style.INK},
-    "grey": {"color": style.GREY, "linewidth": 0.8},
-    "published": {**style.PUBLISHED, "linewidth": 0.8, "zorder": 1},
-    "star": {
-        "marker": "*",
-        "markersize": 8,
-        "markeredgecolor": style.INK,
-        "markeredgewidth": 0.6,
-        "zorder": 4,
-    },
-    "cross": {"marker": "x"},
-    "squares": {"marker": "s"},
-    # Open marks stay visible where they lie on each other.
-    "open": {"markerfacecolor": "none", "markeredgewidth": 0.8},
-    "dashed": {"linestyle": style.DASHES, "linewidth": 0.9},
-    "span": {"color": style.WARN, "linewidth": 3, "alpha": 0.5},  # an interval of x
-    "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
-    "pale": {"alpha": 0.35, "marker": "none"},
-    "tiles": {"marker": "s", "markersize": 7},
-    "steps": {"drawstyle": "steps-mid", "marker": "none"},  # of a histogram
-    "frames": {
-        "color": style.WARN,
-        "marker": "s",
-        "markersize": 8.5,
-        "markerfacecolor": "none",
-        "markeredgewidth": 1.2,
-    },
 }
 # The place of a legend where a scale of colours stands beside the panel
 ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.01), "ncols": 3}
@@ -272,7 +241,7 @@ def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Col
         look: dict[str, Any] = {"color": colours.get(value, style.ORDERED(0.0)), "marker": "o"}
         if series.by and isinstance(value, str):
             look["marker"] = style.MARKERS[[*colours].index(value) % len(style.MARKERS)]
-        look |= LOOKS[series.look]
+        look |= style.LOOKS[series.look]
         label = write(series.label, first)
         if series.line in ("curve", "mean") or series.curve:
             look["marker"] = "none"
@@ -364,7 +333,7 @@ def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
     both = rows[["predicted", "L"]].to_numpy(float)
     beyond = 0.05 * float(np.ptp(both)) or 0.01
     low, high = float(both.min()) - beyond, float(both.max()) + beyond
-    panel.ax.axline((low, low), (high, high), **LOOKS["published"])
+    panel.ax.axline((low, low), (high, high), **style.LOOKS["published"])
     panel.ax.axis([low, high, low, high])
     panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="observed loss (nats/token)")
     for axis in (panel.ax.xaxis, panel.ax.yaxis):

@@ -19,7 +19,6 @@ INK = "#222222"
 GREY = "#8a8a8a"
 WARN = "#b02a00"
 DASHES = (0, (4, 2))  # for published values and references
-PUBLISHED: dict[str, Any] = {"color": GREY, "linestyle": DASHES}
 EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of crowded marks
 
 Colour = tuple[float, float, float, float]
@@ -67,6 +66,38 @@ KINDS: Sequence[Colour] = [
                  "#17becf", "#bcbd22", GREY, INK)
 ]  # fmt: skip
 MARKERS = "os^DvPX<>hd"
+# How a series is drawn, by its ``look``
+LOOKS: dict[str, dict[str, Any]] = {
+    "marks": {},
+    "small": {"markersize": 2.2},  # so that small errors are seen
+    "ink": {"color": INK},
+    "grey": {"color": GREY, "linewidth": 0.8},
+    "published": {"color": GREY, "linestyle": DASHES, "linewidth": 0.8, "zorder": 1},
+    "star": {
+        "marker": "*",
+        "markersize": 8,
+        "markeredgecolor": INK,
+        "markeredgewidth": 0.6,
+        "zorder": 4,
+    },
+    "cross": {"marker": "x"},
+    "squares": {"marker": "s"},
+    # Open marks stay visible where they lie on each other.
+    "open": {"markerfacecolor": "none", "markeredgewidth": 0.8},
+    "dashed": {"linestyle": DASHES, "linewidth": 0.9},
+    "span": {"color": WARN, "linewidth": 3, "alpha": 0.5},  # an interval of x
+    "dotted": {"linestyle": (0, (1, 1.5)), "linewidth": 0.9},
+    "pale": {"alpha": 0.35, "marker": "none"},
+    "tiles": {"marker": "s", "markersize": 7},
+    "steps": {"drawstyle": "steps-mid", "marker": "none"},  # of a histogram
+    "frames": {
+        "color": WARN,
+        "marker": "s",
+        "markersize": 8.5,
+        "markerfacecolor": "none",
+        "markeredgewidth": 1.2,
+    },
+}
 
 
 def palette(values: Iterable[Any]) -> dict[Any, Colour]:
