@@ -1,6 +1,6 @@
 """One style for every figure: sizes, type, colours that all eyes tell apart."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Any
 
@@ -60,10 +60,9 @@ for _axis in ("xtick", "ytick"):
 ORDERED: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)), "ordered")
 
 # Of words, such as routers: colours that all eyes tell apart, and the markers beside them.
-KINDS: Sequence[Colour] = [
-    to_rgba(name)
-    for name in ("#0b5fa5", "#d1730f", "#4b8b3b", "#8a6fb0", "#c0504d", "#8c564b", "#e377c2",
-                 "#17becf", "#bcbd22", GREY, INK)
+KINDS = [
+    *map(to_rgba, ("#0b5fa5", "#d1730f", "#4b8b3b", "#8a6fb0", "#c0504d", "#8c564b", "#e377c2",
+                   "#17becf", "#bcbd22", GREY, INK))
 ]  # fmt: skip
 MARKERS = "os^DvPX<>hd"
 # How a series is drawn, by its ``look``

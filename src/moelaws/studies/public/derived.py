@@ -230,6 +230,7 @@ def by_laws(run: Row) -> Row:
     for name, law in RATES.items():
         if {v.name for v in law.variables if v.default is None} <= known.keys():
             values = law.evaluate(law.published or {}, known)
-            row |= {f"lr_{name}": float(values["lr"])}
-            row |= {f"batch_{name}": float(values["B"])} if "B" in values else {}
+            row[f"lr_{name}"] = float(values["lr"])
+            if "B" in values:
+                row[f"batch_{name}"] = float(values["B"])
     return row
