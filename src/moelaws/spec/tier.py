@@ -15,7 +15,7 @@ def own_tiers(root: Path = Path()) -> dict[Any, Path]:
 
 
 def _own(value: Any, shipped: Any) -> Any:
-    return value if value in own_tiers() else shipped(value)
+    return value if value in list(own_tiers()) else shipped(value)  # it may be of any type
 
 
 Tier = Annotated[Shipped, WrapValidator(_own)]
