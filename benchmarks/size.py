@@ -31,7 +31,6 @@ LINES = {
     "config": ("config/**/*.yaml",),
     "tables beside modules": ("src/moelaws/**/*.toml",),
     "page": ("src/moelaws/explore/page/*",),
-    "facts": ("src/moelaws/**/*.toml",),
     "benchmarks": ("benchmarks/**/*.py",),
     "tests": ("tests/**/*.py",),
 }
