@@ -31,6 +31,27 @@ STUDIES = sorted(path.stem for path in (ROOT / "tests/nulls").glob("[a-z]*.py"))
 STUDIES = [name for name in STUDIES if name not in ("trial", "test_nulls")]
 
 
+HEAD = """# How often rules are right
+
+Each rule was tried on simulated tables of runs, with the noise between seeds. Without the effect, a
+fair rule supports its claim in about 5 % of the tables. Where the tables lie at the edge of what is
+claimed, it contradicts the claim in no more of them; where they lie beyond it, it may contradict it
+in many. Where a claim has several such trials, the row shows the least favourable one. With the
+effect, as it was measured here or published, the last column says how often the rule sees it. The
+tables are those of `tests/nulls`. `python benchmarks/nulls.py` makes the counts, and `--report` this
+page.
+
+| study | claim | supported without the effect | contradicted without it | supported with it |
+|-|-|-:|-:|-:|
+"""
+# The columns: of which tables, which verdict, and which of several trials is the least favourable
+WORST = [
+    ("null", str(Verdict.SUPPORTED), "max"),
+    ("null", str(Verdict.NOT_SUPPORTED), "max"),
+    ("effect", str(Verdict.SUPPORTED), "min"),
+]
+
+
 def verdicts(task: tuple[str, int, int]) -> list[tuple[str, str]]:
     """Returns the verdicts on the claims of a study's trial, of the table with this seed."""
     name, place, seed = task
@@ -58,41 +79,17 @@ def rows(name: str, tables: int) -> list[dict[str, object]]:
 
 def report(counts: pd.DataFrame) -> str:
     """Returns a Markdown table with a row a claim: the worst of its trials of each kind."""
-    lines = [
-        "# How often rules are right",
-        "",
-        "Each rule was tried on simulated tables of runs, with the noise between seeds. Without the",
-        "effect, a fair rule supports its claim in about 5 % of the tables, and contradicts it in no",
-        "more where the tables lie at the edge of what is claimed. Where a claim has several such",
-        "trials, the row shows the least favourable one. With the effect, as it was measured here or",
-        "published, the last column says how often the rule sees it. The tables are those of",
-        "`tests/nulls`; `python benchmarks/nulls.py` makes the counts, and `--report` this page.",
-        "",
-        "| study | claim | supported without the effect | contradicted without it | supported with it |",
-        "|-|-|-:|-:|-:|",
-    ]
+    lines = [HEAD]
     for (study, claim), own in counts.groupby(["study", "claim"], sort=True):
         n = own[list(map(str, Verdict))].sum(axis=1)
-        rate = {
-            (kind, verdict): [f"{k} of {of}" for k, of in zip(own[verdict][rows], n[rows])]
-            for kind, verdict, worst in WORST
-            for rows in [(own["tables"] == kind) & (own[verdict] == worst(own, kind, verdict))]
-        }
-        cells = [rate[kind, verdict][:1] or ["not tried"] for kind, verdict, _ in WORST]
+        cells = []
+        for kind, verdict, worst in WORST:
+            rows = own["tables"] == kind
+            least = own.loc[rows, verdict].agg(worst) if rows.any() else None
+            cells.append("not tried" if least is None else f"{least} of {n[rows].min()}")
         words = str(claim).replace("_", " ")
-        lines.append(f"| {study} | {words} | {' | '.join(cell for (cell,) in cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _worst(pick: str):
-    return lambda own, kind, verdict: getattr(own.loc[own["tables"] == kind, verdict], pick)()
-
-
-WORST = [
-    ("null", str(Verdict.SUPPORTED), _worst("max")),
-    ("null", str(Verdict.NOT_SUPPORTED), _worst("max")),
-    ("effect", str(Verdict.SUPPORTED), _worst("min")),
-]
+        lines.append(f"| {study} | {words} | {' | '.join(cells)} |\n")
+    return "".join(lines)
 
 
 def main() -> None:
