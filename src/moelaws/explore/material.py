@@ -22,6 +22,7 @@ from moelaws.spec.project import Project
 from moelaws.spec.study import Study
 
 Content = TypeVar("Content")
+Data = dict[str, Any]  # by name, as the page reads it
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Material:
 
         Files may be missing while the sweep goes on. An unreadable one is noted.
         """
-        return self.attempt(lambda: reader(path)) if self.has(path) else None
+        return self.attempt(reader, path) if self.has(path) else None
 
-    def attempt(self, make: Callable[[], Content]) -> Content | None:
+    def attempt(self, make: Callable[..., Content], *of: Any) -> Content | None:
         """Returns what ``make`` returns; at a UserError, which is noted, None."""
         try:
-            return make()
+            return make(*of)
         except UserError as error:
             self.notes.append(f"Left out: {error}.")
             return None
