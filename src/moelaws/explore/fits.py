@@ -10,7 +10,7 @@ import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.minimum import percentile_interval
-from moelaws.explore.material import Data, Material, floats, shortened
+from moelaws.explore.material import Data, Material, shortened
 from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
 from moelaws.fitting.diagnostics import Residuals
@@ -147,7 +147,7 @@ def _law(material: Material, fit: LossFit) -> Data | None:
     columns = dict(zip(grids, map(np.ravel, meshes), strict=True))  # row-major, as it is read
     held = {name: float(np.median(x)) for name, x in values.items() if name not in grids}
     columns |= {name: np.full(meshes[0].size, value) for name, value in held.items()}
-    mean, low, high = map(floats, fit.predicted(group, columns))
+    mean, low, high = map(shortened, fit.predicted(group, columns))
     no_slider = [
         f"{name} has no slider: the law is shown at its median, {value:.4g}."
         for name, value in held.items()

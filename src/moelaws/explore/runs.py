@@ -3,7 +3,7 @@
 The columns are those of the studies' tables; runs that have no row yet are added.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.explore.material import Data, Material, floats, integers
+from moelaws.explore.material import Data, Material, shortened
 from moelaws.records.names import name_of_row
 from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed
@@ -153,9 +153,9 @@ def _encoded(values: pd.Series) -> Data:
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if numeric or all(isinstance(x, int | float) and not isinstance(x, bool) for x in kept):
         numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
-        return {"type": "number", "values": floats(numbers, bits=64)}
+        return {"type": "number", "values": numbers.tolist()}
     codes, levels = pd.factorize(values)
-    return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
+    return {"type": "text", "levels": [str(x) for x in levels], "codes": codes.tolist()}
 
 
 def thinned(n: int) -> NDArray[np.intp]:
@@ -166,13 +166,13 @@ def thinned(n: int) -> NDArray[np.intp]:
     return np.unique(np.round((n - 1) * np.linspace(0, 1, MAX_POINTS) ** 2).astype(np.intp))
 
 
-def curves(material: Material, runs: Runs) -> Data:
-    """Returns the training curves of all runs, one after the other; some may be empty."""
+def curves(material: Material, runs: Runs) -> list[dict[str, list[float]]]:
+    """Returns the training curve of each run, in columns that may be empty."""
     every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
-    known = [curve for curve in every if curve is not None]
-    joined = {n: np.concatenate([[], *(c[n] for c in known)]) for n in COLUMNS_OF_CURVES}
-    offset = _offsets(0 if curve is None else len(curve) for curve in every)
-    return {"offset": offset, **{name: floats(values) for name, values in joined.items()}}
+    return [
+        {name: [] if curve is None else shortened(curve[name]) for name in COLUMNS_OF_CURVES}
+        for curve in every
+    ]
 
 
 def _curve(material: Material, run: str) -> pd.DataFrame | None:
@@ -185,15 +185,12 @@ def _curve(material: Material, run: str) -> pd.DataFrame | None:
     return None
 
 
-def load(material: Material, runs: Runs) -> Data:
+def load(material: Material, runs: Runs) -> list[list[list[float]]]:
     """Returns the fraction of tokens of each expert in the last validation, by run and layer."""
-    loads = [_load(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
-    return {
-        "layers": integers([len(layers) for layers in loads]),
-        "experts": integers([len(layers[0]) if layers else 0 for layers in loads]),
-        "offset": _offsets(sum(map(len, layers)) for layers in loads),
-        "share": floats(np.concatenate([[], *(row for layers in loads for row in layers)])),
-    }
+    return [
+        [*map(shortened, _load(material, run))] if run in runs.records else []
+        for run in runs.frame["run_id"]
+    ]
 
 
 def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
@@ -208,8 +205,3 @@ def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
     if len({len(row) for row in counts}) != 1:
         return []
     return [row / max(row.sum(), 1.0) for row in counts]
-
-
-def _offsets(lengths: Iterable[int]) -> str:
-    """Returns where each run's points begin, and where the last one's end."""
-    return integers(np.cumsum([0, *lengths]))
