@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from moelaws.cli.answers import print_table
+from moelaws.cli.answers import table_text
 from moelaws.files.atomic import write_json
 from moelaws.records.memory import keep_freed_memory
 from moelaws.records.provenance import collect
@@ -149,7 +149,7 @@ def show(part: str, numbers: dict[str, Any]) -> None:
             rows.append((name, entry, "", ""))
     for name, entry in numbers.get("scipy", {}).items():
         rows += [(f"SciPy, {name.replace('_', ' ')}: {k}", v, "", "") for k, v in entry.items()]
-    print_table((part, "measured", "target", ""), rows, "")
+    print(table_text((part, "measured", "target", ""), rows, ""))
 
 
 if __name__ == "__main__":

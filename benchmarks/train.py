@@ -18,7 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
 
 import torch
 
-from moelaws.cli.answers import print_table
+from moelaws.cli.answers import table_text
 from moelaws.files.atomic import write_json
 from moelaws.records.memory import keep_freed_memory
 from moelaws.records.provenance import collect
@@ -82,7 +82,7 @@ def show_experts(numbers: dict[str, Any]) -> None:
     ]  # fmt: skip
     heads = ("d", "d_expert", "E", "load CV", "mm GFLOP/s", "layer ms", "share", "(median)")
     title = f"\nExperts, forward and backward, as a share of torch.mm: {numbers['best']:.3f}"
-    print_table(heads, rows, f"{title} geometric mean ({TARGETS['experts']})")
+    print(table_text(heads, rows, f"{title} geometric mean ({TARGETS['experts']})"))
 
 
 def loop(args: argparse.Namespace) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def show_loop(numbers: dict[str, Any]) -> None:
     ]  # fmt: skip
     heads = ("d", "d_expert", "stacked weights", "(median)", "separate weights", "(median)")
     title = f"\nTimes the speed of a loop over {numbers['n_experts']} experts: "
-    print_table(heads, rows, f"{title}{numbers['stacked_best']:.2f} ({TARGETS['loop']})")
+    print(table_text(heads, rows, f"{title}{numbers['stacked_best']:.2f} ({TARGETS['loop']})"))
 
 
 def step(args: argparse.Namespace) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def show_step(numbers: dict[str, Any]) -> None:
     ]  # fmt: skip
     title = f"\nWhole step, as a share of the dense model's speed: {numbers['share']['best']:.3f}"
     median = f"(median {numbers['share']['median']:.3f}; {TARGETS['step']})"
-    print_table(("model", "ms", "tokens/s", "GFLOP/s (6N)"), rows, f"{title} {median}")
+    print(table_text(("model", "ms", "tokens/s", "GFLOP/s (6N)"), rows, f"{title} {median}"))
 
 
 def start(args: argparse.Namespace) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def show_start(numbers: dict[str, Any]) -> None:
         f"\nProcess start to first step: {numbers['seconds']:.2f} s, "
         f"{numbers['besides_torch']:.2f} s of them besides torch's imports"
     )
-    print_table(("part", "s"), rows, f"{title} ({TARGETS['start']})")
+    print(table_text(("part", "s"), rows, f"{title} ({TARGETS['start']})"))
 
 
 Part = tuple[Callable[[argparse.Namespace], dict[str, Any]], Callable[[dict[str, Any]], None]]

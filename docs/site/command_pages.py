@@ -25,7 +25,7 @@ def _page() -> Iterator[str]:
     yield from _help(cli)
     rows = [(f"[`{name}`](#moelaws-{name})", plain(line)) for name, line in COMMANDS.items()]
     yield table(("command", "what it does"), rows)
-    for name in cli.list_commands(root):
+    for name in COMMANDS:
         command = cli.get_command(root, name)
         assert command is not None
         yield from _command(command, click.Context(command, info_name=name, parent=root))

@@ -99,7 +99,7 @@ def test_a_missing_file_is_refused_before_libraries_are_loaded(words):
         (("next", "sparsity", "--target", "1e-320"), "'1e-320' is no budget, such as C=1e21"),
         (("watch", "--every", "nan"), "'nan' is no number from 0.1 to 86400"),
         (("grid", "--set", "studies=[]"), "studies is []; it must be all or a list of 1 or more"),
-        (("fti", "runs.csv"), "No such command 'fti'. Did you mean fit?"),
+        (("fti", "runs.csv"), "No such command 'fti'. Did you mean 'fit'?"),
     ],
 )
 def test_a_mistake_is_one_line(project_folder, losses, ended, words, message):
@@ -119,7 +119,7 @@ def test_an_unknown_law_is_refused_before_it_is_planned_or_trained_for(project_f
 
 def test_a_reader_who_has_seen_enough_is_no_failure():
     """A shell's own programs end with 128 and SIGPIPE's number, too."""
-    words = [sys.executable, "-m", "moelaws", "grid", "sparsity", "--tier", "paper"]
+    words = [sys.executable, "-m", "moelaws", "laws"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
         listing.stdout.close()
         assert listing.stderr.read() == b""

@@ -41,7 +41,7 @@ def test_a_law_that_is_refused_leaves_the_others(table, holdout):
     assert data["laws"][0]["aic_excess"] == 0
     assert list(data["refused"]) == ["wang.loss", "sparsity.loss"]
     assert "no column 'E' for E of wang.loss" in data["refused"]["wang.loss"]
-    assert f"refused: wang.loss: {data['refused']['wang.loss']}\n" in done.stderr
+    assert f"wang.loss is refused: {data['refused']['wang.loss']}\n" in done.stderr
 
 
 def test_where_every_law_is_refused_there_is_nothing_to_compare(table):

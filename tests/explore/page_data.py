@@ -1,6 +1,5 @@
 """Data for the page, as the command gathers them: few runs, and names that hold markup."""
 
-import base64
 import itertools
 
 import numpy as np
@@ -18,14 +17,15 @@ PIXEL = (
 )
 
 
-def packed(values, kind):
-    return base64.b64encode(np.asarray(values, kind).tobytes()).decode()
+def finite(values):
+    """Numbers as the page gets them: a missing one is None."""
+    return [float(x) if np.isfinite(x) else None for x in np.ravel(values)]
 
 
 def number(name, unit, description, values):
     return {
         "name": name, "unit": unit, "description": description, "type": "number",
-        "values": packed(values, "<f8"),
+        "values": finite(values),
     }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def text(name, values):
     codes = [levels.index(value) for value in values]
     return {
         "name": name, "unit": "1", "description": f"what {IMAGE} & co call {name}", "type": "text",
-        "levels": levels, "codes": packed(codes, "<i4"),
+        "levels": levels, "codes": codes,
     }  # fmt: skip
 
 
@@ -84,18 +84,12 @@ def page_data(count=60, points=20):
             }
             for i in run
         ],
-        "curves": {
-            "offset": packed(np.r_[0, np.cumsum(steps)], "<i4"),
-            "step": packed(np.tile(10.0 * np.arange(1, points + 1), trained.sum()), "<f4"),
-            "loss": packed(np.add.outer(loss[trained], 1 / np.arange(1, points + 1)), "<f4"),
-            "seconds": packed(np.tile(0.5 * np.arange(1, points + 1), trained.sum()), "<f4"),
-        },
-        "load": {
-            "layers": packed(np.where(trained, 2, 0), "<i4"),
-            "experts": packed(np.where(trained, 4, 0), "<i4"),
-            "offset": packed(np.r_[0, np.cumsum(np.where(trained, 8, 0))], "<i4"),
-            "share": packed(np.tile([0.1, 0.2, 0.3, 0.4] + 4 * [0.25], trained.sum()), "<f4"),
-        },
+        "curves": [
+            {"step": finite(10.0 * at), "loss": finite(x + 1 / at), "seconds": finite(0.5 * at)}
+            for x, n in zip(loss, steps, strict=True)
+            for at in [np.arange(1, n + 1)]
+        ],
+        "load": [[[0.1, 0.2, 0.3, 0.4], 4 * [0.25]] if has else [] for has in trained],
         "isoflop": [isoflop(loss, size)],
         "laws": [law("first", run[trained], size[trained], tokens[trained], loss[trained])],
         "studies": [study()],
@@ -136,8 +130,8 @@ def law(name, run, size, tokens, loss):
             {**variable, "name": "N", "grid": N.tolist(), "fitted": [1e5, 3.2e6]},
             {**variable, "name": "D", "grid": D.tolist(), "fitted": [1e6, 6.4e7]},
         ],
-        "mean": packed(mean, "<f4"), "low": packed(0.9 * mean, "<f4"),
-        "high": packed(1.1 * mean, "<f4"),
+        "mean": finite(mean), "low": finite(0.9 * mean),
+        "high": finite(1.1 * mean),
         "params": [{"name": IMAGE, "estimate": 0.1, "low": None, "high": None}],
         "metrics": {"n": len(run), "r2": 0.99, "rmse": 0.01}, "holdout": None, "warnings": NASTY,
         "points": {

@@ -10,26 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.explore.material import floats, integers, packed, to_json
+from moelaws.explore.material import packed, to_json
 from moelaws.explore.page import render
 from moelaws.explore.runs import MAX_POINTS, thinned
 from moelaws.spec.errors import UserError
-
-
-@given(st.lists(st.floats(width=32)))
-def test_floats_come_back(values):
-    read = np.frombuffer(base64.b64decode(floats(values)), "<f4")
-    assert np.array_equal(read, np.array(values, "<f4"), equal_nan=True)
-
-
-def test_a_number_beyond_32_bits_is_infinite_and_no_warning(recwarn):
-    assert np.frombuffer(base64.b64decode(floats([1e300])), "<f4").tolist() == [np.inf]
-    assert not recwarn
-
-
-@given(st.lists(st.integers(-(2**31), 2**31 - 1)))
-def test_whole_numbers_come_back(values):
-    assert np.frombuffer(base64.b64decode(integers(values)), "<i4").tolist() == values
 
 
 @given(st.text())

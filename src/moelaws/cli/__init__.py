@@ -1,6 +1,5 @@
 """``moelaws ...``: thin commands over the package, one module a command, imported when called."""
 
-import difflib
 import gc
 import os
 import signal
@@ -26,22 +25,13 @@ COMMANDS = {name: line for each in (*SECTIONS.values(), OF_RULES) for name, line
 class Commands(click.Group):
     """A group whose commands are imported only when they are called."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
         command = resolve(__name__, PLACES.get(name, f"{name}:command"))
         assert isinstance(command, click.Command)
+        command.name = name
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if near := difflib.get_close_matches(args[0], COMMANDS) if args[0] not in COMMANDS else []:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(near)}?")
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -58,7 +48,11 @@ class Commands(click.Group):
             formatter.write_text(f"Each makes one kind of file: {', '.join(OF_RULES)}.")
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    commands=[*map(click.Command, COMMANDS)],  # for their names alone
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__)
 def cli() -> None:
     """Scaling laws of Mixture-of-Experts language models, from grid to figure.

@@ -1,7 +1,7 @@
 """``moelaws advise``: how to spend a budget, by all laws at once."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from moelaws.analysis.advice.short import (
 )
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
-from moelaws.cli.answers import JsonCommand, print_json, print_table, sentences
+from moelaws.cli.answers import json_command, print_answer, sentences, table_text
 from moelaws.cli.budget import constraint_options, constraints
 from moelaws.cli.common import (
     FILE,
@@ -46,8 +46,7 @@ from moelaws.cli.common import (
     option,
     out_option,
 )
-from moelaws.cli.eval import given_numbers
-from moelaws.cli.laws import join_own_laws
+from moelaws.cli.laws import given_numbers, join_own_laws
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.spec.advice import AdviceConfig, load_advice
@@ -59,7 +58,7 @@ CEILINGS = (0.9, 0.95, USUAL_CEILING, 0.99, 0.995, 0.9999)  # the last is none
 DAYS, DOLLARS = between(0.1, 3650.0), between(0.0, 1e6)
 
 
-@click.command(name="advise", cls=JsonCommand)
+@json_command
 @constraint_options
 @option(
     "--fits",
@@ -134,12 +133,12 @@ def command(
     is_far = answer.all_extrapolate and (whole or as_json)
     sweeps = small_sweeps(answer.minimax, config.sweep) if is_far or write_study else []
     written = None if write_study is None else _write_study(write_study, sweeps, config)
-    if as_json:
-        more = {"served_for": serves, "speedups": speedups, "written": written}
-        known = {"known": nearby(config.known, limits.compute)}
-        print_json(page.as_json(answer, sweeps, device, both) | more | known)
-        if out is None:
-            return
+    data = page.as_json(answer, sweeps, device, both) | {
+        "served_for": serves,
+        "speedups": speedups,
+        "written": written,
+        "known": nearby(config.known, limits.compute),
+    }
     columns = {
         name: quantities(own) | costs(own, device, price, days) for name, own in both.items()
     }
@@ -163,8 +162,11 @@ def command(
 
         write_page(out, [f"# How to spend {limits.compute:.3g} FLOPs", *blocks], both)
         blocks = [str(out)]
-    if not as_json:
-        _print(blocks)
+    texts = [
+        table_text(block.columns, block.rows) if isinstance(block, Table) else sentences(block)
+        for block in blocks
+    ]
+    print_answer(as_json, data, "\n".join(texts))
 
 
 def _more(ask: Callable[[Constraints], Advice], answer: Advice, device: Device) -> Iterator[Block]:
@@ -242,14 +244,6 @@ def _in_words(speedup: Mapping[str, Any]) -> str:
         f"by {speedup['study']}, at equal loss a dense model needs {compute} times the compute of "
         f"a mixture (S_c), and {time} times its time (S_w)"
     )
-
-
-def _print(blocks: Iterable[Block]) -> None:
-    for block in blocks:
-        if isinstance(block, Table):
-            print_table(block.columns, block.rows)
-        else:
-            click.echo(sentences(block))
 
 
 def _write_study(name: str, sweeps: Sequence[SmallSweep], config: AdviceConfig) -> str:

@@ -6,7 +6,8 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, zip_longest
 from typing import Any, TextIO
 
@@ -15,6 +16,7 @@ import click
 from moelaws.files.atomic import finite
 from moelaws.spec.words import visible
 
+MOST_WARNINGS = 20
 LONGEST_WORD = 30  # characters of a word that a folded cell does not break
 
 
@@ -33,6 +35,7 @@ class Visible(io.TextIOWrapper):
         """Leaves the stream open to those that use it by itself."""
 
 
+Data = dict[str, Any]  # of a JSON object
 Answer = tuple[Any, object]  # what a command prints: data for --json, and a text for people
 
 
@@ -55,17 +58,17 @@ class JsonCommand(click.Command):
             print_answer(ctx.params.pop("as_json"), *super().invoke(ctx))
 
 
-def print_json(data: Any) -> None:
-    """Prints ``data`` as JSON: numbers as such, NaN and inf as null, dates and the like as text."""
-    click.echo(json.dumps(finite(data), allow_nan=False, default=str))
+def json_command(function: Callable[..., Any]) -> click.Command:
+    """Makes a command of ``function``, which has ``--json``; the group gives it its name."""
+    return click.command(cls=JsonCommand)(function)
 
 
 def print_answer(as_json: bool, data: Any, text: object) -> None:
-    """Prints ``data`` as JSON where that is asked for, and otherwise ``text``."""
-    if as_json:
-        print_json(data)
-    else:
-        click.echo(str(text))
+    """Prints ``data`` as JSON where that is asked for, and otherwise ``text``.
+
+    In JSON, numbers are such, NaN and inf are null, and dates and the like are texts.
+    """
+    click.echo(json.dumps(finite(data), allow_nan=False, default=str) if as_json else str(text))
 
 
 def sentences(text: str) -> str:
@@ -74,22 +77,28 @@ def sentences(text: str) -> str:
     return "\n".join(_folded(text, width))
 
 
-def warn(*warnings: str, limit: int = 8) -> None:
-    """Prints warnings on standard error, the first ``limit`` of them."""
-    more = len(warnings) - limit
-    for text in (*warnings[:limit], *([f"and {more} more like these"] if more > 0 else [])):
+def warn(*warnings: str) -> None:
+    """Prints warnings on standard error; of very many, the first ones."""
+    more = len(warnings) - MOST_WARNINGS
+    shown = (*warnings[:MOST_WARNINGS], *[f"and {more} more like these"] * (more > 0))
+    for text in shown:
         click.echo(f"moelaws: warning: {text}", err=True)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
-    """Prints rows under headings; numbers are right-aligned."""
-    click.echo(table_text(columns, rows, title))
+def warn_last(*warnings: str) -> None:
+    """Prints warnings behind the command's answer."""
+    click.get_current_context().call_on_close(partial(warn, *warnings))
+
+
+def rows_text(rows: Iterable[Mapping[str, Any]], *columns: str) -> str:
+    """Returns a table of those ``columns`` of rows of data."""
+    return table_text(columns, [[row[name] for name in columns] for row in rows])
 
 
 def table_text(
     columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", cut: bool = False
 ) -> str:
-    """Returns what ``print_table`` prints.
+    """Returns rows under headings; numbers are right-aligned.
 
     Where a terminal is too narrow, its widest texts are folded, or its last columns ``cut``, and a
     line then names them.
@@ -101,6 +110,10 @@ def table_text(
     texts = ["\n".join(column) for column in zip(columns, *body, strict=True)]
     widths = [max(map(len, text.split("\n"))) for text in texts]
     terminal = shutil.get_terminal_size((sys.maxsize, 1)).columns  # a pipe has no bound
+    fitting = sum(end <= terminal + 2 for end in accumulate(width + 2 for width in widths))
+    hidden: Sequence[str] = ()
+    if cut:
+        columns, hidden, widths = columns[:fitting], columns[fitting:], widths[:fitting]
     room = terminal - 2 * (len(widths) - 1)
     words = [min(LONGEST_WORD, max(map(len, text.split()), default=0)) for text in texts]
     while sum(widths) > room and not cut:
@@ -109,28 +122,28 @@ def table_text(
         if not (most := max(spare)):
             break
         widths[spare.index(most)] -= 1
-    lines: list[Sequence[str]] = []
+    lines = [title] * bool(title)
     for row in (columns, *body):
-        cells = (_folded(cell, width) for cell, width in zip(row, widths, strict=True))
-        lines += zip_longest(*cells, fillvalue="")
-    aligned = []
-    for column, number, width in zip(zip(*lines, strict=True), numeric, widths, strict=True):
-        aligned.append([(str.rjust if number else str.ljust)(cell, width) for cell in column])
-    fitting = sum(end <= terminal + 2 for end in accumulate(width + 2 for width in widths))
-    hidden = columns[fitting:] if cut else ()
-    shown = aligned[: len(columns) - len(hidden)]
-    text = ["  ".join(line).rstrip() for line in zip(*shown, strict=True)]
+        folded = map(_folded, row, widths)
+        for parts in zip_longest(*folded, fillvalue=""):
+            cells = [
+                f"{part:>{width}}" if number else f"{part:<{width}}"
+                for part, width, number in zip(parts, widths, numeric, strict=False)
+            ]
+            lines.append("  ".join(cells).rstrip())
     if hidden:
         note = f"not shown: {', '.join(hidden)}; a wider window or | less -S shows them"
-        text += _folded(note, terminal)
-    return "\n".join([title, *text] if title else text)
+        lines += _folded(note, terminal)
+    return "\n".join(lines)
 
 
 def _folded(cell: str, width: int) -> list[str]:
     """Returns the lines of a cell, none longer than ``width``."""
-    lines = cell.splitlines() or [""]
-    wrap = textwrap.TextWrapper(width, break_on_hyphens=False).wrap
-    return [part for line in lines for part in (wrap(line) if len(line) > width else [line])]
+    parts = []
+    for line in cell.splitlines() or [""]:
+        folds = len(line) > width
+        parts += textwrap.wrap(line, width, break_on_hyphens=False) if folds else [line]
+    return parts
 
 
 def _is_number(cell: object) -> bool:

@@ -1,11 +1,11 @@
 """Options for a budget and for the limits of a plan, with the units that people write."""
 
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
 import click
+from pydantic import ByteSize, TypeAdapter
 
 from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice import Constraints
@@ -14,20 +14,9 @@ from moelaws.cli.common import COUNTS, Value, between, option, with_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount
 
-_BYTES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
-_BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
-
-
-def _bytes(text: str) -> float:
-    size, unit = re.fullmatch(r"([0-9.eE+]+)\s*([A-Za-z]*)", text).groups()  # type: ignore[union-attr]
-    if not unit and float(size) < 1e6:
-        raise UserError(f"{text!r} is that many bytes; did you mean {text}GB?")
-    return float(size) * _BYTES[unit]
-
-
 _AMOUNT = Value("NUMBER", amount, lambda x: 1e-30 < x < 1e30,
                  "no number above 1e-30 and below 1e30, such as 1e21 or 2T")  # fmt: skip
-_MEMORY = Value("BYTES", _bytes, lambda x: 1e6 < x < math.inf,
+_MEMORY = Value("BYTES", TypeAdapter(ByteSize).validate_python, lambda x: 1e6 < x < 1e30,
                  "no amount of memory with its unit, such as 80GB or 80GiB")  # fmt: skip
 
 

@@ -1,10 +1,10 @@
 """The options that commands share, and what they make of the words of a command line."""
 
-import functools
 import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,7 @@ def gathered(
     names = tuple(inspect.signature(build).parameters)
 
     def decorate(command: Command) -> Command:
-        @functools.wraps(command)
+        @wraps(command)
         def wrapped(*arguments: Any, **values: Any) -> Any:
             built = build(**{name: values.pop(name) for name in names if name in values})
             return command(*arguments, **values, **{keyword: built})
@@ -154,6 +154,18 @@ def pairs(option: str, texts: Sequence[str], form: str) -> dict[str, str]:
             raise UserError(f"{option} {name} is given twice: {both}".lstrip())
         values[name] = value
     return values
+
+
+def pairs_option(names: str, help: str, form: str) -> Callable[[Command], Command]:
+    """Returns an option NAME=VALUE that may be repeated; the command receives a dictionary.
+
+    ``form`` says what it is, such as ``VAR=COLUMN, such as L=loss``.
+    """
+    word, metavar = names.split()[0], form.partition(",")[0]
+    read = partial(pairs, word, form=form)
+    return option(
+        names, help, multiple=True, metavar=metavar, callback=lambda _, __, texts: read(texts)
+    )
 
 
 def read_named(word: str, results: Results) -> tuple[Path | str, Any]:

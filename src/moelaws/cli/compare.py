@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, format_cell, print_answer, table_text
+from moelaws.cli.answers import Answer, Data, format_cell, json_command, table_text, warn_last
 from moelaws.cli.common import TABLE, law_study_option, option, out_option
 from moelaws.cli.fit import fit_options, from_options, read_all, seed_option, threads_option
 from moelaws.files.atomic import write_json
@@ -14,7 +14,7 @@ from moelaws.records.progress import reporting
 from moelaws.spec.errors import located
 
 
-@click.command("compare", cls=JsonCommand)
+@json_command
 @click.argument("table", type=TABLE)
 @option(
     "--laws refs",
@@ -34,8 +34,8 @@ from moelaws.spec.errors import located
 @out_option("FILE.json for the comparison.", ".json")
 @law_study_option
 def command(
-    table: Path, refs: str, seed: int, out: Path | None, point: str, as_json: bool, **options: Any
-) -> None:
+    table: Path, refs: str, seed: int, out: Path | None, point: str, **options: Any
+) -> Answer:
     """Fit several laws to the same rows of TABLE and set them side by side.
 
     Forms of one law can be compared too: --laws allocation.loss,allocation.loss:abslog+log1p. The
@@ -51,8 +51,7 @@ def command(
     weights of their errors there.
     """
     from moelaws import laws
-    from moelaws.cli.eval import given_numbers
-    from moelaws.cli.laws import join_own_laws
+    from moelaws.cli.laws import given_numbers, join_own_laws
     from moelaws.fitting.compare import compare
     from moelaws.fitting.variables import sized_by_compute
     from moelaws.tables.parquet import is_study
@@ -78,15 +77,14 @@ def command(
     texts = [_table(entries, spec.level, spec.holdout), *_of_average(average)]
     if at:
         texts.append(_predictions(entries, average, spec.level, point))
-    print_answer(as_json, data, "\n".join(texts))
-    for name, reason in refused.items():
-        click.echo(f"refused: {name}: {reason}", err=True)
-    for law in entries:
-        for warning in law["warnings"]:
-            click.echo(f"warning: {law['law']}: {warning}", err=True)
+    warn_last(
+        *(f"{name} is refused: {reason}" for name, reason in refused.items()),
+        *(f"{law['law']}: {warning}" for law in entries for warning in law["warnings"]),
+    )
+    return data, "\n".join(texts)
 
 
-def _table(entries: list[dict[str, Any]], level: float, holdout: str) -> str:
+def _table(entries: list[Data], level: float, holdout: str) -> str:
     """Returns errors and criteria, or with held-out rows the errors there and the ranks by them."""
     title = f"{entries[0]['n']} rows fitted"
     columns = ["parameters", "rmse", "r2", "AICc - least", "BIC - least"]
@@ -108,7 +106,7 @@ def _within(known: Mapping[str, Any], name: str) -> Any:
     return f"{format_cell(value)} ({' to '.join(map(format_cell, ends))})" if ends else value
 
 
-def _of_average(average: dict[str, Any] | None) -> list[str]:
+def _of_average(average: Data | None) -> list[str]:
     if average is None:
         return []
     weights = ", ".join(f"{law} {weight:.2f}" for law, weight in average["weights"].items())
@@ -119,9 +117,7 @@ def _of_average(average: dict[str, Any] | None) -> list[str]:
     return [f"average by roll-out errors ({weights}){error}"]
 
 
-def _predictions(
-    entries: list[dict[str, Any]], average: dict[str, Any] | None, level: float, point: str
-) -> str:
+def _predictions(entries: list[Data], average: Data | None, level: float, point: str) -> str:
     every = [(law["law"], law["at"]) for law in entries]
     every += [("average", average["at"])] if average else []
     keys = ("value", "low", "high", "new_low", "new_high")

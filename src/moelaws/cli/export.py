@@ -48,7 +48,7 @@ def hf(run: str, to: Path, results: Results) -> Answer:
     run_id = find_record(results, run).run_id
     architecture, files = export(results, run_id, to)
     size = sum(files.values())
-    about = {"run_id": run_id, "folder": str(to), "architecture": architecture, "files": files}
+    about = {"run_id": run_id, "folder": to, "architecture": architecture, "files": files}
     text = f"{to}: run {run_id} as {architecture}, {size / 1e6:.1f} MB"
     return {**about, "bytes": size}, text
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import Answer, json_command, table_text, warn_last
 from moelaws.cli.common import (
     TABLE,
     WHOLE,
@@ -21,7 +21,7 @@ from moelaws.cli.common import (
     law_study_option,
     option,
     out_option,
-    pairs,
+    pairs_option,
     with_options,
 )
 from moelaws.records.progress import reporting
@@ -35,18 +35,16 @@ if TYPE_CHECKING:
 
 # The options that the fit of one law and the comparison of several share.
 fit_options = with_options(
-    option(
+    pairs_option(
         "--map mapping",
         "Column of a variable, such as L=loss; may be repeated.",
-        multiple=True,
-        metavar="VAR=COLUMN",
+        "VAR=COLUMN, such as L=loss",
     ),
-    option(
+    pairs_option(
         "--unit units",
         "Unit of a variable's column: K, M, B, T; PF-days and MFLOP to ZFLOP; percent; bits; "
         "or a factor, such as 1e6.",
-        multiple=True,
-        metavar="VAR=UNIT",
+        "VAR=UNIT, such as N=M or S=percent",
     ),
     option("--rows", "Rows to use, as 'C >= 1e19 and S > 0'.", metavar="EXPR"),
     option("--drop-missing", "Leave out rows with an empty cell.", is_flag=True, default=None),
@@ -67,17 +65,17 @@ fit_options = with_options(
         click.Choice(("huber", "squared", "absolute")),
     ),
     option("--delta", "Threshold of the Huber losses (default: the law's own).", float),
-    option(
+    pairs_option(
         "--fix fixed",
         "Fix a parameter, such as E=1.6; may be repeated.",
-        multiple=True,
-        metavar="PARAMETER=VALUE",
+        "PARAMETER=VALUE, such as E=1.6",
     ),
     option(
         "--prior priors",
         "What is known of a parameter, its mean and standard deviation; may be repeated.",
         multiple=True,
         metavar="'E ~ N(1.6, .1)'",
+        callback=lambda _, __, texts: dict(map(_prior, texts)),
     ),
     option("--weights", "Weight rows by this standard error of the loss.", metavar="COLUMN"),
     option("--bootstrap", "Number of refits behind the intervals (default 200).", int),
@@ -109,7 +107,7 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
     return option("--threads", help, cores, default, show_default=shown)(wrapped)
 
 
-@click.command("fit", cls=JsonCommand)
+@json_command
 @click.argument("table", type=TABLE)
 @option("--law", "The law, or LAW:VARIANT; `moelaws laws` lists them.")
 @fit_options
@@ -127,7 +125,7 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 @threads_option
 @out_option("FILE.json; draws go beside it.", ".json")
 @law_study_option
-def command(table: Path, seed: int, out: Path | None, as_json: bool, **options: Any) -> None:
+def command(table: Path, seed: int, out: Path | None, **options: Any) -> Answer:
     """Fit a law to TABLE (Parquet, CSV, TSV, JSON or Markdown), with intervals and diagnostics.
 
     TABLE may also be the FIT.json of a fit that was split. It then has a row for each
@@ -146,10 +144,7 @@ def command(table: Path, seed: int, out: Path | None, as_json: bool, **options: 
 
     join_own_laws([entry.law])
     with repaired():
-        report = fit_entry(entry, table, out, seed, by_hand=True)
-    print_answer(as_json, report.to_json(), report_text(report))
-    for warning in report.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        return answer_of(fit_entry(entry, table, out, seed, by_hand=True))
 
 
 def fit_entry(
@@ -181,14 +176,16 @@ def fit_entry(
     return report
 
 
-def report_text(report: FitReport) -> str:
-    """Returns a report's estimates, errors and diagnostics for people."""
+def answer_of(report: FitReport) -> Answer:
+    """Returns a fit's report, with estimates, errors and diagnostics for people; warns of it."""
+    warn_last(*report.warnings)
     lines = []
     if report.selection is not None:
         columns = ("form", "parameters", "held-out mse", "standard error", "Pearson")
         rows = [tuple(form.values()) for form in report.selection["ranked"]]
         lines += [table_text(columns, rows, "Cross-validation, best forms first:"), ""]
-    return "\n".join([*lines, *(line for part in report.parts for line in _lines(report, part))])
+    lines += [line for part in report.parts for line in _lines(report, part)]
+    return report.to_json(), "\n".join(lines)
 
 
 @contextmanager
@@ -244,13 +241,8 @@ def from_options(given: dict[str, Any], where: str) -> Fit:
     from moelaws.spec.base import parse
     from moelaws.spec.fit import Fit
 
-    mapping = pairs("--map", given.pop("mapping", ()), "VAR=COLUMN, such as L=loss")
-    units = pairs("--unit", given.pop("units", ()), "VAR=UNIT, such as N=M or S=percent")
-    fixed = pairs("--fix", given.pop("fixed", ()), "PARAMETER=VALUE, such as E=1.6")
-    priors = dict(map(_prior, given.pop("priors", ())))
     protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
-    named = {"mapping": mapping, "units": units, "fixed": fixed, "priors": priors}
-    return parse(Fit, {**named, "protocol": protocol, **given}, where)
+    return parse(Fit, {"protocol": protocol, **given}, where)
 
 
 def _prior(text: str) -> tuple[str, tuple[str, str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, print_table, table_text, warn
+from moelaws.cli.answers import Data, json_command, print_answer, table_text, warn
 from moelaws.cli.common import option
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
@@ -31,7 +32,7 @@ COLUMNS = (
 PLACED = ("devices", "micro_batch", "estimated_memory")  # of a run on GPUs
 
 
-@click.command(name="grid", cls=JsonCommand)
+@json_command
 @click.argument("study", required=False)
 @project_options
 @option("--all every", "Print a line for each run, however many.", is_flag=True)
@@ -67,14 +68,13 @@ def command(
     on_cpu = project.device == "cpu" if own else project.tier in CPU_TIERS
     device = learned(device_of("cpu" if on_cpu else "cuda", project), Results())
     listed = {s.study.study: _rows(s, device, project.devices_per_run) for s in sweeps}
-    if as_json:
-        print_json(listed[sweeps[0].study.study] if study else listed)
-        return
-    for sweep in sweeps:
-        _print(sweep, listed[sweep.study.study], device, every, project)
-    warn(*filter(None, [beyond_step_law(sweeps, project)]))
-    if device.basis:
-        click.echo(device.basis)
+    data = listed[sweeps[0].study.study] if study else listed
+    lines: list[str] = []
+    if not as_json:
+        for sweep in sweeps:
+            lines += _lines(sweep, listed[sweep.study.study], device, every, project)
+        warn(*filter(None, [beyond_step_law(sweeps, project)]))
+    print_answer(as_json, data, "\n".join(filter(None, [*lines, device.basis])))
 
 
 def _sweeps(study: str | None, project: Project) -> list[Sweep]:
@@ -90,21 +90,38 @@ def _sweeps(study: str | None, project: Project) -> list[Sweep]:
     return sweeps
 
 
-def _print(
-    sweep: Sweep, rows: list[dict[str, Any]], device: Device, every: bool, project: Project
-) -> None:
-    """Prints a sweep's runs and their cost, and a warning where they cannot be run as they are."""
+def _lines(
+    sweep: Sweep, rows: list[Data], device: Device, every: bool, project: Project
+) -> Iterator[str]:
+    """Yields a sweep's runs and their cost; warns where they cannot be run as they are."""
+    from moelaws.grids.budget import budget
     from moelaws.grids.sweep import too_long_for
+    from moelaws.tables.describe import kept_runs
 
     title = f"{sweep.study.study}, {project.tier}: {counted(len(rows), 'run')}"
     if every or len(rows) <= LONG:
         shown = [*COLUMNS, *(PLACED if device.own_memory else ())]
         shown += ["corpus"] * (len(sweep.texts) > 1)
         cells = [[_cell(name, row[name]) for name in shown] for row in rows]
-        click.echo(table_text(shown, cells, title, cut=True))
+        yield table_text(shown, cells, title, cut=True)
     else:
-        _print_summary(rows, title)
-    _print_cost(sweep, rows, device, project)
+        yield _summary(rows, title)
+    kept = kept_runs(sweep)
+    yield budget(sweep.runs, device, kept, per_run=project.devices_per_run).words()
+    memory = max(r["estimated_memory"] for r in rows) / 1e9
+    yield f"the largest run needs about {memory:.2g} GB of memory"
+    together = Counter(r["devices"] for r in rows)
+    if set(together) != {1}:
+        runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))
+        yield (
+            "placed by memory or devices_per_run, runs on so many GPUs of "
+            f"{device.own_memory / 1e9:g} GB: {runs}"
+        )
+    if device.own_memory and memory * 1e9 > device.own_memory:
+        limit = f"the {device.own_memory / 1e9:.0f} GB of each GPU"
+        advice = "lower balance_group (batch, where it is not set), context or the model's size"
+        number = "on as many as it has balance groups (sequences of a dense model)"
+        warn(f"a run wants more than {limit}, {number}: {advice}")
     grid, gates = sweep.study.grids[project.tier], sorted({r["gates"] for r in rows})
     if "chosen" in {getattr(rule, "rule", "") for rule in (grid.derive.lr, grid.derive.batch)}:
         warn(*filter(None, map(choice_of(project).borrowed, gates)))
@@ -119,7 +136,7 @@ def _cell(name: str, value: Any) -> object:
     return value[:8] if name == "run_id" else value
 
 
-def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]:
+def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[Data]:
     """Returns each run's columns in the study's table, with its devices and its cost."""
     from moelaws.accounting.cost import placed, spent
     from moelaws.tables.describe import describe, kept_runs
@@ -144,31 +161,8 @@ def _rows(sweep: Sweep, device: Device, per_run: PerRun) -> list[dict[str, Any]]
     ]
 
 
-def _print_cost(sweep: Sweep, rows: list[dict[str, Any]], device: Device, project: Project) -> None:
-    """Prints what the sweep costs in all, and a warning where a run is too large for the device."""
-    from moelaws.grids.budget import budget
-    from moelaws.tables.describe import kept_runs
-
-    kept = kept_runs(sweep)
-    click.echo(budget(sweep.runs, device, kept, per_run=project.devices_per_run).words())
-    memory = max(r["estimated_memory"] for r in rows) / 1e9
-    click.echo(f"the largest run needs about {memory:.2g} GB of memory")
-    together = Counter(r["devices"] for r in rows)
-    if set(together) != {1}:
-        runs = ", ".join(f"{together[n]:,} on {n}" for n in sorted(together))
-        click.echo(
-            "placed by memory or devices_per_run, runs on so many GPUs of "
-            f"{device.own_memory / 1e9:g} GB: {runs}"
-        )
-    if device.own_memory and memory * 1e9 > device.own_memory:
-        limit = f"the {device.own_memory / 1e9:.0f} GB of each GPU"
-        advice = "lower balance_group (batch, where it is not set), context or the model's size"
-        number = "on as many as it has balance groups (sequences of a dense model)"
-        warn(f"a run wants more than {limit}, {number}: {advice}")
-
-
-def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
-    """Prints a line for each budget and sparsity, with the ends of their runs' sizes."""
+def _summary(rows: list[Data], title: str) -> str:
+    """Returns a line for each budget and sparsity, with the ends of their runs' sizes."""
     import pandas as pd
 
     sizes = ("d_model", "N_total", "N_active", "D")
@@ -178,4 +172,4 @@ def _print_summary(rows: list[dict[str, Any]], title: str) -> None:
     frame["hours"] = frame["device_seconds"] / 3600
     groups = frame.groupby(["C", "S"], dropna=False).agg(**columns).reset_index()
     lines = [list(group.values()) for group in groups.to_dict("records")]
-    print_table([*groups], lines, f"{title}, summed up (--all for each)")
+    return table_text([*groups], lines, f"{title}, summed up (--all for each)")

@@ -1,27 +1,42 @@
-"""``moelaws probe`` writes hidden states of kept weights; ``bench`` scores them on tasks."""
+"""``moelaws probe`` and ``bench`` look into kept weights; ``speed`` times new models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from moelaws.cli.answers import Answer, JsonCommand, table_text, warn
-from moelaws.cli.common import COUNT, WHOLE, marker_option, option, out_option, results_option
+from moelaws.cli.answers import Answer, Data, json_command, table_text, warn
+from moelaws.cli.common import (
+    COUNT,
+    WHOLE,
+    Words,
+    marker_option,
+    option,
+    out_option,
+    read_named,
+    results_option,
+)
 from moelaws.cli.gpu import device_option, gpus_option, holding
+from moelaws.cli.project import override_options
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
+from moelaws.files.seal import made_of
 from moelaws.gpus.listing import Chosen
+from moelaws.grids.expand import Run, architectures
+from moelaws.grids.sweep import sweep_of
 from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
 from moelaws.records.tensors import read_kept
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_project
 from moelaws.spec.run import RunConfig
+from moelaws.tables.describe import describe
+from moelaws.workflow.code import of_speed
 
 
-@click.command(name="probe", cls=JsonCommand)
+@json_command
 @click.argument("word", metavar="RUN_OR_BATCH")
 @results_option
 @option("--tokens", "Number of held-out tokens to sample.", COUNT, 2048)
@@ -49,24 +64,22 @@ def probe(
     from moelaws.probing.hidden import probe as write_states
     from moelaws.probing.hidden import write_none
 
-    written, lines = [], []
-    with holding(gpus, 1):
-        for run_id in _runs(word, results, out):
-            path = out or (results.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
-            status, config = _kept(results, run_id)
-            rows = 0
-            if config:
-                corpus = results.corpus(config.corpus.corpus_id)
-                weights = results.weights(run_id)
-                rows = write_states(weights, corpus, path, tokens, seed, device)
-            else:
-                write_none(path)
-            written.append({"run_id": run_id, "status": status, "file": str(path), "rows": rows})
-            lines.append(f"{path}: {rows} states" + ("" if rows else f" (run {status})"))
-    return _marked(word, written, marker), "\n".join(lines)
+    def write(run_id: str) -> Answer:
+        path = out or (results.hidden(run_id) if _is_batch(word) else Path(f"{run_id}.parquet"))
+        status, config = _kept(results, run_id)
+        rows = 0
+        if config:
+            corpus = results.corpus(config.corpus.corpus_id)
+            rows = write_states(results.weights(run_id), corpus, path, tokens, seed, device)
+        else:
+            write_none(path)
+        text = f"{path}: {rows} states" + ("" if rows else f" (run {status})")
+        return {"run_id": run_id, "status": status, "file": path, "rows": rows}, text
+
+    return _of_runs(word, results, out, gpus, marker, write)
 
 
-@click.command(name="bench", cls=JsonCommand)
+@json_command
 @click.argument("word", metavar="RUN_OR_BATCH")
 @option(
     "--tasks sources",
@@ -85,7 +98,7 @@ def probe(
 @marker_option
 def bench(
     word: str,
-    sources: tuple[str, ...],
+    sources: Words,
     device: str,
     gpus: Chosen | None,
     results: Results,
@@ -100,75 +113,72 @@ def bench(
     error. Weights are kept by a study's keep_weights, or `moelaws train --keep-weights`. A sweep
     asks what `tasks` in config.yaml says.
     """
-    scored, lines = [], []
-    with holding(gpus, 1):
-        for run_id in _runs(word, results, out):
-            file = results.scores(run_id) if _is_batch(word) else out
-            status, rows = _scored(run_id, sources, _is_batch(word), device, results, file)
-            path = str(file) if file else None
-            scored.append({"run_id": run_id, "status": status, "file": path, "scores": rows})
-            columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
-            none = f"run {run_id} is {status}: it has no weights"
-            lines += [table_text(columns, map(_cells, rows)) if rows else none]
-            lines += [path] if path else []
-    return _marked(word, scored, marker), "\n".join(lines)
-
-
-def _runs(word: str, results: Results, out: Path | None) -> list[str]:
-    """Returns the run that ``word`` names, or those of a batch's file that keep weights."""
-    if _is_batch(word):
-        if out:
-            raise UserError("--out is for a single run")
-        return [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
-    if results.run(word).is_dir() or results.kept(word).is_file():
-        return [word]
-    from moelaws.records.names import find_record
-
-    return [find_record(results, word).run_id]
-
-
-def _is_batch(word: str) -> bool:
-    return word.endswith(".json")
-
-
-def _marked(word: str, runs: Sequence[Mapping[str, Any]], marker: Path | None) -> Any:
-    """Writes the digests of the files of ``runs``; returns what is known of the one or of each."""
-    if marker:
-        digests = {run["run_id"]: seal.digest(Path(run["file"])) for run in runs if run["file"]}
-        write_json(marker, {"runs": digests})
-    return runs if _is_batch(word) else runs[0]
-
-
-def _scored(
-    run_id: str,
-    sources: tuple[str, ...],
-    of_sweep: bool,
-    device: str,
-    tree: Results,
-    out: Path | None,
-) -> tuple[str, list[dict[str, Any]]]:
-    """Returns how the run ended and its scores, which are written to ``out`` if there is one."""
     from moelaws.probing.bench import bench as score
     from moelaws.probing.bench import write_rows
     from moelaws.tasks.item import by_task
     from moelaws.tasks.sources import HELD_OUT, is_file, items_of
 
-    status, config = _kept(tree, run_id)
-    rows: list[dict[str, Any]] = []
-    if config:
-        corpus = config.corpus.corpus_id
-        sources = sources or (str(tree.tasks(corpus)) if of_sweep else HELD_OUT,)
-        items = items_of(sources, tree.corpus(corpus))
-        rows = score(tree.weights(run_id), tree.corpus(corpus), items, device)
-        scored = {row["task"] for row in rows}
-        if left_out := [task for task in by_task(items) if task not in scored]:
-            context = f"the model's context of {config.model.context} tokens"
-            warn(f"left out, for a choice is longer than {context}: {', '.join(left_out)}")
-    if out:
-        files = [tree.kept(run_id), *(Path(source) for source in sources if is_file(source))]
-        origin = seal.made_of(files, digest(closure("moelaws.probing.bench")))
-        write_rows(out, rows, {**origin, "run": run_id} if config else None)
-    return status, rows
+    def write(run_id: str) -> Answer:
+        path = results.scores(run_id) if _is_batch(word) else out
+        status, config = _kept(results, run_id)
+        rows: list[Data] = []
+        asked = sources
+        if config:
+            corpus = config.corpus.corpus_id
+            of_sweep = str(results.tasks(corpus)) if _is_batch(word) else HELD_OUT
+            asked = sources or (of_sweep,)
+            items = items_of(asked, results.corpus(corpus))
+            rows = score(results.weights(run_id), results.corpus(corpus), items, device)
+            scored = {row["task"] for row in rows}
+            if left_out := [task for task in by_task(items) if task not in scored]:
+                context = f"the model's context of {config.model.context} tokens"
+                warn(f"left out, for a choice is longer than {context}: {', '.join(left_out)}")
+        if path:
+            files = [results.kept(run_id), *(Path(name) for name in asked if is_file(name))]
+            origin = seal.made_of(files, digest(closure("moelaws.probing.bench")))
+            write_rows(path, rows, {**origin, "run": run_id} if config else None)
+        columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
+        text = table_text(columns, map(_cells, rows))
+        text = text if rows else f"run {run_id} is {status}: it has no weights"
+        about = {"run_id": run_id, "status": status, "file": path}
+        return {**about, "scores": rows}, f"{text}\n{path}" if path else text
+
+    return _of_runs(word, results, out, gpus, marker, write)
+
+
+def _of_runs(
+    word: str,
+    results: Results,
+    out: Path | None,
+    gpus: Chosen | None,
+    marker: Path | None,
+    of_run: Callable[[str], Answer],
+) -> Answer:
+    """Returns the answers of the run that ``word`` names, or of the kept ones of a batch's file.
+
+    A ``marker`` gets the digests of their files.
+    """
+    with holding(gpus, 1):
+        if _is_batch(word):
+            if out:
+                raise UserError("--out is for a single run")
+            runs = [order.config.run_id for order in Orders.read(Path(word)).runs if order.keep]
+        elif results.run(word).is_dir() or results.kept(word).is_file():
+            runs = [word]
+        else:
+            from moelaws.records.names import find_record
+
+            runs = [find_record(results, word).run_id]
+        answers = [of_run(run_id) for run_id in runs]
+    data = [known for known, _ in answers]
+    if marker:
+        digests = {own["run_id"]: seal.digest(own["file"]) for own in data if own["file"]}
+        write_json(marker, {"runs": digests})
+    return data if _is_batch(word) else data[0], "\n".join(str(text) for _, text in answers)
+
+
+def _is_batch(word: str) -> bool:
+    return word.endswith(".json")
 
 
 def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
@@ -179,7 +189,78 @@ def _kept(tree: Results, run_id: str) -> tuple[str, RunConfig | None]:
     return status, parse(RunConfig, read_json(tree.run(run_id) / "config.json"), tree.run(run_id))
 
 
-def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+def _cells(row: Data) -> tuple[object, ...]:
     chance = f"{row['chance']:.2f}" if row["chance"] else "-"
     means = (f"{row[n]:.3f} +- {row[f'{n}_se']:.3f}" for n in ("accuracy", "bits_per_byte"))
     return row["task"], row["step"], row["items"], chance, *means
+
+
+# The columns that tell which configuration a row measures.
+ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_tokens")
+
+
+@json_command
+@click.argument("runs", nargs=-1, metavar="[RUN_OR_CONFIG]...")
+@option("--study", "Those of this study's grid too, one for each architecture.")
+@override_options
+@device_option
+@option("--repeats", "Rounds, in each of which every configuration has a turn.", COUNT, 15)
+@option("--seed", "Seed of the order of the turns.", WHOLE, 0)
+@results_option
+@gpus_option
+@out_option("A Parquet file for the numbers; without it they are only printed.", ".parquet")
+def speed(
+    runs: Words,
+    study: str | None,
+    overrides: Data,
+    device: str,
+    repeats: int,
+    seed: int,
+    results: Results,
+    gpus: Chosen | None,
+    out: Path | None,
+) -> Answer:
+    """Measure how fast configurations train, and what memory a training step takes.
+
+    Each RUN_OR_CONFIG is a run on record, by its id or its name, or a JSON file such as
+    `moelaws grid --run` prints; - is standard input. No text is needed and nothing is trained:
+    the models are new and read random tokens. They take turns in one process, and `time` is the
+    time that a training token takes, over that of the first one. `state` are parameters, gradients
+    and moments; `saved` is what the forward pass keeps for the backward pass.
+
+    torch uses OMP_NUM_THREADS threads, one by default, as `moelaws train` does.
+    """
+    from moelaws.probing.speed import measure, write_rows
+
+    named = [read_named(word, results) for word in runs]
+    configs = [parse(RunConfig, data, where) for where, data in named]
+    measured = [Run(config.run_id, config, None) for config in configs]
+    if study:
+        measured += architectures(sweep_of(study, load_project(overrides=overrides)).runs)
+    if not measured:
+        raise UserError("there is nothing to measure: name runs, JSON files or --study STUDY")
+    with holding(gpus, 1):
+        rows = measure([run.config for run in measured], device, repeats, seed)
+    if out:
+        files = [where for where, _ in named if isinstance(where, Path)]
+        write_rows(out, rows, made_of(files, digest(of_speed())))
+    lines = [{**describe(run), **row} for run, row in zip(measured, rows, strict=True)]
+    names = ("run_id", *ARCHITECTURE, *rows[0])
+    speeds = [{name: line[name] for name in names} for line in lines]
+    columns = ("tokens/s", "time", "90 % interval", "evaluated/s", "state MB", "saved MB")
+    title = f"{rows[0]['device']}, {rows[0]['threads']} threads, {repeats} rounds"
+    text = table_text(("run_id", *ARCHITECTURE, *columns), map(_speeds, lines), title)
+    data = {"file": out, "speeds": speeds}
+    return data, f"{text}\n{out}" if out else text
+
+
+def _speeds(line: Data) -> tuple[object, ...]:
+    return (
+        *(line[name] for name in ("run_id", *ARCHITECTURE)),
+        line["tokens_per_second"],
+        line["time_ratio"],
+        f"{line['time_ratio_low']:.3f} .. {line['time_ratio_high']:.3f}",
+        line["evaluation_tokens_per_second"],
+        line["state_bytes"] / 1e6,
+        line["activation_bytes"] / 1e6,
+    )

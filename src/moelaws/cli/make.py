@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, JsonCommand, table_text, warn
+from moelaws.cli.answers import Answer, json_command, table_text, warn
 from moelaws.cli.common import out_option, table_option
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options, tier_folder
@@ -122,27 +122,41 @@ def _pictures(target: Target) -> Answer:
 
 def _fit(target: Target) -> Answer:
     """Fits a law to the study's table, a derived table or the estimates of another fit."""
-    from moelaws.cli.fit import fit_entry, report_text
+    from moelaws.cli.fit import answer_of, fit_entry
 
     folder = tier_folder(target.project)
     table = target.table or fitted_table(target.study, target.entry, folder)
-    report = fit_entry(target.entry, table, target.out)
-    warn(*report.warnings, limit=len(report.warnings))
-    return report.to_json(), report_text(report)
+    return answer_of(fit_entry(target.entry, table, target.out))
 
 
 def _contest(target: Target) -> Answer:
     """Judges the laws of a contest on the rows that each of its splits keeps from them."""
-    from moelaws.cli.contest import judged
+    from moelaws.cli.fit import read
+    from moelaws.fitting.contest import contest
+    from moelaws.fitting.fit import source_of
+    from moelaws.fitting.report import ContestScores
+    from moelaws.workflow.check import check_contest
 
-    table = target.table or tier_folder(target.project).table(target.study.study)
-    scores = judged(target.study, target.entry, table)
-    if target.out:
-        write_json(target.out, scores)
-        return scores, str(target.out)
+    study, entry = target.study, target.entry
+    check_contest(study, entry)
+    table = target.table or tier_folder(target.project).table(study.study)
+    frame, declared = read(table)
+    with reporting() as progress, located(table):
+        splits = contest(entry, frame, units=declared, progress=progress)
+    scores = ContestScores(
+        study=study.study,
+        title=study.title,
+        contest=entry.name,
+        source=source_of(frame),
+        runs=study.imported.called if study.imported else "",
+        entry=entry.model_dump(mode="json"),
+        seed=0,
+        splits=splits,
+        made_of=made_of([table], digest(code.of_contest(entry))),
+    )
     from moelaws.claims.page import contests_page
 
-    return scores, contests_page([scores], target.project.tier)
+    return scores, target.out or contests_page([scores], target.project.tier)
 
 
 def _claims(target: Target) -> Answer:
@@ -150,8 +164,6 @@ def _claims(target: Target) -> Answer:
     from moelaws.claims.judge import judge
 
     verdicts = judge(target.study, target.inputs(target.study.claims))
-    if target.out:
-        write_json(target.out, verdicts)
     rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]
     columns = ("claim", "verdict", "figure", "these runs")
     return verdicts, table_text(columns, rows, str(target.out or ""))
@@ -176,8 +188,6 @@ def _power(target: Target) -> Answer:
         )
     if not counts["claims"]:
         raise UserError(f"{study.study}: no law gives what the rules of its claims read")
-    if target.out:
-        write_json(target.out, counts)
     rows = [
         (name, law, *own.values())
         for name, laws in counts["claims"].items()
@@ -223,10 +233,11 @@ def _runs(target: Target) -> Answer:
         warn(*rates_at_the_edge(frame))
         counts = Counter(frame["status"])
     states = ", ".join(f"{n} {status}" for status, n in counts.items())
-    data = {"table": str(path), "rows": counts.total(), "status": counts}
+    data = {"table": path, "rows": counts.total(), "status": counts}
     return data, f"{path}: {counted(counts.total(), 'run')} ({states})"
 
 
+JUDGED = ("contests", "claims", "power")  # whose answer is what is written
 MAKERS: dict[str, Callable[[Target], Answer]] = {
     "runs": _runs,
     **dict.fromkeys(ENTRIES, _entry),
@@ -238,7 +249,7 @@ MAKERS: dict[str, Callable[[Target], Answer]] = {
 }
 
 
-@click.command("make", cls=JsonCommand)
+@json_command
 @click.argument("kind", type=click.Choice(list(MAKERS)), metavar="KIND")
 @click.argument("study")
 @click.argument("name", default="")
@@ -268,7 +279,10 @@ def command(
     known = load_study(study)
     if missing := lacks_first(known):
         raise UserError(missing)
-    return MAKERS[kind](Target(as_made(known, project), kind, name, project, table, out))
+    data, text = MAKERS[kind](Target(as_made(known, project), kind, name, project, table, out))
+    if out and kind in JUDGED:
+        write_json(out, data)
+    return data, text
 
 
 @click.command(name="check")

@@ -1,32 +1,32 @@
 """``moelaws next``: which runs to train next."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from moelaws.cli.answers import Answer, JsonCommand
-from moelaws.cli.common import BEST, COUNT, WHOLE, Value, between, option, pairs
-from moelaws.cli.project import late_project_options
+from moelaws.cli.answers import Answer, json_command
+from moelaws.cli.common import BEST, COUNT, WHOLE, Value, between, option, pairs_option
+from moelaws.cli.project import override_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount
-from moelaws.spec.project import Project
+from moelaws.spec.project import load_project
 
 _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswith("%")),
                 lambda pair: 0 < pair[0] < 1e100 and not (pair[1] and pair[0] > 1),
                 "no budget, such as 1e19, or 10% of the cost of all runs")  # fmt: skip
 
 
-@click.command(name="next", cls=JsonCommand)
+@json_command
 @click.argument("source", metavar="STUDY|TABLE")
-@late_project_options
+@override_options
 @option("--target", "The budget whose best model is asked for.", BEST)
 @option("--target-rows", "Rows of the pool whose loss is asked for.", metavar="EXPR")
 @option("--budget", "What all chosen runs may cost.", _BUDGET, required=True)
 @option("--law laws", "A candidate law, or several; by default config/advice.yaml's.",
         multiple=True)  # fmt: skip
-@option("--map mapping", "Column of a variable, for all laws.", multiple=True, metavar="VAR=COLUMN")
+@pairs_option("--map mapping", "Column of a variable, for all laws.",
+              "VAR=COLUMN, such as N=N_active")  # fmt: skip
 @option("--pool", "Runs to choose among: a table beside TABLE, else its own rows without a loss; "
         "or beside STUDY's grid another study's, or its own at another tier.",
         default="", metavar="TABLE|STUDY|TIER")  # fmt: skip
@@ -38,7 +38,7 @@ _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswi
 @option("--workers", "Runs that a round has at least.", COUNT, 1)
 @option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
 @option("--seed", "Seed of the draws.", WHOLE, 0)
-def command(source: str, project: Callable[[], Project], **options: Any) -> Answer:
+def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
     """Choose the runs that tell most of a target for what they cost.
 
     The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
@@ -51,11 +51,10 @@ def command(source: str, project: Callable[[], Project], **options: Any) -> Answ
     """
     if (options["target"] is None) == (options["target_rows"] is None):
         raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
-    options["mapping"] = pairs("--map", options["mapping"], "VAR=COLUMN, such as N=N_active")
     from moelaws.cli import rounds  # loads what fits laws
 
     if Path(source).suffix in ("", ".yaml", ".yml"):
-        return rounds.of_study(source, project(), options)
+        return rounds.of_study(source, load_project(overrides=overrides), options)
     if options["rounds"] > 1 or options["cores"]:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
     return rounds.of_table(Path(source), options)

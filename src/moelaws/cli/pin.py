@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 import yaml
 
-from moelaws.cli.answers import Answer, JsonCommand, warn
+from moelaws.cli.answers import Answer, json_command, warn
 from moelaws.cli.common import Words, option
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moelaws.analysis.inputs import Inputs
 
 
-@click.command(name="pin", cls=JsonCommand)
+@json_command
 @click.argument("study_name", metavar="STUDY", default="hyperparameters")
 @project_options
 @option("--lr", "The fit of the learning rate.", default="lr")
@@ -52,7 +52,7 @@ def command(study_name: str, project: Project, lr: str, batch: str, per: Words) 
         rates = best_rates(inputs, per, _corpora(inputs, results))
         file, data = rates_file(tier, study.study), rates.model_dump(mode="json")
         write_text(file, yaml.safe_dump(data, sort_keys=False, default_flow_style=None))
-        return {"file": str(file), **data}, file
+        return {"file": file, **data}, file
     folder = results.tier(tier)
     searched = {study.fit(name).table for name in (lr, batch)} - {""}
     inputs = FittedInputs(
@@ -66,7 +66,7 @@ def command(study_name: str, project: Project, lr: str, batch: str, per: Words) 
     write_text(file, text)
     warn(*new.provenance.notes)
     laws = {"old": old and old.model_dump(mode="json"), "new": new.model_dump(mode="json")}
-    return {"file": str(file), **laws}, f"{text}\n{file}"
+    return {"file": file, **laws}, f"{text}\n{file}"
 
 
 def _corpora(inputs: "Inputs", results: Results) -> list[str]:

@@ -1,4 +1,4 @@
-"""``moelaws plan``: how well a grid would determine the laws, and what it would cost."""
+"""``moelaws plan`` and ``simulate``: what a grid would tell and cost, before any training."""
 
 from __future__ import annotations
 
@@ -13,15 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, JsonCommand, table_text
-from moelaws.cli.common import BEST, COUNT, option
+from moelaws.cli.answers import Answer, Data, json_command, table_text
+from moelaws.cli.common import (
+    BEST,
+    COUNT,
+    PARAMS,
+    REPEATS,
+    WHOLE,
+    between,
+    option,
+    out_option,
+    pairs_option,
+    with_options,
+)
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options
-from moelaws.cli.simulate import from_options, simulation_options
 from moelaws.files.layout import Results
+from moelaws.records.code import digest
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
+from moelaws.spec.study import Simulation as SimulationEntry
 from moelaws.spec.words import counted
 
 if TYPE_CHECKING:
@@ -30,13 +42,113 @@ if TYPE_CHECKING:
     from moelaws.analysis.plan import Coefficient, Planned
     from moelaws.grids.budget import Budget
     from moelaws.grids.sweep import Sweep
+    from moelaws.laws.base import FittableLaw
+    from moelaws.tables.simulate import Simulation
+
+
+# Adds ``--noise``, ``--seed``, ``--repeats`` and ``--params``, which ``from_options`` takes.
+simulation_options = with_options(
+    option(
+        "--noise",
+        "Standard deviation of ln of the loss (of the response itself for laws not of a log); "
+        "0.003 unless the study says otherwise.",
+        between(0, 100),
+    ),
+    option("--seed", "Seed of the noise; 1 unless the study says otherwise.", WHOLE),
+    option("--repeats", "Seeds of each run of the grid.", REPEATS, 1),
+    option(
+        "--params",
+        "Coefficients to simulate with: the paper's or a fit's.",
+        PARAMS,
+        "published",
+        metavar="published|FIT.json",
+    ),
+)
+
+
+@json_command
+@click.argument("law_ref", metavar="[LAW]", default="")
+@option("--study study_name", "The study whose grid gives the points.", required=True)
+@project_options
+@simulation_options
+@option("--rows", "Runs to use, such as 'C >= 1e11'.", metavar="EXPR")
+@pairs_option(
+    "--map mapping",
+    "The grid's column of a variable; by default as the fit or the study has it.",
+    "VAR=COLUMN, such as N=N_active",
+)
+@out_option(
+    "FILE.parquet or FILE.csv to write; STUDY.parquet in this folder by default.",
+    ".parquet",
+    ".csv",
+)
+def simulate(
+    law_ref: str,
+    study_name: str,
+    project: Project,
+    mapping: dict[str, str],
+    out: Path | None,
+    **options: Any,
+) -> Answer:
+    """Write a table of LAW's losses at the points of a study's grid, with noise.
+
+    Without LAW it is the study's own `simulation`, as `--config source=simulated` makes it.
+    Nothing is trained or tokenised. `moelaws fit` on the table tells how well the grid
+    determines the law; `moelaws plan` does both.
+    """
+    from moelaws.grids.sweep import expand_study
+    from moelaws.tables.simulate import write
+    from moelaws.workflow.code import of_simulation
+
+    study = load_study(study_name)
+    _, simulation, about = from_options(expand_study(study, project), law_ref, mapping, **options)
+    path = out or Path(f"{study.study}.parquet")
+    write(simulation, path, about, digest(of_simulation(about["law"])))
+    runs, origins = len(simulation.frame), simulation.origins.items()
+    variables = ", ".join(f"{name} = {origin}" for name, origin in origins)
+    title = f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}"
+    return {"table": path, "rows": runs, **about}, f"{title}\n{about['law']} of {variables}"
+
+
+def from_options(
+    sweep: Sweep,
+    law: str,  # if it is not the study's own
+    mapped: Mapping[str, str] = {},  # variable -> column, before those of the study and the fit
+    *,
+    repeats: int,  # seeds of each run
+    params: str,  # published, or the file of a fit's report
+    **entry: Any,  # rows, noise and seed; where one is None, the study says it
+) -> tuple[SimulationEntry, Simulation, Data]:
+    """Returns what the options ask for: the entry, its table, and how that was simulated."""
+    from moelaws.tables.simulate import simulated, simulation_entry
+
+    own = simulation_entry(sweep.study, law, **entry)
+    fitted = None if params == "published" else _coefficients(own.law, params)
+    return own, *simulated(sweep, own, repeats, fitted, mapped)
+
+
+def _coefficients(ref: str, params: str) -> tuple[FittableLaw, dict[str, float], dict[str, str]]:
+    """Returns the form of a law, its coefficients, and the mapping that they were fitted with."""
+    from moelaws import laws
+    from moelaws.fitting.report import read_fit
+
+    report, law = read_fit(Path(params)), laws.fittable(ref)
+    form = laws.fittable(report.law)  # a fit may have chosen it
+    if form.id != law.id or law.variant not in ("", form.variant):
+        raise UserError(f"{params} holds a fit of {form.ref}; give a fit of {law.ref}")
+    if (unit := report.unit(law.response)) != law.response.unit:
+        raise UserError(f"{params}: its losses are in {unit}, and tables in {law.response.unit}")
+    if column := report.split_by:
+        raise UserError(f"{params}: it is split by {column}, and one fit is needed of all rows")
+    return form, report.parts[0].estimates(), dict(report.spec.get("mapping", {}))
+
 
 # Of the 437,400 starts of Eq 6 one in ten or more reaches the optimum, and of other laws far more.
 _SAMPLE = 100
 _CORES = min(8, len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
 
 
-@click.command(name="plan", cls=JsonCommand)
+@json_command
 @click.argument("study_name", metavar="STUDY")
 @project_options
 @option("--law", "The law to simulate; the study's own by default.", default="")
@@ -119,11 +231,11 @@ def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[
 
 
 def _expected(
-    frame: pd.DataFrame, about: dict[str, Any], target: float, mapping: Mapping[str, str]
+    frame: pd.DataFrame, about: Data, target: float, mapping: Mapping[str, str]
 ) -> dict[str, float]:
     """Returns what `moelaws next` would expect behind these runs, as parts of the loss."""
     from moelaws.analysis.choice.ask import ask
-    from moelaws.cli.question import question_of
+    from moelaws.cli.rounds import question_of
 
     asked = {"laws": (about["law"],), "mapping": {}, "cost": "C", "rows": "", "target": target}
     question = question_of(frame, frame["L"].isna().to_numpy(), asked, lambda law: mapping)
@@ -131,7 +243,7 @@ def _expected(
     return {name: ask(q, about["noise"], 0.0, about["seed"]).error for name, q in each.items()}
 
 
-def _as_data(fit: Planned) -> dict[str, Any]:
+def _as_data(fit: Planned) -> Data:
     entry = fit.entry
     groups = [
         {

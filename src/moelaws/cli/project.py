@@ -2,15 +2,13 @@
 
 import json
 import shlex
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from moelaws.cli.common import FILE, Words, gathered, option
+from moelaws.cli.common import Words, gathered, option
 from moelaws.files.layout import Results, TierFolder
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import parse_yaml
-from moelaws.spec.project import CONFIG, Project, load_project
+from moelaws.spec.project import Project, load_project
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -30,8 +28,8 @@ def _overrides(tier: str | None, assignments: Words) -> dict[str, Any]:
     return {**overrides, "tier": tier} if tier else overrides
 
 
-def _project(tier: str | None, config: Path, assignments: Words) -> Project:
-    return load_project(overrides=_overrides(tier, assignments), path=config)
+def _project(tier: str | None, assignments: Words) -> Project:
+    return load_project(overrides=_overrides(tier, assignments))
 
 
 def tier_folder(project: Project) -> TierFolder:
@@ -58,13 +56,5 @@ _set_option = option(
 # Adds ``--tier`` and ``--set``; the command receives ``overrides`` of the configuration's keys.
 override_options = gathered("overrides", _overrides, tier_option, _set_option)
 
-_config_option = option("--config", "The project's configuration.", FILE, CONFIG)
-# Adds ``--tier``, ``--config`` and ``--set``; the command receives ``project``.
-project_options = gathered("project", _project, tier_option, _config_option, _set_option)
-
-# Adds the same; ``project`` is read when it is called, for commands that may do without.
-late_project_options = gathered(
-    "project",
-    lambda tier, config, assignments: partial(_project, tier, config, assignments),
-    *(tier_option, _config_option, _set_option),
-)
+# Adds the same; the command receives ``project``.
+project_options = gathered("project", _project, tier_option, _set_option)

@@ -1,22 +1,27 @@
-"""``moelaws import``: a study's table from somebody else's runs."""
+"""``moelaws import``: a study's table from somebody else's runs; ``query``: SQL over tables."""
 
+import csv
+import json
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, JsonCommand, table_text
+from moelaws.cli.answers import Answer, json_command, print_answer, table_text, warn
 from moelaws.cli.common import INPUT, option, out_option
+from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import Project
 from moelaws.spec.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@click.command(name="import", cls=JsonCommand)
+@json_command
 @click.argument("table", required=False)
 @option(
     "--mapping mapping_file",
@@ -71,7 +76,7 @@ def import_(
     imported.write(path)
     frame = imported.frame
     known = [c for c in imported.columns if frame[c.name].notna().any()]
-    data = {"table": str(path), "rows": len(frame), "columns": [c.name for c in known]}
+    data = {"table": path, "rows": len(frame), "columns": [c.name for c in known]}
     rows = [(c.name, c.unit, *_range(frame[c.name].dropna(), c.type)) for c in known]
     unknown = ", ".join(c.name for c in imported.columns if c not in known) or "nothing"
     lines = [
@@ -114,3 +119,28 @@ def _register() -> Answer:
 def _range(known: "pd.Series", kind: str) -> tuple[Any, ...]:
     values = known.astype(str if kind == "string" else float)
     return values.nunique(), values.min(), values.max()
+
+
+@json_command
+@click.argument("sql")
+@project_options
+@option("--csv as_csv", "Print CSV, with numbers in full.", is_flag=True)
+def query(sql: str, project: Project, as_csv: bool, as_json: bool) -> None:
+    """Answer a SELECT over the tier's tables, such as
+    "SELECT S, min(L) FROM sparsity GROUP BY S".
+
+    Each study's table goes by the study's name; `runs` is the record of every run. The SQL is one
+    SELECT, DESCRIBE, SUMMARIZE or EXPLAIN in DuckDB's dialect. It reads these tables and nothing
+    else: no file, no network, no extension, no setting. It changes nothing.
+    """
+    from moelaws.tables.query import query as answer_of
+
+    columns, rows = answer_of(sql, Results(), project.tier, warn)
+    if as_csv and not as_json:  # nothing for NULL, and JSON for lists and structs
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        for row in rows:
+            writer.writerow([json.dumps(x) if isinstance(x, list | dict) else x for x in row])
+    else:
+        data = [dict(zip(columns, row, strict=True)) for row in rows]
+        print_answer(as_json, data, table_text(columns, rows))

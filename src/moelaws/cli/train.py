@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 
 from moelaws.cli import end_as
-from moelaws.cli.answers import JsonCommand, print_answer, print_json
+from moelaws.cli.answers import json_command, print_answer
 from moelaws.cli.common import (
     COUNT,
     COUNTS,
     FILE,
+    Words,
     gathered,
     marker_option,
     option,
@@ -53,15 +54,14 @@ class Setup:
 
     def words(self, as_json: bool) -> list[str]:
         """Returns the options for the processes that train one run together."""
-        words = ["--results", str(self.results.root), "--device", self.device]
-        words += ["--backend", self.backend, "--devices", str(self.devices)]
-        for name in ("corpus", "out", "micro_batch"):
+        words = ["--results", str(self.results.root)]
+        for name in ("device", "backend", "devices", "corpus", "out", "micro_batch"):
             if value := getattr(self, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
         return words + ["--deterministic"] * self.deterministic + ["--json"] * as_json
 
 
-@click.command(cls=JsonCommand)
+@json_command
 @click.argument("runs", nargs=-1, required=True, metavar="RUN_OR_FILE...")
 @results_option
 @option("--out", "A folder for a single run, instead of RESULTS/runs/RUN_ID.", FILE)
@@ -105,7 +105,7 @@ class Setup:
 @marker_option
 @gathered("setup", Setup)
 def command(
-    runs: tuple[str, ...],
+    runs: Words,
     setup: Setup,
     workers: int,
     runs_per_gpu: int,
@@ -298,10 +298,8 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
 
 def _show(summary: RunSummary | None, as_json: bool) -> None:
     """Prints the summary; without one, the first of several processes prints it."""
-    if summary is not None and as_json:
-        print_json(summary.model_dump(mode="json"))
-    elif summary is not None:
-        click.echo(_line(summary))
+    if summary is not None:
+        print_answer(as_json, summary.model_dump(mode="json"), _line(summary))
 
 
 def _line(summary: RunSummary) -> str:

@@ -1,28 +1,33 @@
-"""``moelaws verify``: reads everything in results/ and says what is wrong with it."""
+"""``moelaws verify`` says what is wrong in results/; ``archive`` writes a sweep to one file."""
 
 import re
 import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import click
 
-from moelaws.cli.answers import JsonCommand, print_json, print_table, warn
-from moelaws.cli.common import option
+from moelaws.cli.answers import Answer, json_command, print_answer, table_text, warn
+from moelaws.cli.common import FILE, check_out, option
+from moelaws.cli.project import override_options
 from moelaws.files.layout import Results, recovery
+from moelaws.records.progress import reporting
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import chosen_studies, load_project, load_study, study_names
 from moelaws.spec.study import Study
 from moelaws.spec.tier import TIERS, own_tiers
+from moelaws.spec.words import counted
 from moelaws.tables.at_hand import at_hand
 
 SHOWN = 8  # lines for each state
 _OF_RUNS = ("runs", "weights", "hidden", "scores")  # folders whose entries have a run's id as name
 
 
-@click.command(name="verify", cls=JsonCommand)
+@json_command
 @option(
     "--tier",
     "Read the tables, fits and figures of this tier alone; of all tiers by default.",
@@ -53,23 +58,19 @@ def command(tier: str | None, as_json: bool) -> None:
         for simulated in (False, True):
             verdicts += replace(verification, studies=own).tier(results.tier(name, simulated))
     damaged = [v for v in verdicts if v.state == "damaged"]
-    if as_json:
-        print_json([vars(v) for v in verdicts])
-    elif not verdicts:
-        click.echo(f"nothing was made below {results.root} yet")
-    else:
+    lines = [] if verdicts else [f"nothing was made below {results.root} yet"]
+    if verdicts:
         counts = Counter((v.kind, v.state) for v in verdicts)
         kinds = dict.fromkeys(v.kind for v in verdicts)
         rows = [(kind, *(counts[kind, state] or None for state in STATES)) for kind in kinds]
-        print_table(("", *STATES), rows)
-        for state in reversed(STATES):
-            reasons = [f"{v.path}: {v.reason}" for v in verdicts if v.state == state and v.reason]
-            if len(reasons) > SHOWN:
-                reasons[SHOWN:] = [f"and {len(reasons) - SHOWN} more; --json lists them all"]
-            for reason in reasons:
-                click.echo(f"{state}: {reason}")
-        for verdict in damaged:
-            click.echo(f"To make {verdict.path} again: {recovery(verdict.path)[1]}")
+        lines.append(table_text(("", *STATES), rows))
+    for state in reversed(STATES):
+        reasons = [f"{v.path}: {v.reason}" for v in verdicts if v.state == state and v.reason]
+        if len(reasons) > SHOWN:
+            reasons[SHOWN:] = [f"and {len(reasons) - SHOWN} more; --json lists them all"]
+        lines += [f"{state}: {reason}" for reason in reasons]
+    lines += [f"To make {v.path} again: {recovery(v.path)[1]}" for v in damaged]
+    print_answer(as_json, [vars(v) for v in verdicts], "\n".join(lines))
     if damaged:
         sys.exit(1)
 
@@ -100,3 +101,28 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
             unknown -= {run.run_id for run in sweep.runs}
             unknown -= read_rounds(path_of(study)).run_ids(here)  # perhaps of a wider grid
     return {study.study: study for study in studies}, frozenset(runs - unknown)
+
+
+@json_command
+@option("--to out", "Write the archive to this file.", FILE, metavar="FILE.zip", required=True)
+@option("--force", "Replace the file of --to where it exists.", is_flag=True)
+@override_options
+def archive(out: Path, force: bool, overrides: dict[str, Any]) -> Answer:
+    """Write a finished sweep of the chosen studies to one ZIP file.
+
+    It holds the configuration, the pinned packages, the record of each run, tables, fits, figures,
+    claims, pages, the code, and a README.txt that says how to use it. Neither the text nor its
+    tokens are in it. Where it is unpacked, `sha256sum -c SHA256SUMS` checks each file.
+
+    \b
+    moelaws archive --set studies=sparsity --to sparsity.zip
+    """
+    from moelaws.workflow.archive import write
+    from moelaws.workflow.jobs import Jobs
+
+    check_out(out, ".zip", option="--to")
+    if out.exists() and not force:
+        raise UserError(f"--to is {str(out)!r}, which exists; --force replaces it")
+    with reporting() as report:
+        sums = write(out, Jobs.load(overrides), overrides, report)
+    return {"archive": out, "files": sums}, f"{out}: {counted(len(sums), 'file')}"

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from moelaws.cli.answers import JsonCommand, print_answer, table_text
+from moelaws.cli.answers import json_command, print_answer, table_text
 from moelaws.cli.common import between, option
 from moelaws.cli.project import project_options, snakemake_call
 from moelaws.files.layout import Results
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from moelaws.records.watching import Planned, Snapshot, State, Watching
 
 
-@click.command(name="watch", cls=JsonCommand)
+@json_command
 @project_options
 @option(
     "--every",

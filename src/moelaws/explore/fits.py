@@ -3,16 +3,14 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
 from moelaws.analysis.minimum import percentile_interval
-from moelaws.explore.material import Material, floats, shortened
+from moelaws.explore.material import Data, Material, shortened
 from moelaws.explore.runs import Runs
 from moelaws.explore.studies import source_of
 from moelaws.fitting.diagnostics import Residuals
@@ -87,7 +85,7 @@ def loss_fits(material: Material, runs: Runs) -> Iterator[LossFit]:
     """Yields the fits of losses that were made, by study and in the order of its entries."""
     for study in material.studies:
         for entry in study.fits:
-            if fit := material.attempt(partial(_loss_fit, material, runs, study, entry)):
+            if fit := material.attempt(_loss_fit, material, runs, study, entry):
                 yield fit
 
 
@@ -111,10 +109,10 @@ def _loss_fit(material: Material, runs: Runs, study: Study, entry: Fit) -> LossF
     return LossFit(study, path, report, law, spec, table, row, given.values, given.sources.columns)
 
 
-def fitted_laws(material: Material, fits: Iterable[LossFit]) -> list[dict[str, Any]]:
+def fitted_laws(material: Material, fits: Iterable[LossFit]) -> list[Data]:
     """Returns the laws of all fits of losses that are not split, as the page reads them."""
-    shown = (material.attempt(partial(_law, material, f)) for f in fits if not f.spec.split_by)
-    return [law for law in shown if law is not None]
+    shown = (material.attempt(_law, material, fit) for fit in fits if not fit.spec.split_by)
+    return [*filter(None, shown)]
 
 
 def grid(variable: Variable, measured: Array, points: int) -> tuple[Array, bool]:
@@ -134,7 +132,7 @@ def grid(variable: Variable, measured: Array, points: int) -> tuple[Array, bool]
     return np.geomspace(max(lowest, low / BEYOND), min(highest, high * BEYOND), points), True
 
 
-def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
+def _law(material: Material, fit: LossFit) -> Data | None:
     """Returns one law; None if every variable has only one value, so that none can be varied."""
     group, law, response = fit.report.parts[0], fit.law, fit.law.response
     fitted, held_out = fit.rows(group)
@@ -149,7 +147,7 @@ def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
     columns = dict(zip(grids, map(np.ravel, meshes), strict=True))  # row-major, as it is read
     held = {name: float(np.median(x)) for name, x in values.items() if name not in grids}
     columns |= {name: np.full(meshes[0].size, value) for name, value in held.items()}
-    mean, low, high = map(floats, fit.predicted(group, columns))
+    mean, low, high = map(shortened, fit.predicted(group, columns))
     no_slider = [
         f"{name} has no slider: the law is shown at its median, {value:.4g}."
         for name, value in held.items()
@@ -192,13 +190,12 @@ def _law(material: Material, fit: LossFit) -> dict[str, Any] | None:
     }
 
 
-def isoflops(material: Material, fits: Iterable[LossFit]) -> list[dict[str, Any]]:
+def isoflops(material: Material, fits: Iterable[LossFit]) -> list[Data]:
     """Returns the fits that are split by budget and have a size among their variables."""
-    curves = (material.attempt(partial(_isoflop, material, fit)) for fit in fits)
-    return [each for each in curves if each is not None]
+    return [*filter(None, (material.attempt(_isoflop, material, fit) for fit in fits))]
 
 
-def _isoflop(material: Material, fit: LossFit) -> dict[str, Any] | None:
+def _isoflop(material: Material, fit: LossFit) -> Data | None:
     size = next((v for v in fit.variables if v.unit == "parameters"), None)
     if fit.spec.split_by != BUDGET or size is None:
         return None
@@ -213,7 +210,7 @@ def _isoflop(material: Material, fit: LossFit) -> dict[str, Any] | None:
     }
 
 
-def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[dict[str, Any]]:
+def _series(fit: LossFit, group: GroupFit, size: Variable) -> Iterator[Data]:
     """Yields the runs and the curve of one budget, for each value of the other variables."""
     fitted, held_out = fit.rows(group)
     used = fitted | held_out

@@ -1,6 +1,6 @@
 """The material of a page: the project's studies at a tier, and the files that they declare.
 
-Numbers and texts are embedded in Base64, whose letters mean nothing in HTML.
+Data are embedded as Base64 of packed JSON: letters that mean nothing in HTML.
 """
 
 import base64
@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from moelaws.files.atomic import finite
 from moelaws.files.layout import Results, TierFolder
 from moelaws.grids.sweep import Sweep
@@ -22,6 +20,7 @@ from moelaws.spec.project import Project
 from moelaws.spec.study import Study
 
 Content = TypeVar("Content")
+Data = dict[str, Any]  # by name, as the page reads it
 
 
 @dataclass(frozen=True)
@@ -57,31 +56,20 @@ class Material:
 
         Files may be missing while the sweep goes on. An unreadable one is noted.
         """
-        return self.attempt(lambda: reader(path)) if self.has(path) else None
+        return self.attempt(reader, path) if self.has(path) else None
 
-    def attempt(self, make: Callable[[], Content]) -> Content | None:
+    def attempt(self, make: Callable[..., Content], *of: Any) -> Content | None:
         """Returns what ``make`` returns; at a UserError, which is noted, None."""
         try:
-            return make()
+            return make(*of)
         except UserError as error:
             self.notes.append(f"Left out: {error}.")
             return None
 
 
-def floats(values: Any, bits: int = 32) -> str:
-    """Returns numbers as Base64 of little-endian floats of 32 or 64 ``bits``, row-major."""
-    with np.errstate(over="ignore"):  # what 32 bits cannot hold becomes infinite
-        return _base64(np.ascontiguousarray(values, dtype=f"<f{bits // 8}").tobytes())
-
-
-def integers(values: Any) -> str:
-    """Returns whole numbers as Base64 of little-endian 32-bit integers."""
-    return _base64(np.ascontiguousarray(values, dtype="<i4").tobytes())
-
-
 def packed(text: str) -> str:
     """Returns ``text`` as Base64 of its gzip; the same text gives the same letters."""
-    return _base64(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
 
 
 def to_json(data: Any) -> str:
@@ -92,7 +80,3 @@ def to_json(data: Any) -> str:
 def shortened(values: Iterable[float]) -> list[float]:
     """Returns numbers with seven significant digits, more than the page shows."""
     return [float(f"{value:.7g}") for value in values]
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")

@@ -4,11 +4,10 @@ import html
 import re
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any
 
 from moelaws import __version__
 from moelaws.explore.fits import fitted_laws, isoflops, loss_fits
-from moelaws.explore.material import Material, packed, to_json
+from moelaws.explore.material import Data, Material, packed, to_json
 from moelaws.explore.runs import curves, load, read_runs
 from moelaws.explore.studies import pages, studies
 from moelaws.spec.errors import UserError
@@ -21,7 +20,7 @@ SCRIPTS = (
 )  # fmt: skip
 
 
-def render(data: dict[str, Any]) -> str:
+def render(data: Data) -> str:
     """Returns the whole page of the data that ``gather`` returned; it needs no file or host."""
     try:
         from plotly.offline import get_plotlyjs
@@ -42,7 +41,7 @@ def render(data: dict[str, Any]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda field: contents[field[1]], template)
 
 
-def gather(material: Material) -> dict[str, Any]:
+def gather(material: Material) -> Data:
     """Returns the data of a tier that ``render`` embeds.
 
     Missing files are left out, and unreadable ones too, which ``notes`` name.

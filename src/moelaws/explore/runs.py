@@ -3,8 +3,8 @@
 The columns are those of the studies' tables; runs that have no row yet are added.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.explore.material import Material, floats, integers
+from moelaws.explore.material import Data, Material, shortened
 from moelaws.records.names import name_of_row
 from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed
-from moelaws.spec.study import Study
 from moelaws.tables.describe import describe
 from moelaws.tables.parquet import column_metadata, read_study, read_table
 from moelaws.tables.schema import TRAINED_COLUMNS
@@ -59,7 +58,7 @@ class Runs:
             return [None] * len(table)
         return [self.row.get((study, str(run))) for run in table["run_id"]]
 
-    def columns(self) -> list[dict[str, Any]]:
+    def columns(self) -> list[Data]:
         """Returns the columns that are not empty, as the page reads them."""
         return [
             {"name": name, "unit": unit, "description": description, **_encoded(values)}
@@ -68,7 +67,7 @@ class Runs:
             for unit, description in [self.units.get(name, ("1", ""))]
         ]
 
-    def details(self) -> list[dict[str, Any]]:
+    def details(self) -> list[Data]:
         """Returns the configuration and the provenance of each run, with dotted keys."""
         return [
             {"config": flatten(r.config), "provenance": flatten(r.provenance)} if r else {}
@@ -78,89 +77,63 @@ class Runs:
 
 def read_runs(material: Material) -> Runs:
     """Returns the runs of all studies of a tier, and notes what is missing or damaged."""
-    reader = _Reader(material)
-    for study in material.studies:
-        reader.read(study)
-    frame = pd.DataFrame(list(reader.rows.values()))
-    frame = pd.DataFrame(columns=["run_id", "study", "status"]) if frame.empty else frame
-    whole = {run: r for run, r in reader.records.items() if r and not r.damaged}
-    reader.note(set(frame["run_id"]))
-    return Runs(frame, DECLARED | reader.units, whole)
-
-
-@dataclass
-class _Reader:
-    """Collects the rows of the studies, each run once."""
-
-    material: Material
+    units, results, notes = dict(OWN), material.results, material.notes
     # (study, run) -> its row; the study is given only for imported runs
-    rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    units: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(OWN))
+    every: dict[tuple[str, str], Data] = {}
     # Run -> its record, read once; None if the run has no folder
-    records: dict[str, Record | None] = field(default_factory=dict)
+    records: dict[str, Record | None] = {}
 
-    def read(self, study: Study) -> None:
-        """Adds the rows of a study's table, and runs that are not in the table yet."""
-        path = self.material.folder.table(study.study)
-        table = self.material.read(read_study, path)
-        known: set[str] = set()
-        if table is not None:
-            self.units = column_metadata(path) | self.units
-            for row in table.to_dict("records"):
-                record = self.record(str(row["run_id"])) if row["source"] == "trained" else None
-                self.add(study, {**{str(k): v for k, v in row.items()}, **_of_record(record)})
-                known.add(row["run_id"])
-        sweep = self.material.sweeps.get(study.study)
-        waiting = [run for run in sweep.runs if run.run_id not in known] if sweep else []
-        unstarted = 0
-        for run in waiting:
-            record = self.record(run.run_id)
-            unstarted += record is None
-            if record and not record.damaged:
-                done = {n: record.summary.get(key) for n, key in OF_SUMMARY.items()}
-                done |= {"tier": self.material.project.tier, "source": "trained", "C": run.C}
-                done |= {"status": record.status}
-                self.add(study, {**describe(run), **done, **_of_record(record)})
-        if sweep and unstarted:
-            self.material.notes.append(
-                f"Of the {len(sweep.runs)} runs in the grid of the study {study.study}, "
-                f"{unstarted} did not start yet."
-            )
-
-    def add(self, study: Study, row: dict[str, Any]) -> None:
-        """Adds a run, or adds the study to a run that another study lists too."""
-        key = study.study if row["source"] == "imported" else "", str(row["run_id"])
-        if key in self.rows:
-            self.rows[key]["study"] += f", {study.study}"
-        else:
-            named = {"run_id": key[1], "name": name_of_row(row), "study": study.study}
-            self.rows[key] = {**row, **named}
-
-    def record(self, run_id: str) -> Record | None:
-        """Returns the record of a run; None if the run has no folder."""
-        if run_id not in self.records:
-            results = self.material.results
+    def record(run_id: str) -> Record | None:
+        if run_id not in records:
             there = results.run(run_id).is_dir()
-            self.records[run_id] = read_record(results, run_id) if there else None
-        return self.records[run_id]
+            records[run_id] = read_record(results, run_id) if there else None
+        return records[run_id]
 
-    def note(self, shown: set[str]) -> None:
-        """Notes the damaged records, and the ``shown`` runs that have no record."""
-        damaged = [run for run, record in self.records.items() if record and record.damaged]
-        missing = [run for run, record in self.records.items() if record is None and run in shown]
-        if damaged:
-            self.material.notes.append(
-                f"These records are damaged and left out ({len(damaged)}): {listed(damaged, 5)}. "
-                "`moelaws verify` says what is wrong."
+    for study in material.studies:
+        key, path = study.study, material.folder.table(study.study)
+        rows: list[dict[Any, Any]] = []
+        if (table := material.read(read_study, path)) is not None:
+            units, rows = column_metadata(path) | units, table.to_dict("records")
+        known = {row["run_id"] for row in rows}
+        sweep = material.sweeps.get(key)
+        asked = sweep.runs if sweep else ()
+        waiting = {run.run_id: run for run in asked if run.run_id not in known}
+        for run_id, run in waiting.items():
+            if (own := record(run_id)) and not own.damaged:
+                done = {n: own.summary.get(name) for n, name in OF_SUMMARY.items()}
+                done |= {"tier": material.project.tier, "source": "trained", "C": run.C}
+                rows.append({**describe(run), **done, "status": own.status})
+        if unstarted := sum(record(run_id) is None for run_id in waiting):
+            notes.append(
+                f"Of the {len(asked)} runs in the grid of the study {key}, {unstarted} did not "
+                "start yet."
             )
-        if missing:
-            self.material.notes.append(
-                f"{self.material.results.runs} has no record of these runs ({len(missing)}), so "
-                f"their configuration and training curve are not shown: {listed(missing, 5)}."
-            )
+        for row in rows:
+            run_id, source = str(row["run_id"]), row["source"]
+            place = key if source == "imported" else "", run_id
+            if place in every:  # another study lists it too
+                every[place]["study"] += f", {key}"
+            else:
+                more = _of_record(record(run_id) if source == "trained" else None)
+                named = {"run_id": run_id, "name": name_of_row(row), "study": key}
+                every[place] = {**row, **more, **named}
+    frame = pd.DataFrame([*every.values()])
+    frame = pd.DataFrame(columns=["run_id", "study", "status"]) if frame.empty else frame
+    whole = {run: own for run, own in records.items() if own and not own.damaged}
+    if damaged := [run for run, own in records.items() if own and own.damaged]:
+        notes.append(
+            f"These records are damaged and left out ({len(damaged)}): {listed(damaged, 5)}. "
+            "`moelaws verify` says what is wrong."
+        )
+    if missing := [run for run in frame["run_id"] if run in records and not records[run]]:
+        notes.append(
+            f"{results.runs} has no record of these runs ({len(missing)}), so "
+            f"their configuration and training curve are not shown: {listed(missing, 5)}."
+        )
+    return Runs(frame, DECLARED | units, whole)
 
 
-def _of_record(record: Record | None) -> dict[str, Any]:
+def _of_record(record: Record | None) -> Data:
     """Returns the values of an undamaged record that a table's row does not have."""
     if record is None or record.damaged:
         return {}
@@ -174,15 +147,15 @@ def _of_record(record: Record | None) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value not in (None, "")}
 
 
-def _encoded(values: pd.Series) -> dict[str, Any]:
+def _encoded(values: pd.Series) -> Data:
     """Returns a column as numbers, or its texts as levels and codes."""
     kept = values[values.notna()]
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if numeric or all(isinstance(x, int | float) and not isinstance(x, bool) for x in kept):
         numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
-        return {"type": "number", "values": floats(numbers, bits=64)}
+        return {"type": "number", "values": numbers.tolist()}
     codes, levels = pd.factorize(values)
-    return {"type": "text", "levels": [str(x) for x in levels], "codes": integers(codes)}
+    return {"type": "text", "levels": [str(x) for x in levels], "codes": codes.tolist()}
 
 
 def thinned(n: int) -> NDArray[np.intp]:
@@ -193,13 +166,13 @@ def thinned(n: int) -> NDArray[np.intp]:
     return np.unique(np.round((n - 1) * np.linspace(0, 1, MAX_POINTS) ** 2).astype(np.intp))
 
 
-def curves(material: Material, runs: Runs) -> dict[str, Any]:
-    """Returns the training curves of all runs, one after the other; some may be empty."""
+def curves(material: Material, runs: Runs) -> list[dict[str, list[float]]]:
+    """Returns the training curve of each run, in columns that may be empty."""
     every = [_curve(material, run) if run in runs.records else None for run in runs.frame["run_id"]]
-    known = [curve for curve in every if curve is not None]
-    joined = {n: np.concatenate([[], *(c[n] for c in known)]) for n in COLUMNS_OF_CURVES}
-    offset = _offsets(0 if curve is None else len(curve) for curve in every)
-    return {"offset": offset, **{name: floats(values) for name, values in joined.items()}}
+    return [
+        {name: [] if curve is None else shortened(curve[name]) for name in COLUMNS_OF_CURVES}
+        for curve in every
+    ]
 
 
 def _curve(material: Material, run: str) -> pd.DataFrame | None:
@@ -212,15 +185,12 @@ def _curve(material: Material, run: str) -> pd.DataFrame | None:
     return None
 
 
-def load(material: Material, runs: Runs) -> dict[str, Any]:
+def load(material: Material, runs: Runs) -> list[list[list[float]]]:
     """Returns the fraction of tokens of each expert in the last validation, by run and layer."""
-    loads = [_load(material, run) if run in runs.records else [] for run in runs.frame["run_id"]]
-    return {
-        "layers": integers([len(layers) for layers in loads]),
-        "experts": integers([len(layers[0]) if layers else 0 for layers in loads]),
-        "offset": _offsets(sum(map(len, layers)) for layers in loads),
-        "share": floats(np.concatenate([[], *(row for layers in loads for row in layers)])),
-    }
+    return [
+        [*map(shortened, _load(material, run))] if run in runs.records else []
+        for run in runs.frame["run_id"]
+    ]
 
 
 def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
@@ -235,8 +205,3 @@ def _load(material: Material, run: str) -> list[NDArray[np.float64]]:
     if len({len(row) for row in counts}) != 1:
         return []
     return [row / max(row.sum(), 1.0) for row in counts]
-
-
-def _offsets(lengths: Iterable[int]) -> str:
-    """Returns where each run's points begin, and where the last one's end."""
-    return integers(np.cumsum([0, *lengths]))

@@ -6,14 +6,13 @@ import io
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from markdown_it import MarkdownIt
 from PIL import Image, UnidentifiedImageError
 
 from moelaws.claims.base import JudgedClaim, JudgedStudy, Verdict
 from moelaws.claims.page import read_judged
-from moelaws.explore.material import Material
+from moelaws.explore.material import Data, Material
 from moelaws.files import seal
 from moelaws.files.atomic import read_page
 from moelaws.spec.errors import UserError
@@ -26,7 +25,7 @@ WIDEST = 900  # pixels of a figure
 COLOURS = 64
 
 
-def studies(material: Material) -> list[dict[str, Any]]:
+def studies(material: Material) -> list[Data]:
     """Returns the studies that have a figure, a table or a verdict."""
     shown = []
     for study in material.studies:
@@ -49,7 +48,7 @@ def source_of(material: Material, study: Study) -> str:
     return "simulated" if material.simulated else "trained" if study.grids else "computed"
 
 
-def _figures(material: Material, study: Study) -> Iterator[dict[str, Any]]:
+def _figures(material: Material, study: Study) -> Iterator[Data]:
     for figure in sorted(study.figures, key=lambda figure: natural(figure.name)):
         path = material.folder.figure(study.study, figure.name)
         if image := material.read(embedded, path.with_suffix(".png")):
@@ -58,7 +57,7 @@ def _figures(material: Material, study: Study) -> Iterator[dict[str, Any]]:
             yield {"name": figure.name, "caption": caption, "image": image, **files}
 
 
-def _tables(material: Material, study: Study) -> Iterator[dict[str, Any]]:
+def _tables(material: Material, study: Study) -> Iterator[Data]:
     """Yields the paper tables, and the derived tables behind the figures and claims."""
     for table in study.tables:
         path = material.folder.paper_table(study.study, table.name)
@@ -73,7 +72,7 @@ def _tables(material: Material, study: Study) -> Iterator[dict[str, Any]]:
             yield {"name": derived.name, "caption": caption, **read}
 
 
-def _claim(claim: JudgedClaim) -> dict[str, Any]:
+def _claim(claim: JudgedClaim) -> Data:
     decided = claim["verdict"] != Verdict.CANNOT_TELL
     number, interval = claim.get("shown", ("", ""))
     needed = f" What would decide: {claim['needed'].rstrip('.')}." if claim["needed"] else ""
@@ -116,7 +115,7 @@ def _cells(path: Path) -> list[list[str]]:
         raise UserError(f"{path} is no CSV file: {error}") from None
 
 
-def _derived(path: Path) -> dict[str, Any]:
+def _derived(path: Path) -> Data:
     """Returns a derived table's columns with their units, and its first rows."""
     frame, units = read_table(path).head(MAX_ROWS), column_metadata(path)
     named = [(str(name), units.get(str(name), ("1", ""))[0]) for name in frame]

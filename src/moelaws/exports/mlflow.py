@@ -104,20 +104,16 @@ def _put(client: MlflowClient, database: Path | None, run: TrackedRun) -> None:
         for name, value in point.values.items()
     ]
     params = [Param(name, str(value)[:MAX_PARAM]) for name, value in run.parameters.items()]
-    tags = [RunTag(name, value[:MAX_TAG]) for name, value in _tags(run).items() if value]
-    client.log_batch(identity, metrics, params, tags)  # in as many calls as MLflow needs
-    for path in run.files:
-        client.log_artifact(identity, str(path))
-    client.set_terminated(identity, "FINISHED" if run.status == "completed" else "FAILED", ended)
-    client.set_tag(identity, SENT, run.digest)
-
-
-def _tags(run: TrackedRun) -> dict[str, str | None]:
-    """Returns MLflow's tags of a run: the user's own tags and note, and ours."""
-    return {
+    named = {
         "mlflow.source.name": "moelaws train",
         "mlflow.source.git.commit": run.tags.get("commit"),
         **run.annotations.tags,
         "mlflow.note.content": run.annotations.note,
         **{f"moelaws.{name}": value for name, value in run.tags.items()},
     }
+    tags = [RunTag(name, value[:MAX_TAG]) for name, value in named.items() if value]
+    client.log_batch(identity, metrics, params, tags)  # in as many calls as MLflow needs
+    for path in run.files:
+        client.log_artifact(identity, str(path))
+    client.set_terminated(identity, "FINISHED" if run.status == "completed" else "FAILED", ended)
+    client.set_tag(identity, SENT, run.digest)

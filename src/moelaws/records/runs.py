@@ -18,6 +18,8 @@ from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError, quoted
 from moelaws.spec.run import RunConfig
 
+Data = dict[str, Any]  # what a JSON file holds
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 
@@ -83,10 +85,10 @@ class Record:
     """What is on record of one run; it is empty where a file does not exist yet."""
 
     run_id: str
-    config: dict[str, Any]
-    summary: dict[str, Any]
-    provenance: dict[str, Any]
-    owner: dict[str, Any]  # the holder of the lock, while a trainer is at work
+    config: Data
+    summary: Data
+    provenance: Data
+    owner: Data  # the holder of the lock, while a trainer is at work
     annotations: Annotations = field(default_factory=Annotations)
     damaged: tuple[str, ...] = ()  # the names of damaged files
 
@@ -107,7 +109,7 @@ class Record:
         made_by = [self.provenance, *self.provenance.get("resumed_from", [])]
         return bool(self.provenance) and any(p.get("code") != code for p in made_by)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Data:
         """Returns all of it as JSON data; a run that other code than today's made is stale."""
         return {
             "run_id": self.run_id,
@@ -134,7 +136,7 @@ def read_record(results: Results, run_id: str) -> Record:
     there: Sequence[str] = ()
     with suppress(FileNotFoundError, NotADirectoryError):
         there = os.listdir(folder)
-    contents: dict[str, dict[str, Any]] = {}
+    contents: dict[str, Data] = {}
     damaged = []
     for name, needed in _NEEDED.items():
         contents[name], file = {}, f"{name}.json"
@@ -166,7 +168,7 @@ def retry(results: Results, record: Record) -> None:
     results.summary(record.run_id).unlink(missing_ok=True)
 
 
-def differences(*data: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+def differences(*data: Data) -> dict[str, tuple[Any, ...]]:
     """Returns dotted key -> values of nested mappings, for the keys in which these differ."""
     flat = [flatten(one) for one in data]
     keys = sorted({key for one in flat for key in one})
@@ -174,9 +176,9 @@ def differences(*data: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {key: row for key, row in values.items() if any(value != row[0] for value in row)}
 
 
-def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(data: Data, prefix: str = "") -> Data:
     """Returns nested mappings as one, with dotted keys."""
-    flat: dict[str, Any] = {}
+    flat: Data = {}
     for key, value in data.items():
         if isinstance(value, dict):
             flat.update(flatten(value, f"{prefix}{key}."))

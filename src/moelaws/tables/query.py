@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet
-from moelaws.records.listing import rows_of
+from moelaws.records.names import rows_of
 from moelaws.records.runs import all_records
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
@@ -27,7 +27,7 @@ def query(
 ) -> Answer:
     """Answers ``sql``, in which a study's table has the name of the study.
 
-    ``runs`` has a row for each run on record (``records.listing``); ``scores`` has a row for each
+    ``runs`` has a row for each run on record (``records.names``); ``scores`` has a row for each
     run, step and task on which a run with kept weights was scored. ``warn`` is called if runs have
     damaged files, whose columns are then null.
     """

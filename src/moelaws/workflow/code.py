@@ -12,13 +12,15 @@ from moelaws.spec.readers import Figure, Reader
 from moelaws.spec.references import module_of
 from moelaws.spec.study import Study
 
+Files = tuple[Path, ...]  # of source code
+
 # Kind of entry -> the module whose function makes it, if that is not the one for pictures
 COMMANDS = {"derived": "moelaws.analysis.derive", "claims": "moelaws.claims.judge"}
 PICTURES = "moelaws.figures.draw"
 SERIES, FITTED = "moelaws.figures.series", "moelaws.figures.fitted"
 
 
-def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> tuple[Path, ...]:
+def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -> Files:
     """Returns the files behind the entry ``name`` of a kind or, without a name, behind all.
 
     The kind is a key of the study, ``runs`` for the table of its runs, ``speed`` for the measured
@@ -38,7 +40,7 @@ def of_entry(study: Study, kind: str, name: str = "", simulated: bool = False) -
     return of_readers(study, kind, [study.entry(kind, name)] if name else getattr(study, kind))
 
 
-def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> tuple[Path, ...]:
+def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> Files:
     """Returns the files behind ``entries`` of one kind: figures, tables, derived or claims.
 
     They include the laws of the fits that ``entries`` declare, for a fit's report names its law.
@@ -55,12 +57,12 @@ def relative(files: Iterable[Path]) -> list[str]:
     return [os.path.relpath(path) for path in files]
 
 
-def of_study(study: Study) -> tuple[Path, ...]:
+def of_study(study: Study) -> Files:
     """Returns the files of the code of all entries of a study."""
     return closure(*_modules(study, study.readers))
 
 
-def of_power(study: Study) -> tuple[Path, ...]:
+def of_power(study: Study) -> Files:
     """Returns the files behind the trials of a study's rules on simulated tables."""
     readers = (*study.claims, *study.derived)
     laws = {fit.law for fit in study.fits} | {null.law for null in study.nulls if null.law}
@@ -77,18 +79,18 @@ def _modules(study: Study, entries: Iterable[Reader]) -> set[str]:
     return own | ({FITTED} if any(s.predicted or s.curve for s in declared) else set())
 
 
-def of_fit(law: str) -> tuple[Path, ...]:
+def of_fit(law: str) -> Files:
     """Returns the files behind a fit of ``law``: those of the engine and of the law."""
     return closure("moelaws.fitting.fit", "moelaws.tables.foreign", _law(law))
 
 
-def of_contest(contest: Contest) -> tuple[Path, ...]:
+def of_contest(contest: Contest) -> Files:
     """Returns the files behind a contest: those of the engine and of its laws."""
     modules = (_law(ref) for ref in contest.laws)
     return closure("moelaws.fitting.contest", "moelaws.tables.foreign", *modules)
 
 
-def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
+def of_outlook(config: AdviceConfig) -> Files:
     """Returns the files behind the outlook of a sweep: advice, its figure and its laws."""
     modules = {_law(law) for law in config.laws}
     own = ("moelaws.analysis.advice.page", "moelaws.analysis.advice.sources")
@@ -96,7 +98,7 @@ def of_outlook(config: AdviceConfig) -> tuple[Path, ...]:
     return closure(*own, *shown, "moelaws.analysis.inputs", *modules)
 
 
-def of_explore(studies: Iterable[Study], advice: AdviceConfig | None) -> tuple[Path, ...]:
+def of_explore(studies: Iterable[Study], advice: AdviceConfig | None) -> Files:
     """Returns the files behind the page of a tier: its code, its template and scripts.
 
     They include ``workflow.jobs``, which decides what the page shows and checks all laws named.
@@ -110,19 +112,19 @@ def of_explore(studies: Iterable[Study], advice: AdviceConfig | None) -> tuple[P
     return own + tuple(sorted(p for p in (PACKAGE / "explore/page").iterdir() if p.is_file()))
 
 
-def of_simulation(law: str) -> tuple[Path, ...]:
+def of_simulation(law: str) -> Files:
     """Returns the files behind a table of the losses of ``law``."""
     return closure("moelaws.tables.simulate", "moelaws.tables.parquet", _law(law))
 
 
-def of_table(study: Study) -> tuple[Path, ...]:
+def of_table(study: Study) -> Files:
     """Returns the files behind the table of a study's runs, trained or imported."""
     if study.imported:
         return closure("moelaws.tables.imported")
     return closure("moelaws.tables.aggregate", "moelaws.tables.parquet")
 
 
-def of_speed() -> tuple[Path, ...]:
+def of_speed() -> Files:
     """Returns the files behind the measured speeds of a study's configurations."""
     chosen = ("moelaws.grids.sweep", "moelaws.tables.describe")
     return closure("moelaws.probing.speed", *chosen, "moelaws.gpus.listing")

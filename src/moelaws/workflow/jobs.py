@@ -175,12 +175,13 @@ class Jobs:
 
     # ---- files to make; those of the other studies that exist come with them
 
-    def _has(self, study: str, path: Path) -> bool:
-        return study in self.studies or path.is_file()
+    def _of_shown(self, files: Iterable[tuple[str, Path]]) -> list[Path]:
+        """Returns the files of chosen studies, and those of others that exist."""
+        return [path for study, path in files if study in self.studies or path.is_file()]
 
     def _each(self, kind: str, path: Callable[[str, str], Path]) -> list[Path]:
-        entries = [(k, e.name) for k, s in self.shown_studies.items() for e in getattr(s, kind)]
-        return [path(k, name) for k, name in entries if self._has(k, path(k, name))]
+        studies = self.shown_studies.items()
+        return self._of_shown((k, path(k, e.name)) for k, s in studies for e in getattr(s, kind))
 
     def tables(self) -> list[Path]:
         return [path for key in self.shown_studies for path in self.own_table(key)]
@@ -197,8 +198,8 @@ class Jobs:
         ]
 
     def verdicts(self) -> list[Path]:
-        judged = [key for key, study in self.shown_studies.items() if study.claims]
-        return [path for k in judged if self._has(k, path := self.folder.verdicts(k))]
+        studies = self.shown_studies.items()
+        return self._of_shown((k, self.folder.verdicts(k)) for k, s in studies if s.claims)
 
     def powers(self) -> list[Path]:
         """Returns the trials of rules on simulated tables, for studies of runs trained here."""
@@ -207,13 +208,12 @@ class Jobs:
         if not self.project.trials:
             tier = self.project.tier
             return [path for s in self.shown_studies.values() for path in shipped(s, tier)]
-        return [
-            self.folder.power(key)
+        return self._of_shown(
+            (key, self.folder.power(key))
             for key, study in self.shown_studies.items()
             if study.grids and study.of_simulated().claims
             if study.simulation or any(null.law for null in study.nulls)
-            if self._has(key, self.folder.power(key))
-        ]
+        )
 
     def contests(self) -> list[Path]:
         return self._each("contests", self.folder.contest)
@@ -221,14 +221,14 @@ class Jobs:
     def advising_fits(self) -> list[Path]:
         """Returns the fits of this tier's runs that its outlook takes as candidate laws."""
         known = {entry.law for entry in self.advice.candidate_laws} if self.advice else set()
-        return [
-            self.folder.fit(key, fit.name)
+        draws = self._of_shown(
+            (key, self.folder.draws(key, fit.name))
             for key, study in self.shown_studies.items()
             for fit in study.fits
             if not self.simulated and study.grids and fit.law in known
             if not (fit.split_by or fit.table)
-            if self._has(key, self.folder.draws(key, fit.name))
-        ]
+        )
+        return [path.with_suffix("").with_suffix(".json") for path in draws]
 
     def advising_tables(self) -> list[Path]:
         studies = {path.parent.name for path in self.advising_fits()}
@@ -245,7 +245,7 @@ class Jobs:
         for key, s in self.shown_studies.items():
             read = [fitted_table(s, fit, self.folder) for fit in s.fits]
             read += self._declared(key, [*s.pictures, *s.claims])["derived"]
-            data.update(path for path in read if self._has(key, path))
+            data.update(self._of_shown((key, path) for path in read))
         return [*sorted(data), *self.verdicts(), *self.reported()]
 
     def reported(self) -> list[Path]:

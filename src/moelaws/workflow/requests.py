@@ -13,6 +13,8 @@ from moelaws.grids.expand import Run
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
 
+Batch = Sequence[str]  # the runs of a job, by id
+
 START = 2.0  # seconds that a run takes in addition to its training
 BITS = 64  # of a run_id
 SLACK = 10  # minutes that a job requests in addition to its trainings
@@ -24,7 +26,7 @@ def batches_of(
     seconds: Callable[[str], float],
     longest: float,
     trunk: Callable[[str], str | None] = lambda run: None,
-) -> dict[str, Sequence[str]]:
+) -> dict[str, Batch]:
     """Returns the batches of one study's ``runs``, each of up to ``longest`` estimated seconds.
 
     A batch has the runs of one job. Its name is 16 hex digits of the SHA-256 of its run_ids.
@@ -43,7 +45,7 @@ def batches_of(
 
 def _divided(
     groups: Mapping[str, list[str]], seconds: Callable[[str], float], longest: float, bit: int
-) -> list[Sequence[str]]:
+) -> list[Batch]:
     runs = [run for group in groups.values() for run in group]
     if len(groups) <= 1 or sum(START + seconds(run) for run in runs) <= longest:
         return [runs] if runs else []
@@ -82,11 +84,11 @@ class Requests:
         cost = self.costs[run]
         return cost.device_seconds if cost.devices == 1 else math.inf
 
-    def devices(self, runs: Sequence[str]) -> int:
+    def devices(self, runs: Batch) -> int:
         """Returns how many devices train each of the ``runs`` of a batch."""
         return max(self.costs[run].devices for run in runs)
 
-    def nodes(self, runs: Sequence[str]) -> int:
+    def nodes(self, runs: Batch) -> int:
         """Returns over how many nodes of a cluster these devices are spread equally."""
         if not self.cuda:
             return 1
@@ -94,24 +96,24 @@ class Requests:
         fewest = math.ceil(devices / self.project.gpus_per_node)
         return next(n for n in range(fewest, devices + 1) if devices % n == 0)
 
-    def job_gpus(self, runs: Sequence[str]) -> int:
+    def job_gpus(self, runs: Batch) -> int:
         """Returns how many GPUs the job of a batch has."""
         several = self.devices(runs)
         if several > 1 or self.here:
             return several
         return min(self.project.gpus_per_job, len(runs))
 
-    def runs_per_gpu(self, runs: Sequence[str]) -> int:
+    def runs_per_gpu(self, runs: Batch) -> int:
         """Returns how many of the batch's runs train on one GPU at a time."""
         return min(len(runs), *(self.costs[run].runs_at_once for run in runs))
 
-    def workers(self, runs: Sequence[str]) -> int:
+    def workers(self, runs: Batch) -> int:
         """Returns how many of the batch's runs train at a time."""
         if not self.cuda or self.devices(runs) > 1:
             return 1
         return min(len(runs), self.job_gpus(runs) * self.runs_per_gpu(runs))
 
-    def threads(self, runs: Sequence[str], cores: int) -> int:
+    def threads(self, runs: Batch, cores: int) -> int:
         """Returns the cores of a batch's job; with this machine's GPUs, its part of ``cores``."""
         if self.cuda and self.here and self.gpus:
             return max(1, cores * self.devices(runs) // len(self.gpus))
@@ -119,7 +121,7 @@ class Requests:
             return self.devices(runs) // self.nodes(runs)
         return self.workers(runs)
 
-    def memory_mb(self, runs: Sequence[str], attempt: int) -> int:
+    def memory_mb(self, runs: Batch, attempt: int) -> int:
         """Returns the MB to request on each node: more than estimated, and twice that per retry."""
         # In a Slurm job, two processes of Snakemake with 165 MB each share it with the trainer.
         nodes = self.nodes(runs)
@@ -128,7 +130,7 @@ class Requests:
         most = 1e3 * (self.project.max_memory or math.inf)
         return int(min(most, (400 + int(estimated / 1e6 * 1.5)) * 2 ** (attempt - 1)))
 
-    def minutes(self, runs: Sequence[str], attempt: int) -> int:
+    def minutes(self, runs: Batch, attempt: int) -> int:
         """Returns the minutes to request: many, because nodes differ, and doubled per retry."""
         alone: dict[str, float] = {}  # runs of a trunk wait for each other, so their times add up
         for run in runs:

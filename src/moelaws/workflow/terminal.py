@@ -40,6 +40,7 @@ OWN = "moelaws: "
 # Beginnings of messages that are shown though they are no warnings. With the run ID a user finds
 # the jobs of a call that was killed.
 SHOWN = (OWN, "Nothing to be done", "SLURM run ID")
+Event = dict[str, Any]  # the attributes of a record of Snakemake's
 FAMILIAR = 3  # the most rules at work that are named
 # Seconds of a job of the demo on the core that estimates of trainings are for (docs/demo.md), with
 # its share of the time in which the other core waits.
@@ -76,7 +77,7 @@ class CallReport(logging.Handler):
         self.runs: list[str] = []  # their progress at the last look
         self.looked, self.seconds = 0.0, SECONDS
         self.line = StatusLine()
-        self.jobs: dict[int, dict[str, Any]] = {}
+        self.jobs: dict[int, Event] = {}
         self.running: dict[int, str] = {}
         self.failed: dict[int, str] = {}
         self.errors: list[str] = []
@@ -92,7 +93,7 @@ class CallReport(logging.Handler):
         take = getattr(self, f"_on_{getattr(record, 'event', None)}", None)
         if take is not None:
             try:
-                take(record)
+                take(vars(record))
             except Exception:  # like Snakemake's own handler: a message must stop no job
                 self.handleError(record)
 
@@ -162,7 +163,7 @@ class CallReport(logging.Handler):
 
     # ---- events, by their names
 
-    def _on_workflow_started(self, record: logging.LogRecord) -> None:
+    def _on_workflow_started(self, event: Event) -> None:
         """Sets up Snakemake's handlers, which exist by now."""
         chosen = {value.name for value in self.settings.quiet or ()}
         shown = self.settings.verbose or self.settings.printshellcmds
@@ -176,8 +177,8 @@ class CallReport(logging.Handler):
                     handler.filters = [self._passes]
         self.line.is_alone = quiet
 
-    def _on_run_info(self, record: logging.LogRecord) -> None:
-        counts = dict(getattr(record, "stats", {}))
+    def _on_run_info(self, event: Event) -> None:
+        counts = dict(event.get("stats", {}))
         self.total = counts.pop("total", 0)
         self.todo = Counter(counts)
         if self.line.is_alone and not self.settings.dryrun:
@@ -189,17 +190,16 @@ class CallReport(logging.Handler):
             self.line.say(OWN + self.trainings.words(batches))
             self.jobs.clear()
 
-    def _on_job_info(self, record: logging.LogRecord) -> None:
-        about = vars(record)
-        self.jobs[about["jobid"]] = about
+    def _on_job_info(self, event: Event) -> None:
+        self.jobs[event["jobid"]] = event
         if self.counts_jobs:
-            self.running[about["jobid"]] = about["rule_name"]
+            self.running[event["jobid"]] = event["rule_name"]
 
-    def _on_progress(self, record: logging.LogRecord) -> None:
-        self.done, self.total = vars(record)["done"], vars(record)["total"]
+    def _on_progress(self, event: Event) -> None:
+        self.done, self.total = event["done"], event["total"]
 
-    def _on_job_finished(self, record: logging.LogRecord) -> None:
-        job = vars(record)["job_id"]
+    def _on_job_finished(self, event: Event) -> None:
+        job = event["job_id"]
         self.running.pop(job, None)
         self.failed.pop(job, None)  # it may have failed before and been tried again
         known = self.jobs.pop(job, None)
@@ -211,24 +211,23 @@ class CallReport(logging.Handler):
                         what = ", ".join(dict(known["wildcards"]).values())
                         self.line.say(f"{OWN}{what}: warning: {line.rpartition('warning: ')[2]}")
 
-    def _on_error(self, record: logging.LogRecord) -> None:
-        self.errors.append(str(record.msg))
+    def _on_error(self, event: Event) -> None:
+        self.errors.append(str(event["msg"]))
 
-    def _on_job_error(self, record: logging.LogRecord) -> None:
-        about = vars(record)
-        known = self.jobs.get(about["jobid"], about)
-        self.running.pop(about["jobid"], None)
-        name = " ".join([about["rule_name"], *dict(known.get("wildcards") or {}).values()])
-        self.failed[about["jobid"]] = name
+    def _on_job_error(self, event: Event) -> None:
+        known = self.jobs.get(event["jobid"], event)
+        self.running.pop(event["jobid"], None)
+        name = " ".join([event["rule_name"], *dict(known.get("wildcards") or {}).values()])
+        self.failed[event["jobid"]] = name
         if not self.line.is_alone or self.stopped:
             return  # Snakemake has shown it, or the user stopped it
         # The message of a cluster; a local job has none.
-        why = f" ({about['rule_msg'].splitlines()[0]})" if about["rule_msg"] else ""
-        errors = [text for text in self.errors if any(log in text for log in about["log"])]
+        why = f" ({event['rule_msg'].splitlines()[0]})" if event["rule_msg"] else ""
+        errors = [text for text in self.errors if any(log in text for log in event["log"])]
         if ended := ENDED.search("".join(errors[-1:])):
             why = f": it {ended_by(int(ended[1]) % 128)}"
         text = f"{OWN}the job {name} failed{why}"
-        logs = [log for log in about["log"] if Path(log).exists()]
+        logs = [log for log in event["log"] if Path(log).exists()]
         if lines := next(filter(None, (last_lines(Path(log), LAST_LINES) for log in logs)), []):
             text += "; its log ends so:\n" + "\n".join(f"    {line}" for line in lines)
         if logs:

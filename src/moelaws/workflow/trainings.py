@@ -1,6 +1,6 @@
 """The trainings of a call as the rules see them: the batches, and what each job needs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
 from moelaws.tables.at_hand import imported_files
 from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.requests import Requests, batches_of, gpus_here
+from moelaws.workflow.requests import Batch, Requests, batches_of, gpus_here
 
 NAMED = 8  # the most runs of a plan that are named
 
@@ -33,7 +33,7 @@ class Trainings:
         return Requests(project, self.jobs.runs, self.here, gpus)
 
     @cached_property
-    def of_study(self) -> dict[str, dict[str, Sequence[str]]]:
+    def of_study(self) -> dict[str, dict[str, Batch]]:
         """Returns the batches of each study, which depend on no other study and no machine."""
         batches = {}
         for key, sweep in self.jobs.sweeps.items():
@@ -46,7 +46,7 @@ class Trainings:
         return batches
 
     @cached_property
-    def batches(self) -> dict[str, Sequence[str]]:
+    def batches(self) -> dict[str, Batch]:
         """Returns the runs of all batches by digest; two studies may share one."""
         return {k: runs for batches in self.of_study.values() for k, runs in batches.items()}
 
@@ -88,7 +88,7 @@ class Trainings:
                 if marker.exists() and not all(files(run).exists() for run in self.kept(batch)):
                     marker.unlink()
 
-    def kept(self, batch: Sequence[str]) -> list[str]:
+    def kept(self, batch: Batch) -> list[str]:
         """Returns the runs of a batch whose weights are kept."""
         return [run for run in batch if run in self.jobs.all_kept]
 
@@ -106,16 +106,16 @@ class Trainings:
 
     def corpora(self, digest: str) -> list[Path]:
         """Returns the descriptions of the corpora on which the runs of a batch train."""
-        return [folder / "meta.json" for folder in self._corpora(self.batches[digest])]
+        corpora = self._corpora(self.batches[digest])
+        return [self.jobs.results.corpus(corpus) / "meta.json" for corpus in corpora]
 
     def tasks(self, digest: str) -> list[Path]:
         """Returns the task files for the kept runs of a batch."""
         runs = self.kept(self.batches[digest])
-        return [self.jobs.results.tasks(folder.name) for folder in self._corpora(runs)]
+        return [*map(self.jobs.results.tasks, self._corpora(runs))]
 
-    def _corpora(self, runs: Iterable[str]) -> list[Path]:
-        ids = dict.fromkeys(self.jobs.runs[run].config.corpus.corpus_id for run in runs)
-        return [self.jobs.results.corpus(corpus) for corpus in ids]
+    def _corpora(self, runs: Iterable[str]) -> Iterable[str]:
+        return dict.fromkeys(self.jobs.runs[run].config.corpus.corpus_id for run in runs)
 
     def probed(self, study: str, entry: Any) -> list[Path]:
         """Returns the markers of kept runs, and the speeds, that a derived table reads."""

@@ -24,6 +24,24 @@ STATES: tuple[State, ...] = get_args(State)
 Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would make a file now
 NOT_IT = "it is not what was written here"
 _digest = cache(digest)
+# Kind of file that all tiers share -> where it lies in results/
+SHARED = {
+    "weights": "weights/*/*",
+    "tasks": "tasks/*.jsonl",
+    "hidden states": "hidden/*.parquet",
+    "scores": "scores/*.parquet",
+}
+# Folder of a tier -> its files that record their origin
+OF_TIER = {
+    "tables": "*.parquet",
+    "derived": "*/*.parquet",
+    "claims": "*.json",
+    "fits": "*/*.json",
+    "contests": "*/*.json",
+    "figures": "*/*.json",
+    "speed": "*.parquet",
+    "power": "*.json",
+}
 # Folder of a tier -> what the study calls its entries
 _KEYS = {"tables": "runs", "figures": "pictures"}
 
@@ -52,21 +70,14 @@ class Verification:
         """Verifies what all tiers share: runs, texts, weights, hidden states, scores."""
         yield from map(self._run, _folders(self.results.runs))
         yield from map(_corpus, _folders(self.results.root / "corpora"))
-        for folder in _folders(self.results.root / "weights"):
-            for path in _files(folder, "*"):
-                yield self._sealed("weights", path, self._is_orphan(folder.name))
-        for path in _files(self.results.root / "tasks", "*.jsonl"):
-            yield self._sealed("tasks", path, False)
-        for kind, name in (("hidden states", "hidden"), ("scores", "scores")):
-            for path in _files(self.results.root / name, "*.parquet"):
-                yield self._sealed(kind, path, self._is_orphan(path.stem))
+        for kind, pattern in SHARED.items():
+            for path in _files(self.results.root, pattern):
+                run = path.parent.name if kind == "weights" else path.stem
+                yield self._sealed(kind, path, kind != "tasks" and self._is_orphan(run))
 
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
         """Verifies what was made of the runs of one tier."""
-        kinds = {"tables": "*.parquet", "derived": "*/*.parquet", "claims": "*.json"}
-        kinds |= dict.fromkeys(("fits", "contests", "figures"), "*/*.json")
-        kinds |= {"speed": "*.parquet", "power": "*.json"}
-        for kind, pattern in kinds.items():
+        for kind, pattern in OF_TIER.items():
             for path in _files(folder.root / kind, pattern):
                 names = path.relative_to(folder.root / kind).with_suffix("").parts
                 yield self._with_origin(kind, path, *names)
@@ -77,9 +88,8 @@ class Verification:
         for path in _files(folder.root, f"{folder.outlook.stem}.json"):
             behind = None if self.advice is None else partial(code.of_outlook, self.advice)
             yield self._made("outlook", path, behind)
-        beside = [folder.outlook.with_suffix(s) for s in (".md", ".png")]
         pages = (folder.claims, folder.laws, folder.cover, folder.explore, folder.report)
-        for path in (*pages, *beside):
+        for path in (*pages, folder.outlook, folder.outlook.with_suffix(".png")):
             if path.is_file():
                 yield self._sealed("pages", path, False)
 

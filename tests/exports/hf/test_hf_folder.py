@@ -63,7 +63,8 @@ def test_the_card_tells_what_was_measured(corpus, config, write, tmp_path):
     provenance = read_json(corpus[1].run(config.run_id) / "provenance.json")
     for said in (config.run_id, config.corpus.corpus_id, config.corpus.source.digest):
         assert said in text
-    assert (provenance["commit"] or "at no commit") in text
+    assert f"| `code.moelaws` | {provenance['moelaws']} |" in text
+    assert (provenance["commit"] or "") in text
     assert provenance["host"] not in text
 
 

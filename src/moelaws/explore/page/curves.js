@@ -20,8 +20,7 @@ function scaled(steps, factor) {
 
 /** Returns the sets of rows whose mean curves are drawn, by default a row each, and a sentence that says why these. */
 function curveSets(data, averaged) {
-  const { offset } = data.curves;
-  const has = (row) => offset[row + 1] > offset[row];
+  const has = (row) => data.curves[row].step.length > 0;
   const setsOf = (rows) => seedGroups(data, rows, averaged).map((set) => set.map((i) => rows[i]));
   const picked = [...state.selected].filter((row) => state.rows.includes(row));
   if (picked.length) {
@@ -47,7 +46,7 @@ function smoothed(values, reach) {
 
 /** The mean curve of runs that differ in their seed alone, over those that are as far as the first. */
 function meanCurve(data, rows) {
-  const [first, ...others] = rows.map((row) => curveOf(data, row));
+  const [first, ...others] = rows.map((row) => data.curves[row]);
   const alike = others.filter(({ step }) => step.length === first.step.length && step.at(-1) === first.step.at(-1));
   return { ...first, loss: first.loss.map((loss, i) => mean([loss, ...alike.map((other) => other.loss[i])])) };
 }

@@ -1,6 +1,6 @@
 "use strict";
-// The data and Plotly's script lie in this file as base64 of gzip; numbers lie in the data as
-// base64 of little-endian arrays. Here they become strings, typed arrays and columns.
+// The data and Plotly's script lie in this file as base64 of gzip. Here they become strings, arrays
+// of numbers, in which a missing one is NaN, and columns.
 
 function bytes(base64) {
   return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
@@ -25,14 +25,14 @@ function plotly() {
   return plotlyLoading;
 }
 
-function array(base64, type) {
-  return new type(bytes(base64).buffer);
+function numbers(values) {
+  return Float64Array.from(values, (one) => one ?? NaN);
 }
 
 /** A column of the runs: `text(row)` and `number(row)` (NaN where missing) read one cell. */
 function column(raw) {
   const numeric = raw.type === "number";
-  const held = numeric ? array(raw.values, Float64Array) : array(raw.codes, Int32Array);
+  const held = numeric ? numbers(raw.values) : raw.codes;
   const unit = raw.unit && raw.unit !== "1" ? raw.unit : "";
   const level = (row) => (held[row] < 0 ? null : raw.levels[held[row]]);
   return {
@@ -57,14 +57,11 @@ function readData(text) {
   data.count = data.runs.count;
   data.columns = columns;
   data.column = (name) => byName.get(name);
-  for (const [key, type] of [["offset", Int32Array], ["step", Float32Array], ["loss", Float32Array], ["seconds", Float32Array]]) {
-    data.curves[key] = array(data.curves[key], type);
-  }
-  for (const [key, type] of [["layers", Int32Array], ["experts", Int32Array], ["offset", Int32Array], ["share", Float32Array]]) {
-    data.load[key] = array(data.load[key], type);
+  for (const curve of data.curves) {
+    for (const key of ["step", "loss", "seconds"]) curve[key] = numbers(curve[key]);
   }
   for (const law of data.laws) {
-    for (const key of ["mean", "low", "high"]) law[key] = array(law[key], Float32Array);
+    for (const key of ["mean", "low", "high"]) law[key] = numbers(law[key]);
   }
   return data;
 }

@@ -1,25 +1,17 @@
 // One run: its configuration, provenance, loss curve and experts' load, in a dialog.
 
-function curveOf(data, row) {
-  const { offset, step, loss, seconds } = data.curves;
-  const cut = (values) => values.subarray(offset[row], offset[row + 1]);
-  return { step: cut(step), loss: cut(loss), seconds: cut(seconds) };
-}
-
 /** Returns rows of shares, one a layer, each over the even share 1/E; null where nothing was recorded. */
 function loadOf(data, row) {
-  const { layers, experts, offset, share } = data.load;
-  if (!layers[row]) return null;
-  const flat = share.subarray(offset[row], offset[row + 1]);
-  return Array.from({ length: layers[row] }, (_, layer) => {
-    const own = Array.from(flat.subarray(layer * experts[row], (layer + 1) * experts[row]));
+  const layers = data.load[row];
+  if (!layers.length) return null;
+  return layers.map((own) => {
     const even = own.reduce((sum, value) => sum + value, 0) / own.length || 1;
     return own.map((value) => value / even);
   });
 }
 
 function lossPlot(data, row) {
-  const curve = curveOf(data, row);
+  const curve = data.curves[row];
   if (!curve.step.length) return { element: h("p", {}, "No training curve of this run is at hand."), remove() {} };
   return plot(() => {
     return {
