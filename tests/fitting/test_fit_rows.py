@@ -302,6 +302,7 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
         ({"mapping": {"N": "D"}}, "column 'D' is mapped to N and D of sparsity.loss; each needs"),
         ({"protocol": {"grid": {"a": []}}}, "protocol.grid.a has no values"),
         ({"profile": ["z"]}, "profile: sparsity.loss has no parameter 'z'; it has a"),
+        ({"split_by": "e"}, "split_by: sparsity.loss has a parameter e, so the column needs"),
         ({"fixed": {"z": 1.0}}, "fit f: sparsity.loss has no parameter 'z'; it has a"),
         ({"priors": {"delta": [9, 1]}}, "fit f: delta is 9; it must be between"),
         ({"fixed": {"e": 1}, "priors": {"e": [1, 1]}}, "e is fixed, so that it has no prior"),

@@ -46,6 +46,11 @@ def fit(
     The caller adds the table's name (``spec.errors.located``).
     """
     law, own = assumed(law, spec.fixed, spec.priors, spec.name), spec.mapping
+    if spec.split_by in law.names:  # the draws have a column for each
+        raise UserError(
+            f"fit {spec.name}: split_by: {law.ref} has a parameter {spec.split_by}, so the column "
+            "needs another name"
+        )
     spec = with_size(law, table, spec)
     prepared = split_rows(law, table, spec, units)
     selection, notes = None, []
