@@ -13,7 +13,10 @@ effect is at the margin. The counts of the studies that are named replace those 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import shutil
 import sys
+import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
@@ -56,8 +59,11 @@ def verdicts(task: tuple[str, int, int]) -> list[tuple[str, str]]:
     """Returns the verdicts on the claims of a study's trial, of the table with this seed."""
     name, place, seed = task
     study, trial = load_study(name, ROOT), import_module(f"nulls.{name}").TRIALS[place]
-    given = trial.made(seed)
-    return [(claim, decided(study, claim, given)) for claim in trial.claims]
+    # Tables and fits are written below the current folder, beside a copy of the configuration.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        shutil.copytree(ROOT / "config", "config")
+        given = trial.made(seed)
+        return [(claim, decided(study, claim, given)) for claim in trial.claims]
 
 
 def rows(name: str, tables: int) -> list[dict[str, object]]:

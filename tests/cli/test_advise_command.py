@@ -158,7 +158,6 @@ def test_a_known_model_is_compared_at_its_own_budget(project_folder):
         (["--compute", 1e20, "--serve-memory", "2MB"], "no model of whole layers and experts"),
         (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
         (["--compute", 1e10], "decades from those of its runs, and beyond 2 a law judges nothing"),
-        (["--compute", 1e20, "--serve-memory", "48"], "'48' is that many bytes; did you mean"),
         (["--compute", 1e20, "--compare", "OLMo"], "no known model; did you mean OLMoE?"),
         (["--compute", 1e20, "--compare", "N=8e9 S=0.9 D=1e13"], "more than the budget of 1e"),
         (["--compute", 1e22, "--inference-tokens", 1e29], "no model of whole layers and experts"),

@@ -125,7 +125,7 @@ def test_the_file_has_units_and_says_what_it_was_made_of(tmp_path):
     speed.write_rows(path, rows, {"code": "c", "files": {}})
     frame, schema = pd.read_parquet(path), pq.read_schema(path)
     assert list(frame["run_id"]) == [row["run_id"] for row in rows]
-    for name, (unit, _) in COLUMNS.items():
+    for name, (unit, *_) in COLUMNS.items():
         assert schema.field(name).metadata[b"unit"].decode() == unit
     assert frame["gpu_step_bytes"].isna().all()
     assert frame["state_bytes"].dtype == np.int64
