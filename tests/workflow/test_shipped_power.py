@@ -37,6 +37,9 @@ def test_only_what_the_trials_depend_on_changes_their_digest():
 
 def test_another_grid_or_trials_of_its_own_leave_shipped_ones_aside(project_folder):
     shipped = Path("config/power/demo/sparsity.json")
+    shipped.parent.mkdir(parents=True, exist_ok=True)
+    digest = trial(load_study("sparsity", REPOSITORY).at_tier("demo"), "demo")
+    shipped.write_text(json.dumps({"trial": digest}))
     assert Jobs.load({"studies": "sparsity"}).powers() == [shipped]
     made = Jobs.load({"studies": "sparsity", "power": 2})
     assert made.powers() == [made.folder.power("sparsity")]

@@ -83,7 +83,9 @@ def _read_aloud(claim: Claim, evidence: Evidence, decision: Verdict) -> str:
     expected = [f"{word} {_read(claim, x):.3g}" for word, x in ends.items() if x is not None]
     why = f"and the claim expects {' and '.join(expected)}"
     if decision is Verdict.CANNOT_TELL:
-        why += ", but what decides has values for and against that"
+        why += ", but " + (
+            "what decides has values for and against that" if interval else "there is no interval"
+        )
     known = f"{number} ({LEVEL:.0%} interval: {interval})" if interval else number
     return f"{_VERB[decision]}: {claim.reads.says.replace('{effect}', known)}, {why}."
 
