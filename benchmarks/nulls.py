@@ -41,7 +41,7 @@ fair rule supports its claim in about 5 % of the tables. Where the tables lie at
 claimed, it contradicts the claim in no more of them; where they lie beyond it, it may contradict it
 in many. Where a claim has several such trials, the row shows the least favourable one. With the
 effect, as it was measured here or published, the last column says how often the rule sees it. The
-tables are those of `tests/nulls`. `python benchmarks/nulls.py` makes the counts, and with `--report`
+tables are those of `tests/nulls`. `python benchmarks/nulls.py` makes the counts, with `--report`
 this page.
 
 | study | claim | supported without the effect | contradicted without it | supported with it |
