@@ -13,7 +13,7 @@ runs would have if the effect were not there; surfaces are then fitted to those.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ MEAN = "mean"
 # 5e8 parameters over the best dense size by Eq 6, of which three of the paper's six budgets have
 # more: up to there dense models are the best ones "for most compute budgets" (D.2)
 SMALL = 0.78
+EXPONENTS = np.linspace(0.1, 1.2, 23)  # of sizes and tokens in Chinchilla's law, to try
 
 UNITS = {
     "N_over_S": "ln N* per e-fold of 1/(1-S)",
@@ -113,8 +114,9 @@ def _pairs(total: Sequence[Surface], active: Sequence[Surface]) -> dict[str, lis
     nulls["N_active_over_C"] = list(sizes_over_budget(without_budget(active)))
     pairs = {trend: with_means(slopes, nulls[trend]) for trend, slopes in own.items()}
     # No null is compared: where sparsity does nothing, the mean and so the interval tell nothing.
-    change, (average, _) = slope_over_budget(total, own["L_over_S"]), pairs["L_over_S"][-1]
+    change = slope_over_budget(total, own["L_over_S"])
     if not change.note:  # draws of both are of the same surfaces, so of equal number
+        average = mean([slope for slope in own["L_over_S"] if not slope.note])
         change = change._replace(values=change.values / average.values)
     pairs["L_over_S_over_C"] = [(change, Slope("", 0))]
     over, null = (slope_over_budget(active, each["N_active_over_S"]) for each in (own, nulls))
@@ -291,17 +293,21 @@ def _estimate(values: Array, without: Array, level: float) -> Effect:
 def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:
     """Returns the surfaces of a null in which active parameters and tokens alone set the loss.
 
-    A cubic in their logarithms is fitted to the runs of all budgets and sparsities; its losses
-    replace theirs. Active parameters include routers: these grow with sparsity, and a model is
-    better by them even if its experts do nothing.
+    Chinchilla's law is fitted to the runs of all budgets and sparsities; its losses replace
+    theirs. Active parameters include routers: these grow with sparsity, and a model is better by
+    them even if its experts do nothing.
     """
     if not surfaces:
         return []
-    rows = pd.concat([surface.rows for surface in surfaces])
-    n, d = np.log(rows[["N_active", "D"]].to_numpy(float)).T
-    n, d = n - n.mean(), d - d.mean()
-    W = np.column_stack([n**i * d**j for i in range(4) for j in range(4 - i)])
-    return _surfaces(surfaces, _losses(surfaces) @ np.linalg.pinv(W).T @ W.T)
+    rows, L = pd.concat([surface.rows for surface in surfaces]), _losses(surfaces)
+    N, D = (rows[name] / rows[name].median() for name in ("N_active", "D"))
+    # Linear for given exponents, of which the best ones by the losses are those of all draws
+    forms = [
+        np.column_stack([np.ones_like(N), N**-a, D**-b]) for a, b in product(EXPONENTS, repeat=2)
+    ]
+    hats = (W @ np.linalg.pinv(W) for W in forms)
+    hat = min(hats, key=lambda hat: float(np.sum((L[0] - hat @ L[0]) ** 2)))
+    return _surfaces(surfaces, L @ hat.T)
 
 
 def without_budget(surfaces: Sequence[Surface]) -> list[Surface]:
