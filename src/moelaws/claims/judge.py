@@ -86,7 +86,9 @@ def _read_aloud(claim: Claim, evidence: Evidence, decision: Verdict) -> str:
         why += ", but " + (
             "what decides has values for and against that" if interval else "there is no interval"
         )
-    known = f"{number} ({LEVEL:.0%} interval: {interval})" if interval else number
+    all_values = claim.measure is not None and claim.measure.rule == "bound"
+    of = "range" if all_values else f"{100 * LEVEL:.0f} % interval"
+    known = f"{number} ({of}: {interval})" if interval else number
     return f"{_VERB[decision]}: {claim.reads.says.replace('{effect}', known)}, {why}."
 
 
