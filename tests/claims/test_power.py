@@ -2,13 +2,17 @@
 
 import pytest
 
+from allocation_case import PAPER
+from allocation_case import simulate as simulate_allocation
 from moelaws import laws
 from moelaws.claims.base import Verdict
 from moelaws.claims.power import tried
 from moelaws.spec.base import parse
+from moelaws.spec.project import load_study
 from moelaws.spec.study import Study
 from moelaws.tables.simulate import design, simulate
 from planned_study import STUDY, small
+from repository import REPOSITORY
 
 CODE = """
 import numpy as np
@@ -133,3 +137,13 @@ def test_without_a_second_seed_the_noise_is_assumed(study, table):
     counts = tried(study, "demo", alone, 1, {})
     assert counts["noise"] == study.simulation.noise
     assert "none has a second seed" in counts["noise_of"]
+
+
+@pytest.mark.slow
+def test_a_law_may_read_what_follows_from_the_runs_but_is_no_column():
+    """The best ratio r* of the allocation paper's law follows from each run's budget."""
+    allocation = load_study("allocation", REPOSITORY).at_tier("demo")
+    runs = simulate_allocation(PAPER).assign(source="trained")
+    counts = tried(allocation.model_copy(update={"claims": ()}), "demo", runs, 1, {})
+    assert set(counts["losses"]) == {"fitted", "published"}
+    assert counts["refused"] == []

@@ -185,7 +185,8 @@ def _fitted(
     law, mapping = laws.fittable(entry.law), DEFAULT_MAPPING | entry.mapping
     # Runs may be tiny, a null may take a width for a size, and a published law may give losses of
     # twenty nats far from its runs: the columns are in their own units.
-    units = {variable.name: "1" for variable in (*law.variables, law.response)}
+    known = (variable.name for variable in (*law.variables, law.response))
+    units = {name: "1" for name in known if mapping.get(name, name) in runs}
     split = entry.split_by if isinstance(entry, Null) else ""
     spec = Fit(name="trial", law=law.ref, mapping=mapping, units=units, bootstrap=1, split_by=split)
     with located(f"the trial of the rules by {law.ref}"):
