@@ -164,3 +164,16 @@ def test_every_claim_of_a_study_states_what_decides_it(name):
     for claim in load_study(name, REPOSITORY).claims:
         assert claim.statement.strip()[-1] == claim.rule.strip()[-1] == "."
         assert claim.source.startswith((name, "leverage"))
+
+
+def test_a_tag_in_what_a_study_says_stays_text():
+    """The page folds a claim's numbers by tags of its own, and takes none from a study."""
+    claim = {
+        "name": "toy", "statement": "It <details> rises.", "source": "toy", "rule": "</details>",
+        "figure": "F1", "verdict": "supported", "measured": "m", "value": 1.0, "low": 0.5,
+        "high": 2.0, "unit": "", "needed": "", "says": "<details>",
+    }  # fmt: skip
+    study = {"study": "toy", "title": "Toy", "source": "trained", "assumed": "", "claims": [claim]}
+    text = page([study | {"made_of": {}}], "demo")
+    assert text.count("<details") == text.count("</details>") == 1
+    assert "It < details> rises." in text

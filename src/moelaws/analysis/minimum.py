@@ -16,8 +16,7 @@ Array = NDArray[np.float64]
 AT_LOW_END = "at the low end of the measured range"
 AT_HIGH_END = "at the high end of the measured range"
 NOT_CONVEX = "the curve is not convex"
-# So many draws of a parabola's coefficients are enough for a 90 % interval to hold 90 % to about 1
-# %.
+# With so many draws of a parabola's coefficients a 90 % interval holds between 89 and 91 %.
 DRAWS = 1000
 TOO_FEW = "fewer than three sizes"
 

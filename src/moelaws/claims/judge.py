@@ -45,6 +45,7 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
     effect = evidence.effect or Effect(nan)
     decision = verdict(evidence.intervals, claim.expect.above, claim.expect.below)
     clear = clearance(evidence.intervals, claim.expect.above, claim.expect.below)
+    shown = _shown(claim, evidence)
     says = {null.name: null.says for null in study.nulls}
     needed = evidence.needed or " ".join(claim.needed.split())
     return {
@@ -59,8 +60,8 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "low": finite(effect.low),
         "high": finite(effect.high),
         "unit": evidence.unit,
-        "says": _read_aloud(claim, evidence, decision),
-        "shown": _shown(claim, evidence),
+        "says": _read_aloud(claim, evidence, decision, *shown),
+        "shown": shown,
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
         "null": " ".join(says.get(claim.null_model, "").split()),
         "clearance": finite(clear),
@@ -74,9 +75,10 @@ _VERB = {
 }
 
 
-def _read_aloud(claim: Claim, evidence: Evidence, decision: Verdict) -> str:
+def _read_aloud(
+    claim: Claim, evidence: Evidence, decision: Verdict, number: str, interval: str
+) -> str:
     """Returns the verdict, the number it rests on and the reason in one sentence."""
-    number, interval = _shown(claim, evidence)
     if not number:
         return f"{_VERB[decision]}: {evidence.measured.rstrip('.')}."
     ends = {"more than": claim.expect.above, "less than": claim.expect.below}

@@ -31,8 +31,9 @@ _HELD: dict[type, tuple[str, str]] = {
     ContestScores: ("contest", "make contests STUDY NAME"),
 }
 Judged = TypeVar("Judged", JudgedStudy, Tried, ContestScores)
-# Of a Markdown page; the attribute is for MkDocs
+# Begin and end what a reader unfolds; the attribute is for MkDocs.
 UNFOLD = '<details markdown="1"><summary>Numbers, rule and trials</summary>'
+FOLDED = "</details>"
 _NONE: Any = {"claims": {}}  # a study whose rules were not tried
 USABLE = 0.05  # nats/token: the largest error at which a law is one to use
 
@@ -90,8 +91,9 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
             )
         for claim in study["claims"]:
             lines += ["", *_section(claim, Path("figures") / study["study"], _tried(claim, power))]
-    text = without_tags("\n".join(lines) + "\n")
-    return text.replace("< details>", UNFOLD).replace("< /details>", "</details>")
+    # What studies say has no tags; those that fold a claim's numbers are the page's own.
+    own = (UNFOLD, FOLDED)
+    return "\n".join(line if line in own else without_tags(line) for line in lines) + "\n"
 
 
 def to_remember(study: JudgedStudy) -> str:
@@ -194,14 +196,14 @@ def _section(claim: JudgedClaim, figures: Path, tried: Sequence[str]) -> list[st
     return [
         *lines,
         "",
-        "<details>",
+        UNFOLD,
         "",
         f"- *These runs*: {claim['measured'].rstrip('.')}.",
         f"- *Rule*: {claim['rule']}",
         *tried,
         f"- *Look at*: [{claim['figure']}]({picture.as_posix()})",
         "",
-        "</details>",
+        FOLDED,
     ]
 
 

@@ -141,8 +141,8 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
             losses = truth.runs["L"].to_numpy()
             yield truth.with_losses(losses * _factors(null.factors, runs))
             if null.effect is not None:
-                told = truth.with_losses(losses * _factors(null.effect, runs))
-                yield replace(told, key=EFFECT)
+                changed = truth.with_losses(losses * _factors(null.effect, runs))
+                yield replace(changed, key=EFFECT)
 
 
 def _truth(
