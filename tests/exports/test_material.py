@@ -118,7 +118,10 @@ def test_the_studies_of_a_run_are_those_of_the_grid(project_folder):
 
 @pytest.mark.parametrize("name", TRACKERS)
 def test_a_missing_package_is_told_with_its_lock(name, results, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, name, None)
+    # A module below the package may be loaded already, and Python would then not ask the package.
+    below = [module for module in sys.modules if module.startswith(f"{name}.")]
+    for module in (name, *below):
+        monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"moelaws.exports.{name}", raising=False)
     monkeypatch.chdir(tmp_path)
     what = f"export {name} needs the package {name}: pip install --no-deps -r envs/{name}.txt"
