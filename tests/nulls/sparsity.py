@@ -33,6 +33,7 @@ RUNS = pd.read_parquet(REPOSITORY / "docs/evidence/sparsity.parquet")
 NOISE = seed_sd(RUNS)  # nats
 STUDY = load_study("sparsity", REPOSITORY)
 TOTAL_SIZE, SMALL_DENSE = "total_size_rises_with_sparsity", "dense_is_best_for_small_models"
+ALONE = "sparsity_alone_lowers_the_loss"
 RISES, ALIKE = "active_size_rises_with_budget", "loss_falls_alike_at_all_budgets"
 OWN_NULL = {TOTAL_SIZE, SMALL_DENSE, RISES, ALIKE}
 TRENDS = [claim.name for claim in STUDY.claims if claim.derived == ("trends",)]
@@ -131,16 +132,18 @@ def trends(seed, law):
     return SimpleNamespace(derived={"trends": table}.get)
 
 
-def both_laws(seed):
-    """Eq 6 and Chinchilla's law, fitted from a few starts to losses of the latter."""
-    frame, fits = RUNS.assign(L=noisy(chinchilla, seed)), {}
-    for name in ("loss", "chinchilla"):
-        update = {"bootstrap": 1, "protocol": {"sample": 10}}
+def fits_to(seed, law, names=("loss",), bootstrap=20):
+    """The study's fits of these names, from a few starts, to losses of a law."""
+    frame, fits = RUNS.assign(L=noisy(law, seed)), {}
+    for name in names:
+        update = {"bootstrap": bootstrap, "protocol": {"sample": 5}}
         spec = STUDY.at_tier("workstation").fit(name).model_copy(update=update)
         fits[name] = Path(f"{name}.json")
         write_fit(fit(laws.fittable(spec.law), frame, spec), fits[name])
     return FittedInputs(frame=frame, fits=fits)
 
+
+both_laws = partial(fits_to, law=chinchilla, names=("loss", "chinchilla"), bootstrap=1)
 
 READING = "reading comprehension"
 EQUAL, READ_WORSE = "sparsity_changes_no_score_at_equal_loss", "sparser_models_read_worse"
@@ -177,6 +180,8 @@ TRIALS = [
     *(null(ALIKE, partial(trends, law=partial(changing, by)), 20) for by in (-0.15, 0.15)),
     Trial(("loss_falls_with_sparsity",), partial(trends, law=eq_6), (16, 20), tables=20),
     Trial(tuple(TRENDS), partial(trends, law=eq_6), (0, 20), tables=20, kind="effect"),
+    null(ALONE, partial(fits_to, law=chinchilla), 20),
+    Trial((ALONE,), partial(fits_to, law=eq_6), (0, 20), tables=20, kind="effect"),
     Trial(("eq_6_predicts_the_sparsest",), both_laws, (0, 1), tables=10),
     *(  # a group that is off by the margin
         null(EQUAL, partial(relation, by=by, **{"continuation": 0.0, "syntax": 0.0, off: shift}))

@@ -118,16 +118,21 @@ class Surface:
 
     def size_minimum(self, S: float) -> Minima | None:
         """Returns the minima over the u at ``S``, estimate first; None for fewer than 3 sizes."""
-        known = at(self.measured, "S", S).iloc[0]
-        if known["sizes"] < MIN_SIZES:
-            return None
-        u = np.linspace(known["u_low"], known["u_high"], POINTS)
-        return minima_along(self.losses(np.exp(u), np.full(POINTS, S)), u)
+        if S not in self._size_minima:
+            known = at(self.measured, "S", S).iloc[0]
+            u = np.linspace(known["u_low"], known["u_high"], POINTS)
+            minima = minima_along(self.losses(np.exp(u), np.full(POINTS, S)), u)
+            self._size_minima[S] = minima if known["sizes"] >= MIN_SIZES else None
+        return self._size_minima[S]
+
+    @cached_property
+    def _size_minima(self) -> dict[float, Minima | None]:
+        return {}
 
     def sparsity_minima(self, u: ArrayLike) -> list[Minima]:
         """Returns the minima over the v measured at each size ``u`` (n,), estimate first."""
         u = np.atleast_1d(u)
-        v = np.linspace(self.measured["v"].min(), self.measured["v"].max(), POINTS)
+        v = np.linspace(*self._ends[0, [0, -1]], POINTS)
         N, S = np.repeat(np.exp(u), POINTS), np.tile(-np.expm1(-v), len(u))
         each = self.losses(N, S).reshape(-1, len(u), POINTS)
         return [minima_along(own, v) for own in each.swapaxes(0, 1)]
@@ -143,12 +148,17 @@ class Surface:
     @property
     def one_sparsity(self) -> bool:
         """Returns whether all runs have the same sparsity, so that none is best."""
-        return bool(self.measured["v"].min() == self.measured["v"].max())
+        return len(self.measured) == 1
 
     def sizes_near(self, v: Array | float) -> tuple[Array, Array]:
         """Returns the ends of u measured at ``v`` (n,), interpolated between sparsities."""
-        frame = self.measured
-        return np.interp(v, frame["v"], frame["u_low"]), np.interp(v, frame["v"], frame["u_high"])
+        at_v, low, high = self._ends
+        return np.interp(v, at_v, low), np.interp(v, at_v, high)
+
+    @cached_property
+    def _ends(self) -> Array:
+        """Returns v and the ends of u at each S measured, (3, sparsities)."""
+        return self.measured[["v", "u_low", "u_high"]].to_numpy(float).T
 
     def near_runs(self, u: float, v: float) -> bool:
         """Returns whether ``u`` lies between the sizes measured near ``v``."""

@@ -302,12 +302,14 @@ def without_sparsity(surfaces: Sequence[Surface]) -> list[Surface]:
     rows, L = pd.concat([surface.rows for surface in surfaces]), _losses(surfaces)
     N, D = (rows[name] / rows[name].median() for name in ("N_active", "D"))
     # Linear for given exponents, of which the best ones by the losses are those of all draws
+    powers = (own.to_numpy()[:, None] ** -EXPONENTS for own in (N, D))
     forms = [
-        np.column_stack([np.ones_like(N), N**-a, D**-b]) for a, b in product(EXPONENTS, repeat=2)
+        np.column_stack([np.ones(len(L[0])), *terms]) for terms in product(*(p.T for p in powers))
     ]
-    hats = (W @ np.linalg.pinv(W) for W in forms)
-    hat = min(hats, key=lambda hat: float(np.sum((L[0] - hat @ L[0]) ** 2)))
-    return _surfaces(surfaces, L @ hat.T)
+    # A fit is a projection, and the best one leaves the most of the losses
+    bases, _ = np.linalg.qr(np.array(forms))
+    best = bases[np.linalg.norm(L[0] @ bases, axis=1).argmax()]
+    return _surfaces(surfaces, L @ best @ best.T)
 
 
 def without_budget(surfaces: Sequence[Surface]) -> list[Surface]:
