@@ -7,6 +7,7 @@ for each width.
 """
 
 import json
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,41 +30,58 @@ from moelaws.studies.sparsity.laws.isoflop import VARIANTS
 from nulls.trial import Trial, null, seen
 from repository import REPOSITORY
 
-RUNS = pd.read_parquet(REPOSITORY / "docs/evidence/sparsity.parquet")
-NOISE = seed_sd(RUNS)  # nats
 STUDY = load_study("sparsity", REPOSITORY)
 TOTAL_SIZE, SMALL_DENSE = "total_size_rises_with_sparsity", "dense_is_best_for_small_models"
 ALONE = "sparsity_alone_lowers_the_loss"
 RISES, ALIKE = "active_size_rises_with_budget", "loss_falls_alike_at_all_budgets"
 OWN_NULL = {TOTAL_SIZE, SMALL_DENSE, RISES, ALIKE}
 TRENDS = [claim.name for claim in STUDY.claims if claim.derived == ("trends",)]
-FLOPS = (RUNS["C_sparsity"] / RUNS["D"]).to_numpy(float)  # a token
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Runs whose losses are replaced by those of laws that are fitted to them, with noise."""
+
+    runs: pd.DataFrame
+    noise: float  # nats
+
+    @property
+    def flops(self):
+        """FLOPs a token of each run, (n,)."""
+        return (self.runs["C_sparsity"] / self.runs["D"]).to_numpy(float)
+
+    def noisy(self, law, seed):
+        return law(self) + np.random.default_rng(seed).normal(0, self.noise, len(self.runs))
+
+
+RUNS = pd.read_parquet(REPOSITORY / "docs/evidence/sparsity.parquet")
+EVIDENCE = Sweep(RUNS, seed_sd(RUNS))
 
 
 @cache
-def chinchilla():
+def chinchilla(sweep):
     """Losses by Chinchilla's law of active parameters, routers among them, fitted to the runs."""
     mapping = {"N": "N_active", "D": "D", "L": "L"}
     spec = Fit(name="null", law="chinchilla", mapping=mapping, bootstrap=1, protocol={"sample": 50})
     law = laws.fittable("chinchilla")
-    known = fit(law, RUNS, spec).parts[0].estimates()
-    return law.predict(known, {"N": RUNS["N_active"], "D": RUNS["D"]})
+    known = fit(law, sweep.runs, spec).parts[0].estimates()
+    return law.predict(known, {"N": sweep.runs["N_active"], "D": sweep.runs["D"]})
 
 
 @cache
-def one_total_size():
+def one_total_size(sweep):
     """Losses by parabolas of each budget in ln N and -ln(1-S), of which N* does not know S."""
-    return quadratic(lambda u, v: [u, u**2, v, v**2])
+    return quadratic(sweep, lambda u, v: [u, u**2, v, v**2])
 
 
 @cache
-def dense_best_to_the_margin():
+def dense_best_to_the_margin(sweep):
     """Losses whose best v is the margin at 0.78 times the best dense size of each budget.
 
     The dense models have the parabola of the runs' dense models, and v* rises with ln N.
     """
-    losses = np.empty(len(RUNS))
-    for _, rows in RUNS.groupby("C"):
+    losses = np.empty(len(sweep.runs))
+    for _, rows in sweep.runs.groupby("C"):
         u, v = np.log(rows["N_total"].to_numpy()), -np.log1p(-rows["S"].to_numpy())
         dense = np.polyfit(u[v == 0], rows["L"].to_numpy()[v == 0], 2)
         small = -dense[1] / (2 * dense[0]) + np.log(SMALL)
@@ -72,69 +90,65 @@ def dense_best_to_the_margin():
     return losses
 
 
-def changing(change):
+def changing(sweep, change):
     """Losses whose slope over v changes by ``change`` of its mean for each e-fold of C.
 
     Without v they are a parabola of each budget in ln FLOPs a token, fitted to its runs.
     """
-    c, v = np.log(RUNS["C"]), -np.log1p(-RUNS["S"])
-    w, level = np.log(FLOPS), np.empty(len(RUNS))
-    for _, rows in RUNS.groupby("C"):
+    c, v = np.log(sweep.runs["C"]), -np.log1p(-sweep.runs["S"])
+    w, level = np.log(sweep.flops), np.empty(len(sweep.runs))
+    for _, rows in sweep.runs.groupby("C"):
         own = w[rows.index]
         level[rows.index] = np.polyval(np.polyfit(own, rows["L"], 2), own)
     return np.asarray(level - 0.05 * v * (1 + change * (c - np.log(3e12))))
 
 
-def quadratic(terms):
-    losses = np.empty(len(RUNS))
-    for _, rows in RUNS.groupby("C"):
+def quadratic(sweep, terms):
+    losses = np.empty(len(sweep.runs))
+    for _, rows in sweep.runs.groupby("C"):
         u, v = np.log(rows["N_total"].to_numpy()), -np.log1p(-rows["S"].to_numpy())
         X = np.column_stack([np.ones_like(u), *terms(u - u.mean(), v)])
         losses[rows.index] = X @ np.linalg.lstsq(X, rows["L"], rcond=None)[0]
     return losses
 
 
-def one_best_size():
+def one_best_size(sweep):
     """Losses by parabolas with the runs' curvature and one vertex at all budgets."""
-    level = RUNS["C"].map({1e12: 3.1, 3e12: 2.7, 1e13: 2.4}).to_numpy(float)
-    return level + 0.2 * np.log(FLOPS / 9.5e5) ** 2
+    level = sweep.runs["C"].map({1e12: 3.1, 3e12: 2.7, 1e13: 2.4}).to_numpy(float)
+    return level + 0.2 * np.log(sweep.flops / 9.5e5) ** 2
 
 
 @cache
-def eq_6():
+def eq_6(sweep):
     """Losses by Eq 6 as it was fitted to the runs in docs/evidence."""
     known = json.loads((REPOSITORY / "docs/evidence/fits/sparsity/loss.json").read_text())["params"]
-    columns = {"N": RUNS["N_total"], "D": RUNS["D"], "S": RUNS["S"]}
+    columns = {"N": sweep.runs["N_total"], "D": sweep.runs["D"], "S": sweep.runs["S"]}
     return laws.get("sparsity.loss").predict({k: p["estimate"] for k, p in known.items()}, columns)
 
 
-def fitted(L, size, seed):
-    budgets = list(RUNS.assign(L=L).groupby("C"))
+def fitted(sweep, L, size, seed):
+    budgets = list(sweep.runs.assign(L=L).groupby("C"))
     groups = [({"N": own[size], "S": own["S"]}, own["L"]) for _, own in budgets]
     weights = akaike_weights(VARIANTS, groups)
     for i, (C, rows) in enumerate(budgets):
         yield Surface(C, size, tuple(averaged(weights, rows, size, seed + i, 300)), 0.9, rows)
 
 
-def slopes(L, seed=0):
-    """The table ``trends`` of the workstation's runs with losses ``L``."""
-    total, active = (list(fitted(L, size, seed)) for size in ("N_total", "N_active"))
+def slopes(L, seed=0, sweep=EVIDENCE):
+    """The table ``trends`` of the workstation's runs, or of others, with losses ``L``."""
+    total, active = (list(fitted(sweep, L, size, seed)) for size in ("N_total", "N_active"))
     return derive.frame(beside_nulls(total, active, 0.9))
 
 
-def noisy(law, seed):
-    return law() + np.random.default_rng(seed).normal(0, NOISE, len(RUNS))
-
-
 @cache
-def trends(seed, law):
-    table = slopes(noisy(law, seed), 10 * seed)
+def trends(seed, law, sweep=EVIDENCE):
+    table = slopes(sweep.noisy(law, seed), 10 * seed, sweep)
     return SimpleNamespace(derived={"trends": table}.get)
 
 
 def fits_to(seed, law, names=("loss",), bootstrap=20):
     """The study's fits of these names, from a few starts, to losses of a law."""
-    frame, fits = RUNS.assign(L=noisy(law, seed)), {}
+    frame, fits = RUNS.assign(L=EVIDENCE.noisy(law, seed)), {}
     for name in names:
         update = {"bootstrap": bootstrap, "protocol": {"sample": 5}}
         spec = STUDY.at_tier("workstation").fit(name).model_copy(update=update)
@@ -177,7 +191,7 @@ TRIALS = [
     null(TOTAL_SIZE, partial(trends, law=one_total_size), 20),
     null(SMALL_DENSE, partial(trends, law=dense_best_to_the_margin), 20),
     null(RISES, partial(trends, law=one_best_size), 20),
-    *(null(ALIKE, partial(trends, law=partial(changing, by)), 20) for by in (-0.15, 0.15)),
+    *(null(ALIKE, partial(trends, law=partial(changing, change=by)), 20) for by in (-0.15, 0.15)),
     Trial(("loss_falls_with_sparsity",), partial(trends, law=eq_6), (16, 20), tables=20),
     Trial(tuple(TRENDS), partial(trends, law=eq_6), (0, 20), tables=20, kind="effect"),
     null(ALONE, partial(fits_to, law=chinchilla), 20),

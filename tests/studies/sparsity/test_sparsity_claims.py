@@ -239,7 +239,7 @@ def test_six_n_counts_the_flops_within_a_fifth(ratio, verdict):
 
 def test_the_nulls_slopes_are_those_of_a_law_without_sparsity():
     """Total size, best sparsity over size and over budget move by arithmetic alone."""
-    mean = nulls.slopes(nulls.chinchilla()).query("at == 'mean'").set_index("trend")
+    mean = nulls.slopes(nulls.chinchilla(nulls.EVIDENCE)).query("at == 'mean'").set_index("trend")
     for trend, slope in (("N_over_S", 0.84), ("S_over_N", 1.20), ("S_over_C", -0.56)):
         assert mean.loc[trend, "slope"] == pytest.approx(slope, abs=0.02)
         assert mean.loc[trend, "null"] == pytest.approx(mean.loc[trend, "slope"], abs=0.02)
