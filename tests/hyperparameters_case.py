@@ -1,6 +1,7 @@
 """A simulated search: runs of the study's own grid with losses that are bowls about known laws."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -56,10 +57,15 @@ DEMO = Truth(
 )
 
 
+@cache
+def _grid(tier: str) -> pd.DataFrame:
+    runs = expand(STUDY.grids[tier], TEXT, "hyperparameters.yaml")  # type: ignore[index]
+    return pd.DataFrame([{**describe(run), "C": run.C} for run in runs])
+
+
 def table(tier: str, truth: Truth, seed: int = 0, source: str = "trained") -> pd.DataFrame:
     """A study's table: the tier's grid with simulated losses."""
-    runs = expand(STUDY.grids[tier], TEXT, "hyperparameters.yaml")  # type: ignore[index]
-    frame = pd.DataFrame([{**describe(run), "C": run.C} for run in runs])
+    frame = _grid(tier).copy()
     rng = np.random.default_rng(seed)
     L = np.array([_loss(row, truth) for _, row in frame.iterrows()])
     frame["L"] = L + truth.noise * rng.standard_normal(len(frame))
