@@ -7,11 +7,12 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 os.environ["WANDB_ERROR_REPORTING"] = "false"  # wandb reads it when it is imported
 
+import psutil
 import wandb
 
 from moelaws.exports.material import TrackedRun, into_folder, replacing_run
@@ -25,8 +26,14 @@ def writer(folder: Path) -> Iterator[Callable[[TrackedRun], None]]:
     with into_folder(_put, folder) as put:
         try:
             yield put
-        finally:
-            wandb.teardown()  # ends the process in which wandb writes
+        except BaseException:
+            # The process in which wandb writes would wait for ever for a run that was interrupted.
+            for child in psutil.Process().children():
+                child.kill()
+            with suppress(SystemExit, OSError):
+                wandb.teardown()
+            raise
+        wandb.teardown()  # ends that process
 
 
 def _put(folder: Path, run: TrackedRun) -> None:
