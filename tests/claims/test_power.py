@@ -2,7 +2,7 @@
 
 import pytest
 
-from allocation_case import PAPER
+from allocation_case import PAPER, POOR
 from allocation_case import simulate as simulate_allocation
 from moelaws import laws
 from moelaws.claims.base import Verdict
@@ -140,10 +140,14 @@ def test_without_a_second_seed_the_noise_is_assumed(study, table):
 
 
 @pytest.mark.slow
-def test_a_law_may_read_what_follows_from_the_runs_but_is_no_column():
-    """The best ratio r* of the allocation paper's law follows from each run's budget."""
+@pytest.mark.parametrize("setting", [PAPER, POOR], ids=["paper", "demo"])
+def test_a_law_may_read_what_follows_from_the_runs_but_is_no_column(setting):
+    """The best ratio r* of the allocation paper's law follows from each run's budget.
+
+    Budgets as small as the demo's are no slip of a unit here.
+    """
     allocation = load_study("allocation", REPOSITORY).at_tier("demo")
-    runs = simulate_allocation(PAPER).assign(source="trained")
+    runs = simulate_allocation(setting).assign(source="trained")
     counts = tried(allocation.model_copy(update={"claims": ()}), "demo", runs, 1, {})
-    assert set(counts["losses"]) == {"fitted", "published"}
+    assert "fitted" in counts["losses"]
     assert counts["refused"] == []

@@ -27,6 +27,7 @@ from moelaws.files.layout import Results, TierFolder
 from moelaws.files.trials import trial
 from moelaws.fitting.fit import fit
 from moelaws.laws.base import Array
+from moelaws.laws.mapping import sources
 from moelaws.spec.errors import located
 from moelaws.spec.fit import Fit
 from moelaws.spec.readers import Claim
@@ -185,8 +186,7 @@ def _fitted(
     law, mapping = laws.fittable(entry.law), DEFAULT_MAPPING | entry.mapping
     # Runs may be tiny, a null may take a width for a size, and a published law may give losses of
     # twenty nats far from its runs: the columns are in their own units.
-    known = (variable.name for variable in (*law.variables, law.response))
-    units = {name: "1" for name in known if mapping.get(name, name) in runs}
+    units = dict.fromkeys(sources(law, mapping, list(runs)).columns, "1")
     split = entry.split_by if isinstance(entry, Null) else ""
     spec = Fit(name="trial", law=law.ref, mapping=mapping, units=units, bootstrap=1, split_by=split)
     with located(f"the trial of the rules by {law.ref}"):
