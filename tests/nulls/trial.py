@@ -40,9 +40,8 @@ def null(
     At the ``edge`` of what is claimed they may refute a claim as seldom as they may support it.
     """
     names = (claims,) if isinstance(claims, str) else claims
-    # By the level of the intervals 4 of 20 tables have a chance of 2 %, 5 of 40 of 5 % and 10 of
-    # 100 of 3 %.
-    most = {20: 4, 40: 5, 100: 10}[tables]
+    # By the level of the intervals, more have a chance of 1 % or less.
+    most = {10: 2, 20: 4, 40: 5, 100: 10}[tables]
     return Trial(names, made, (0, most), (0, most if edge else tables), tables, "null")
 
 
