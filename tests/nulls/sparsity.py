@@ -146,18 +146,20 @@ def trends(seed, law, sweep=EVIDENCE):
     return SimpleNamespace(derived={"trends": table}.get)
 
 
-def fits_to(seed, law, names=("loss",), bootstrap=20):
-    """The study's fits of these names, from a few starts, to losses of a law."""
+def fits_to(seed, law, names=("loss",), bootstrap=20, **protocol):
+    """The study's fits of these names to losses of a law."""
     frame, fits = RUNS.assign(L=EVIDENCE.noisy(law, seed)), {}
     for name in names:
-        update = {"bootstrap": bootstrap, "protocol": {"sample": 5}}
+        update = {"bootstrap": bootstrap, "protocol": protocol}
         spec = STUDY.at_tier("workstation").fit(name).model_copy(update=update)
         fits[name] = Path(f"{name}.json")
-        write_fit(fit(laws.fittable(spec.law), frame, spec), fits[name])
+        write_fit(fit(laws.fittable(spec.law), frame, spec, calibrated=False), fits[name])
     return FittedInputs(frame=frame, fits=fits)
 
 
-both_laws = partial(fits_to, law=chinchilla, names=("loss", "chinchilla"), bootstrap=1)
+both_laws = partial(
+    fits_to, names=("loss", "chinchilla"), bootstrap=1, objective="squared", sample=1
+)
 
 READING = "reading comprehension"
 EQUAL, READ_WORSE = "sparsity_changes_no_score_at_equal_loss", "sparser_models_read_worse"
@@ -194,9 +196,10 @@ TRIALS = [
     *(null(ALIKE, partial(trends, law=partial(changing, change=by)), 20) for by in (-0.15, 0.15)),
     Trial(("loss_falls_with_sparsity",), partial(trends, law=eq_6), (16, 20), tables=20),
     Trial(tuple(TRENDS), partial(trends, law=eq_6), (0, 20), tables=20, kind="effect"),
-    null(ALONE, partial(fits_to, law=chinchilla), 20),
-    Trial((ALONE,), partial(fits_to, law=eq_6), (0, 20), tables=20, kind="effect"),
-    Trial(("eq_6_predicts_the_sparsest",), both_laws, (0, 1), tables=10),
+    null(ALONE, partial(fits_to, law=chinchilla, sample=3), 20),
+    Trial((ALONE,), partial(fits_to, law=eq_6, sample=3), (0, 20), tables=20, kind="effect"),
+    null("eq_6_predicts_the_sparsest", partial(both_laws, law=chinchilla), 20),
+    seen("eq_6_predicts_the_sparsest", partial(both_laws, law=eq_6), 12, 20),
     *(  # a group that is off by the margin
         null(EQUAL, partial(relation, by=by, **{"continuation": 0.0, "syntax": 0.0, off: shift}))
         for by in ("run_id", "d_model")

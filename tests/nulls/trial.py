@@ -29,12 +29,20 @@ class Trial:
     kind: str = ""  # "null" or "effect", for the shipped counts (benchmarks/nulls.py)
 
 
-def null(claims: str | tuple[str, ...], made: Callable[[int], Any], tables: int = 100) -> Trial:
-    """Tables without the effect of one claim or several, a hundred or fewer."""
+def null(
+    claims: str | tuple[str, ...],
+    made: Callable[[int], Any],
+    tables: int = 100,
+    edge: bool = False,
+) -> Trial:
+    """Tables without the effect of one claim or several, a hundred or fewer.
+
+    At the ``edge`` of what is claimed they may refute a claim as seldom as they may support it.
+    """
     names = (claims,) if isinstance(claims, str) else claims
-    # Of 100 tables 10 have a chance of 3 %, by the level of the intervals; of 20, 4 have 2 %.
-    most = 10 if tables == 100 else 4
-    return Trial(names, made, (0, most), tables=tables, kind="null")
+    # By the level of the intervals, more have a chance of 1 % or less.
+    most = {10: 2, 20: 4, 40: 5, 100: 10}[tables]
+    return Trial(names, made, (0, most), (0, most if edge else tables), tables, "null")
 
 
 def seen(claim: str, made: Callable[[int], Any], least: int, tables: int = 100) -> Trial:

@@ -38,12 +38,15 @@ class Parabola:
     n: int
     budgets: int
 
+    def at(self, t: float | Array) -> Array:
+        """Returns ln L at ``t`` of the estimate and of each draw, (..., 1 + draws)."""
+        slope, curvature = terms(self.y_n3)
+        s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
+        return np.asarray(self.y_n3[:, 1] + slope * s + curvature / 2 * s**2)
+
     def excess(self, t: float | Array) -> Array:
         """Returns ln L at ``t`` less its least of the estimate and of each draw, (1 + draws,)."""
-        slope, curvature = terms(self.y_n3)
-        least = minima(self.y_n3, self.low, self.high).y
-        s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
-        return self.y_n3[:, 1] + slope * s + curvature / 2 * s**2 - least
+        return self.at(t) - minima(self.y_n3, self.low, self.high).y
 
     def optima(self) -> Array:
         """Returns the t of least ln L in the range, of the estimate and each draw, (1 + draws,)."""
