@@ -57,8 +57,8 @@ def bowl(best, curvature, scale=np.log2):
     return lambda C, x: dense_loss(C) * (1 + curvature * (scale(x) - scale(best)) ** 2)
 
 
-def over_ratios(seed, loss):
-    frame = table("activation", seed, "A", RATIOS, loss)
+def over_ratios(seed, loss, **grid):
+    frame = table("activation", seed, "A", RATIOS, loss, **grid)
     return frame.assign(S=1 - frame["A"])
 
 
@@ -70,57 +70,57 @@ def law_of_A(C, A):
     return dense_loss(C * joint.LAW.predict(joint.LAW.published, {"A": A, "G": 2.0, "C": C}))
 
 
-def over_granularities(seed, curvature, sweep="granularity", best=10.0):
-    return table(sweep, seed, "G", GRANULARITIES, bowl(best, curvature))
+def over_granularities(seed, curvature, sweep="granularity", best=10.0, **grid):
+    return table(sweep, seed, "G", GRANULARITIES, bowl(best, curvature), **grid)
 
 
-def over_more(seed, doublings, curvature=CURVATURE):
+def over_more(seed, doublings, curvature=CURVATURE, **grid):
     """Up to G = 32, with a best one that moves by so many ``doublings`` for a tenfold budget."""
 
     def loss(C, G):
         best = 8 * 2 ** (doublings * np.log10(C / 3.5e19))
         return dense_loss(C) * (1 + curvature * np.log2(G / best) ** 2)
 
-    return table("granularity", seed, "G", MORE_GRANULARITIES, loss)
+    return table("granularity", seed, "G", MORE_GRANULARITIES, loss, **grid)
 
 
-def over_shares(seed, best_of_C, curvature=0.02):
+def over_shares(seed, best_of_C, curvature=0.02, **grid):
     def loss(C, E_s):
         return dense_loss(C) * (1 + curvature * (E_s / 12 - best_of_C(C)) ** 2)
 
-    frame = table("shared", seed, "E_s", SHARED, loss)
+    frame = table("shared", seed, "E_s", SHARED, loss, **grid)
     return frame.assign(k=12 - frame["E_s"])
 
 
-def over_balance(seed, weak_best):
+def over_balance(seed, weak_best, **grid):
     tables = {"granularity": 12.0, "granularity_weak": weak_best}
-    return pd.concat(over_granularities(seed, CURVATURE, *each) for each in tables.items())
+    return pd.concat(over_granularities(seed, CURVATURE, *each, **grid) for each in tables.items())
 
 
-def over_attention(seed, excess):
+def over_attention(seed, excess, **grid):
     """A bowl in attention's share about 0.6, ``excess`` above it at 35 %."""
     loss = bowl(0.6, excess / 0.25**2, scale=lambda r: 1 / (1 + r) if np.ndim(r) else r)
-    return table("attention", seed, "r", np.array([0.5, 0.8, 1.2, 2.0, 4.0]), loss)
+    return table("attention", seed, "r", np.array([0.5, 0.8, 1.2, 2.0, 4.0]), loss, **grid)
 
 
-def over_layers(seed, change):
+def over_layers(seed, change, **grid):
     def loss(C, n):
         return dense_loss(C) * (1 + change * (n > 0))
 
-    return table("dense_layers", seed, "n_dense_layers", np.array([0, 1, 2, 3]), loss)
+    return table("dense_layers", seed, "n_dense_layers", np.array([0, 1, 2, 3]), loss, **grid)
 
 
-def over_more_layers(seed, best_of_C):
+def over_more_layers(seed, best_of_C, **grid):
     """Shares of dense layers with a bowl about the best one, of a curvature as that of shares."""
 
     def loss(C, n):
         return dense_loss(C) * (1 + 8 * (n / 60 - best_of_C(C)) ** 2)
 
-    return table("dense_layers", seed, "n_dense_layers", np.arange(0, 12, 2), loss)
+    return table("dense_layers", seed, "n_dense_layers", np.arange(0, 12, 2), loss, **grid)
 
 
-def over_heads(seed, curvature):
-    return table("heads", seed, "n_heads", HEADS, bowl(8, curvature))
+def over_heads(seed, curvature, **grid):
+    return table("heads", seed, "n_heads", HEADS, bowl(8, curvature), **grid)
 
 
 def balanced(seed, power):
@@ -168,26 +168,26 @@ def fitted(frame, **splits):
     return FittedInputs(frame=frame, fits=fits, derived_tables={"losses": losses})
 
 
-def dense(seed, noise=NOISE):
-    return table("dense", seed, "E", np.array([2.0]), lambda C, E: dense_loss(C), noise=noise)
+def dense(seed, **grid):
+    return table("dense", seed, "E", np.array([2.0]), lambda C, E: dense_loss(C), **grid)
 
 
 def pair(seed, EL, C=6.95678e21, noise=NOISE):
     """The dense models of the paper, and MoE-mini of leverage ``EL`` with Dense-6.1B beside it."""
-    runs = dense(seed, noise).assign(S=0.0)
+    runs = dense(seed, noise=noise).assign(S=0.0)
     both = pd.concat([runs.head(1)] * 2).assign(sweep="validation", S=[0.0, 31 / 32])
     at, errors = np.array([6 * C, EL * C]), np.random.default_rng([seed, 2]).normal(0, noise, 2)
     both = both.assign(C_leverage_no_router=[6 * C, C], L=dense_loss(at) * np.exp(errors))
     return fitted(pd.concat([runs, both], ignore_index=True), curve_dense="")
 
 
-def growing(seed, power):
+def growing(seed, power, **grid):
     """Runs of the dense counterpart and of three ratios whose leverage grows as C^``power``."""
     moe = table(
         "activation", seed, "E", np.array([4.0, 16, 64]),
-        lambda C, E: dense_loss(C * (E / 2) ** 0.2 * (C / 2e18) ** power),
+        lambda C, E: dense_loss(C * (E / 2) ** 0.2 * (C / C.min()) ** power), **grid,
     )  # fmt: skip
-    runs = pd.concat([dense(seed), moe], ignore_index=True)
+    runs = pd.concat([dense(seed, **grid), moe], ignore_index=True)
     return fitted(runs, curve_dense="", curve_activation="E")
 
 
