@@ -1,7 +1,7 @@
 """A trial of rules: how often each says "supported", or the opposite, of simulated tables."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -31,15 +31,26 @@ class Trial:
 
 def null(claims: str | tuple[str, ...], made: Callable[[int], Any], tables: int = 100) -> Trial:
     """Tables without the effect of one claim or several, a hundred or fewer."""
-    names = (claims,) if isinstance(claims, str) else claims
     # Of 100 tables 10 have a chance of 3 %, by the level of the intervals; of 20, 4 have 2 %.
     most = 10 if tables == 100 else 4
-    return Trial(names, made, (0, most), tables=tables, kind="null")
+    return Trial(_names(claims), made, (0, most), tables=tables, kind="null")
 
 
-def seen(claim: str, made: Callable[[int], Any], least: int, tables: int = 100) -> Trial:
-    """Tables with the effect, of which ``least`` or more support the claim."""
-    return Trial((claim,), made, (least, tables), tables=tables, kind="effect")
+def edge(claims: str | tuple[str, ...], made: Callable[[int], Any], tables: int = 100) -> Trial:
+    """Tables at the edge of what is claimed, which refute the claims as seldom as they support."""
+    trial = null(claims, made, tables)
+    return replace(trial, refuted=trial.supported)
+
+
+def seen(
+    claims: str | tuple[str, ...], made: Callable[[int], Any], least: int, tables: int = 100
+) -> Trial:
+    """Tables with the effect, of which ``least`` or more support each of the claims."""
+    return Trial(_names(claims), made, (least, tables), tables=tables, kind="effect")
+
+
+def _names(claims: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (claims,) if isinstance(claims, str) else claims
 
 
 def decided(study: Study, name: str, given: Any) -> Verdict:
