@@ -16,7 +16,7 @@ from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
 from moelaws.studies.leverage.laws import joint
 from moelaws.studies.leverage.laws.curve import LAW
-from nulls.trial import Trial, null, seen
+from nulls.trial import Trial, edge, null, seen
 from repository import REPOSITORY
 
 STUDY = load_study("leverage", REPOSITORY)
@@ -267,10 +267,8 @@ TRIALS = [
         trial
         for claim, (made, without, effect, least) in CASES.items()
         for trial in (
-            null(
-                claim,
-                lambda seed, made=made, without=without: made(seed, without),
-                edge=STUDY.entry("claims", claim).null_model in AT_THE_EDGE,
+            (edge if STUDY.entry("claims", claim).null_model in AT_THE_EDGE else null)(
+                claim, lambda seed, made=made, without=without: made(seed, without)
             ),
             seen(claim, lambda seed, made=made, effect=effect: made(seed, effect), least),
         )
@@ -280,9 +278,9 @@ TRIALS = [
     # Errors that runs of a trunk share seldom refute that sparser is better, if they are known
     Trial(("sparser_is_better",), partial(with_trunks, known=True), (0, 0), (0, 3), 32),
     Trial(("sparser_is_better",), partial(with_trunks, known=False), (0, 32), (7, 32), 32),
-    null("matches_seven_times_the_compute", partial(pair, EL=7.0), edge=True),
+    edge("matches_seven_times_the_compute", partial(pair, EL=7.0)),
     seen("matches_seven_times_the_compute", partial(pair, EL=11.5), 50),
-    null("grows_with_compute", partial(growing, power=0.0), 20, edge=True),
+    edge("grows_with_compute", partial(growing, power=0.0), 20),
     seen("grows_with_compute", partial(growing, power=0.1), 14, 20),
     null(EQ_4, partial(validating, other_models=True)),
     seen(EQ_4, partial(validating, curves=0.01), 80),

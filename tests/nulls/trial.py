@@ -1,7 +1,7 @@
 """A trial of rules: how often each says "supported", or the opposite, of simulated tables."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -29,25 +29,28 @@ class Trial:
     kind: str = ""  # "null" or "effect", for the shipped counts (benchmarks/nulls.py)
 
 
-def null(
-    claims: str | tuple[str, ...],
-    made: Callable[[int], Any],
-    tables: int = 100,
-    edge: bool = False,
+def null(claims: str | tuple[str, ...], made: Callable[[int], Any], tables: int = 100) -> Trial:
+    """Tables without the effect of one claim or several, a hundred or fewer."""
+    # By the level of the intervals, more have a chance of 3 % or less.
+    most = {10: 2, 12: 3, 20: 4, 40: 5, 100: 10}[tables]
+    return Trial(_names(claims), made, (0, most), tables=tables, kind="null")
+
+
+def edge(claims: str | tuple[str, ...], made: Callable[[int], Any], tables: int = 100) -> Trial:
+    """Tables at the edge of what is claimed, which refute the claims as seldom as they support."""
+    trial = null(claims, made, tables)
+    return replace(trial, refuted=trial.supported)
+
+
+def seen(
+    claims: str | tuple[str, ...], made: Callable[[int], Any], least: int, tables: int = 100
 ) -> Trial:
-    """Tables without the effect of one claim or several, a hundred or fewer.
-
-    At the ``edge`` of what is claimed they may refute a claim as seldom as they may support it.
-    """
-    names = (claims,) if isinstance(claims, str) else claims
-    # By the level of the intervals, more have a chance of 1 % or less.
-    most = {10: 2, 20: 4, 40: 5, 100: 10}[tables]
-    return Trial(names, made, (0, most), (0, most if edge else tables), tables, "null")
+    """Tables with the effect, of which ``least`` or more support each of the claims."""
+    return Trial(_names(claims), made, (least, tables), tables=tables, kind="effect")
 
 
-def seen(claim: str, made: Callable[[int], Any], least: int, tables: int = 100) -> Trial:
-    """Tables with the effect, of which ``least`` or more support the claim."""
-    return Trial((claim,), made, (least, tables), tables=tables, kind="effect")
+def _names(claims: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (claims,) if isinstance(claims, str) else claims
 
 
 def decided(study: Study, name: str, given: Any) -> Verdict:

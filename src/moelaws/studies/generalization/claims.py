@@ -23,6 +23,7 @@ MIN_WIDTH = 128  # below it a dimension may be a large fraction of the width for
 MIN_LAYERS = 8  # that give a model a profile over depth; the paper's have 12 and more
 MIN_MODELS = 2  # where layers differ by chance, one in four is a profile
 MIN_CORPORA = 4  # chance puts 3 in a given order once in 6, and 4 once in 24
+REFUTING = 1.2  # half of a 95 % interval over half of a 90 % one, for some twenty runs
 MIN_EXPERT_COUNTS = 4  # numbers of experts that show a trend of kappa
 MAD_TO_90 = 1.645 * 1.4826  # half a 90 % interval of a normal spread, in median deviations
 
@@ -56,7 +57,11 @@ def routing_regimes(inputs: FittedInputs) -> Evidence:
         f"{one.of}: {one} nats for each e-fold of M (n = {one.n})" for one in (few, many)
     )
     measured = f"change of the loss with ln M at fixed k, budget and compute: {slopes}"
-    return Evidence(measured, few, "nats/token", [few, many * -1])
+    # Either slope can refute the claim by chance, so the end that does lies further out.
+    decides = [
+        replace(one, high=one.value + REFUTING * (one.high - one.value)) for one in (few, many * -1)
+    ]
+    return Evidence(measured, few, "nats/token", decides)
 
 
 def small_dimension(inputs: FittedInputs) -> Evidence:
@@ -143,7 +148,9 @@ def ratio_rises(inputs: FittedInputs) -> Evidence:
     slopes = [growth(F) for F in budgets]
     texts = (f"{slope} at {F:.2g} FLOPs" for slope, F in zip(slopes, budgets, strict=True))
     measured = f"D*/N* grows as E to the power {', '.join(texts)}, over {n} numbers of experts"
-    return Evidence(measured, slopes[1], decides=slopes if n >= MIN_EXPERT_COUNTS else [])
+    # Of three budgets one alone can refute the claim, for any of three would by chance more often.
+    decides = [slopes[1], *(replace(slope, high=math.inf) for slope in slopes[::2])]
+    return Evidence(measured, slopes[1], decides=decides if n >= MIN_EXPERT_COUNTS else [])
 
 
 def effects(slopes: pd.DataFrame) -> list[Effect]:
