@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from moelaws.claims.base import Verdict  # noqa: E402
 from moelaws.grids.sweep import expand_study  # noqa: E402
+from moelaws.spec.errors import UserError  # noqa: E402
 from moelaws.spec.project import Project, load_study  # noqa: E402
 from moelaws.tables.simulate import design  # noqa: E402
 from nulls import leverage, sparsity  # noqa: E402
@@ -199,14 +200,17 @@ def verdicts(
     study = load_study(own.study, ROOT)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         shutil.copytree(ROOT / "config", "config")
-        given = own.made(seed, budgets, seeds)
+        try:
+            given = own.made(seed, budgets, seeds)
+        except UserError:  # so few runs determine no curve
+            return [str(Verdict.CANNOT_TELL)] * len(own.claims), np.nan, 0
         said = [str(decided(study, claim, given)) for claim in own.claims]
     runs = given if isinstance(given, pd.DataFrame) else given.frame
     return said, float(runs["C"].sum()), len(runs)
 
 
 def rows(place: int, tables: int) -> Iterator[dict[str, object]]:
-    """Yields a row for each claim of a question: the cheapest sweep that decides it, or the best."""
+    """Yields a row for each claim: the cheapest sweep that decides it, or the nearest to it."""
     question = QUESTIONS[place]
     best: dict[str, dict[str, object]] = {}
     with ProcessPoolExecutor() as pool:
