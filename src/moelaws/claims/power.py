@@ -186,7 +186,7 @@ def _fitted(
     law, mapping = laws.fittable(entry.law), DEFAULT_MAPPING | entry.mapping
     # Runs may be tiny, a null may take a width for a size, and a published law may give losses of
     # twenty nats far from its runs: the columns are in their own units.
-    units = dict.fromkeys(sources(law, mapping, list(runs)).columns, "1")
+    units = dict.fromkeys(sources(law, mapping, runs.columns.tolist()).columns, "1")
     split = entry.split_by if isinstance(entry, Null) else ""
     spec = Fit(name="trial", law=law.ref, mapping=mapping, units=units, bootstrap=1, split_by=split)
     with located(f"the trial of the rules by {law.ref}"):

@@ -8,11 +8,7 @@ import click
 from moelaws.cli.answers import Answer, json_command, rows_text, table_text
 from moelaws.cli.common import FILE, FOLDER, WHOLE, Words, option, out_option
 from moelaws.cli.project import project_options
-from moelaws.corpus.prepare import prepare, shown_by
-from moelaws.corpus.shards import PreparedCorpus
-from moelaws.corpus.sources import resolve
 from moelaws.files.layout import Results
-from moelaws.grids.text import choose_corpus, corpus_of, with_vocabulary
 from moelaws.records.progress import reporting
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import CONFIG, Project
@@ -44,6 +40,12 @@ def command(
     Another text is named by --set, as in --set corpus=stdlib or --set 'corpus=[a.txt, b/*.txt]'. A
     corpus that is already there whole is kept.
     """
+    # The workflow's job for tasks reruns where any code that it loads has changed.
+    from moelaws.corpus.prepare import prepare, shown_by
+    from moelaws.corpus.shards import PreparedCorpus
+    from moelaws.corpus.sources import resolve
+    from moelaws.grids.text import choose_corpus, corpus_of, with_vocabulary
+
     sources = resolve(project.corpus, Path())
     choice = choose_corpus(project, sources)
     vocabulary = {} if vocab_size is None else {"vocab_size": vocab_size}

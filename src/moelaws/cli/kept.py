@@ -23,8 +23,6 @@ from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
 from moelaws.gpus.listing import Chosen
-from moelaws.grids.expand import Run, architectures
-from moelaws.grids.sweep import sweep_of
 from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
 from moelaws.records.tensors import read_kept
@@ -32,7 +30,6 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project
 from moelaws.spec.run import RunConfig
-from moelaws.tables.describe import describe
 from moelaws.workflow.code import of_speed
 
 
@@ -230,7 +227,11 @@ def speed(
 
     torch uses OMP_NUM_THREADS threads, one by default, as `moelaws train` does.
     """
+    # The workflow's jobs for probe and bench rerun where any code that they load has changed.
+    from moelaws.grids.expand import Run, architectures
+    from moelaws.grids.sweep import sweep_of
     from moelaws.probing.speed import measure, write_rows
+    from moelaws.tables.describe import describe
 
     named = [read_named(word, results) for word in runs]
     configs = [parse(RunConfig, data, where) for where, data in named]
