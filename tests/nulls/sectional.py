@@ -167,8 +167,8 @@ def drawn(tier: str, **chosen) -> Callable[[int], Drawn]:
 
 
 LOSSES = (
-    "slices_need_fewer_flops", "slices_beat_dense_and_conventional", "chunks_keep_the_loss",
-    "larger_models_carry_more_slices", "slices_learn_faster",
+    "slices_need_fewer_flops", "slices_beat_dense_and_conventional", "mixtures_beat_dense",
+    "chunks_keep_the_loss", "larger_models_carry_more_slices", "slices_learn_faster",
 )  # fmt: skip
 CLAIMS = (
     *LOSSES, "balanced_without_a_balance_loss", "cost_falls_to_an_optimum",
@@ -178,6 +178,7 @@ CLAIMS = (
 SEEN = {
     "slices_need_fewer_flops": ({"loss": lambda row: -0.05 * doublings(row)}, 14),
     "slices_beat_dense_and_conventional": ({"loss": lambda row: -0.1 * is_slice(row)}, 18),
+    "mixtures_beat_dense": ({"loss": lambda row: -0.1 * (row["arm"] in ("top1", "top2"))}, 16),
     "chunks_keep_the_loss": ({"loss": lambda row: -0.1 * is_chunk(row)}, 14),
     "larger_models_carry_more_slices": (
         {"loss": lambda row: -0.08 * doublings(row) * larger(row)}, 14,

@@ -21,7 +21,6 @@ ARMS = {
     "both": "chunks, above dense layers",
 }
 DENSE, SHALLOW = "dense", "shallow"
-CONVENTIONAL = ("top1", "top2")
 LEARNED, BALANCED = "chunk", "top2"  # a router without a balance loss, and one with it
 CHUNKS = ("position", LEARNED)
 SLICES = ("slice_all", "slice_chunks")  # the two readings of the paper's sec 2.2 and 3.2

@@ -25,7 +25,6 @@ from moelaws.studies.sectional.arms import (
     ARMS,
     BALANCED,
     CHUNKS,
-    CONVENTIONAL,
     DENSE,
     DIVIDED,
     LEARNED,
@@ -40,7 +39,6 @@ from moelaws.studies.sectional.derived.arms import TARGET
 Size = tuple[Any, ...]  # width, sequence length and tokens
 Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
 SECTIONS = (*SLICES, *CHUNKS)
-OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
 PLACE = ["arm", *SIZE[:2]]
 UNKNOWN = Effect(math.nan)
 LESS = np.array([1.0, -1.0])  # the weights of a difference
@@ -65,20 +63,17 @@ def fewer_flops(inputs: Inputs) -> Evidence:
     )
 
 
-def better_loss(inputs: Inputs) -> Evidence:
-    """Returns the best slices' loss less that of the best dense or conventional model."""
+def better_loss(inputs: Inputs, own: list[str], others: list[str]) -> Evidence:
+    """Returns the best loss of each of the ``own`` arms less that of the best of ``others``."""
     differences = {}
-    for arm, size, own, rows in _cells(inputs, SLICES):
-        others = rows[rows["arm"].isin(OTHERS)]
-        if {DENSE, *CONVENTIONAL} <= set(others["arm"]):
-            best, other = _best(own), _best(others)
-            name = f"{ARMS[arm]}, E = {best['E']}, against {ARMS[other['arm']]}{_at(*size)}"
-            differences[arm, name] = contrast(pd.DataFrame([best, other]), LESS)
+    for arm, size, tried, rows in _cells(inputs, own):
+        rivals = rows[rows["arm"].isin(others)]
+        if set(others) == set(rivals["arm"]):
+            best, rival = _best(tried), _best(rivals)
+            name = f"{ARMS[arm]}, E = {best['E']}, against {ARMS[rival['arm']]}{_at(*size)}"
+            differences[arm, name] = contrast(pd.DataFrame([best, rival]), LESS)
     return _shown(
-        _joint(differences),
-        SLICES,
-        "nats/token",
-        "the dense model, both mixtures or the slices did not complete",
+        _joint(differences), own, "nats/token", "some arm that is compared did not complete"
     )
 
 
