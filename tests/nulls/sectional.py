@@ -13,7 +13,7 @@ import pytest
 
 from moelaws.grids.expand import architectures
 from moelaws.probing.speed import median_interval
-from moelaws.studies.sectional.arms import ARMS, RATES, SLICES, WIDTHS
+from moelaws.studies.sectional.arms import ARMS, PLACED, RATES, SLICES, WIDTHS
 from moelaws.studies.sectional.derived import arms, speeds
 from moelaws.tables.describe import describe
 from moelaws.tables.sweeps import in_sweep
@@ -102,7 +102,8 @@ class Drawn:
         rows = self.rows[self.rows["kind"] == "moe"].assign(held_out=True)
         rows = rows[rows["arm"].notna()]
         noise = LOAD_SD * self.rng.standard_normal(len(rows))
-        return rows.assign(cv=0.15 * np.exp(rows["arm"].map(self.effects.load).fillna(0.0) + noise))
+        cv = 0.15 * np.exp(rows["arm"].map(self.effects.load).fillna(0.0) + noise)
+        return rows.assign(cv=cv.where(rows["arm"] != PLACED, 0.0))  # which is even by construction
 
     def similarity(self) -> pd.DataFrame:
         rows = self.rows[(self.rows["kind"] == "moe") & self.rows["arm"].notna()]

@@ -294,6 +294,7 @@ def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdic
     assert judgement["verdict"] == verdict, judgement["measured"]
     if verdict != OPEN:
         assert judgement["value"] == pytest.approx(np.std(chunk) / np.std(top2))
+        assert "chunks by their place, even by construction: 0" in judgement["measured"]
 
 
 @pytest.mark.parametrize("tier", ["demo", pytest.param("workstation", marks=pytest.mark.slow)])

@@ -28,6 +28,7 @@ from moelaws.studies.sectional.arms import (
     DENSE,
     DIVIDED,
     LEARNED,
+    PLACED,
     SHALLOW,
     SIZE,
     SLICES,
@@ -93,20 +94,27 @@ def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
 
 
 def balanced(inputs: Inputs) -> Evidence:
-    """Returns the variation of tokens per expert without a balance loss over that with one."""
+    """Returns the variation of tokens per expert without a balance loss over that with one.
+
+    That of chunks by their place is no matter of training, so that it has no interval.
+    """
     load = inputs.derived("load")
     cells = load[load["held_out"]].groupby([*SIZE[:2], "seed", "arm"])
-    cv = cells["cv"].mean().unstack("arm").reindex(columns=[LEARNED, BALANCED])
-    if not len(cv := cv[(cv > 0).all(axis=1)]):
+    cv = cells["cv"].mean().unstack("arm").reindex(columns=[PLACED, LEARNED, BALANCED])
+    if not len(cv := cv[(cv[[LEARNED, BALANCED]] > 0).all(axis=1)]):
         return Evidence("no seed completed both with and without a balance loss")
     logs = pd.concat({LEARNED: (cv[LEARNED] / cv[BALANCED]).map(math.log)}, names=["arm"])
     ratios = _joint(_pooled(logs, f" over {ARMS[BALANCED]}"), logarithms=True)
+    by_place = float((cv[PLACED] / cv[BALANCED]).max())
+    if math.isfinite(by_place):
+        placed = Effect(by_place, by_place, by_place)
+        ratios[PLACED, f"{ARMS[PLACED]}, even by construction"] = placed
     evidence = _shown(ratios, [LEARNED], "of the variation with a balance loss")
     words = (
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
         f"one (held-out text; {len(cv)} runs of each). The ratios are: {evidence.measured}. "
-        "Slices, and chunks by their place, are balanced by construction"
+        "Slices are even by construction, too"
     )
     return replace(evidence, measured=words)
 
