@@ -13,7 +13,7 @@ import pytest
 
 from moelaws.grids.expand import architectures
 from moelaws.probing.speed import median_interval
-from moelaws.studies.sectional.arms import ARMS, RATES, SLICES, WIDTHS
+from moelaws.studies.sectional.arms import ARMS, PLACED, RATES, SLICES, WIDTHS
 from moelaws.studies.sectional.derived import arms, speeds
 from moelaws.tables.describe import describe
 from moelaws.tables.sweeps import in_sweep
@@ -102,7 +102,8 @@ class Drawn:
         rows = self.rows[self.rows["kind"] == "moe"].assign(held_out=True)
         rows = rows[rows["arm"].notna()]
         noise = LOAD_SD * self.rng.standard_normal(len(rows))
-        return rows.assign(cv=0.15 * np.exp(rows["arm"].map(self.effects.load).fillna(0.0) + noise))
+        cv = 0.15 * np.exp(rows["arm"].map(self.effects.load).fillna(0.0) + noise)
+        return rows.assign(cv=cv.where(rows["arm"] != PLACED, 0.0))  # which is even by construction
 
     def similarity(self) -> pd.DataFrame:
         rows = self.rows[(self.rows["kind"] == "moe") & self.rows["arm"].notna()]
@@ -167,8 +168,8 @@ def drawn(tier: str, **chosen) -> Callable[[int], Drawn]:
 
 
 LOSSES = (
-    "slices_need_fewer_flops", "slices_beat_dense_and_conventional", "chunks_keep_the_loss",
-    "larger_models_carry_more_slices", "slices_learn_faster",
+    "slices_need_fewer_flops", "slices_beat_dense_and_conventional", "mixtures_beat_dense",
+    "chunks_keep_the_loss", "larger_models_carry_more_slices", "slices_learn_faster",
 )  # fmt: skip
 CLAIMS = (
     *LOSSES, "balanced_without_a_balance_loss", "cost_falls_to_an_optimum",
@@ -178,6 +179,7 @@ CLAIMS = (
 SEEN = {
     "slices_need_fewer_flops": ({"loss": lambda row: -0.05 * doublings(row)}, 14),
     "slices_beat_dense_and_conventional": ({"loss": lambda row: -0.1 * is_slice(row)}, 18),
+    "mixtures_beat_dense": ({"loss": lambda row: -0.1 * (row["arm"] in ("top1", "top2"))}, 16),
     "chunks_keep_the_loss": ({"loss": lambda row: -0.1 * is_chunk(row)}, 14),
     "larger_models_carry_more_slices": (
         {"loss": lambda row: -0.08 * doublings(row) * larger(row)}, 14,

@@ -197,6 +197,12 @@ CASES = {
         ({"offset": {"slice_all": -0.3, "slice_chunks": -0.3, "shallow": -0.6}}, REFUTED),
         ({"left_out": ("top1", "rates_top1")}, OPEN),
     ],
+    "mixtures_beat_dense": [
+        ({"offset": {"top1": -0.3, "top2": -0.3}}, SUPPORTED),
+        ({"offset": {"top1": -0.3, "top2": 0.3}}, REFUTED),
+        ({"offset": {"top1": -0.3}, "left_out": ("top2", "rates_top2")}, OPEN),
+        ({"offset": {"top1": -0.3, "top2": -0.3}, "left_out": ("dense", "rates_dense")}, OPEN),
+    ],
     "chunks_keep_the_loss": [
         ({"offset": {"position": -0.2, "chunk": -0.2}}, SUPPORTED),
         ({"offset": {"position": 0.2, "chunk": -0.2}}, REFUTED),
@@ -288,6 +294,7 @@ def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdic
     assert judgement["verdict"] == verdict, judgement["measured"]
     if verdict != OPEN:
         assert judgement["value"] == pytest.approx(np.std(chunk) / np.std(top2))
+        assert "chunks by their place, even by construction: 0" in judgement["measured"]
 
 
 @pytest.mark.parametrize("tier", ["demo", pytest.param("workstation", marks=pytest.mark.slow)])

@@ -21,9 +21,9 @@ ARMS = {
     "both": "chunks, above dense layers",
 }
 DENSE, SHALLOW = "dense", "shallow"
-CONVENTIONAL = ("top1", "top2")
 LEARNED, BALANCED = "chunk", "top2"  # a router without a balance loss, and one with it
-CHUNKS = ("position", LEARNED)
+PLACED = "position"  # chunks of which each goes to an expert by its place
+CHUNKS = (PLACED, LEARNED)
 SLICES = ("slice_all", "slice_chunks")  # the two readings of the paper's sec 2.2 and 3.2
 DIVIDED = ("by_layer", "both")  # into dense layers below and experts above
 RATES = "rates_"  # begins the name of the sweep of learning rates from which an arm's was chosen

@@ -25,10 +25,10 @@ from moelaws.studies.sectional.arms import (
     ARMS,
     BALANCED,
     CHUNKS,
-    CONVENTIONAL,
     DENSE,
     DIVIDED,
     LEARNED,
+    PLACED,
     SHALLOW,
     SIZE,
     SLICES,
@@ -40,7 +40,6 @@ from moelaws.studies.sectional.derived.arms import TARGET
 Size = tuple[Any, ...]  # width, sequence length and tokens
 Key = tuple[str, str]  # what a claim needs, such as an arm, and the words for one number of it
 SECTIONS = (*SLICES, *CHUNKS)
-OTHERS = (DENSE, SHALLOW, *CONVENTIONAL)
 PLACE = ["arm", *SIZE[:2]]
 UNKNOWN = Effect(math.nan)
 LESS = np.array([1.0, -1.0])  # the weights of a difference
@@ -65,20 +64,17 @@ def fewer_flops(inputs: Inputs) -> Evidence:
     )
 
 
-def better_loss(inputs: Inputs) -> Evidence:
-    """Returns the best slices' loss less that of the best dense or conventional model."""
+def better_loss(inputs: Inputs, own: list[str], others: list[str]) -> Evidence:
+    """Returns the best loss of each of the ``own`` arms less that of the best of ``others``."""
     differences = {}
-    for arm, size, own, rows in _cells(inputs, SLICES):
-        others = rows[rows["arm"].isin(OTHERS)]
-        if {DENSE, *CONVENTIONAL} <= set(others["arm"]):
-            best, other = _best(own), _best(others)
-            name = f"{ARMS[arm]}, E = {best['E']}, against {ARMS[other['arm']]}{_at(*size)}"
-            differences[arm, name] = contrast(pd.DataFrame([best, other]), LESS)
+    for arm, size, tried, rows in _cells(inputs, own):
+        rivals = rows[rows["arm"].isin(others)]
+        if set(others) == set(rivals["arm"]):
+            best, rival = _best(tried), _best(rivals)
+            name = f"{ARMS[arm]}, E = {best['E']}, against {ARMS[rival['arm']]}{_at(*size)}"
+            differences[arm, name] = contrast(pd.DataFrame([best, rival]), LESS)
     return _shown(
-        _joint(differences),
-        SLICES,
-        "nats/token",
-        "the dense model, both mixtures or the slices did not complete",
+        _joint(differences), own, "nats/token", "some arm that is compared did not complete"
     )
 
 
@@ -98,20 +94,27 @@ def chunks_keep_the_loss(inputs: Inputs) -> Evidence:
 
 
 def balanced(inputs: Inputs) -> Evidence:
-    """Returns the variation of tokens per expert without a balance loss over that with one."""
+    """Returns the variation of tokens per expert without a balance loss over that with one.
+
+    That of chunks by their place is no matter of training, so that it has no interval.
+    """
     load = inputs.derived("load")
     cells = load[load["held_out"]].groupby([*SIZE[:2], "seed", "arm"])
-    cv = cells["cv"].mean().unstack("arm").reindex(columns=[LEARNED, BALANCED])
-    if not len(cv := cv[(cv > 0).all(axis=1)]):
+    cv = cells["cv"].mean().unstack("arm").reindex(columns=[PLACED, LEARNED, BALANCED])
+    if not len(cv := cv[(cv[[LEARNED, BALANCED]] > 0).all(axis=1)]):
         return Evidence("no seed completed both with and without a balance loss")
     logs = pd.concat({LEARNED: (cv[LEARNED] / cv[BALANCED]).map(math.log)}, names=["arm"])
     ratios = _joint(_pooled(logs, f" over {ARMS[BALANCED]}"), logarithms=True)
+    by_place = float((cv[PLACED] / cv[BALANCED]).max())
+    if math.isfinite(by_place):
+        placed = Effect(by_place, by_place, by_place)
+        ratios[PLACED, f"{ARMS[PLACED]}, even by construction"] = placed
     evidence = _shown(ratios, [LEARNED], "of the variation with a balance loss")
     words = (
         f"the tokens per expert vary by {cv[LEARNED].mean():.2f} of their mean where a router of "
         f"chunks has no balance loss, and by {cv[BALANCED].mean():.2f} in the top-2 mixture with "
         f"one (held-out text; {len(cv)} runs of each). The ratios are: {evidence.measured}. "
-        "Slices, and chunks by their place, are balanced by construction"
+        "Slices are even by construction, too"
     )
     return replace(evidence, measured=words)
 

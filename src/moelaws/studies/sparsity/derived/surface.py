@@ -132,7 +132,7 @@ class Surface:
     def sparsity_minima(self, u: ArrayLike) -> list[Minima]:
         """Returns the minima over the v measured at each size ``u`` (n,), estimate first."""
         u = np.atleast_1d(u)
-        v = np.linspace(*self._ends[0, [0, -1]], POINTS)
+        v = np.linspace(self._ends[0].min(), self._ends[0].max(), POINTS)
         N, S = np.repeat(np.exp(u), POINTS), np.tile(-np.expm1(-v), len(u))
         each = self.losses(N, S).reshape(-1, len(u), POINTS)
         return [minima_along(own, v) for own in each.swapaxes(0, 1)]
