@@ -18,7 +18,9 @@ def shipped(name):
 
 @pytest.mark.parametrize("name", ["nulls", "deciding"])
 def test_a_page_shows_its_table(name):
-    spec = importlib.util.spec_from_file_location(f"of_{name}", REPOSITORY / f"benchmarks/{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"of_{name}", REPOSITORY / f"benchmarks/{name}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (EVIDENCE / f"{name}.md").read_text() == module.report(shipped(name))
