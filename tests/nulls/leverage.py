@@ -133,11 +133,8 @@ def balanced(seed, power):
     return frame.assign(balance_cv=cv)
 
 
-def with_trunks(seed, known, error=0.007):
-    """Two seeds of runs that are alike; those of one at two budgets are a trunk, and err together.
-
-    Where that is not ``known``, each run counts as independent.
-    """
+def with_trunks(seed, error=0.007):
+    """Two seeds of runs that are alike; those of one at two budgets are a trunk that errs as one."""
     rng = np.random.default_rng([seed, 5])
     parts = []
     for repeat in range(2):
@@ -146,8 +143,7 @@ def with_trunks(seed, known, error=0.007):
         trunk = frame.assign(size=size).groupby(["sweep", "A", "size"]).ngroup()
         moved = frame["L"] * np.exp(rng.normal(0, error, trunk.nunique())[trunk])
         ids = frame["run_id"] + f" s{repeat}"
-        trunks = trunk.astype(str) + f" s{repeat}" if known else ids
-        parts.append(frame.assign(L=moved, run_id=ids, trunk=trunks))
+        parts.append(frame.assign(L=moved, run_id=ids, trunk=trunk.astype(str) + f" s{repeat}"))
     both = pd.concat(parts, ignore_index=True)
     spread = both.groupby(["sweep", "A", "C"])["L"].transform("std")
     return both.assign(n_seeds=2, L_seed_sd=spread)
@@ -275,9 +271,8 @@ TRIALS = [
     ),
     null("few_shared_experts", lambda seed: over_shares(seed, lambda C: 0.15, curvature=0.0)),
     seen("few_shared_experts", lambda seed: over_shares(seed, lambda C: 0.15), 10),
-    # Errors that runs of a trunk share seldom refute that sparser is better, if they are known
-    Trial(("sparser_is_better",), partial(with_trunks, known=True), (0, 0), (0, 3), 32),
-    Trial(("sparser_is_better",), partial(with_trunks, known=False), (0, 32), (7, 32), 32),
+    # Errors that runs of a trunk share seldom refute that sparser is better
+    Trial(("sparser_is_better",), with_trunks, (0, 0), (0, 3), 32),
     edge("matches_seven_times_the_compute", partial(pair, EL=7.0)),
     # The leverage of Eq 4 at 1e24 FLOPs, where it is largest in reach; at MoE-mini's own it is 7
     seen("matches_seven_times_the_compute", partial(pair, EL=11.5), 30),
