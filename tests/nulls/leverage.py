@@ -134,7 +134,7 @@ def balanced(seed, power):
 
 
 def with_trunks(seed, error=0.007):
-    """Two seeds of runs that are alike; those of one at two budgets are a trunk that errs as one."""
+    """Two seeds of runs that are alike; those of one at two budgets are a trunk, and err alike."""
     rng = np.random.default_rng([seed, 5])
     parts = []
     for repeat in range(2):
