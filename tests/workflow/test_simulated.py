@@ -99,7 +99,7 @@ def test_pictures_follow_the_fits_derived_tables_and_the_table_that_they_read(si
 def test_a_picture_that_cannot_be_drawn_hides_no_other(simulated, drawn):
     root, config = simulated.root / FIGURES, ("--config", "source=simulated", "tier=demo")
     (root / "F3a.png").unlink()
-    broken = "\ndef sparsity_over_size(inputs, size): return 1 / 0\n"
+    broken = "\ndef inside(inputs: Inputs, size: str) -> pd.DataFrame: return 1 / 0\n"
     with simulated.edited(f"{STUDY}/figures/optima.py", r"\Z", broken):
         done = simulated.snakemake("figures", "-k", *config, check=False)
     assert done.returncode != 0

@@ -47,7 +47,7 @@ def log(
 ) -> None:
     """Makes an axis logarithmic, with ``ticks`` or with round ones over what it shows by now.
 
-    ``ends`` limit what it shows.
+    ``ends`` limit what it shows. Labels such as 2 x 10^10 are left out where they lack room.
     """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     if ends:
@@ -55,8 +55,15 @@ def log(
     axis.set_label_text(label)
     inches = axis.axes.bbox.width / axis.axes.figure.dpi
     limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
-    low, high = axis.get_view_interval()
-    fixed_ticks(axis, list(ticks) or round_ticks(low, high, limit), text)
+    low, high = sorted(axis.get_view_interval())
+    known = list(ticks) or round_ticks(low, high, limit)
+
+    def with_room(value: float) -> str:
+        inches = axis.axes.bbox.width / axis.axes.figure.dpi  # as drawn
+        room = POWER_WIDTH / inches * np.log(high / low) * (axis.axis_name == "x")
+        return power(value) if value in apart(known, room, np.log) else ""
+
+    fixed_ticks(axis, known, with_room if text is power else text)
 
 
 def compute(axis: Any, budgets: Iterable[float], label: str) -> None:
@@ -67,13 +74,7 @@ def compute(axis: Any, budgets: Iterable[float], label: str) -> None:
         low, high = low / 2, high * 2
     known = sorted(set(budgets))
     ticks = known if 0 < len(known) <= 4 else round_ticks(low, high, 4)
-
-    def text(C: float) -> str:
-        inches = axis.axes.bbox.width / axis.axes.figure.dpi  # as drawn
-        room = POWER_WIDTH / inches * np.log(high / low) * (axis.axis_name == "x")
-        return power(C) if C in apart(ticks, room, np.log) else ""
-
-    log(axis, label, ticks, text, ends=(low, high))
+    log(axis, label, ticks, power, ends=(low, high))
 
 
 def experts(ax: Axes, numbers: Iterable[float], label: str) -> None:
