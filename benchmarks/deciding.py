@@ -276,7 +276,7 @@ def main() -> None:
     asked = [i for i, q in enumerate(QUESTIONS) if set(given.claims or q.claims) & set(q.claims)]
     new = pd.DataFrame([row for place in asked for row in rows(place, given.tables)])
     both = pd.concat([known[~known["claim"].isin(new["claim"])], new], ignore_index=True)
-    both.sort_values(["study", "claim"]).to_csv(given.out, index=False)
+    both.convert_dtypes().sort_values(["study", "claim"]).to_csv(given.out, index=False)
 
 
 if __name__ == "__main__":
