@@ -99,7 +99,8 @@ def surfaces(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
     runs = grid()[np.isclose(grid()["C"].to_numpy()[:, None], budgets).any(axis=1)]
     runs = pd.concat([runs] * seeds, ignore_index=True)
     sweep = sparsity.Sweep(runs, NOISE * 2.3)
-    return SimpleNamespace(frame=runs, **vars(sparsity.trends(seed, as_measured, sweep)))
+    table = sparsity.slopes(sweep.noisy(as_measured, seed), 10 * seed, sweep)
+    return SimpleNamespace(frame=runs, derived={"trends": table}.get)
 
 
 def growing(seed: int, budgets: tuple[float, ...], seeds: int, power: float) -> Any:

@@ -276,8 +276,8 @@ TRIALS = [
     edge("matches_seven_times_the_compute", partial(pair, EL=7.0)),
     # The leverage of Eq 4 at 1e24 FLOPs, where it is largest in reach; at MoE-mini's own it is 7
     seen("matches_seven_times_the_compute", partial(pair, EL=11.5), 30),
-    edge("grows_with_compute", partial(growing, power=0.0), 20),
-    seen("grows_with_compute", partial(growing, power=0.1), 14, 20),
+    edge("grows_with_compute", partial(growing, power=0.0), 40),
+    seen("grows_with_compute", partial(growing, power=0.1), 28, 40),
     null(EQ_4, partial(validating, other_models=True)),
     seen(EQ_4, partial(validating, curves=0.01), 80),
 ]

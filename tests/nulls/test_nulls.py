@@ -15,7 +15,13 @@ STUDIES = {
         "routing_choices", "sectional", "sparsity",
     )
 }  # fmt: skip
-EVERY = [(study, trial) for study, trials in STUDIES.items() for trial in trials]
+# Those that say nothing of how many may support or refute are for benchmarks/nulls.py to count.
+EVERY = [
+    (study, trial)
+    for study, trials in STUDIES.items()
+    for trial in trials
+    if trial.supported != (0, trial.tables) or trial.refuted[1] < trial.tables
+]
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ class Trial:
 
 def null(claims: str | tuple[str, ...], made: Callable[[int], Any], tables: int = 100) -> Trial:
     """Tables without the effect of one claim or several, a hundred or fewer."""
-    # By the level of the intervals, more have a chance of 3 % or less.
-    most = {10: 2, 12: 3, 20: 4, 40: 5, 100: 10}[tables]
+    # By the level of the intervals, more have a chance of 5 % or less.
+    most = {12: 3, 20: 4, 40: 4, 100: 10}[tables]
     return Trial(_names(claims), made, (0, most), tables=tables, kind="null")
 
 

@@ -49,9 +49,10 @@ def sparser_is_better(inputs: Inputs) -> Evidence:
     ends = (Effect(math.nan, *percentile_interval(x[1:], level)) for x in slopes.T)
     rises = [own for own in ends if own.high < 0]
     both = 100 * common.end_slopes().T
-    sparse, dense = (of_draws(x, common.n) for x in both)
+    sparse, dense = known = [of_draws(x, common.n) for x in both]
     decides = [
-        replace(of_draws(x, common.n), high=of_draws(x, common.n, rising).high) for x in both
+        replace(one, high=of_draws(x, level=rising).high)
+        for one, x in zip(known, both, strict=True)
     ]
     best = of_draws(np.exp2(common.optima()), common.n)
     measured = (
