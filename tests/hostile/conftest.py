@@ -37,6 +37,10 @@ def swept(finished, tmp_path_factory):
     copy = Copy(shutil.copytree(finished.root, root, symlinks=True))
     study = copy.study()
     study["keep_weights"] = "C <= 2e8 and S == 0 and d_model == 8"
+    (contest,) = study["contests"]
+    # Two laws that are fitted in no time: a phase is run some hundred times here.
+    contest |= {"laws": ["chinchilla", "wang.loss"], "mappings": {}}
+    contest["protocol"] = {"objective": "squared", "sample": 20}
     copy.write_study(study)
     # A tier of one's own, from which `moelaws next` chooses, too
     wide = study["grids"]["demo"] | {"sweeps": [{"axes": {"C": 2e8, "S": 0, "d_model": [16, 20]}}]}

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -57,7 +58,8 @@ class Outcome:
         if self.code == 0:
             is_reported = any(word in self.stdout for word in DAMAGE_REPORTS)
             return "refused" if is_reported else "another answer"
-        lines = [line for line in self.stderr.splitlines() if "warning: " not in line]
+        said = (line for line in self.stderr.splitlines() if "warning: " not in line)
+        lines = [line for line in said if not re.search(r": \d+/\d+$", line)]  # less progress
         # Of several mistakes each has a line.
         clear = self.code == 2 and 0 < len(lines) < 12 and lines[0].startswith("moelaws: ")
         clear |= self.code == 1 and lines[0].startswith("run ")  # runs of a batch that failed

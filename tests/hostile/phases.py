@@ -1,6 +1,7 @@
 """The phases of the pipeline: commands that make a finished sweep's files anew, and these."""
 
 import hashlib
+import multiprocessing.popen_fork  # noqa: F401  (another user may not read it)
 import shutil
 import zipfile
 from functools import cache

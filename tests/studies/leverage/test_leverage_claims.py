@@ -145,6 +145,7 @@ def test_the_published_law_is_read_back_at_the_papers_grid(make_case):
         "sparser_is_better": SUPPORTED,
         "grows_with_compute": SUPPORTED,
         "best_granularity": SUPPORTED,
+        "best_granularity_is_the_same_at_all_budgets": SUPPORTED,
         "eq_4_predicts_large_leverage": SUPPORTED,
     }
 
