@@ -266,8 +266,18 @@ class Study(Frozen):
         return self.model_copy(update={"contests": short})
 
     def of_simulated(self) -> Self:
-        """Returns the study without what simulated losses cannot give and what depends on that."""
-        left = self._without(lambda entry: not entry.simulated or reads_speed(entry))
+        """Returns the study without what simulated losses cannot give and what depends on that.
+
+        That is what says so, what reads measured speeds, and what is of a sweep not simulated.
+        """
+        sweeps = self.simulation.sweeps if self.simulation else ()
+        left = self._without(
+            lambda entry: (
+                not entry.simulated
+                or reads_speed(entry)
+                or bool(sweeps and sweep_of(entry) not in ("", *sweeps))
+            )
+        )
         overrides = self.simulation.protocol if self.simulation else {}
         fits = tuple(
             f.model_copy(update={"protocol": {**f.protocol, **overrides.get(f.name, {})}})
