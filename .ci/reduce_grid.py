@@ -30,6 +30,8 @@ for path in sorted(Path("config/studies").glob("*.yaml")):
     demo["sweeps"] = [sweep for sweep in demo["sweeps"] if sweep not in repeats]
     settings = demo.get("settings", {})
     settings |= {name: tenth(settings[name]) for name in SPENT if name in settings}
+    if "evaluation_sequences" in settings:  # else runs would evaluate for longer than they train
+        settings["evaluation_sequences"] = 64
     for sweep in demo["sweeps"]:
         if isinstance(seeds := sweep.get("axes", {}).get("seed"), list):
             sweep["axes"]["seed"] = seeds[:1]

@@ -18,7 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
 
 import torch
 
-from moelaws.cli.answers import table_text
+from moelaws.cli.common import table_text
 from moelaws.files.atomic import write_json
 from moelaws.records.memory import keep_freed_memory
 from moelaws.records.provenance import collect

@@ -183,13 +183,6 @@ def test_a_file_is_one_idea():
     assert {name: n for name, n in lines.items() if n >= MOST_LINES} == {}
 
 
-def test_an_option_of_the_optimizer_stands_in_two_files():
-    """Its class and its code: grids, messages, identity and tables follow from the class."""
-    for option in ("beta2", "weight_decay", "scale_free"):
-        users = {name(p) for p in FILES if re.search(rf"\b{option}\b", p.read_text())}
-        assert users == {"spec/run.py", "training/optimizer.py"}, option
-
-
 def loaded_by(code: str) -> set[str]:
     """Which of the heavy distributions a fresh interpreter has loaded after ``code``."""
     ask = f"\nimport sys\nprint(*(set({HEAVY!r}) & sys.modules.keys()), file=sys.stderr)"
@@ -210,25 +203,6 @@ def test_what_the_snakefile_imports_is_light():
     ]
     assert any("Jobs" in line for line in lines)
     assert loaded_by("\n".join(lines)) == set()
-
-
-def test_the_grid_command_is_light():
-    modules = [m for m in imports(PACKAGE / "cli/grid.py") if source(m)]
-    assert loaded_by("\n".join(f"import {module}" for module in modules)) == set()
-
-
-@pytest.mark.parametrize(
-    "words", [["--help"], ["grid", "--help"], ["export", "hf", "--help"]], ids=" ".join
-)
-def test_help_is_light(words):
-    code = (
-        "from moelaws.cli import cli\n"
-        "try:\n"
-        f"    cli({words!r}, prog_name='moelaws')\n"
-        "except SystemExit as end:\n"
-        "    assert end.code == 0\n"
-    )
-    assert loaded_by(code) == set()
 
 
 def test_no_command_loads_more_than_it_needs_before_it_begins():

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from moelaws.accounting.cost import (
     CPU,
-    GPUS,
     H100,
     Timing,
     activation_bytes,
@@ -21,16 +20,13 @@ from moelaws.accounting.cost import (
     state_bytes,
 )
 from moelaws.accounting.parameters import count_parameters
-from moelaws.grids.expand import expand
-from moelaws.grids.text import CorpusChoice
 from moelaws.model.transformer import Transformer
 from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus, Text
-from moelaws.spec.model import DenseFFN, Model, MoE, Slices
-from moelaws.spec.project import Project, load_study, study_names
+from moelaws.spec.model import DenseFFN, Model, Slices
+from moelaws.spec.project import Project
 from moelaws.spec.run import RunConfig
 from random_corpus import VOCABULARY, run_of
-from repository import REPOSITORY
 
 
 def kept_bytes(model, precision):
@@ -55,32 +51,22 @@ def kept_bytes(model, precision):
 
 
 DENSE = DenseFFN(kind="dense", d_ffn=256)
+EXPERTS = {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 64}
 
 
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("ffn", "slices"),
+    ("precision", "ffn", "slices"),
     [
-        (DENSE, None),
-        (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64), None),
-        (MoE(kind="moe", n_experts=8, top_k=2, d_expert=64, mlp="gelu"), None),
-        (
-            MoE(
-                kind="moe", n_experts=8, top_k=4, d_expert=32, n_shared=2,
-                n_dense_layers=1, d_ffn=256,
-            ),
-            None,
-        ),
-        (
-            {"kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 64, "route_by": "chunk",
-             "chunk": 16},
-            None,
-        ),
-        (DENSE, Slices(n_experts=2, d_expert=128, n_heads=1)),
-        (DENSE, Slices(n_experts=8, d_expert=32, n_heads=1, positions="chunks")),
+        ("fp32", DENSE, None),
+        ("fp32", EXPERTS, None),
+        ("bf16", EXPERTS | {"mlp": "gelu"}, None),
+        ("bf16", EXPERTS | {"top_k": 4, "n_shared": 2, "n_dense_layers": 1, "d_ffn": 256}, None),
+        ("fp32", EXPERTS | {"route_by": "chunk", "chunk": 16}, None),
+        ("fp32", DENSE, Slices(n_experts=2, d_expert=128, n_heads=1)),
+        ("bf16", DENSE, Slices(n_experts=8, d_expert=32, n_heads=1, positions="chunks")),
     ],
-)  # fmt: skip
-def test_activations_are_estimated_from_above_within_a_factor_of_two(ffn, slices, precision):
+)
+def test_activations_are_estimated_from_above_within_a_factor_of_two(precision, ffn, slices):
     model = Model(
         n_layers=4, d_model=64, n_heads=2, n_kv=2, context=64, vocab_size=256, ffn=ffn,
         slices=slices, qk_norm=True,
@@ -107,17 +93,6 @@ def test_a_batch_is_taken_in_the_largest_halving_that_fits(groups, room):
     assert part == max((n for n in halvings if n <= room), default=1)
     # More parts take longer: each has the overhead of its own passes.
     assert cost.seconds >= estimate(config(groups), H100).seconds
-
-
-def test_a_dense_model_has_no_balance_groups():
-    """Its micro-batches go down to one sequence."""
-    routed = config(groups=1, group=64)
-    ffn = DenseFFN(kind="dense", d_ffn=64)
-    dense = routed.model_copy(update={"model": routed.model.model_copy(update={"ffn": ffn})})
-    device = replace(H100, own_memory=1.0)  # nothing fits
-    one = dense.model_copy(update={"batch": 1, "balance_group": 1})
-    assert estimate(dense, device).device_bytes == estimate(one, device).device_bytes
-    assert estimate(routed, device).device_bytes == estimate(routed, H100).device_bytes
 
 
 def of_first_sweep():
@@ -158,17 +133,6 @@ def test_runs_side_by_side_take_what_a_sweep_of_small_ones_took():
     assert spent(1) > 2 * spent(8)
 
 
-@given(number=st.integers(1, 8), steps=st.integers(100, 10_000))
-def test_runs_beside_a_run_slow_it_and_cost_the_gpu_less(number, steps):
-    run = config(groups=4).model_copy(update={"steps": steps})
-    alone, beside = (estimate(run, replace(H100, runs_at_once=n)) for n in (1, number))
-    assert beside.runs_at_once == number
-    assert alone.seconds <= beside.seconds
-    assert beside.device_seconds <= alone.device_seconds <= number * beside.device_seconds * 1.001
-    together = estimate(run, replace(H100, runs_at_once=8), devices=2)
-    assert together.runs_at_once == 1, "a run on several GPUs has them whole"
-
-
 @pytest.mark.parametrize(("gigabytes", "number"), [(1, 1), (4, 2), (8, 5), (80, 8)])
 def test_auto_takes_as_many_as_the_memory_holds(gigabytes, number):
     device = replace(H100, runs_at_once="auto", own_memory=gigabytes * 1e9)
@@ -188,9 +152,9 @@ def steps_alone(run, device):
     return (estimate(run, device).seconds - device.startup_seconds) / (1 + evaluated)
 
 
-@given(st.lists(st.floats(0.1, 1000), max_size=18))
+@given(st.lists(st.floats(0.1, 1000), max_size=8))
 def test_timings_scale_the_whole_estimate_by_their_median(factors):
-    sizes = [(d, E, steps) for d in (16, 48, 128) for E in (2, 16, 64) for steps in (500, 4000)]
+    sizes = [(d, E, steps) for d in (16, 128) for E in (2, 64) for steps in (500, 4000)]
     runs = [sized(*size) for size in sizes]
     timings = [Timing(x, f * steps_alone(x, CPU)) for x, f in zip(runs, factors, strict=False)]
     device = fitted_to(CPU, timings)
@@ -212,9 +176,6 @@ def test_the_projects_mfu_scales_the_speed_of_a_gpu_alone():
     assert device_of("cuda", slow).flops_per_second == pytest.approx(H100.flops_per_second / 5)
     assert device_of("cuda", slow).own_memory == 4e10
     assert device_of("cpu", slow) == CPU
-
-
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 
 
 def large(experts=32, groups=64, precision="bf16"):
@@ -250,13 +211,6 @@ def test_a_run_takes_the_fewest_devices_that_hold_it(experts, groups, memory):
         assert all(needs[n] > memory for n in tried if n < cost.devices or n.bit_count() == 1)
 
 
-def test_what_is_asked_for_is_taken_as_far_as_there_are_balance_groups():
-    assert placed(large(groups=6), H100, 4).devices == 4
-    assert placed(large(groups=6), H100, 16).devices == 6
-    assert placed(large(), CPU).devices == 1
-    assert placed(large(), CPU, 2).devices == 2
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_devices_share_a_model_and_the_work(precision):
     run = large(precision=precision)
@@ -275,15 +229,3 @@ def test_experts_that_are_dealt_out_are_not_gathered():
     of_one = count_parameters(run.model).routed_experts / 6
     assert state_bytes(run, 4) > 16 * 2 * of_one
     assert state_bytes(run, 8) - 16 * count_parameters(run.model).total / 8 > 12 * 6 * of_one / 16
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("study", study_names(REPOSITORY))
-def test_every_run_of_the_papers_own_grids_can_be_placed_on_gpus(study):
-    """Of 80 GB, but for sectional, whose conventional mixtures of 7B are as its YAML says."""
-    grid = load_study(study, REPOSITORY).grids.get("paper")
-    if grid is None:
-        pytest.skip("it has no grid of a paper's")
-    gpu = GPUS["h200"] if study == "sectional" else H100
-    costs = [placed(run.config, gpu) for run in expand(grid, TEXT, f"{study}.yaml")]
-    assert max(cost.device_bytes for cost in costs) <= gpu.own_memory

@@ -43,17 +43,13 @@ FORMULAS = {
 
 
 each_architecture = pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
-# Each part of a model is in one of these; what differs in their arrangement alone is for CI.
-ONE_OF_EACH_PART = {
+# Each part of a model is in one of these.
+ONE_OF_EACH_PART = (
     "slices of all positions", "chunks above dense layers", "grouped-query, QK-norm", "a capacity",
     "GELU, shared, first dense layer", "dense GELU",
-}  # fmt: skip
+)  # fmt: skip
 each_part = pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param(model, id=name, marks=[pytest.mark.slow] * (name not in ONE_OF_EACH_PART))
-        for name, model in ARCHITECTURES.items()
-    ],
+    "model", [ARCHITECTURES[name] for name in ONE_OF_EACH_PART], ids=ONE_OF_EACH_PART
 )
 
 

@@ -242,37 +242,12 @@ def test_where_no_law_of_mixtures_judges_the_sparsity_is_that_of_the_nearest_bud
     assert [law.name for law in few.laws] == ["chinchilla"]
 
 
-def test_a_served_plan_serves_as_many_tokens_as_it_trains_and_is_smaller():
-    """Unless it is said how many, and then training alone stands beside it."""
-    ask = partial(advise, LAWS, shape=ADVICE.shape)
-    both = side_by_side(ask, ask(Constraints(4e22, device=H100)))
-    served, trained = both["served"], both["training only"]
-    assert served.limits.served_tokens == pytest.approx(served.configuration.tokens, rel=0.05)
-    assert served.robust.plan.N_active <= trained.robust.plan.N_active
-    many = side_by_side(ask, ask(replace(trained.limits, served_tokens=1e13)))
-    assert many["training only"].robust.plan.N == trained.robust.plan.N
-    assert many["served"].robust.plan.N_active < 0.2 * trained.robust.plan.N_active
-
-
 def test_the_cache_of_served_sequences_needs_memory():
     limits = Constraints(1e22, device=H100, max_parameters={"s": 2.4e10}, serve_memory=4.8e10)
     models, without = (space(replace(limits, serve_sequences=n)).shapes for n in (64, 0))
     held = 2 * models.total + 64 * models.cache_bytes
     assert 0.9 * 4.8e10 < held.max() <= 4.8e10 < 2.05 * without.total.max()
     assert models.total.max() < without.total.max()
-
-
-def test_a_ceiling_is_measured_against_the_best_model_without_one():
-    ask = partial(advise, LAWS, shape=ADVICE.shape)
-    answers = {S: ask(Constraints(1e22, device=H100, max_sparsity=S)) for S in (0.5, 0.9, 0.9999)}
-    (table,) = (block for block in of_ceilings(answers) if isinstance(block, Table))
-    least = [law.loss(answers[0.9999].minimax.space.plans) for law in LAWS]
-    for row, answer in zip(table.rows, answers.values(), strict=True):
-        excess = [float(law.loss(answer.robust.plan)) for law in LAWS]
-        dense = [np.nanmin(x[answers[0.9999].minimax.space.of_sparsity(law.S)])
-                 for law, x in zip(LAWS, least, strict=True)]  # fmt: skip
-        assert float(row[-1]) == pytest.approx(max(np.subtract(excess, dense)), abs=1e-3)
-    assert float(table.rows[0][-1]) > 2 * answers[0.5].robust.worst  # which it once said
 
 
 def test_three_runs_tell_all_laws_apart():
@@ -314,10 +289,9 @@ def test_more_parameters_cost_time():
     assert sent == pytest.approx(far * H100.flops_per_second)
 
 
-@pytest.mark.parametrize("C", [1e21, pytest.param(1e23, marks=pytest.mark.slow)])
-def test_the_ceiling_on_sparsity_does_not_decide(C):
+def test_the_ceiling_on_sparsity_does_not_decide():
     """With a ceiling of .999 the laws once asked for 32,000 experts on few tokens a parameter."""
-    limits = Constraints(C, device=H100, max_sparsity=0.999)
+    limits = Constraints(1e21, device=H100, max_sparsity=0.999)
     answer = advise(LAWS, limits, ADVICE.shape, setters=ADVICE.setters)
     plan = answer.robust.plan
     assert "the ceiling on sparsity" not in answer.robust.at_limits
@@ -336,14 +310,10 @@ FIVE = {
 
 
 @pytest.mark.parametrize("name", FIVE)
-@pytest.mark.parametrize(
-    "C", [1e21, *(pytest.param(C, marks=pytest.mark.slow) for C in (1e20, 1e22, 1e23, 1e24))]
-)
-def test_the_answer_is_a_model_within_the_limits(C, name):
+def test_the_answer_is_a_model_within_the_limits(name):
     """What it wastes by the worst law is below twice, or a limit that the user set binds."""
+    C = 1e21
     limits = Constraints(C, device=H100, **FIVE[name])
-    if C == 1e20 and name == "many tokens":
-        limits = replace(limits, served_tokens=1e10)
     answer = advise(LAWS, limits, ADVICE.shape, setters=ADVICE.setters)
     c, own = answer.configuration, answer.robust
     assert own.plan.N == c.parameters.total <= limits.largest
@@ -399,9 +369,39 @@ def test_a_mixture_of_the_leverage_paper_and_its_dense_model_come_out_level_by_o
     }
 
 
-def test_comprehensive_keeps_its_defaults_for_what_no_plan_has():
-    text = "\n".join(map(str, summary(advise([COMPREHENSIVE], Constraints(1e21), ADVICE.shape))))
-    assert "k = 5 for comprehensive, E_s = 2 for comprehensive" in text
+def test_three_advisers_name_nearly_the_same_tokens():
+    limits = Constraints(1e20)
+    models = space(limits)
+    plans = [models.plans.at(advised(entry, models)) for entry in ADVICE.advisers]
+    tokens = [float(plan.D) for plan in plans]
+    assert len(plans) == 3
+    assert max(tokens) < 1.4 * min(tokens)
+    assert [float(1 / (1 - plan.S)) for plan in plans] == pytest.approx([32, 20, 16], rel=0.07)
+
+
+def test_a_served_plan_serves_as_many_tokens_as_it_trains_and_is_smaller():
+    """Unless it is said how many, and then training alone stands beside it."""
+    ask = partial(advise, LAWS, shape=ADVICE.shape)
+    both = side_by_side(ask, ask(Constraints(4e22, device=H100)))
+    served, trained = both["served"], both["training only"]
+    assert served.limits.served_tokens == pytest.approx(served.configuration.tokens, rel=0.05)
+    assert served.robust.plan.N_active <= trained.robust.plan.N_active
+    many = side_by_side(ask, ask(replace(trained.limits, served_tokens=1e13)))
+    assert many["training only"].robust.plan.N == trained.robust.plan.N
+    assert many["served"].robust.plan.N_active < 0.2 * trained.robust.plan.N_active
+
+
+def test_a_ceiling_is_measured_against_the_best_model_without_one():
+    ask = partial(advise, LAWS, shape=ADVICE.shape)
+    answers = {S: ask(Constraints(1e22, device=H100, max_sparsity=S)) for S in (0.5, 0.9, 0.9999)}
+    (table,) = (block for block in of_ceilings(answers) if isinstance(block, Table))
+    least = [law.loss(answers[0.9999].minimax.space.plans) for law in LAWS]
+    for row, answer in zip(table.rows, answers.values(), strict=True):
+        excess = [float(law.loss(answer.robust.plan)) for law in LAWS]
+        dense = [np.nanmin(x[answers[0.9999].minimax.space.of_sparsity(law.S)])
+                 for law, x in zip(LAWS, least, strict=True)]  # fmt: skip
+        assert float(row[-1]) == pytest.approx(max(np.subtract(excess, dense)), abs=1e-3)
+    assert float(table.rows[0][-1]) > 2 * answers[0.5].robust.worst  # which it once said
 
 
 def test_clarks_effective_size_saturates():
@@ -415,13 +415,3 @@ def test_clarks_effective_size_saturates():
     assert alike == pytest.approx(losses)
     assert columns["N_effective"][0] == pytest.approx(1e9)
     assert 1 < columns["N_effective"][2] / columns["N_effective"][1] < 2.5
-
-
-def test_three_advisers_name_nearly_the_same_tokens():
-    limits = Constraints(1e20)
-    models = space(limits)
-    plans = [models.plans.at(advised(entry, models)) for entry in ADVICE.advisers]
-    tokens = [float(plan.D) for plan in plans]
-    assert len(plans) == 3
-    assert max(tokens) < 1.4 * min(tokens)
-    assert [float(1 / (1 - plan.S)) for plan in plans] == pytest.approx([32, 20, 16], rel=0.07)

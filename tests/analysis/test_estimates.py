@@ -13,7 +13,6 @@ from moelaws.analysis.minimum import (
     NOT_CONVEX,
     minima,
     minima_along,
-    percentile_interval,
 )  # fmt: skip
 from moelaws.analysis.predictions import Prediction, excess, rmse
 from moelaws.analysis.regression import contrast, indicators, of_draws, of_mean, slope_weights
@@ -45,22 +44,6 @@ def test_inside_is_the_vertex_and_outside_names_the_end(curvature, vertex):
         assert lowest.x[0] == pytest.approx(vertex, abs=1e-9)
     else:
         assert lowest.notes == (AT_HIGH_END if vertex > 0 else AT_LOW_END,)
-
-
-def test_interval_ignores_missing_draws_and_is_missing_without_any():
-    draws = np.append(np.linspace(0, 1, 101), np.nan)
-    assert percentile_interval(draws, 0.9) == pytest.approx((0.05, 0.95))
-    assert np.isnan(percentile_interval(np.empty(0), 0.9)).all()
-
-
-@given(st.floats(0.01, 5), st.floats(-3, 3))
-def test_along_a_parabola_the_minimum_is_its_own(curvature, vertex):
-    assume(abs(abs(vertex) - 1) > 1e-3)
-    x = np.linspace(-1, 1, 41)
-    along = minima_along(curvature * (x - vertex) ** 2, x)
-    exact = minima(curvature * (np.linspace(-1, 1, 3) - vertex) ** 2, -1, 1)
-    assert along.x == pytest.approx(exact.x, abs=1e-6)
-    assert along.notes == exact.notes
 
 
 def test_along_a_quartic_the_minimum_is_where_three_points_miss_it():
@@ -116,15 +99,6 @@ def test_the_worse_law_has_the_larger_error_on_the_held_out_rows_alone() -> None
     assert near.low < 0 < near.high
 
 
-def test_without_draws_or_held_out_rows_there_is_no_interval() -> None:
-    L = np.linspace(2, 3, 8)
-    bare = Prediction(pd.DataFrame({"L": L}), L < 2.5, L >= 2.5, L + 0.1, np.empty((0, 8)))
-    assert np.isnan(excess(bare, bare).low)
-    none = Prediction(bare.rows, L > 0, L < 0, bare.value, bare.draws)
-    assert excess(none, bare).n == 0
-    assert np.isnan(rmse(none, none.held))
-
-
 @given(st.floats(0.1, 10), st.floats(0, 5), st.floats(0, 5))
 def test_a_falling_function_swaps_the_ends(value, below, above):
     effect = Effect(value + below, value, value + below + above)
@@ -133,18 +107,3 @@ def test_a_falling_function_swaps_the_ends(value, below, above):
         assert mapped.low <= mapped.value <= mapped.high
         assert {mapped.low, mapped.high} == set(function(np.array([effect.low, effect.high])))
     assert (effect * 0.5).interval == pytest.approx(np.array(effect.interval) / 2)
-
-
-@pytest.mark.parametrize(
-    ("effect", "text"),
-    [
-        (Effect(0.1234, 0.1, 0.2), "0.123 [0.1, 0.2]"),
-        (Effect(2.0), "2 (no interval)"),
-        (Effect(np.nan), "not determined"),
-        (Effect(3.0, 1.0, np.inf), "3 (1 or more)"),
-        (Effect(3.0, -np.inf, np.inf), "3 (anywhere)"),
-        (Effect(np.nan, note="one budget"), "one budget"),
-    ],
-)
-def test_a_number_is_printed_with_its_ends(effect, text):
-    assert str(effect) == text

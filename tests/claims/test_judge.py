@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 
 from moelaws import laws
 from moelaws.analysis.derive import derive
-from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.claims.base import Evidence, Verdict, verdict
+from moelaws.claims.base import Verdict, verdict
 from moelaws.claims.judge import judge
 from moelaws.claims.page import page
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
-from moelaws.spec.project import load_study, study_names
+from moelaws.spec.project import load_study
 from moelaws.spec.study import Study
 from repository import REPOSITORY
 
@@ -121,11 +120,6 @@ def test_texts_of_a_study_are_no_html_on_the_page(toy):
     assert "<img" not in text
 
 
-def test_evidence_without_an_interval_decides_nothing():
-    for evidence in (Evidence("one run"), Evidence("bounds", Effect(1.0, 0.5, 1.5), decides=[])):
-        assert verdict(evidence.intervals, above=0) is Verdict.CANNOT_TELL
-
-
 @pytest.mark.parametrize(("rows", "expected"), [(5, "cannot tell"), (6, "supported")])
 @pytest.mark.parametrize("reads", ["fits", "derived"])
 def test_as_many_parameters_as_rows_decide_nothing(toy, tmp_path, rows, expected, reads):
@@ -157,23 +151,3 @@ def test_simulated_verdicts_say_so():
 def test_a_claim_without_a_rule_is_refused(toy):
     with pytest.raises(UserError, match=r"claims:falls: the module toy_\d+.claims has no falls"):
         judge(toy(0.2, code="claims:falls"), Inputs(frame=None))
-
-
-@pytest.mark.parametrize("name", study_names(REPOSITORY))
-def test_every_claim_of_a_study_states_what_decides_it(name):
-    for claim in load_study(name, REPOSITORY).claims:
-        assert claim.statement.strip()[-1] == claim.rule.strip()[-1] == "."
-        assert claim.source.startswith((name, "leverage"))
-
-
-def test_a_tag_in_what_a_study_says_stays_text():
-    """The page folds a claim's numbers by tags of its own, and takes none from a study."""
-    claim = {
-        "name": "toy", "statement": "It <details> rises.", "source": "toy", "rule": "</details>",
-        "figure": "F1", "verdict": "supported", "measured": "m", "value": 1.0, "low": 0.5,
-        "high": 2.0, "unit": "", "needed": "", "says": "<details>",
-    }  # fmt: skip
-    study = {"study": "toy", "title": "Toy", "source": "trained", "assumed": "", "claims": [claim]}
-    text = page([study | {"made_of": {}}], "demo")
-    assert text.count("<details") == text.count("</details>") == 1
-    assert "It < details> rises." in text

@@ -2,17 +2,13 @@
 
 import pytest
 
-from allocation_case import PAPER, POOR
-from allocation_case import simulate as simulate_allocation
 from moelaws import laws
 from moelaws.claims.base import Verdict
 from moelaws.claims.power import tried
 from moelaws.spec.base import parse
-from moelaws.spec.project import load_study
 from moelaws.spec.study import Study
 from moelaws.tables.simulate import design, simulate
 from planned_study import STUDY, small
-from repository import REPOSITORY
 
 CODE = """
 import numpy as np
@@ -137,17 +133,3 @@ def test_without_a_second_seed_the_noise_is_assumed(study, table):
     counts = tried(study, "demo", alone, 1, {})
     assert counts["noise"] == study.simulation.noise
     assert "none has a second seed" in counts["noise_of"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", [PAPER, POOR], ids=["paper", "demo"])
-def test_a_law_may_read_what_follows_from_the_runs_but_is_no_column(setting):
-    """The best ratio r* of the allocation paper's law follows from each run's budget.
-
-    Budgets as small as the demo's are no slip of a unit here.
-    """
-    allocation = load_study("allocation", REPOSITORY).at_tier("demo")
-    runs = simulate_allocation(setting).assign(source="trained")
-    counts = tried(allocation.model_copy(update={"claims": ()}), "demo", runs, 1, {})
-    assert "fitted" in counts["losses"]
-    assert counts["refused"] == []

@@ -3,10 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
-from contextlib import chdir
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +11,6 @@ import pytest
 
 from command_line import call, printed
 from moelaws import laws
-from moelaws.analysis.advice.short import in_units, nearby
 from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
@@ -23,11 +18,11 @@ from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_project
-from moelaws.tables.foreign import read_any
 from moelaws.tables.parquet import read_table
 from moelaws.workflow.verify import Verification
 from repository import REPOSITORY
 
+EVIDENCE = REPOSITORY / "docs/evidence"
 advise = partial(printed, "advise")
 SMALL = ("--shape", "demo")  # for the budgets of small models
 
@@ -75,10 +70,6 @@ def test_a_users_own_plan_is_judged_beside_the_others(project_folder):
     assert own["name"] == "your plan"
     assert own["N_active"] == pytest.approx(8e8)
     assert 0.5 * 1e20 / 6 / 8e8 < own["D"] < 1e20 / 6 / 8e8  # a token costs more than its products
-    *_, alike = answer("--compute", 1e20, "--compare", "N_active=8e8,N=8e9")["plans"]
-    assert alike["worst"] == pytest.approx(own["worst"])
-    *_, dense = answer("--compute", 1e22, "--compare", "N=1e9 S=0")["plans"]
-    assert dense["C"] > 1e22 > 0.999 * dense["spent"]  # its embeddings cost nothing
 
 
 @pytest.mark.slow
@@ -93,8 +84,6 @@ def test_the_answer_is_written_on_one_page_with_a_picture(project_folder):
     assert "| S at most | N | N_active |" in page
     assert "](answer.png)" in page
     assert (project_folder / "answer.png").read_bytes()[1:4] == b"PNG"
-    assert answer(*words, "--out", "more/answer.md") == answer(*words)
-    assert (project_folder / "more/answer.md").read_text() == page
     with pytest.raises(UserError, match=r"its name must end in \.md"):
         advise(*words, "--out", "answer.png")
 
@@ -121,30 +110,12 @@ def test_a_slow_network_makes_gpus_wait_which_lowers_the_mfu(project_folder):
     assert own["parameters"]["total"] < node
 
 
-@pytest.mark.parametrize("compute", [1e20, 4e22])
-def test_the_parameters_follow_from_the_line_of_what_to_build(project_folder, compute):
-    output = advise("--compute", compute)
-    text = line("Build", output)
-    numbers = [int(x) for x in re.findall(r"\d+", text)]
-    layers, d, heads, kv, E, d_expert, k, shared, *dense, vocabulary = numbers
-    first, width = dense or (0, 0)
-    assert text.endswith(f"vocabulary {vocabulary}, untied.")
-    others = layers * (2 * d * d * (1 + kv / heads) + 2 * d) + d + 2 * vocabulary * d
-    others += first * 3 * d * width + (layers - first) * d * E
-    total, active = (others + (layers - first) * 3 * d * d_expert * (n + shared) for n in (E, k))
-    assert cells("parameters", output)[0] == in_units(total)
-    assert cells("of them active", output)[0] == in_units(active)
-
-
 def test_a_known_model_is_compared_at_its_own_budget(project_folder):
     """By 6 N_active D it costs 4e22 FLOPs, and by all products and waiting more."""
     output = advise("--compute", 4.02e22, "--compare", "olmoe")
     assert "3.98e+22 FLOPs by 6 N_active D, but 5.81e+22 with all products" in output
     people = line("- People trained", output)
-    names = ["OLMoE", "DeepSeek-V2-Lite", "Moonlight"]
-    assert re.findall(r"([A-Z][\w-]+) \(", people) == names
-    assert [*nearby(load_advice().known, 4.02e22)] == names
-    assert "Qwen3-30B-A3B" in nearby(load_advice().known, 7e23)
+    assert re.findall(r"([A-Z][\w-]+) \(", people) == ["OLMoE", "DeepSeek-V2-Lite", "Moonlight"]
     *_, own = answer("--compute", 1e20, "--compare", "Mixtral 8x7B")["plans"]
     assert own["D"] < 1e20 / 6 / 12.9e9  # those of the budget, for its own are not published
 
@@ -156,14 +127,9 @@ def test_a_known_model_is_compared_at_its_own_budget(project_folder):
         (["--compute", 1e20, "--experts", "64"], "needs the number of active ones"),
         (["--compute", 1e20, "--laws", "chinchila"], "'chinchila' is no candidate law of"),
         (["--compute", 1e20, "--serve-memory", "2MB"], "no model of whole layers and experts"),
-        (["--compute", 1e20, "--write-study", "sparsity"], "is a study of config/studies/"),
         (["--compute", 1e10], "decades from those of its runs, and beyond 2 a law judges nothing"),
         (["--compute", 1e20, "--compare", "OLMo"], "no known model; did you mean OLMoE?"),
-        (["--compute", 1e20, "--compare", "N=8e9 S=0.9 D=1e13"], "more than the budget of 1e"),
-        (["--compute", 1e22, "--inference-tokens", 1e29], "no model of whole layers and experts"),
         (["--compute", 1e20, "--max-tokens", 1e9, "--compare", "N=1e9 S=0 D=2e9"], "tokens allows"),
-        (["--compute", 1e20, "--compare", "N=5e-324 S=0.9"], "give two of N"),
-        (["--compute", 1e20, "--compare", "N=1e9 N_active=2e9"], "sparsity, at least 0"),
         (["--compute", 1e20, "--serve-sequences", 8], "limit nothing without --serve-memory"),
     ],
 )
@@ -179,51 +145,24 @@ def fitted(frame, mapping, law="chinchilla", units=None, **options):
     return fit(laws.fittable(law), frame, entry, units=units or {})
 
 
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory):
-    """A table of losses that sparsity.loss made, and a fit of it."""
-    table = tmp_path_factory.mktemp("simulated") / "own.parquet"
-    words = ["sparsity.loss", "--study", "sparsity", "--tier", "demo", "--out", str(table)]
-    with chdir(REPOSITORY):
-        printed("simulate", *words, "--map", "N=N_total")
-    frame, units = read_any(table)
-    mapping = {"N": "N_active", "D": "D", "L": "L"}
-    return table, fitted(frame, mapping, units=units, bootstrap=20)
-
-
-def simulated_fit(simulated, path, source):
-    """The fit at ``path`` as if its losses were of another source, with its table beside it."""
-    table, report = simulated
-    write_fit(replace(report, source=source), path)
-    shutil.copy(table, path.with_suffix(".parquet"))
-    return path
-
-
-@pytest.mark.slow
-def test_a_users_own_fit_judges_beside_the_published_laws(project_folder, simulated):
-    path = simulated_fit(simulated, project_folder / "fits" / "own.json", "trained")
-    given = answer("--compute", 2e12, "--fits", path.parent, *SMALL)
-    own_law = given["judges"][-1]
-    assert (own_law["name"], own_law["source"]) == ("fits/own", "trained")
-    frame, _ = read_any(path.with_suffix(".parquet"))
-    ends = (6 * frame["N_active"] * frame["D"]).agg(["min", "max"])
-    assert own_law["fitted_on"].keys() == {"N_active", "D", "C"}
-    assert own_law["fitted_on"]["C"] == pytest.approx(ends.tolist())
-    own = next(plan for plan in given["plans"] if plan["name"] == "fits/own")
-    assert own["regret"]["fits/own"]["nats"] == 0
-    assert own["regret"]["fits/own"]["high"] >= 0
-    without = answer("--compute", 1e21, "--fits", path.parent, "--laws", "joint.loss")["left_out"]
-    assert without == {"fits/own": "--laws leaves out its law"}
+def test_a_users_own_fit_judges_beside_the_published_laws(project_folder):
+    """A fit to this repository's runs, as a user's own."""
+    for file in (EVIDENCE / "fits/sparsity").glob("chinchilla.*"):
+        shutil.copy(file, project_folder)
+    given = answer("--compute", 1e13, "--fits", project_folder / "chinchilla.json", *SMALL)
+    judge = given["judges"][-1]
+    assert judge["source"] == "trained"
+    runs = pd.read_parquet(EVIDENCE / "sparsity.parquet").query(
+        "S <= 0.875"
+    )  # the sparsest are held out
+    ends = (6 * runs["N_active"] * runs["D"]).agg(["min", "max"])
+    assert judge["fitted_on"].keys() == {"N_active", "D", "C"}
+    assert judge["fitted_on"]["C"] == pytest.approx(ends.tolist())
+    own = next(plan for plan in given["plans"] if plan["name"] == judge["name"])
+    regret = own["regret"][judge["name"]]
+    assert regret["nats"] == 0 <= regret["high"]
     low, high = own["intervals"]["N_active"]
     assert low <= high
-    # A dense law that was fitted to total parameters wants sparse models, like its runs' best.
-    frame, units = read_any(path.with_suffix(".parquet"))
-    mapping = {"N": "N_total", "D": "D", "L": "L"}
-    write_fit(fitted(frame.assign(source="trained"), mapping, units=units), path)
-    given = answer("--compute", 1e14, "--fits", path, *SMALL)
-    own, robust = ((p for p in given["plans"] if p["name"] == n) for n in ("fits/own", "robust"))
-    assert next(own)["S"] > 0.9
-    assert next(robust)["regret"]["fits/own"]["nats"] >= 0
 
 
 @pytest.mark.slow
@@ -233,14 +172,6 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
     write_fit(fitted(runs, mapping, bootstrap=20), project_folder / "own.json")
     output = advise("--compute", 1e21, "--fits", project_folder / "own.json", "--details")
     assert "takes columns of its fitted table by their variables: params as N_active" in output
-    # A column N, which needs no mapping, is that of dense models as well.
-    plain = runs.rename(columns={"params": "N", "tokens": "D", "loss": "L"})
-    write_fit(fitted(plain, {}, bootstrap=20), project_folder / "plain.json")
-    given = answer("--compute", 1e21, "--fits", project_folder / "plain.json")
-    (robust,) = (plan for plan in given["plans"] if plan["name"] == "robust")
-    regrets = [regret["nats"] for regret in robust["regret"].values()]
-    assert regrets[-1] == pytest.approx(regrets[0], abs=5e-3)  # as the published law's
-    assert regrets[-1] > 1e-3
     # wang.loss counts experts, and how many of them were active is not in any fit.
     frame = runs.assign(n_experts=np.tile([2, 4, 8], 14), loss=lambda t: t["loss"] - 0.01)
     mapping |= {"E": "n_experts"}
@@ -253,53 +184,21 @@ def test_a_fit_of_a_users_own_table_is_taken_by_its_variables(project_folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("columns", "S"),
-    [({"E": 64, "k": 4}, 0.9375), ({"S": 0.75}, 0.75), ({"E": [16, 64] * 21, "k": 4}, 0)],
-)
-def test_a_dense_law_of_mixtures_of_one_sparsity_recommends_that_sparsity(
-    project_folder, columns, S
-):
-    runs = pd.read_csv(REPOSITORY / "docs/losses.csv").drop(columns="source").assign(**columns)
-    mapping = {"N": "params", "D": "tokens", "L": "loss"}
-    write_fit(fitted(runs, mapping, bootstrap=5), project_folder / "own.json")
-    given = answer("--compute", 1e21, "--fits", project_folder / "own.json")
-    own = given["plans"][len(given["judges"]) - 1]
-    assert own["S"] == pytest.approx(S, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, simulated):
-    path = simulated_fit(simulated, project_folder / "fits/sparsity/own.json", "trained")
-    table = shutil.move(path.with_suffix(".parquet"), project_folder / "sparsity.parquet")
-    # wang.loss counts experts: of its own study's runs all have two active ones.
-    frame, units = read_any(table)
-    frame.assign(k=4).to_parquet("other.parquet")
-    mapping = {"N": "N_active", "D": "D", "E": "E", "L": "L"}
-    report = fitted(frame.assign(source="trained"), mapping, "wang.loss", units)
-    write_fit(report, path.with_stem("wang"))
-    words = ["outlook", path, path.with_stem("wang"), "--table", table, "--table", "other.parquet"]
-    words += ["--tier", "demo", "--out", "o/outlook.md"]
+def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder):
+    fits = [EVIDENCE / f"fits/sparsity/{name}.json" for name in ("chinchilla", "wang")]
+    table = EVIDENCE / "sparsity.parquet"
+    words = ["outlook", *fits, "--table", table, "--tier", "workstation", "--out", "o/outlook.md"]
     assert printed(*words) == "o/outlook.md\n"
     answers = json.loads((project_folder / "o/outlook.json").read_text())["answers"]
     largest = read_table(table)["C_6N"].max()
     assert {float(n): own["compute"] for n, own in answers.items()} == pytest.approx(
         {10: 10 * largest, 100: 100 * largest}
     )
-    for plan in (plan for own in answers.values() for plan in own["plans"]):
-        for law, regret in plan["regret"].items():
-            assert regret["nats"] >= 0
-            assert regret["nats"] == 0 or plan["name"] != law
     page = (project_folder / "o/outlook.md").read_text()
     assert re.search(r"\nBuild \d+ layers of width \d+, ", page)
-    assert "| sparsity/own | sparsity/wang | worst |" in page
-    # The same inputs write the same bytes.
-    before = {file: file.read_bytes() for file in (project_folder / "o").iterdir()}
-    printed(*words)
-    assert {file: file.read_bytes() for file in (project_folder / "o").iterdir()} == before
+    assert "| sparsity/chinchilla | sparsity/wang | worst |" in page
     verification = Verification(Results(project_folder), {}, advice=load_advice())
     verdict, *pages = verification.tier(TierFolder(project_folder / "o"))
-    assert {page.path.suffix for page in pages} == {".md", ".png"}
     assert {page.state for page in pages} == {"whole"}
     assert (verdict.kind, verdict.state) == ("outlook", "whole")
     with ADVICE.open("a") as config:
@@ -307,14 +206,6 @@ def test_the_outlook_of_a_tier_goes_beyond_its_largest_budget(project_folder, si
     verdict, *_ = verification.tier(TierFolder(project_folder / "o"))
     assert verdict.state == "stale"
     assert "advice.yaml is changed" in verdict.reason
-
-
-def test_no_torch_and_no_scipy_are_imported(project_folder):
-    code = "import sys; from moelaws.cli import cli; cli(['advise', '--compute', '1e21'], "
-    code += "standalone_mode=False); print({'torch', 'scipy', 'pandas'} & set(sys.modules))"
-    run = [sys.executable, "-c", code]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "set()"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Help, tables and control sequences: what stands in a terminal."""
+"""Tables and control sequences: what stands in a terminal."""
 
 import os
 import pty
@@ -6,22 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
-from moelaws.cli import SECTIONS, cli
-from moelaws.cli.answers import table_text
-
-
-@pytest.fixture(scope="module")
-def lines():
-    return CliRunner().invoke(cli, ["--help"], terminal_width=80).output.splitlines()
-
-
-@pytest.mark.parametrize("title", SECTIONS)
-def test_a_section_has_a_line_for_each_of_its_commands(lines, title):
-    first = lines.index(f"{title}:") + 1
-    own = [line.split(maxsplit=1) for line in lines[first : first + len(SECTIONS[title])]]
-    assert own == [[name, text] for name, text in SECTIONS[title].items()]
+from moelaws.cli.common import table_text
 
 
 def test_a_table_folds_its_texts_at_the_terminal_and_a_pipe_has_them_whole(monkeypatch):
@@ -34,12 +20,6 @@ def test_a_table_folds_its_texts_at_the_terminal_and_a_pipe_has_them_whole(monke
     assert text.count("allocation.elasticity ") == 2
     words = [word for line in text.splitlines()[1:] for word in line.split()]
     assert words.count("long") == words.count("1.5") == 2
-    cut = table_text(("law", "title", "x"), rows, cut=True).splitlines()
-    note = "not shown: title, x; a wider window or | less -S shows them"
-    assert [*map(str.strip, cut[:3])] == ["law", *["allocation.elasticity"] * 2]
-    assert (" ".join(cut[3:]), max(map(len, cut)) <= 45) == (note, True)
-    monkeypatch.setenv("COLUMNS", "68")  # just enough for all
-    assert table_text(("law", "title", "x"), rows, cut=True).splitlines()[1].endswith("1.5")
 
 
 TITLE = "\x1b]0;another title\x07"  # by which a program renames a terminal's window

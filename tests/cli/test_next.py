@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -10,18 +9,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from command_line import printed
-from moelaws.cli.verify import _of_project as of_project
-from moelaws.files.layout import Results
 from moelaws.grids.rounds import Rounds, read_rounds, write_rounds
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study, study_names
 from repository import copy_repository
-from sweep_copy import GRID, Copy
+from sweep_copy import Copy
 from waiting import wait_for
 
 ROWS = [{"N": n, "D": d, "C": 6 * n * d} for n in (1e7, 1e8, 1e9) for d in (1e9, 1e10, 1e11)]
@@ -75,7 +71,6 @@ def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
     ("words", "message"),
     [
         (("--budget", "1e20"), "say what the runs are for"),
-        (("--budget", "1e20", "--target", "C=1e21", "--target-rows", "N>0"), "say what"),
         (("--budget", "1e20", "--target-rows", "N>1e30"), "selects no row"),
         (("--budget", "1e20", "--target", "1e21", "--cost", "N-1e8"), "not above 0"),
         (("--budget", "1e20", "--target", "1e21", "--cost", "6*M*D"), "no column 'M'"),
@@ -124,10 +119,6 @@ def test_three_rounds_on_simulated_losses_and_the_same_again(tmp_path):
     assert "train round 1: snakemake" in said
     project = load_project(overrides={"tier": "demo", "source": "simulated"})
     first = read_rounds(copy.root / ROUNDS).run_ids(project)
-    dry = called(
-        [str(tools / "snakemake"), "-n", *shlex.split(said.rpartition(": snakemake ")[2])], copy
-    )
-    assert "aggregate" in dry
 
     loop = subprocess.Popen([*words, "--cores", "2"], cwd=copy.root, env=copy.environment,
                             start_new_session=True)  # fmt: skip
@@ -153,33 +144,6 @@ def test_ctrl_c_waits_for_snakemake_to_end_by_itself(tmp_path):
     assert loop.wait() == 130
 
 
-WIDE = [{"axes": {"C": [6e8], "S": [0.5], "d_model": [8, 12, 16, 24]}}]
-
-
-@pytest.mark.slow
-def test_a_wider_pool_of_another_study_is_trained_by_snakemake(tmp_path):
-    """Its runs are the study's from then on, as a real dry run shows."""
-    copy = Copy.of_repository(tmp_path / "copy")
-    wide = {"study": "wide", "title": "Wider", "grids": {"demo": {**GRID, "sweeps": WIDE}}}
-    (copy.root / "wide.yaml").write_text(yaml.safe_dump(wide))
-    asked = ("--target", "C=1e10", "--budget", "50%", "--law", "chinchilla", "--rounds", "2")
-    done = copy.moelaws("next", "sparsity", "--pool", "wide.yaml", "--rows", "C > 5e8", *asked)
-    assert done.returncode == 0, done.stderr
-    rounds = read_rounds(copy.root / ROUNDS)
-    runs = rounds.run_ids(load_project())
-    assert rounds.pools(load_project()) == {"wide.yaml"}
-    assert len(runs) == 4
-    said = copy.snakemake("-n", "--config", "runs=rounds", "--", "tables").stderr
-    assert "4 runs will train" in said
-    assert all(run in said for run in runs)
-    again = copy.moelaws("next", "sparsity", "--rows", "C > 5e8", *asked)
-    assert "round 1 is not trained: snakemake" in again.stdout  # no round 2 without its losses
-    assert read_rounds(copy.root / ROUNDS) == rounds
-    assert copy.moelaws("next", "sparsity", "--target", "C=1e12", *asked[2:]).returncode == 0
-    targets = [own.target for own in read_rounds(copy.root / ROUNDS).rounds]
-    assert targets == ["C=1e+10", "C=1e+12"]  # each target has rounds, and a budget, of its own
-
-
 def rounds_of(*runs, failed=(), **about):
     """Rounds of one, which asks for these runs of the demo."""
     each = [{"run": run, "name": "", "cost": 1.0, "reason": ""} for run in runs]
@@ -203,9 +167,3 @@ def test_a_sweep_of_rounds_has_their_runs_alone():
     write_rounds(Path(ROUNDS), rounds_of(first, second, failed=[second]))
     assert [run.run_id for run in expand_study(study, project).runs] == [first]
     assert "sparsity.rounds" not in study_names()  # it is no study
-
-
-def test_a_run_that_a_round_took_from_elsewhere_is_no_orphan(folder):
-    (folder / "results/weights" / ("a" * 16)).mkdir(parents=True)
-    write_rounds(Path(ROUNDS), rounds_of("a" * 16, pool="wide.yaml"))
-    assert of_project(Results())[1] == {"a" * 16}

@@ -13,15 +13,6 @@ from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 
-DATA = {
-    "model": {
-        "n_layers": 1, "d_model": 16, "n_heads": 2, "n_kv": 2, "context": 8, "vocab_size": 257,
-        "ffn": {"kind": "dense", "d_ffn": 16},
-    },
-    "corpus": {"source": {"digest": "none"}, "vocab_size": 257},
-    "steps": 3, "batch": 2, "balance_group": 2, "optimizer": {"lr": 1e-3},
-}  # fmt: skip
-MOE = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8}
 STUDY = """
 study: widths
 title: How wide
@@ -37,16 +28,17 @@ grids:
 
 
 @pytest.fixture
-def root(project_folder):
+def root(project_folder, run_data):
     """A folder with a run on record, a file of a configuration and a project."""
     root = project_folder
     (root / "text.txt").write_text("a text\n" * 1000)
-    config = parse(RunConfig, DATA, "test")
+    run_data["model"]["context"] = 8
+    (root / "moe.json").write_text(json.dumps(run_data))
+    run_data["model"]["ffn"] = {"kind": "dense", "d_ffn": 16}
+    config = parse(RunConfig, run_data, "test")
     folder = Results(root / "results").run(config.run_id)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(config.canonical_json())
-    moe = {**DATA, "model": {**DATA["model"], "ffn": MOE}}
-    (root / "moe.json").write_text(json.dumps(moe))
     (root / "study.yaml").write_text(STUDY)
     return root
 
@@ -55,12 +47,12 @@ speed = partial(printed, "speed", "--repeats", "2", "--device", "cpu")
 of_study = partial(speed, "--study", "study.yaml", "--set", "corpus=text.txt")
 
 
-def test_a_run_and_a_file_are_compared_with_the_first_of_them(root):
-    run_id = parse(RunConfig, DATA, "test").run_id
+def test_a_run_and_a_file_are_compared_with_the_first_of_them(root, run_data):
+    run_id = parse(RunConfig, run_data, "test").run_id
     out = json.loads(speed(run_id[:6], "moe.json", "--json", "--out", "speed.parquet"))
     first, second = out["speeds"]
     assert (first["run_id"], first["kind"], second["kind"], second["E"]) == (
-        run_id, "dense", "moe", 4,
+        run_id, "dense", "moe", 8,
     )  # fmt: skip
     assert first["time_ratio"] == 1
     assert first["gpu_step_bytes"] is None
@@ -86,7 +78,5 @@ def test_a_study_gives_one_run_of_each_architecture(root):
     ],
 )
 def test_a_mistake_is_told_with_what_to_do(root, words, message):
-    odd = {**DATA, "model": {**DATA["model"], "context": 0}}
-    (root / "odd.json").write_text(json.dumps(odd))
     with pytest.raises(UserError, match=message):
         speed(*words, "--set", "corpus=text.txt")

@@ -118,24 +118,8 @@ def test_held_out_windows_are_apart_and_know_their_documents(sequences):
         assert size == position % 7
 
 
-def test_held_out_windows_reach_all_documents():
-    starts = tuple(range(0, 3001, 60))
-    held_out = validation(corpus_of_positions(10, starts), 50, CONTEXT)
-    assert set(held_out.documents.ravel()) == set(range(50))
-
-
 def test_too_little_held_out_text_is_refused():
     corpus = corpus_of_positions(10)
     validation(corpus, 37, CONTEXT)  # 299 targets
     with pytest.raises(UserError, match=r"hold 37 sequences of 8; evaluation\.sequences is 38"):
         validation(corpus, 38, CONTEXT)
-
-
-def test_batches_of_a_prepared_corpus_are_its_tokens(prepared):
-    corpus = prepared()
-    batch = Batches(corpus, 2, 16, seed=0).next()
-    text = corpus.train.tolist()
-    for row in batch.tolist():
-        assert any(text[i : i + 17] == row for i in range(0, len(text), 16))
-    held_out = validation(corpus, 4, 16)
-    np.testing.assert_array_equal(held_out.target_bytes, corpus.token_bytes[held_out.tokens[:, 1:]])

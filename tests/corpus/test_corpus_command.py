@@ -21,14 +21,6 @@ def call(texts):
     return ["corpus", "--vocab-size", "300"]
 
 
-def test_json_says_what_was_made(call, tmp_path):
-    data = json.loads(moelaws(*call, "--json", cwd=tmp_path).stdout)
-    folder = tmp_path / data["folder"]
-    assert folder == tmp_path / "results" / "corpora" / data["corpus_id"]
-    assert data["corpus"]["validation"] == 0.1
-    assert len(PreparedCorpus.open(folder).train) == data["train"]["tokens"]
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -65,6 +57,8 @@ def test_a_tokenizer_file_gives_the_vocabulary(call, texts, tmp_path):
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert data["corpus"]["vocab_size"] == 401
+    assert data["folder"] == f"results/corpora/{data['corpus_id']}"
+    assert len(PreparedCorpus.open(tmp_path / data["folder"]).train) == data["train"]["tokens"]
     assert data["files"]["tokenizer.json"]["sha256"] == data["corpus"]["tokenizer"]
     done = moelaws(*call, *options, cwd=tmp_path)
     assert done.returncode == 2

@@ -1,9 +1,7 @@
 """``prepare`` killed by SIGKILL: the next call removes what it left, and no more than that."""
 
-import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from killed import killed_at
 from moelaws.corpus.prepare import prepare
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
-from moelaws.files.lock import STALE
 from moelaws.spec.corpus import Dataset
 
 
@@ -54,18 +51,3 @@ def test_a_kill_between_renames_leaves_nothing(rows, tmp_path):
         assert list(out.parent.iterdir()) == [out]
         point += 1
     assert point > 5
-
-
-def test_what_another_host_left_goes_once_its_lock_is_stale(rows, tmp_path):
-    out = tmp_path / "out" / "c1"
-    kill(rows, out, "fetch")
-    (here,) = out.parent.glob(".c1.*.tmp")
-    work = here.rename(here.with_name(f".c1.0123456789ab{here.name[16:]}"))
-    owner = {**json.loads((work / "lock").read_text()), "process": ["another boot", "1"]}
-    (work / "lock").write_text(json.dumps(owner))
-    prepare(corpus_of(rows, 300), rows, out)
-    assert sorted(out.parent.iterdir()) == [work, out]  # its heart beat a moment ago
-    then = time.time() - STALE - 1
-    os.utime(work / "lock", (then, then))
-    prepare(corpus_of(rows, 300), rows, out)
-    assert list(out.parent.iterdir()) == [out]

@@ -1,8 +1,5 @@
 import hashlib
-import random
 import tempfile
-import tracemalloc
-from array import array
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +10,8 @@ from hypothesis import strategies as st
 
 from moelaws.corpus.documents import pieces, split
 from moelaws.corpus.prepare import prepare
-from moelaws.corpus.rows import Spool
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.sources import resolve
-from moelaws.spec.corpus import Corpus, Text
 from moelaws.spec.errors import UserError
 
 
@@ -109,18 +104,6 @@ def test_a_folder_with_other_files_is_never_replaced(texts):
     assert len(list(texts.iterdir())) == 40
 
 
-def test_one_large_file_is_cut_into_documents(texts, tmp_path):
-    whole = "\n\n".join(path.read_text("utf-8") for path in sorted(texts.iterdir()))
-    (tmp_path / "whole.txt").write_text(whole, encoding="utf-8")
-    sources = resolve("whole.txt", tmp_path)
-    prepare(corpus_of(sources, validation=0.1), sources, tmp_path / "out")
-    corpus = PreparedCorpus.open(tmp_path / "out")
-    parts = documents(corpus, "train") + documents(corpus, "validation")
-    assert len(parts) > 5
-    assert sum(len(part) for part in parts) == len(whole)
-    assert all(part in whole for part in parts)
-
-
 @given(st.text("aé\n😀", max_size=300), st.integers(4, 50))
 def test_pieces_are_text_within_the_limit_and_add_up(text, limit):
     with tempfile.TemporaryDirectory() as folder:
@@ -137,40 +120,6 @@ def test_a_share_too_small_for_any_document_holds_out_the_smallest(texts, prepar
     corpus = prepared(validation=1e-6)
     smallest = min((path.read_bytes() for path in texts.iterdir()), key=len)
     assert documents(corpus, "validation") == [smallest.decode()]
-
-
-@pytest.mark.slow
-def test_vocabularies_above_16_bits_round_trip(texts, tmp_path):
-    draw = random.Random(2)
-    for i in range(70):
-        words = ("".join(draw.choices("abcdefghijkl", k=12)) for _ in range(400))
-        (texts / f"{i:02}.txt").write_text(" ".join(words))
-    sources = resolve("*.txt", texts)
-    prepare(corpus_of(sources, vocab_size=70_000), sources, tmp_path / "out")
-    corpus = PreparedCorpus.open(tmp_path / "out")
-    assert corpus.train.dtype == np.uint32
-    assert corpus.train.max() == corpus.corpus.vocab_size - 1 == 69_999
-    assert sorted(documents(corpus, "train") + documents(corpus, "validation")) == sorted(
-        path.read_text() for path in texts.iterdir()
-    )
-
-
-@pytest.mark.slow
-def test_a_document_costs_few_bytes_of_memory(tmp_path):
-    """The rest of what preparing holds is of fixed size; short documents come by the million."""
-
-    def peak(n):
-        path = tmp_path / f"{n}"
-        path.write_bytes(b"".join(b"%07d" % i for i in range(n)))
-        text = Spool("rows", (path,), array("q", range(0, 7 * n + 1, 7)), n, 0)
-        tracemalloc.start()
-        parts = split(Corpus(source=Text(digest="0"), vocab_size=300), text)
-        bytes_held = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert len(parts.train) + len(parts.validation) == n
-        return bytes_held
-
-    assert (peak(60_000) - peak(20_000)) / 40_000 < 80
 
 
 def word(i):

@@ -4,9 +4,10 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tokenizers
-from corpus_helpers import tokens_of
+from corpus_helpers import documents, tokens_of
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
@@ -134,6 +135,17 @@ def test_a_rare_change_is_tolerated_and_on_record(texts, tmp_path):
     assert corpus.meta["bytes_changed_by_tokenizer"] == len(rare.encode())
 
 
+def test_vocabularies_above_16_bits_round_trip(texts, tmp_path):
+    tokenizer = gpt2()
+    tokenizer.add_tokens([f"<{i}>" for i in range(65_200)])
+    (texts / "large.txt").write_text("<65199> and <7>", encoding="utf-8")
+    corpus = prepared(file_of(tokenizer, tmp_path / "some.json"), texts, tmp_path / "out")
+    assert corpus.train.dtype == np.uint32
+    assert corpus.train.max() == corpus.corpus.vocab_size - 1 == 65_600
+    read = documents(corpus, "train") + documents(corpus, "validation")
+    assert sorted(read) == sorted(path.read_text("utf-8") for path in texts.iterdir())
+
+
 def broken(change):
     data = json.loads(gpt2().to_str())
     change(data)
@@ -156,32 +168,23 @@ def test_files_that_cannot_be_used_are_named(tmp_path, text, says):
         Pretrained.read(path)
 
 
-GRID = {
-    "settings": {
-        "context": 16, "n_layers": 1, "n_heads": 1, "d_model": 16, "batch": 4, "top_k": 1,
-        "n_experts": 4, "d_expert": 16, "normalize_top_k": False, "lr": 0.01, "steps": 10,
-    },
-    "sweeps": [{"axes": {"seed": [0, 1]}}],
+SETTINGS = {
+    "context": 16, "n_layers": 1, "n_heads": 1, "d_model": 16, "n_experts": 4, "top_k": 2,
+    "d_expert": 16, "batch": 4, "lr": 0.01, "steps": 10,
 }  # fmt: skip
-
-
-def runs(pretrained, **settings):
-    grid = {**GRID, "settings": {**GRID["settings"], **settings}}
-    choice = CorpusChoice(Text(digest="0"), 0.1, pretrained)
-    return expand(parse(Grid, grid, "g.yaml"), choice, "g.yaml, grids.demo")
 
 
 def test_a_grid_takes_the_files_vocabulary(tmp_path):
     pretrained = file_of(gpt2(), tmp_path / "some.json")
-    plain = runs(None, vocab_size=pretrained.vocab_size)
-    filled = runs(pretrained)
-    for run in filled:
+    choice = CorpusChoice(Text(digest="0"), 0.1, pretrained)
+
+    def runs(**settings):
+        grid = {"settings": SETTINGS | settings, "sweeps": [{"axes": {"seed": [0, 1]}}]}
+        return expand(parse(Grid, grid, "g.yaml"), choice, "g.yaml, grids.demo")
+
+    for run in runs():
         assert run.config.model.vocab_size == run.config.corpus.vocab_size == 401
         assert run.config.corpus.tokenizer == pretrained.digest
-    assert [r.run_id for r in filled] == [r.run_id for r in runs(pretrained, vocab_size=401)]
-    assert not {r.run_id for r in filled} & {r.run_id for r in plain}
-    with pytest.raises(UserError) as caught:
-        runs(pretrained, vocab_size=512)
-    assert str(caught.value).startswith("g.yaml, grids.demo")
-    assert "vocab_size is 512, but the tokenizer" in str(caught.value)
-    assert "Write vocab_size: 401, or leave it out" in str(caught.value)
+    assert [r.run_id for r in runs()] == [r.run_id for r in runs(vocab_size=401)]
+    with pytest.raises(UserError, match=r"vocab_size is 512.* Write vocab_size: 401, or leave it"):
+        runs(vocab_size=512)

@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,22 +38,10 @@ def test_stdlib_is_sources_and_prose_without_tests_and_parts_packaged_apart(tmp_
     sources.identity()  # all of it is UTF-8
 
 
-def normalised(name):
-    return re.sub("[-_.]+", "-", name.lower())
-
-
-def pins(lock):
-    """Returns package -> the versions that a file of envs/ pins, whatever the machine."""
-    versions = {}
-    for line in (REPOSITORY / "envs" / lock).read_text().splitlines():
-        if match := re.match(r"([\w.-]+)==([^ ;]+)", line):
-            versions.setdefault(normalised(match[1]), set()).add(match[2])
-    return versions
-
-
 def test_the_lock_pins_each_package_of_the_environment_to_one_version():
-    pinned = pins("cpu.lock")
-    assert all(len(pinned[name]) == 1 for name in module.PACKAGES)
+    lock = (REPOSITORY / "envs/cpu.lock").read_text().replace("_", "-")
+    for name in module.PACKAGES:
+        assert len(set(re.findall(rf"^{name}==([^ ;\n]+)", lock, re.I | re.M))) == 1, name
     assert list(module.PACKAGES) == sorted(module.PACKAGES)
 
 
@@ -67,11 +54,6 @@ def test_environment_is_the_standard_library_and_the_packages(tmp_path):
     assert {"sympy/core/add.py", "rich/table.py", "asyncio/events.py"} <= set(names)
     assert not [name for name in names if {"..", "test", "tests"} & set(name.split("/"))]
     assert 4e7 < sources.bytes < 6e7
-
-
-@pytest.mark.slow
-def test_the_environment_is_utf8(tmp_path):
-    assert len(resolve("environment", tmp_path).identity().digest) == 64  # it reads 47 MB
 
 
 def test_digest_is_of_names_and_contents_wherever_they_lie(texts, tmp_path):
@@ -94,21 +76,6 @@ def test_patterns_that_overlap_name_a_file_once_and_go_into_folders(tmp_path):
     both = resolve(["a/**/*.txt", "a/one.txt"], tmp_path)
     assert [name for name, _ in both.files] == ["b/two[2].txt", "one.txt"]
     assert [name for name, _ in resolve("a/b/two[2].txt", tmp_path).files] == ["two[2].txt"]
-
-
-def test_warm_digest_reads_no_file(texts, tmp_path, monkeypatch):
-    old(texts)
-    sources = resolve("*.txt", texts)
-    digest = sources.identity(tmp_path / "cache.json")
-    assert digest == sources.identity(None)
-    read = []
-    honest = module._text_digest
-    monkeypatch.setattr(module, "_text_digest", lambda path: read.append(path) or honest(path))
-    assert resolve("*.txt", texts).identity(tmp_path / "cache.json") == digest
-    assert read == []
-    (texts / "07.txt").write_text("new text")
-    assert resolve("*.txt", texts).identity(tmp_path / "cache.json") != digest
-    assert read == [texts / "07.txt"]
 
 
 def test_a_file_rewritten_within_its_time_stamp_is_noticed(tmp_path):
@@ -190,13 +157,6 @@ def test_any_text_round_trips_and_its_bytes_are_counted(text):
     assert TOKENIZER.decode(tokens) == text
     assert TOKENIZER.token_bytes[tokens].sum() == len(text.encode())
     assert TOKENIZER.end_of_document not in tokens
-
-
-def test_smallest_vocabulary_is_bytes_and_an_end():
-    tokenizer = Tokenizer.train(["any text"], 257)
-    assert tokenizer.end_of_document == 256
-    assert len(tokenizer.encode("naïve")) == len("naïve".encode())
-    np.testing.assert_array_equal(tokenizer.token_bytes, [1] * 256 + [0])
 
 
 def test_a_vocabulary_that_the_text_cannot_fill_is_refused():

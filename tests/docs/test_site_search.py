@@ -64,8 +64,6 @@ def visit(site):
     ("word", "first"),
     [
         ("advise", "advice.html"),
-        ("fit", "fitting.html"),
-        ("plan", "planning.html"),
         ("serve memory", "advice.html"),
     ],
 )

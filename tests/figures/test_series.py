@@ -8,7 +8,6 @@ import pytest
 
 from moelaws.analysis.derive import DerivedTable
 from moelaws.analysis.inputs import Inputs
-from moelaws.figures import style
 from moelaws.figures.draw import make
 from moelaws.figures.series import draw
 from moelaws.spec.base import parse
@@ -94,22 +93,6 @@ def test_the_error_of_a_series_is_the_first_that_all_rows_have():
         np.testing.assert_allclose(data["high"] - data["y"], half)
 
 
-def test_words_stand_below_each_other_and_have_colours_of_their_own():
-    rows = RUNS.assign(arm=pd.Categorical(["a", "b", "b", "a"], ["b", "missing", "a"]))
-    series = {"x": "arm", "y": "L", "ends": ["low", "high"], "by": "arm", "name": "{arm}"}
-    sheet = drawn(rows, {"x": "words", "y": {"label": "loss"}, "level": 2, "series": [series]})
-    assert_legible(sheet)
-    ax = sheet.panels[0].ax
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "a"]
-    assert ax.get_xlabel() == "loss"
-    data = sheet.data.groupby("series")
-    assert data["x"].unique().explode().to_dict() == {"a": -1, "b": 0}
-    assert data["y"].agg(list).to_dict() == {"a": [3.0, 1.5], "b": [2.5, 2.0]}
-    marks = [line for line in ax.lines if line.get_marker() in ("o", "^")]
-    assert [line.get_xdata().tolist() for line in marks] == [[2.5, 2.0], [3.0, 1.5]]
-    assert [tuple(line.get_color()) for line in marks] == [style.KINDS[0], style.KINDS[2]]
-
-
 def test_a_mean_joins_runs_and_text_stands_beside_marks():
     series = {"x": "S", "y": "L", "line": "mean", "name": "mean", "beside": "{C:power}"}
     sheet = drawn(RUNS, {"series": [series]})
@@ -127,22 +110,6 @@ def test_a_square_grid_is_a_filled_map_and_marks_have_its_colours():
     assert "loss" in words(sheet)
     filled, *_, dots = sheet.panels[0].ax.collections
     assert filled.norm is dots.norm
-
-
-def test_what_no_series_can_draw_is_a_function(tmp_path, monkeypatch):
-    package = tmp_path / "drawn_study"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "figures.py").write_text(
-        "from moelaws.figures.sheet import Sheet\n\n\ndef draw(inputs, x):\n"
-        "    sheet = Sheet(3, 2)\n    sheet.panels[0].points('own', [x], [2])\n    return sheet\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    entry = {"name": "F", "caption": "Own.", "code": "figures:draw", "with": {"x": 1}}
-    study = {"study": "own", "title": "Own", "package": "drawn_study", "figures": [entry]}
-    inputs = Inputs(frame=RUNS.assign(status="completed", source="trained"))
-    sheet = make(parse(Study, study, "study.yaml"), "F", inputs)
-    assert sheet.data[["series", "x", "y"]].to_numpy().tolist() == [["own", 1.0, 2.0]]
 
 
 def test_without_a_completed_run_the_figure_says_so():
@@ -166,3 +133,19 @@ def test_mistakes_are_refused_in_one_line(change, message):
         drawn(RUNS, {"series": [json.loads(json.dumps(LINES | change))]})
     assert message in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_no_series_can_draw_is_a_function(tmp_path, monkeypatch):
+    package = tmp_path / "drawn_study"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "figures.py").write_text(
+        "from moelaws.figures.sheet import Sheet\n\n\ndef draw(inputs, x):\n"
+        "    sheet = Sheet(3, 2)\n    sheet.panels[0].points('own', [x], [2])\n    return sheet\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = {"name": "F", "caption": "Own.", "code": "figures:draw", "with": {"x": 1}}
+    study = {"study": "own", "title": "Own", "package": "drawn_study", "figures": [entry]}
+    inputs = Inputs(frame=RUNS.assign(status="completed", source="trained"))
+    sheet = make(parse(Study, study, "study.yaml"), "F", inputs)
+    assert sheet.data[["series", "x", "y"]].to_numpy().tolist() == [["own", 1.0, 2.0]]

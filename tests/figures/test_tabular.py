@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from moelaws.figures import axes
 from moelaws.figures.general import columns
-from moelaws.figures.series import equal_axes, error_lines
-from moelaws.figures.sheet import Sheet
+from moelaws.figures.series import error_lines
 from moelaws.figures.tabular import Tabular
 from moelaws.spec.errors import UserError
 
@@ -87,35 +85,7 @@ def test_markdown_holds_no_html():
     assert shown.count("1 < 2") == 4
 
 
-@pytest.mark.parametrize("value", [True, "word", None])
-def test_what_is_no_number_is_left_as_it_is(value):
-    cells = Tabular(pd.DataFrame({"x": pd.Series([value], dtype=object)})).cells()
-    assert cells == [["" if value is None else str(value)]]
-
-
 L = np.array([2.0, 2.5, 3.0])
-
-
-@pytest.mark.parametrize("ends", [(1e18, 3e20), (1.94, 3.3), (9e3, 1.1e4)])
-def test_round_ticks_are_three_to_five_on_any_span(ends):
-    ticks = axes.round_ticks(*ends)
-    assert 3 <= len(ticks) <= 5
-    assert ends[0] <= ticks[0] < ticks[-1] <= ends[1]
-
-
-def test_one_budget_stands_inside_its_axis():
-    panel = Sheet(3.5, 2.7).panels[0]
-    panel.points("runs", [1e18, 1e18 * (1 + 1e-12)], [3.0, 3.1])  # as a grid rounds it
-    axes.compute(panel.ax.xaxis, [1e18], "budget")
-    low, high = panel.ax.get_xlim()
-    assert 1.5 * low < 1e18 < high / 1.5
-
-
-def test_both_axes_are_the_same_and_hold_every_run():
-    panel = Sheet(3.5, 2.7).panels[0]
-    equal_axes(panel, pd.DataFrame({"predicted": L + 0.5, "L": L}))
-    assert panel.ax.get_xlim() == panel.ax.get_ylim()
-    assert panel.ax.get_xlim()[0] < 2.0 < 3.5 < panel.ax.get_xlim()[1]
 
 
 def test_the_mean_explains_nothing_and_two_runs_have_no_r2():

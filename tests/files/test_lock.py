@@ -98,25 +98,19 @@ def test_another_nodes_lock_goes_by_its_heartbeat(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        *("", "7", "[]", "{}", "\x00", '{"token": "x", "host": "n7"}', "["),
-        '{"token": "x", "host": "n7", "pid": 1e30, "process": null}',
+        *("", "7", "{}", "[", '{"token": "x", "host": "n7"}', os.mkfifo, os.mkdir),
         '{"token": "x", "host": "n7", "pid": 99999999999999999999999, "process": ["b", "1"]}',
         '{"token": 5, "host": [], "pid": "x", "process": 1}',
     ],
 )
 def test_what_is_no_lock_is_nobodys(tmp_path, content):
-    (tmp_path / "lock").write_text(content)
+    if callable(content):
+        content(tmp_path / "lock")
+    else:
+        (tmp_path / "lock").write_text(content)
     assert holder(tmp_path) == {}
     with acquire(tmp_path, give_up, stale=60) as lock:
         assert lock.held()
-
-
-def test_a_pipe_and_a_folder_in_its_place_are_nobodys(tmp_path):
-    for make in (os.mkfifo, os.mkdir):
-        make(tmp_path / "lock")
-        assert holder(tmp_path) == {}
-        with acquire(tmp_path, give_up, stale=60) as lock:
-            assert lock.held()
 
 
 def test_a_link_whose_reply_was_lost_is_held(tmp_path, monkeypatch):

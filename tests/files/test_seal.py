@@ -142,17 +142,12 @@ RUN = "0123456789abcdef"
     ("write", "place", "other"),
     [
         (write_study, "demo/tables/a.parquet", "gpu/tables/a.parquet"),
-        (write_study, "demo/derived/a/optima.parquet", "demo/derived/a/trends.parquet"),
         (write_summary, f"demo/fits/a/{'long_' * 12}.json", "demo/simulated/fits/a/loss.json"),
         (write_summary, "mine/fits/a/loss.json", "demo/fits/a/loss.json"),
         (lambda path: write_page(path, "a"), "demo/claims.md", "demo/laws.md"),
         (write_summary, "demo/drawn/a/F1.json", "demo/figures/a/F2.json"),
         (write_summary, f"runs/{RUN}/provenance.json", f"runs/{'f' * 16}/provenance.json"),
-        (
-            write_weights,
-            f"weights/{RUN}/model.safetensors",
-            f"weights/{'f' * 16}/model.safetensors",
-        ),
+        (write_weights, f"weights/{RUN}/m.safetensors", f"weights/{'f' * 16}/m.safetensors"),
     ],
 )
 def test_a_file_in_the_place_of_another_is_refused(tmp_path, monkeypatch, write, place, other):

@@ -4,14 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from fitting_case import fitted, fitted_group
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from moelaws import laws
 from moelaws.fitting.prediction import predict
-from moelaws.fitting.quantiles import stretched, widening
+from moelaws.fitting.quantiles import widening
 from moelaws.studies.sparsity.laws.loss import optimal_size
 
 LAW = laws.fittable("chinchilla")
@@ -36,14 +34,10 @@ def isoflop(budgets, *, common=0.0, own=0.003, seed=0, sizes=8):
         (6, {"resample_by": "rows"}, " over rows", ""),
         (3, {}, " over rows", "share 3 values of C, too few"),
         (6, {"C": 1e18 * 1.01 ** np.arange(48)}, " over rows", ""),
-        # Points of one curve err together, or checkpoints of a run, whatever their budgets
+        # Checkpoints of a run err together, whatever their budgets
         (
             *(6, {"run_name": [f"run {i // 6}" for i in range(48)]}),
             *(" over blocks of rows by run_name, widened for 8 blocks", "8 values of run_name"),
-        ),
-        (
-            *(6, {"architecture": [f"E{2 ** (i % 8)}" for i in range(48)]}),
-            *(" over blocks of rows by architecture, widened for 8 blocks", "8 values of archit"),
         ),
     ],
 )
@@ -85,15 +79,6 @@ def test_draws_over_blocks_predict_hardly_wider_than_the_noise():
     assert 0.9 < width < 1.5  # of that of the noise
 
 
-@given(st.floats(0.1, 10), st.floats(0.1, 10), st.floats(1, 3))
-def test_a_stretched_number_lies_farther_off_in_proportion_in_its_logarithm(value, draw, factor):
-    far = stretched(np.array([draw]), value, factor)
-    assert np.log(far / value) == pytest.approx(factor * np.log(draw / value))
-    assert stretched(np.array([-draw]), value, factor) == pytest.approx(
-        value - factor * (value + draw)
-    )
-
-
 def coverage(table_of, seeds, **fields):
     """The fractions of 90 % intervals of the mean loss and of coefficients that hold the truth."""
     held = []
@@ -110,14 +95,13 @@ def coverage(table_of, seeds, **fields):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budgets", [4, 6, 12])
-@pytest.mark.parametrize(("common", "own"), [(0, 0.003), (0.002, 0.003), (0.003, 0.001)])
-def test_intervals_cover_whether_or_not_errors_are_common_to_a_budget(budgets, common, own):
+@pytest.mark.parametrize(("common", "own"), [(0, 0.003), (0.003, 0.001)])
+def test_intervals_cover_whether_or_not_errors_are_common_to_a_budget(common, own):
     def table_of(seed):
-        return isoflop(budgets, common=common, own=own, seed=seed)
+        return isoflop(6, common=common, own=own, seed=seed)
 
     of_mean, of_coefficients = coverage(table_of, 100)
-    assert (0.72 if budgets == 4 else 0.82) < of_mean < 0.96  # four tell little of their spread
+    assert 0.82 < of_mean < 0.96
     assert 0.84 < of_coefficients < 1
     if common > own:
         assert coverage(table_of, 100, resample_by="rows")[0] < 0.72

@@ -8,17 +8,12 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from fitting_case import fitted, fitted_group
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from moelaws import laws
 from moelaws.cli import cli
-from moelaws.fitting.compare import compare
 from moelaws.fitting.diagnostics import Calibration
-from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import predict, reaches
-from moelaws.fitting.rollout import BUDGETS, Average, budgets
-from moelaws.spec.fit import Fit
+from moelaws.fitting.rollout import BUDGETS, Average
 
 LAW = laws.fittable("chinchilla")
 QUICK = {"bootstrap": 40, "protocol": {"sample": 40}}
@@ -79,18 +74,6 @@ def test_rounds_are_fits_to_the_cheaper_rows():
     assert group.calibration.largest == pytest.approx(np.log10(BUDGET[-1] / 6))
 
 
-def test_the_order_of_rows_and_the_unit_of_compute_change_nothing():
-    table = isoflops(1, bend=0.002)
-    group = fitted_group(LAW, table, **QUICK)
-    shuffled = fitted_group(LAW, table.sample(frac=1, random_state=0), **QUICK)
-    assert shuffled.calibration.rates == pytest.approx(group.calibration.rates, rel=1e-9)
-    columns = {"N": np.array([7e9]), "D": np.array([3e10])}
-    moved = Calibration({"C": 1.0}, group.calibration.largest + np.log10(6), [0.01], 0.002)
-    same = Calibration(group.calibration.powers, group.calibration.largest, [0.01], 0.002)
-    in_C = reaches(moved, {"C": 6 * columns["N"] * columns["D"]}, 0.9)
-    assert np.array(in_C) == pytest.approx(np.array(reaches(same, columns, 0.9)))
-
-
 def test_it_grows_with_the_distance_and_is_nothing_within_the_rows():
     own = Calibration({"C": 1.0}, 20.0, [0.02, 0.03, 0.02], 0.004)
     mean, new = reaches(own, {"C": 10.0 ** np.array([18, 20, 20.5, 21, 22])}, 0.9)
@@ -99,16 +82,6 @@ def test_it_grows_with_the_distance_and_is_nothing_within_the_rows():
     assert mean[3] / mean[2] == pytest.approx(2)
     assert mean[4] / mean[3] == pytest.approx(2)
     assert (new[2:] > mean[2:]).all()
-
-
-@given(st.lists(st.floats(-0.1, 0.1).filter(lambda x: abs(x) > 1e-6), min_size=2, max_size=8))
-def test_later_rounds_count_more_and_weights_sum_to_one(rates):
-    own = Calibration({"C": 1.0}, 20.0, rates, 0.0)
-    assert sum(own.weights) == pytest.approx(1)
-    assert own.weights == sorted(own.weights)
-    assert min(map(abs, rates)) <= own.per_decade * (1 + 1e-9)
-    assert own.per_decade <= max(map(abs, rates)) * (1 + 1e-9)
-    assert 1 <= own.freedom <= len(rates) + 1e-9
 
 
 def test_of_few_budgets_fits_to_public_runs_speak_and_the_fit_says_so_first():
@@ -126,28 +99,6 @@ def test_of_few_budgets_fits_to_public_runs_speak_and_the_fit_says_so_first():
     decades = np.log10(at["N"][1] * at["D"][1]) - group.calibration.largest
     assert np.log(own.high / own.value)[1] == pytest.approx(1.74 * 0.026 * decades, rel=2e-3)
     assert own.new_high[1] > alone.new_high[1]
-
-
-def test_what_is_held_out_beyond_the_rows_is_warned_of_by_the_calibration():
-    group = fitted_group(LAW, isoflops(0), **QUICK, holdout="C > 2e20")
-    (warning,) = (text for text in group.warnings if "held-out rows lie outside" in text)
-    assert "calibrated on 2 fits to the cheaper rows" in warning
-    assert "of the fitted law alone" not in warning
-    assert "`moelaws compare TABLE --laws average`" in warning
-
-
-def test_laws_without_compute_have_no_calibration(parabola):
-    x = pd.DataFrame({"x": np.linspace(0, 1, 20), "y": np.linspace(1, 2, 20) ** 2})
-    assert fitted_group(parabola, x, mapping={"y": "y"}).calibration is None
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.permutations(range(54)))
-def test_rows_of_a_budget_are_one_though_their_products_differ_a_little(order):
-    compute = np.log10(isoflops(0)["C"].to_numpy())
-    compute += np.random.default_rng(0).uniform(-0.01, 0.01, 54)
-    own = budgets(compute[order])
-    assert (own == np.repeat(np.arange(6), 9)[order]).all()
 
 
 def average_of(table, refs):
@@ -174,13 +125,6 @@ def test_an_average_prefers_the_law_that_rolls_out_better():
     assert sum(average.weights) == pytest.approx(1)
 
 
-def test_laws_that_are_not_calibrated_have_no_average():
-    table = isoflops(0, budgets=BUDGET[:2])
-    spec = Fit(name="c", law="a", mapping={}, **QUICK)
-    pinned = [LAW, laws.fittable("wang.loss")]
-    assert compare(pinned, table.assign(E=8), spec)[2] is None
-
-
 @pytest.fixture
 def runs(tmp_path):
     path = tmp_path / "runs.csv"
@@ -202,21 +146,3 @@ def test_compare_says_how_many_held_out_rows_are_inside_and_predicts_a_point(run
     logs = [weight * np.log(values[law]) for law, weight in average["weights"].items()]
     assert average["at"]["value"] == pytest.approx(np.exp(sum(logs)))
     assert average["at"]["new_low"] < average["at"]["value"] < average["at"]["new_high"]
-
-
-@pytest.mark.slow
-def test_compute_is_that_of_active_parameters(simulated):
-    """A law of all parameters and the sparsity, on the same three budgets whatever the sparsity."""
-    law, table = laws.fittable("sparsity.loss"), simulated(sizes=6)
-    more = pd.concat([table.assign(D=table["D"] * f) for f in (1, 10, 100)])
-    group = fitted_group(law, more, **QUICK)
-    active = np.log10(more["N"] * (1 - more["S"]) * more["D"]).max()
-    assert group.calibration.largest == pytest.approx(active)
-    assert group.calibration.powers == {"N": 1.0, "D": 1.0, "S": 1.0}
-
-
-def test_a_fit_that_is_not_calibrated_is_the_same_otherwise():
-    spec = Fit(name="fit", law=LAW.id, mapping={}, **QUICK)
-    whole, bare = (fit(LAW, isoflops(1), spec, calibrated=known) for known in (True, False))
-    assert whole.parts[0].calibration.has_rounds
-    assert bare.parts[0] == replace(whole.parts[0], calibration=None)

@@ -1,15 +1,12 @@
 """What a fit says of its estimates, of its residuals and of a new loss."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from fitting_case import fitted, fitted_group
 
 from moelaws import laws
-from moelaws.fitting.descent import certify
-from moelaws.fitting.errors import TAILS, criteria, describe, errors
+from moelaws.fitting.errors import criteria, errors
 from moelaws.fitting.objective import sigma_huber
 from moelaws.fitting.prediction import predict
 from moelaws.spec.errors import UserError
@@ -53,29 +50,6 @@ def test_criteria_are_of_the_weighted_likelihood_and_count_its_scale():
         assert set(criteria(observed, predicted, n_params, 1e-3, w).values()) == {None}
 
 
-LEVELS = np.linspace(0.005, 0.995, TAILS)
-
-
-def test_other_quantiles_are_the_residuals_own_widened_for_the_parameters():
-    r = np.random.default_rng(1).laplace(size=50)
-    summary = describe(r, 5, None, False)
-    assert summary.quantiles == pytest.approx(np.quantile(r, LEVELS) * np.sqrt(50 / 45))
-    assert len(summary.quantiles) == TAILS
-
-
-def test_weighted_residuals_are_those_of_a_row_of_weight_1():
-    rng = np.random.default_rng(2)
-    se = rng.uniform(0.5, 2, 4000)
-    summary = describe(se * rng.normal(size=4000), 1, 1 / se**2, True)
-    assert summary.sd == pytest.approx(1, abs=0.05)
-
-
-@pytest.mark.parametrize("n", [2, 3, 7])
-def test_few_rows_say_little(n):
-    summary = describe(np.random.default_rng(0).normal(size=n), 3, None, False)
-    assert (summary.sd is None) == (summary.quantiles is None) == (n <= 3)
-
-
 def test_errors_by_their_definitions():
     observed, predicted = np.array([2.0, 2.5, 4.0]), np.array([2.1, 2.4, 4.4])
     metrics = errors(observed, predicted, 1e-3)
@@ -90,20 +64,6 @@ def test_errors_by_their_definitions():
     same = np.full(180, 2.1)  # its mean is another number in the last digit
     assert errors(same, same, 1e-3)["r2"] is None
     assert errors(observed - 3, predicted, 1e-3)["huber_sum"] is None
-
-
-def test_no_optimum_no_criterion(monkeypatch, dense):
-    """A search that ends early has a likelihood, but not the greatest one."""
-    monkeypatch.setattr("moelaws.fitting.problem.certify", uncertified)
-    law = laws.fittable("chinchilla")
-    group = fitted_group(law, dense(sizes=5, tokens=4), protocol={"sample": 24}, bootstrap=1)
-    assert not group.converged
-    assert [group.metrics[name] for name in ("aic", "aicc", "bic")] == [None] * 3
-    assert group.metrics["rmse"] > 0
-
-
-def uncertified(*args):
-    return replace(certify(*args), converged=False)
 
 
 def test_a_saturation_that_no_row_comes_near_is_above_its_lower_end():

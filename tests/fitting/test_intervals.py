@@ -11,9 +11,8 @@ from scipy.stats import chi2, ttest_1samp
 from scipy.stats import t as student_t
 
 from moelaws import laws
-from moelaws.fitting import intervals
 from moelaws.fitting.intervals import bootstrap, delta_method, resampled, student
-from moelaws.fitting.quantiles import jackknife, least_squares, percentiles, t_interval
+from moelaws.fitting.quantiles import jackknife, least_squares, t_interval
 from moelaws.laws.base import FitProtocol
 
 X = np.vander(np.linspace(-1, 1, 7), 3)
@@ -67,13 +66,6 @@ def test_least_squares_intervals_are_the_textbooks(parabola, weighted):
     assert group.intervals.startswith("Student-t")
 
 
-def test_no_freedom_gives_no_interval(parabola, solved):
-    _, _, task, solution = _line_of_optima(parabola, solved, 3, seed=0)
-    assert solution.value == pytest.approx(0, abs=1e-20)
-    assert student(task, solution, 100, seed=0).shape == (0, 3)
-    assert np.isnan(percentiles(np.empty((0, 3)), 0.9)).all()
-
-
 def test_whole_blocks_are_drawn():
     groups = np.array([0, 0, 1, 2, 2, 2, 3])
     counts = resampled(7, groups, 4000, np.random.default_rng(0))
@@ -112,28 +104,6 @@ def test_delta_method_of_a_wide_huber_is_the_sandwich(parabola, solved):
     assert np.diag(_covariance(task, solution)) == pytest.approx(np.diag(expected), rel=0.08)
 
 
-def test_delta_method_comes_near_the_bootstrap_for_equal_errors(dense, solved):
-    """180 rows, ln L by sum-Huber(1e-3): medians in effect, whose density is read from a band."""
-    law, table = laws.fittable("chinchilla"), dense()
-    task, solution = solved(law, table, table["L"], sample=60)
-    draws = bootstrap(task, solution, None, 400, seed=0)
-    low, high = np.quantile(draws, [0.159, 0.841], axis=0)
-    se = np.sqrt(np.diag(_covariance(task, solution)))
-    assert (high - low) / 2 == pytest.approx(se, rel=0.35)
-
-
-def test_a_parameter_at_its_bound_has_no_spread(dense, solved):
-    law, table = laws.fittable("chinchilla"), dense(noise=0.0)
-    without = table["L"] - 0.9999 * law.published["E"]
-    rng = np.random.default_rng(0)
-    losses = without * np.exp(0.01 * rng.standard_normal(180))
-    task, solution = solved(law, table, losses, sample=60)
-    assert solution.certificate.at_bound.tolist() == [False, False, True, False, False]
-    se = np.sqrt(np.diag(_covariance(task, solution)))
-    assert se[2] == 0
-    assert (se[[0, 1, 3, 4]] > 0).all()
-
-
 def test_draws_stay_within_bounds(dense, solved):
     law, table = laws.fittable("chinchilla"), dense(noise=0.2, sizes=4, tokens=3)
     task, solution = solved(law, table, table["L"], sample=30)
@@ -142,26 +112,6 @@ def test_draws_stay_within_bounds(dense, solved):
     task, solution = solved(law, table, table["L"], sample=30, objective="squared")
     draws = student(task, solution, 1000, seed=0)
     assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
-
-
-def test_of_few_blocks_each_resample_is_refitted_once(parabola, solved, monkeypatch):
-    """Three blocks make ten resamples: 300 draws are what 300 refits would be."""
-    groups = np.repeat([0, 1, 2], 8)
-    _, _, task, solution = _line_of_optima(parabola, solved, 24, seed=3)
-    refits = []
-
-    def counted(problem, solution, counts, means, refitted=intervals._refitted):
-        refits.append(len(counts))
-        return refitted(problem, solution, counts, means)
-
-    monkeypatch.setattr(intervals, "_refitted", counted)
-    each = bootstrap(task, solution, groups, 10, seed=9)
-    assert sum(refits) == 10
-    refits.clear()
-    draws = bootstrap(task, solution, groups, 300, seed=9)
-    assert sum(refits) == 10
-    np.testing.assert_allclose(draws[:10], each, rtol=1e-9, atol=1e-9)
-    assert len(np.unique(draws.round(9), axis=0)) == 10
 
 
 def test_leaving_groups_out_gives_a_mean_the_interval_of_the_groups_means():
@@ -200,11 +150,6 @@ def test_means_of_groups_that_were_taken_off_cost_freedom_as_their_columns_would
     tails = [0.05, 0.5, 0.95]
     expected = np.quantile(whole[1:, 0], tails)
     assert np.quantile(within[1:, 0], tails) == pytest.approx(expected, rel=0.01)
-
-
-def test_an_exact_fit_says_nothing_of_its_errors():
-    (fitted,) = least_squares(X[:3], Y[:3])
-    assert X[:3] @ fitted == pytest.approx(Y[:3])
 
 
 def test_draws_follow_from_the_seed_to_the_last_digit():
@@ -271,3 +216,20 @@ def test_a_term_that_vanished_is_not_held_below(dense):
     assert profiles["E"].low is None
     assert profiles["E"].high < 0.5
     assert profiles["alpha"].low < law.published["alpha"] < profiles["alpha"].high
+
+
+def test_a_parameter_at_its_bound_has_no_spread(dense, solved):
+    law, table = laws.fittable("chinchilla"), dense(noise=0.0)
+    without = table["L"] - 0.9999 * law.published["E"]
+    rng = np.random.default_rng(0)
+    losses = without * np.exp(0.01 * rng.standard_normal(180))
+    task, solution = solved(law, table, losses, sample=60)
+    assert solution.certificate.at_bound.tolist() == [False, False, True, False, False]
+    se = np.sqrt(np.diag(_covariance(task, solution)))
+    assert se[2] == 0
+    assert (se[[0, 1, 3, 4]] > 0).all()
+
+
+def test_an_exact_fit_says_nothing_of_its_errors():
+    (fitted,) = least_squares(X[:3], Y[:3])
+    assert X[:3] @ fitted == pytest.approx(Y[:3])

@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 from moelaws import laws
 from moelaws.fitting.prediction import predict
-from moelaws.fitting.priors import Priors, WithPriors
-from moelaws.laws.protocol import assumed
+from moelaws.fitting.priors import WithPriors
 from moelaws.spec.errors import UserError
 
 LAW = laws.fittable("chinchilla")
@@ -56,21 +55,6 @@ def test_four_rows_determine_four_parameters(dense):
     assert group.objective == pytest.approx(0, abs=1e-12)
     assert group.intervals == "none, for as many parameters as rows leave no errors to see"
     assert {p.low for p in group.params.values()} == {None}
-
-
-@pytest.mark.slow
-def test_a_prior_leads_from_the_free_fit_to_the_fixed_one(dense):
-    table = dense(noise=0.02, sizes=6, tokens=5, seed=1)
-    free = fitted_group(LAW, table, **QUICK).estimates()["E"]
-    mean = 0.8 * free
-    floors = [
-        fitted_group(LAW, table, priors={"E": [mean, sd]}, **QUICK).estimates()["E"]
-        for sd in (1e-4, 0.02, 10.0)
-    ]
-    assert floors == sorted(floors)
-    assert floors[0] == pytest.approx(mean, rel=1e-3)
-    assert floors[-1] == pytest.approx(free, rel=1e-3)
-    assert floors[1] < free - 0.01
 
 
 def test_a_prior_and_the_rows_are_weighted_by_their_errors():
@@ -124,11 +108,3 @@ def test_the_rows_of_priors_have_the_slopes_and_the_curvature_of_differences(shi
         assert curvature[p] == pytest.approx(bend, rel=1e-4, abs=1e-6)
     some = model.rows(np.array([0, 3, 8]))
     assert some.evaluate(theta[None])[0] == pytest.approx(value[:, [0, 3, 8]])
-
-
-def test_draws_of_priors_have_their_mean_and_error():
-    law = assumed(LAW, {}, {"E": (1.6, 0.1), "alpha": (0.3, 0.02)}, "f")
-    priors = Priors.of(law)
-    drawn = priors.drawn(1e-3, 20_000, 0) / priors.factors(1e-3)
-    assert drawn.mean(axis=0) == pytest.approx([np.log(1.6), 0.3], abs=2e-3)
-    assert drawn.std(axis=0) == pytest.approx([0.1 / 1.6, 0.02], rel=0.03)

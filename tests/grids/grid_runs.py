@@ -3,12 +3,10 @@
 from typing import Any
 
 from moelaws.grids.expand import Run, expand
-from moelaws.grids.text import CorpusChoice
 from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
 from moelaws.spec.grid import Grid
+from planned_study import TEXT
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 # Table 12, leverage (64 + 1 experts, 2 + 1 active): blocks, heads, key-value heads, budget, and
 # (width, expert width).
 TABLE_12 = [

@@ -58,8 +58,6 @@ def test_each_text_has_the_runs_that_it_has_alone_and_the_first_has_more(texts):
 
 
 def test_texts_go_by_their_own_words_or_by_names(texts):
-    named = study_of({"stories": {"dataset": "o/s", "commit": "0" * 40}, "b": ["b.txt", "c.txt"]})
-    assert list(named.corpora) == ["stories", "b"]
     hub = {"dataset": "owner/stories", "commit": "0" * 40}
     assert list(study_of(["stdlib", "b.txt", hub]).corpora) == ["stdlib", "b.txt", "owner/stories"]
     with pytest.raises(UserError, match=r"corpora: there is none; name a text, or leave out"):
@@ -75,8 +73,6 @@ def test_texts_go_by_their_own_words_or_by_names(texts):
 @pytest.mark.parametrize(
     ("fit", "refused"),
     [
-        ({"sweep": "both"}, True),
-        ({}, True),
         ({"sweep": "both", "split_by": "N_total"}, True),
         ({"sweep": "both", "split_by": "corpus"}, False),
         ({"sweep": "one"}, False),
@@ -101,6 +97,3 @@ def test_the_workflow_prepares_each_text_by_its_own_words(texts):
     assert options["b"] == """--set 'corpus="b.txt"'"""
     data = json.loads(options["stories"].removeprefix("--set 'corpus=").removesuffix("'"))
     assert parse(Project, {"corpus": data}, "x").corpus == study.corpora["stories"]
-    plain = expand_study(study_of(), Project(corpus="a.txt"))
-    jobs = Jobs(Project(), {"texts": study_of()}, {"texts": plain}, None)
-    assert {jobs.corpus_option(corpus) for corpus in jobs.corpora} == {""}

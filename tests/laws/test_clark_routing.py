@@ -18,10 +18,6 @@ from moelaws.laws.clark.routing import (
 )
 
 ROUTERS = [LAW, *VARIANTS.values()]
-DESIGN = {
-    "N_active": np.repeat([15e6, 25e6, 55e6, 130e6, 370e6, 1.3e9], 6),
-    "E": np.tile([1.0, 2.0, 8.0, 32.0, 128.0, 512.0], 6),
-}
 
 
 @pytest.mark.parametrize("law", ROUTERS, ids=lambda law: law.ref)
@@ -73,10 +69,3 @@ def test_effective_experts_start_rise_and_saturate(start, more, E, step):
     assert start * (1 - 1e-12) <= effective_experts(E, start, top) <= top
     assert effective_experts(E, start, top) <= effective_experts(E * step, start, top)
     assert effective_experts(E, top, start) == pytest.approx(start)  # saturated at once
-
-
-def test_a_saturated_start_has_no_slope_in_e_start():
-    theta = LAW.vector(LAW.published | {"E_start": 400.0})
-    value, jacobian = LAW.function(theta[None], DESIGN)
-    assert np.isfinite(value).all()
-    assert (jacobian[0, LAW.names.index("E_start")] == 0).all()

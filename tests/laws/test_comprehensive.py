@@ -38,12 +38,6 @@ def test_the_best_active_fraction_is_the_papers_where_sizes_count_parameters(N, 
         assert (wanted * in_unit) ** (1 / (1 + p["alpha"])) / in_unit > least
 
 
-def test_defaults_are_whole_numbers_near_the_best():
-    best = loss(k=6.78 * 0.685, E_s=6.78 * 0.315)
-    assert 0 < loss() - best < 1e-4
-    assert loss() == pytest.approx(2.235, abs=1e-3)
-
-
 def test_a_sum_that_is_negative_is_no_nan():
     """As a search may meet it: a share that lowers the loss by far more than there is."""
     theta = LAW.vector(LAW.published | {"n": -900.0, "alpha": 0.01})

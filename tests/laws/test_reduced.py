@@ -13,16 +13,12 @@ CASES = [
     ("chinchilla", "D", "A E alpha"),
     ("chinchilla", "N", "B E beta"),
     ("wang.loss", "D", "a tau alpha gamma"),
-    ("wang.loss", "E", "a b tau alpha beta"),
     ("sparsity.loss", "D", "a c d e alpha lambda delta gamma"),
-    ("granularity.loss", "G", "a alpha b beta c"),
     ("granularity.loss", "D G", "a alpha c"),
     ("joint.loss", "D", "a alpha delta gamma b omega E_start E_max c"),
-    ("joint.loss", "E", "a alpha b beta c"),
     ("leverage.loss", "G", "alpha beta b a d A_start A_max"),
     ("routing.loss", "E", "a alpha e"),
     ("clark.routing", "E", "a d"),
-    ("clark.routing:hash", "E", "a d"),
 ]
 
 
@@ -56,16 +52,6 @@ def rank(law, columns, rng):
 
 
 @pytest.mark.parametrize(("ref", "constant", "left"), CASES)
-def test_it_has_the_parameters_that_rows_can_tell(ref, constant, left):
-    law = laws.fittable(ref)
-    form = reduced(law, constant.split())
-    assert set(form.names) == set(left.split())
-    assert form.ref == f"{law.id}:{', '.join(filter(None, [law.variant, 'reduced']))}"
-    assert form.equation != law.equation
-    assert set(form.protocol.grid) <= set(form.names)
-
-
-@pytest.mark.parametrize(("ref", "constant", "left"), CASES)
 @settings(max_examples=5)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nothing_is_lost_and_nothing_is_left_open(ref, constant, left, seed):
@@ -74,6 +60,7 @@ def test_nothing_is_lost_and_nothing_is_left_open(ref, constant, left, seed):
     law = laws.fittable(ref)
     values = columns(law, constant.split(), rng)
     form = reduced(law, constant.split())
+    assert set(form.names) == set(left.split())
     assert rank(law, values, rng) <= len(form.names) < len(law.names)
     assert rank(form, values, rng) == len(form.names)
 
@@ -90,10 +77,3 @@ def test_the_constant_term_joins_the_irreducible_loss(ref, constant):
     floor = law.terms[-1].coefficient.name
     own = {name: whole[name] for name in form.names} | {floor: whole[floor] + data}
     np.testing.assert_allclose(form.predict(own, values), law.predict(whole, values), rtol=1e-12)
-
-
-def test_a_law_that_varies_in_all_is_itself():
-    law = laws.fittable("chinchilla")
-    assert reduced(law, []) is law
-    assert reduced(law, ["E"]) is law
-    assert reduced(laws.fittable("clark.dense"), ["N"]) is laws.fittable("clark.dense")

@@ -62,9 +62,7 @@ def by_loop(layer, x_BND, groups):
     return torch.stack(rows), (fraction_GE * mean_GE).sum(1).mean() * E, z, load_GE, dropped
 
 
-@pytest.mark.parametrize(
-    "capacity_factor", [None, 0.75, pytest.param(1.25, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("capacity_factor", [None, 0.75])
 @pytest.mark.parametrize("balance", ["loss", "bias", "none"])
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize(("gate", "scale"), [("softmax", 1.0), ("sigmoid", 1.0), ("sigmoid", 2.5)])

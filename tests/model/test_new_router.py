@@ -56,8 +56,8 @@ ROUTERS |= {"cosine": CosineRouter, "hash": HashRouter}
 """
 USED = """
 import sys
-import numpy as np
 sys.path[:0] = [f"{tests}/grids", tests]
+from calls import Made
 from grid_runs import runs_of
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.accounting.parameters import count_parameters
@@ -104,11 +104,7 @@ assert built == count_parameters(plain.config.model).total + 3
 flops = [train_flops_per_token(r.config.model, "allocation") for r in (plain, cold)]
 assert flops[0] == flops[1]
 
-class Data:
-    def next(self):
-        return np.random.default_rng(0).integers(300, size=(2, 17))
-
-trainer = Trainer(cold.config, model, Data())
+trainer = Trainer(cold.config, model, Made(cold.config))
 assert trainer.run()
 assert all(layer.moe.router.scale != 1 for layer in model.layers)
 

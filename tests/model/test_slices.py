@@ -5,13 +5,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from architectures import CONTEXT, SLICED, sliced
 from moelaws.model.attention import rotary
-from moelaws.model.slices import Chunks, SlicedBlock, Whole
+from moelaws.model.slices import SlicedBlock
 
 
 def built(model):
@@ -87,16 +85,6 @@ def test_the_experts_side_by_side_are_those_one_by_one(model, length):
     got = block(x_BND, rotation, torch.float32)
     for y_ND, x_ND in zip(got.double(), x_BND.double(), strict=True):
         torch.testing.assert_close(y_ND, by_loop(block, model, x_ND), rtol=1e-4, atol=1e-4)
-
-
-@given(E=st.integers(1, 5), S=st.integers(1, 4), P=st.integers(1, 4), B=st.integers(1, 3))
-def test_joining_brings_each_slice_back_to_its_place(E, S, P, B):
-    x_BND = torch.arange(1.0, B * E * P * E * S + 1).view(B, E * P, E * S)
-    whole, chunks = Whole(E, E * P), Chunks(E, E * P)
-    assert torch.equal(whole.join(whole.split(x_BND)), x_BND)
-    # Chunk e keeps slice e and nothing else.
-    kept = torch.block_diag(*[torch.ones(P, S)] * E)
-    assert torch.equal(chunks.join(chunks.split(x_BND)), x_BND * kept)
 
 
 @pytest.mark.parametrize(

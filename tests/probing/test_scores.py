@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from moelaws.corpus.tokenizer import Tokenizer
 from moelaws.files.layout import TOKENIZER
 from moelaws.model.transformer import Transformer
-from moelaws.probing import bench
 from moelaws.probing.bench import Answer, score, task_score
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model
@@ -79,18 +78,6 @@ def test_each_choice_is_as_likely_as_its_tokens_one_by_one(model, tokenizer, ite
     assert scored["bits_per_byte"] == pytest.approx(alone["bits_per_byte"], rel=1e-4)
     assert scored["accuracy"] == alone["accuracy"]
     assert scored["accuracy_per_byte"] == alone["accuracy_per_byte"]
-
-
-def test_batches_do_not_change_a_score(model, tokenizer, monkeypatch):
-    items = [
-        Item(task="t", id=str(i), context="abc " * i, choices=(" ab", " cdefghij ab"), answer=i % 2)
-        for i in range(1, 12)
-    ]
-    (at_once,) = score(model, tokenizer, items, CONTEXT)
-    monkeypatch.setitem(bench.TOKENS, "cpu", 1)
-    (one_by_one,) = score(model, tokenizer, items, CONTEXT)
-    assert at_once["bits_per_byte"] == pytest.approx(one_by_one["bits_per_byte"], rel=1e-6)
-    assert at_once["accuracy"] == one_by_one["accuracy"]
 
 
 def test_contexts_of_each_choice_are_read(model, tokenizer):

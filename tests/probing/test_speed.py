@@ -10,7 +10,7 @@ import torch
 
 from moelaws.accounting.parameters import count_parameters
 from moelaws.probing import speed
-from moelaws.probing.speed import COLUMNS, SteppedTrainer, measure, median_interval, orders
+from moelaws.probing.speed import COLUMNS, SteppedTrainer, measure
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
 
@@ -74,25 +74,6 @@ def test_times_of_one_round_are_compared_by_the_token(monkeypatch):
     assert first["step_seconds_high"] == 4 * first["step_seconds_low"]
 
 
-def test_a_token_is_generated_from_the_whole_sequence_before_it(monkeypatch):
-    """No keys and values are kept: the model reads all tokens again, up to its context."""
-    trainer, lengths, said = SteppedTrainer(config("moe", context=16), "cpu"), [], []
-    forward = trainer.model.forward
-
-    def watched(tokens_BN, *rest):
-        lengths.append(tuple(tokens_BN.shape))
-        said.append(tokens_BN[0, -1].item())
-        logits_TV, routings = forward(tokens_BN, *rest)
-        expected.append(int(logits_TV[-1].argmax()))
-        return logits_TV, routings
-
-    expected: list[int] = []
-    monkeypatch.setattr(trainer.model, "forward", watched)
-    trainer.generate()
-    assert lengths == [(1, 13), (1, 14), (1, 15), (1, 16)]
-    assert said[1:] == expected[:-1]  # each token follows from those before it
-
-
 def test_activations_grow_with_the_batch_and_a_storage_saved_twice_counts_once():
     small, large = measure([config(batch=4), config(batch=8)], "cpu", repeats=1)
     assert 1.9 < large["activation_bytes"] / small["activation_bytes"] < 2.1
@@ -100,23 +81,6 @@ def test_activations_grow_with_the_batch_and_a_storage_saved_twice_counts_once()
     before = trainer.memory()["activation_bytes"]
     assert trainer.memory()["activation_bytes"] == before  # nothing is left of the last time
     assert all(p.grad is None for p in trainer.model.parameters())
-
-
-def test_turns_are_permutations_by_the_seed():
-    turns = orders(5, rounds=40, seed=3)
-    assert (np.sort(turns, axis=1) == np.arange(5)).all()
-    assert (turns == orders(5, rounds=40, seed=3)).all()
-    assert (turns != orders(5, rounds=40, seed=4)).any()
-    assert len(np.unique(turns[:, 0])) == 5  # each begins a round
-
-
-def test_the_interval_of_a_median_lies_about_it():
-    values_RC = np.random.default_rng(0).normal(2.0, 0.1, (30, 2))
-    values_RC[:, 0] = 1.0
-    low_C, high_C = median_interval(values_RC, seed=0)
-    assert low_C[0] == high_C[0] == 1
-    assert low_C[1] < np.median(values_RC[:, 1]) < high_C[1]
-    assert high_C[1] - low_C[1] < 0.1
 
 
 def test_the_file_has_units_and_says_what_it_was_made_of(tmp_path):

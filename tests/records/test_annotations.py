@@ -4,9 +4,8 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from click.testing import CliRunner
 
-from moelaws.cli import cli
+from command_line import call, printed
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
@@ -25,43 +24,32 @@ def results(tmp_path, monkeypatch):
     return Results()
 
 
-def moelaws(*words):
-    done = CliRunner().invoke(cli, words)
-    if isinstance(done.exception, UserError):
-        return str(done.exception)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 def test_tags_and_a_note_are_listed_selected_and_removed(results):
-    moelaws("tag", "aa1", "bb", "kind=a = b", "baseline=yes")
-    moelaws("note", "aa1", "Ein Knoten\nfiel aus: <b>&[red]")
+    printed("tag", "aa1", "bb", "kind=a = b", "baseline=yes")
+    printed("note", "aa1", "Ein Knoten\nfiel aus: <b>&[red]")
     assert annotations_of(results, "aa1").tags == {"baseline": "yes", "kind": "a = b"}
-    assert "baseline=yes, kind=a = b" in moelaws("runs")
-    assert "Ein Knoten fiel aus: <b>&[red]" in moelaws("runs", "aa1")
-    ids = [
-        run["run_id"]
-        for run in json.loads(moelaws("runs", "--where", "tags.kind == 'a = b'", "--json"))
-    ]
-    assert ids == ["aa1", "bb1"]
-    assert json.loads(moelaws("runs", "--where", "tags.kind == a", "--json")) == []
-    assert json.loads(moelaws("show", "aa1", "--json"))["tags"]["kind"] == "a = b"
-    assert "tags.kind" in moelaws("diff", "aa1", "aa2")
-    moelaws("tag", "aa1", "kind=", "baseline=")
-    moelaws("note", "aa1", "")
+    assert "baseline=yes, kind=a = b" in printed("runs")
+    assert "Ein Knoten fiel aus: <b>&[red]" in printed("runs", "aa1")
+    selected = json.loads(printed("runs", "--where", "tags.kind == 'a = b'", "--json"))
+    assert [run["run_id"] for run in selected] == ["aa1", "bb1"]
+    assert json.loads(printed("show", "aa1", "--json"))["tags"]["kind"] == "a = b"
+    assert "tags.kind" in printed("diff", "aa1", "aa2")
+    printed("tag", "aa1", "kind=", "baseline=")
+    printed("note", "aa1", "")
     assert annotations_of(results, "aa1") == Annotations()
     assert not results.annotations("aa1").exists()
 
 
-@pytest.mark.parametrize("tag", ["=x", "two words=x", "-x=1", f"{'x' * 65}=1", "ä=1"])
+@pytest.mark.parametrize("tag", ["=x", "two words=x", "-x=1", "ä=1"])
 def test_a_name_that_no_tag_can_have_is_refused(results, tag):
-    assert "the name of a tag begins with a letter" in moelaws("tag", "--", "aa1", tag)
+    with pytest.raises(UserError, match="the name of a tag begins with a letter"):
+        call("tag", "--", "aa1", tag)
     assert annotations_of(results, "aa1") == Annotations()
 
 
 def test_one_unknown_run_among_several_changes_none(results):
-    assert "no such run" in moelaws("tag", "aa1", "zz", "x=1")
-    assert "give one RUN or more" in moelaws("tag", "aa1")
+    with pytest.raises(UserError, match="no such run"):
+        call("tag", "aa1", "zz", "x=1")
     assert annotations_of(results, "aa1") == Annotations()
 
 

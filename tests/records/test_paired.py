@@ -1,4 +1,4 @@
-"""The paired error of a contrast: against a simulation of documents, a bootstrap, and by hand."""
+"""The paired error of a contrast: against a simulation of documents and by hand."""
 
 import numpy as np
 import pyarrow as pa
@@ -34,16 +34,6 @@ def test_the_error_of_a_difference_is_how_far_it_varies_over_samples_of_document
     assert alone > 8 * np.mean(errors)  # what the runs share has gone
     inside = np.abs(np.array(differences) - 0.05) < 1.645 * np.array(errors)
     assert np.mean(inside) == pytest.approx(0.9, abs=0.05)
-
-
-def test_it_is_the_error_of_a_bootstrap_over_documents():
-    rng = np.random.default_rng(1)
-    sample = measured(rng)
-    drawn = rng.integers(0, M, (4000, M))
-    losses = sample.nats[:, drawn].sum(-1) / sample.tokens[drawn].sum(-1)
-    weights = np.array([[1, -1, 0], [0.5, 0.5, -1], [1, 0, 0]])
-    bootstrap = (weights @ losses).std(axis=1)
-    np.testing.assert_allclose(sample.standard_error(weights), bootstrap, rtol=0.06)
 
 
 def test_alone_it_is_the_clustered_error_that_the_trainer_measures():

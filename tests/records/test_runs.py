@@ -2,11 +2,8 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from full_disk import files_of_at_most
 from moelaws.files.atomic import read_json, replacing, write_json
@@ -14,7 +11,7 @@ from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
 from moelaws.records.code import PACKAGE, closure, digest, training_code
 from moelaws.records.names import find_record, find_records, name_of
-from moelaws.records.runs import all_records, differences
+from moelaws.records.runs import all_records
 from moelaws.spec.errors import UserError
 from moelaws.spec.run import RunConfig
 from repository import moelaws
@@ -67,13 +64,9 @@ def named(results, run_data):
     return name_of(RunConfig.model_validate(run_data))
 
 
-def test_a_run_is_named_by_its_width_its_experts_its_flops_and_its_seed(named):
-    assert re.fullmatch(r"d32 E8 \d\.\de\d+ s0", named)
-
-
 def test_a_run_by_its_name(results, named):
+    assert re.fullmatch(r"d32 E8 \d\.\de\d+ s0", named)
     assert find_record(results, named.replace("s0", "s1")).run_id == "c3"
-    assert find_record(results, "E8 s1").run_id == "c3"
     with pytest.raises(UserError, match=r"may be any of c1 lr=0\.003, c2 lr=0\.006; "):
         find_record(results, named)
     with pytest.raises(UserError, match="no such run"):
@@ -84,17 +77,10 @@ def test_commands_take_a_run_by_its_name(results, named):
     cwd, other = results.root.parent, named.replace("s0", "s1")
     assert json.loads(moelaws("show", other, "--json", cwd=cwd).stdout)["run_id"] == "c3"
     assert other in moelaws("diff", "c1", other, cwd=cwd).stdout
-    moelaws("tag", other, "baseline=yes", cwd=cwd)
-    (listed,) = json.loads(
-        moelaws("runs", "--where", "tags.baseline == yes", "--json", cwd=cwd).stdout
-    )
-    assert (listed["name"], listed["run_id"]) == (other, "c3")
 
 
-def test_the_command_line_lists_and_retries(results):
+def test_the_command_line_retries_and_shows(results):
     cwd = results.root.parent
-    listed = json.loads(moelaws("runs", "--where", "status == diverged", "--json", cwd=cwd).stdout)
-    assert [r["run_id"] for r in listed] == ["a2"]
     moelaws("runs", "--retry", cwd=cwd)
     assert not results.summary("a2").exists()
     assert results.summary("a1").exists()
@@ -103,17 +89,6 @@ def test_the_command_line_lists_and_retries(results):
     missing = moelaws("show", "zz", cwd=cwd)
     assert missing.returncode == 2
     assert "Traceback" not in missing.stderr
-
-
-nested = st.recursive(
-    st.integers(), lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
-).filter(lambda x: isinstance(x, dict))
-
-
-@given(nested, nested)
-def test_differences_are_symmetric_and_empty_for_equals(a, b):
-    assert differences(a, a) == {}
-    assert {k: (y, x) for k, (x, y) in differences(a, b).items()} == differences(b, a)
 
 
 def test_closure_follows_imports_and_stops_at_them():
@@ -140,12 +115,6 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError, match="Out of range"):
         write_json(path, {"a": float("nan")})
-
-
-def test_an_error_of_another_file_is_not_told_as_one_of_this_write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="other"), replacing(Path("f.json")):
-        Path("other.csv").read_text()
 
 
 def test_no_room_on_the_disk_is_one_clear_line(tmp_path):

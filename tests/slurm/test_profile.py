@@ -26,14 +26,6 @@ def profile(tmp_path, monkeypatch):
     return read
 
 
-def test_nothing_in_it_is_a_sites(profile):
-    settings = profile(None)
-    assert settings["executor"] == "slurm"
-    assert settings["default-resources"] == ["mem_mb=2000", "runtime=60"]
-    assert settings["cores"] == "8"  # the most that a fit uses
-    assert not {"set-resources", "slurm-array-jobs", "resources"} & settings.keys()
-
-
 def test_the_site_file_adds_and_replaces(profile):
     site = "default-resources: {slurm_partition: long, runtime: 30}\njobs: 7\nmax_minutes: 9\n"
     settings = profile(site)

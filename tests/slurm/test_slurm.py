@@ -161,16 +161,7 @@ def test_a_job_trains_a_batch_and_each_run_has_its_own_record(sweep):
     assert len(batches) < 7
     assert len(sweep.jobs()) == len(batches) + 1  # one was cut off
     assert "runs will train" in sweep.plan
-
-
-def test_only_training_went_to_the_nodes(sweep):
-    assert (sweep.root / "results/demo/tables/sparsity.parquet").is_file()
-    assert len(list((sweep.root / "results/corpora").glob("*/meta.json"))) == 1
-    assert {job["Comment"].partition("_wildcards")[0] for job in sweep.jobs()} == {"rule_train"}
-
-
-def test_the_site_file_says_where(sweep):
-    assert {job["Partition"] for job in sweep.jobs()} == {"urgent"}
+    assert {job["Partition"] for job in sweep.jobs()} == {"urgent"}  # as the site file says
 
 
 def test_jobs_ask_for_what_their_runs_are_estimated_to_need(sweep):
@@ -196,18 +187,6 @@ def test_a_run_cut_off_goes_on_in_another_job_with_twice_of_both(sweep):
     resumed = re.search(r"resumed at step (\d+)/", log)
     assert resumed
     assert int(resumed[1]) > 0
-
-
-def test_a_second_call_has_nothing_to_do(sweep):
-    jobs = len(sweep.jobs())
-    assert "Nothing to be done" in sweep.snakemake()
-    assert len(sweep.jobs()) == jobs
-
-
-def test_a_gpu_is_asked_for_where_the_device_is_one(sweep):
-    assert not re.search(r"\bgpu=", sweep.plan)
-    plan = sweep.snakemake("-n", "--quiet", "host", "--config", "device=cuda", "seed=5")
-    assert len(re.findall(r"\bgpu=1\b", plan)) == plan.count("rule train:") > 1
 
 
 def test_runs_share_a_jobs_gpu_and_one_that_fails_leaves_the_others_alone(sweep, tmp_path):

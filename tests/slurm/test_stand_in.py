@@ -3,7 +3,6 @@
 import asyncio
 import os
 import time
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,11 +10,7 @@ import pytest
 from snakemake.iocontainers import ResourceList
 from snakemake_executor_plugin_slurm import Executor, ExecutorSettings
 
-from moelaws.spec.errors import UserError
 from moelaws.workflow import slurm
-from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.trainings import Trainings
-from repository import REPOSITORY
 
 # `sbatch` notes its words. A file `away` is a controller that does not answer, `no` its refusal.
 PROGRAMS = {
@@ -131,21 +126,6 @@ def test_no_job_asks_for_more_than_its_partition_has(cluster, partition, asked):
     assert f" -t {asked[0]} --mem {asked[1]} " in call
 
 
-def test_the_gpus_of_a_batch_are_asked_of_one_node(cluster):
-    keys = {"studies": "sparsity", "device": "cuda", "gpus_per_job": 2, "gpu_model": "h100"}
-    trainings = Trainings(Jobs.load(keys, REPOSITORY), here=False)
-    wildcards = SimpleNamespace(batch=next(iter(trainings.batches)))
-    asked = trainings.resources()
-    asked |= {key: partial(asked[key], attempt=3) for key in ("runtime", "mem_mb")}
-    cluster.job.resources = ResourceList(
-        fromdict={key: ask(wildcards) for key, ask in asked.items()}
-    )
-    cluster.send()
-    (call,) = cluster.calls()
-    assert "--nodes=1" in call
-    assert "--gpus=h100:2" in call
-
-
 def test_a_controller_that_is_away_is_waited_for(cluster):
     cluster.send()
     Path("away").touch()
@@ -215,13 +195,3 @@ def test_of_a_killed_job_slurms_own_line_and_the_signal_are_shown(cluster):
         "ended by SIGKILL (9), usually for lack of memory. Slurm wrote: Exceeded job memory limit."
     )
     assert said in cluster.said[-1]
-
-
-def test_sacct_is_asked_only_where_it_answers(cluster):
-    assert cluster.executor.get_status_command() == "squeue alone"
-    cluster.settings.status_command = "sacct"
-    with pytest.raises(UserError, match="leave slurm-status-command out of"):
-        slurm.check(cluster.settings)
-    Path("database").touch()
-    slurm.check(cluster.settings)
-    assert cluster.settings.status_command == "sacct"

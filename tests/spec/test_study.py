@@ -6,7 +6,8 @@ import pytest
 
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, chosen_studies, load_project
+from moelaws.spec.kept_weights import KeptWeights
+from moelaws.spec.project import Project, chosen_studies, load_project, load_study
 from moelaws.spec.study import Study
 from repository import REPOSITORY
 
@@ -64,7 +65,6 @@ def test_circles_are_named(table):
         ({"derived": [{"name": "curve", "code": "derived.x:derive"}]}, "curve is named twice"),
         ({"fits": [{"name": "a", "table": "b", **FIT}]}, "a: there is no derived table or fit 'b'"),
         ({"derived": [{"name": "a", "code": "../b:derive"}]}, "code"),
-        ({"derived": [{"name": "a", "code": "derived.b"}]}, "code"),
         ({"claims": [{"name": "x", **CLAIM, "expect": {}, "figure": "F1"}]}, "have above or below"),
     ],
 )
@@ -83,18 +83,39 @@ def test_what_simulated_losses_cannot_give_is_left_out_with_all_that_needs_it():
     assert [c.name for c in left.claims] == ["rises"]
 
 
-def test_what_a_tier_has_no_sweep_for_is_left_out_there_with_all_that_needs_it():
-    grid = {"sweeps": [{"name": "narrow", "axes": {"d_model": 16}}, {"axes": {"d_model": 32}}]}
-    both = {"sweeps": [*grid["sweeps"], {"name": "deep", "axes": {"n_layers": 9}}]}
-    fits = [{"name": "curve", "sweep": "deep", **FIT}, *STUDY["fits"][1:]]
-    figure = {"name": "F3", **PICTURE, "with": {"sweep": "deep"}}
-    toy = study(grids={"demo": grid, "gpu": both}, fits=fits, figures=[*STUDY["figures"], figure])
-    assert toy.at_tier("gpu") == toy
-    left = toy.at_tier("demo")
-    assert [f.name for f in left.fits] == ["balance"]
-    assert [d.name for d in left.derived] == ["loads", "of_loads"]
-    assert [p.name for p in left.pictures] == ["F2", "T1"]
-    assert [c.name for c in left.claims] == ["balanced", "tabled"]
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([0.5, 10], (10, 50)),
+        ([0.001], ()),  # rounds to no step at all
+        ([100, 200, 0.999], ()),  # the last step's are kept in any case
+        ([0.25, 25], (25,)),
+    ],
+)
+def test_steps_of_kept_weights_are_numbers_or_shares_and_never_the_last_one(steps, expected):
+    assert KeptWeights(steps=steps).steps_of(100) == expected
+
+
+def test_a_tier_that_keeps_no_weights_has_no_entries_that_ask_them():
+    sparsity = load_study("sparsity", REPOSITORY)
+    names = {entry.name for entry in sparsity.readers}
+    assert {entry.name for entry in sparsity.at_tier("gpu").readers} == names
+    left = sparsity.at_tier("paper")
+    assert names - {entry.name for entry in left.readers} == {
+        "downstream", "relation", "F5", "F10", "sparser_models_read_worse",
+        "sparsity_changes_no_score_at_equal_loss",
+    }  # fmt: skip
+    assert not left.keep_weights.keeps_any("paper")
+
+
+def test_a_mistake_in_the_configuration_is_placed_there(tmp_path):
+    with pytest.raises(UserError, match=r"no such file; run from the repository's root"):
+        load_project(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").write_text("teir: demo")
+    message = r"^config/config.yaml: unknown key teir; did you mean tier\? Allowed here: batch_min"
+    with pytest.raises(UserError, match=message):
+        load_project(tmp_path)
 
 
 def test_simulated_losses_are_of_the_papers_grids_unless_a_tier_is_asked_for():

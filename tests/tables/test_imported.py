@@ -142,11 +142,8 @@ def test_copies_of_a_row_are_refused_and_rows_of_one_run_are_too(imported):
         ({"sql": "SELECT expert, moe FROM source"}, "no column 'expert', 'moe'; there are name, s"),
         ({"sql": "SELECT name AS run_id, 1 AS M FROM source"}, "study's table has no column 'M'"),
         ({"sql": "SELECT steps FROM source"}, "must also give run_id, status; where all runs comp"),
-        ({"sql": SQL.replace("ORDER", "WHERE E > 99 ORDER")}, "the SELECT gives no rows"),
-        ({"sql": "SELECT no sense FROM source WHERE"}, "sql: the SQL has no answer: Parser Error"),
         ({"sql": "SELECT * FROM read_csv('runs.csv')"}, 'SQL has no answer: .* "runs.csv"'),
         ({"sql": "SELECT repeat('x', 4000000000) AS run_id FROM source"}, "sql: .* more than 2 GB"),
-        ({"sql": DONE + ", params AS E FROM source"}, "row 2: E is 20.5; it must be a whole numbe"),
         ({"sql": DONE + ", state AS lr FROM source"}, "row 1: column lr is 'finished'; it must be"),
         ({"sql": DONE + ", 2 AS k, 1 AS E FROM source"}, "row 1: k is 2 and above E, 1"),
         ({"sql": SQL.replace("ln(ppl)", "ppl")}, r"19 nats/token in the median row.* ln\(p\)"),
@@ -154,7 +151,6 @@ def test_copies_of_a_row_are_refused_and_rows_of_one_run_are_too(imported):
         ({"sql": SQL.replace("'completed'", "'ok'")}, "status of run a is 'ok'; it must be one of"),
         ({"origin": {**ORIGIN, "sha256": "0" * 64}}, r"its SHA-256 is [0-9a-f]{64}, and "),
         ({"notes": {"R": "x"}}, "notes: the table has no column 'R'"),
-        ({"columns": {"L": "loss"}}, "map.yaml: unknown key columns; allowed here: more, notes"),
     ],
 )
 def test_what_no_table_of_ours_may_hold_is_refused(imported, changes, message):
@@ -162,11 +158,6 @@ def test_what_no_table_of_ours_may_hold_is_refused(imported, changes, message):
         imported(**changes)
     assert ".csv" in str(refused.value) or ".yaml" in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_note_says_that_small_counts_are_right(imported):
-    frame = imported(sql=SQL.replace("1e6", "2"), notes={"N_active_nonemb": "a toy"}).frame
-    assert frame["N_active_nonemb"].tolist() == [20, 41, 60]
 
 
 def test_what_the_register_says_of_public_runs_is_checked(imported):
@@ -215,15 +206,6 @@ def test_files_are_tables_of_their_own(tmp_path):
         assert line in shown
     frame = read_study(out)
     assert frame[["run_id", "D"]].to_numpy().tolist() == [["a", 1000000000], ["b", 2500000000]]
-    with pytest.raises(UserError, match=r"runs\.json is one file, .* of runs\.json, README\.md: n"):
-        import_table(tmp_path / "runs.json", path)
-    page["sha256"] = "0" * 64
-    path.write_text(yaml.safe_dump(mapping))
-    with pytest.raises(UserError, match=r"README\.md: its SHA-256 is .*; get that file from h"):
-        import_table(tmp_path, path)
-    (tmp_path / "README.md").unlink()
-    with pytest.raises(UserError, match=r"README\.md: cannot be read: No such"):
-        import_table(tmp_path, path)
 
 
 def test_the_mapping_of_the_step_law_reads_a_table_of_its_columns(tmp_path):
@@ -271,29 +253,12 @@ def test_the_pattern_for_weights_and_biases_reads_such_an_export(tmp_path):
     assert frame[["S", "G"]].iloc[0].tolist() == [0.75, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("(experts - 1) / experts", [0, 0.875, 63 / 64]),
-        ("-steps ** 2 + 1e1", [1e6 + 10, 4e6 + 10, 9e6 + 10]),
-        ('"params"', [10, 20.5, 30]),
-        ("ppl / 2", [10, 9, np.nan]),
-        ("name", [np.nan] * 3),
-        ("experts -- as the table has them", [1, 8, 64]),
-    ],
-)
-def test_an_expression_is_arithmetic_over_the_columns(expression, expected):
+def test_an_expression_is_arithmetic_over_the_columns():
+    expression = "(experts - 1) / experts + ppl / 2 -- as the table has them"
+    expected = [10, 9.875, np.nan]
     np.testing.assert_allclose(evaluate(expression, RUNS), expected, rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("e + 1", "no column 'e'; there are name, state, params"),
-        ("unnest([1, 2])", "gives 6 values in 3 rows"),
-        ("E +", "the SQL has no answer: Parser Error"),
-    ],
-)
-def test_what_is_no_arithmetic_is_refused(expression, message):
-    with pytest.raises(UserError, match=message):
-        evaluate(expression, RUNS)
+def test_what_is_no_arithmetic_is_refused():
+    with pytest.raises(UserError, match=r"gives 6 values in 3 rows"):
+        evaluate("unnest([1, 2])", RUNS)

@@ -12,25 +12,21 @@ from scipy import stats
 
 from command_line import call, printed
 from moelaws import laws
-from moelaws.analysis.inputs import completed, read_runs
 from moelaws.files.layout import Results
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import write_fit
 from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep, expand_study
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_project, load_study
 from moelaws.spec.study import Simulation
 from moelaws.tables.parquet import column_metadata, is_study, read_table
-from moelaws.tables.schema import COLUMNS
-from moelaws.tables.simulate import design, simulate, simulation_entry, studys_mapping, write
+from moelaws.tables.simulate import design, simulate, simulation_entry, studys_mapping
 from moelaws.tables.simulate import simulated as from_entry
+from planned_study import TEXT
 from repository import REPOSITORY
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 LAW = laws.fittable("sparsity.loss")
 
 
@@ -57,8 +53,6 @@ def test_losses_are_the_laws_at_the_grids_points(sweep):
     expected += 0.4598 * x**0.1666 + 17.26 / (x**0.1603 * N**0.1595) + 0.94
     np.testing.assert_allclose(frame["L"], expected, rtol=1e-12)
     np.testing.assert_allclose(frame["L_true"], expected, rtol=1e-12)
-    assert set(frame["source"]) == {"simulated"}
-    assert set(frame["status"]) == {"completed"}
 
 
 def test_noise_is_normal_and_runs_of_a_trunk_share_nine_tenths_of_it(sweep):
@@ -98,38 +92,9 @@ def test_a_run_keeps_its_noise_whatever_else_is_asked_for(sweep):
     assert not np.isclose(simulated(sweep, seed=2).frame["L"], simulated(sweep).frame["L"]).any()
 
 
-def test_repeats_are_runs_with_seeds_of_their_own(sweep):
-    frame = design(sweep, repeats=3)  # the grid has two seeds of some runs
-    assert frame["run_id"].is_unique
-    assert len(frame) == 3 * len(sweep.runs)
-    same = ["C", "S", "d_model"]
-    sizes = frame.groupby(same)["seed"].nunique()
-    assert set(sizes) == {3, 6}
-    assert (frame.groupby(same)["N_total"].nunique() == 1).all()
-
-
-def test_a_missing_variable_is_derived_and_said_to_be(sweep):
-    law = laws.fittable("allocation.loss")
-    simulation = simulated(sweep, law)
-    origins, frame = simulation.origins, simulation.frame
-    assert "allocation.ratio" in origins["r_star"]
-    columns = {name: frame[column] for name, column in origins.items() if name != "r_star"}
-    r_star = 6.7e-5 * (1 - frame["S"]) ** -1.23 * frame["C"] ** (0.24 * (1 - frame["S"]) ** 0.21)
-    expected = law.predict(law.published, columns | {"r_star": r_star})
-    np.testing.assert_allclose(frame["L_true"], expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("mapping", "message"),
-    [
-        ({"N": "size"}, "no column 'size' for N of sparsity.loss; there are seed, N_total"),
-        ({"M": "D"}, "mapping: 'M' is not a variable of sparsity.loss"),
-        ({"S": "steps"}, r"run \w{16}: S \(steps\) is \d+; for sparsity.loss it must be"),
-    ],
-)
-def test_what_the_grid_does_not_give_is_refused(sweep, mapping, message):
-    with pytest.raises(UserError, match=message):
-        simulated(sweep, mapping=mapping)
+def test_what_the_grid_does_not_give_is_refused(sweep):
+    with pytest.raises(UserError, match="no column 'size' for N of sparsity"):
+        simulated(sweep, mapping={"N": "size"})
 
 
 def test_command_writes_a_table_that_says_how_it_was_made(project_folder):
@@ -168,10 +133,6 @@ def test_coefficients_of_a_fit(sweep, project_folder):
     np.testing.assert_allclose(got["L_true"], expected, rtol=1e-12)
     with pytest.raises(UserError, match=r"fit of sparsity.isoflop; give a fit of sparsity\.loss"):
         call("simulate", "sparsity.loss", *words, "own.json")
-    entry = Fit(name="f", law=law.id, mapping={"N": "N_active"}, split_by="C", **options)
-    write_fit(fit(law, frame, entry), project_folder / "split.json")
-    with pytest.raises(UserError, match=r"split\.json: it is split by C, and one fit is needed"):
-        call("simulate", law.id, *words, "split.json")
 
 
 def of_a_study(sweep, **entry):
@@ -193,24 +154,6 @@ def test_only_the_sweeps_that_have_a_source_are_simulated(sweep):
         from_entry(lost, simulation_entry(lost.study))
 
 
-def test_a_simulated_table_is_a_studys_table(sweep, tmp_path):
-    """Every column is there; what only a training measures has no values."""
-    of = of_a_study(sweep, law="sparsity.loss", mapping={"N": "N_total"})
-    path = tmp_path / "t.parquet"
-    simulation, about = from_entry(of, simulation_entry(of.study))
-    write(simulation, path, about, code="")
-    assert is_study(path)
-    frame = completed(read_runs(path))
-    assert list(frame)[: len(COLUMNS)] == [column.name for column in COLUMNS]
-    empty = {name for name in frame if frame[name].isna().all()}
-    assert {"seconds", "code", "balance_cv", "bpb"} <= empty
-    assert not {"L", "L_se", "N_total", "sweep", "n_seeds"} & empty
-    again = frame[frame["n_seeds"] == 2]
-    assert len(again) == 8  # the grid's second seeds, and their firsts
-    spread = again.groupby(["C", "S", "d_model"])["L"].transform("std")
-    np.testing.assert_allclose(again["L_seed_sd"], spread)
-
-
 def test_the_command_without_a_law_follows_the_study(project_folder):
     """Unless the user says otherwise."""
     words, entry = ("simulate", "--study", "allocation"), load_study("allocation").simulation
@@ -227,8 +170,5 @@ def test_the_command_without_a_law_follows_the_study(project_folder):
 
 
 def test_values_that_overflow_are_named_by_their_run(sweep):
-    params = {**LAW.published, "a": 1e300, "alpha": -4.0}
-    with pytest.raises(UserError, match=r"run \w{16} \(N = .*\): sparsity.loss gives inf, which"):
-        simulate(design(sweep), LAW, params, noise=0.0)
     with pytest.raises(UserError, match=r"which noise 1000 makes (inf|0); leave such"):
         simulated(sweep, noise=1000.0)

@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws import laws
-from moelaws.fitting.contest import contest
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Contest
 from moelaws.tables.sweeps import best_trials
 
 runs = st.lists(
@@ -40,23 +37,3 @@ def test_equal_losses_give_the_first_and_diverged_runs_are_passed_over():
     assert best_trials(frame, []).all()
     with pytest.raises(UserError, match="best_per needs the column 'S'"):
         best_trials(frame, ["C", "S"])
-
-
-def test_a_contest_judges_the_best_trials_alone():
-    """Of losses of Chinchilla's law at three rates a model, of which one adds nothing."""
-    law = laws.get("chinchilla")
-    N, D = (x.ravel() for x in np.meshgrid(np.geomspace(1e6, 1e9, 6), np.geomspace(1e8, 1e11, 5)))
-    rng = np.random.default_rng(0)
-    best = pd.DataFrame({"N": N, "D": D, "lr": rng.choice([1e-3, 2e-3, 3e-3], len(N))})
-    best["L"] = law.predict(law.published, {"N": N, "D": D}) * (1 + rng.normal(0, 1e-3, len(N)))
-    others = [
-        best.assign(lr=best["lr"] * x, L=best["L"] + 0.2 * rng.random(len(N))) for x in (2, 4)
-    ]
-    every = pd.concat([best, *others]).sample(frac=1, random_state=1)
-    entry = Contest.model_validate({
-        "name": "laws", "laws": ["chinchilla", "clark.dense"], "best_per": ["N", "D"],
-        "splits": [{"name": "largest", "use": "x", "largest": "N"}], "bootstrap": 5,
-        "protocol": {"objective": "squared", "sample": 50},
-    })  # fmt: skip
-    (scores,) = contest(entry, every.reset_index(drop=True))
-    assert [scores["steps"][0][key] for key in ("fitted", "judged")] == [25, 5]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.spec.errors import UserError
-from moelaws.tasks.item import Item, by_task, read_items, write_items
+from moelaws.tasks.item import Item, read_items, write_items
 
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 
@@ -63,8 +63,3 @@ def test_a_mistake_is_told_with_file_and_line(tmp_path, text, message):
         read_items(path)
     assert str(path) in str(error.value)
     assert message in str(error.value)
-
-
-def test_tasks_and_their_items_keep_their_order():
-    made = [Item(task=t, id=str(i), context="", choices=("a",)) for i, t in enumerate("bab")]
-    assert list(by_task(made).items()) == [("b", [made[0], made[2]]), ("a", [made[1]])]

@@ -80,18 +80,6 @@ def test_requests_without_their_question_are_no_items(package):
     assert [item.context for item in olmo.read("piqa/rc_0shot")] == ["Q:"]
 
 
-def test_ids_are_those_of_the_data_set_only_where_they_tell_all_questions_apart(package):
-    def ids(variant, *natives):
-        lines = [two_choices(n, native_id=native) for n, native in enumerate(natives)]
-        package(f"hellaswag/{variant}", [line for pair in lines for line in pair])
-        return [item.id for item in olmo.read(f"hellaswag/{variant}")]
-
-    assert ids("rc_0shot", 24, "24_b") == ["24", "24_b"]
-    assert ids("rc_5shot", 24, 24) == ["0", "1"]
-    assert ids("mc_5shot", "24", 24) == ["0", "1"]
-    assert ids("val_mc_5shot", None) == ["0"]
-
-
 def test_questions_about_one_passage_or_with_shifted_choices_are_of_one_document(package):
     sky, sea = "The sky is blue. " * 9, "The sea is green. " * 9
     contexts = [f"{sky}\nQuestion: Is it?", f"{sky}\nQuestion: Is it not?", f"{sea}\nQuestion: So?"]

@@ -94,9 +94,9 @@ def started(results, corpus):
     """Starts ``moelaws train`` in a process of its own, which does not outlive the test."""
     processes = []
 
-    def start(*words, program=("-m", "moelaws"), config=None, to=results):
+    def start(*words, program=("-m", "moelaws"), config=None):
         line = [*program, "train", *([] if config is None else ["-"]), *words, "--device", "cpu"]
-        line += ["--results", to.root, "--corpus", corpus[1]]
+        line += ["--results", results.root, "--corpus", corpus[1]]
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = subprocess.Popen([sys.executable, *map(str, line)], text=True, **pipes)
         process.stdin.write("" if config is None else config.canonical_json())

@@ -1,30 +1,24 @@
 """One of several processes that train a run together; prints what it measured, for tests.
 
-torchrun --nproc-per-node R several.py CONFIG MICRO_BATCH CHECKPOINT LAST_STEP
+torchrun --nproc-per-node R several.py CONFIG MICRO_BATCH
 """
 
 import json
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 sys.path.append(str(Path(__file__).parents[1]))
-from calls import Calls, Made
+from calls import Made
 from moelaws.model.transformer import Transformer
 from moelaws.spec.base import parse
 from moelaws.spec.run import RunConfig
-from moelaws.training import checkpoint
 from moelaws.training.loop import Trainer
 from moelaws.training.ranks import joined
 
 
-class Enough(Exception):  # noqa: N818, it is no error
-    pass
-
-
-def main(text, micro_batch, path, last):
+def main(text, micro_batch):
     torch.set_num_threads(1)
     config = parse(RunConfig, json.loads(text), "argument")
     with joined("cpu") as ranks:
@@ -34,22 +28,8 @@ def main(text, micro_batch, path, last):
 
             placed = {"place": Sharding(ranks, "cpu")}
         model = Transformer(config.model, config.seed, precision=config.precision, **placed)
-
-        def stop_at_the_last(trainer):
-            if trainer.step == int(last):
-                checkpoint.save(Path(path), {"run": config.run_id}, trainer.state(), ranks)
-                raise Enough
-
-        callbacks = [Calls(after_step=stop_at_the_last)]
-        micro = int(micro_batch) or None
-        trainer = Trainer(config, model, Made(config), micro, callbacks, ranks)
-        state, refused = checkpoint.load(Path(path), {"run": config.run_id}, ranks)
-        assert not refused
-        if state is not None:
-            trainer.restore(state)
-
-        with suppress(Enough):
-            trainer.run()
+        trainer = Trainer(config, model, Made(config), int(micro_batch) or None, ranks=ranks)
+        trainer.run()
         if ranks.is_first:
             trainer.history.settle()
             rows = [row[:-1] for row in trainer.history.rows]

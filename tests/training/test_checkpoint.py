@@ -36,15 +36,6 @@ def test_what_was_saved_comes_back(saved):
     assert json.loads(saved.read_text())["identity"] == IDENTITY
 
 
-def test_the_newest_takes_the_place_of_the_one_before(saved):
-    before = tensors(saved)
-    checkpoint.save(saved, IDENTITY, {"weights": torch.zeros(3)})
-    state, _ = checkpoint.load(saved, IDENTITY)
-    assert torch.equal(state["weights"].whole(), torch.zeros(3))
-    assert len(tensors(saved)) == 1
-    assert tensors(saved) != before
-
-
 class Bomb:
     def __reduce__(self):
         return (open, ("/dev/null",))

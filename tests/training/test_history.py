@@ -27,17 +27,6 @@ def test_a_loss_that_is_not_finite_or_three_in_a_row_above_six_are_divergence(lo
     assert history_of(losses).diverged_at(6, 3) == step
 
 
-def test_the_verdict_does_not_depend_on_when_it_is_asked():
-    losses = [5, 7, 5, 7, 7, 7, 7]
-    step_by_step = History()
-    verdicts = []
-    for i, loss in enumerate(losses, 1):
-        step_by_step.add([i, i, 0.1], torch.tensor([float(loss), 0.0, 0.0, 0.0]), 0.0)
-        step_by_step.settle()
-        verdicts.append(step_by_step.diverged_at(6, 3))
-    assert next(v for v in verdicts if v) == history_of(losses).diverged_at(6, 3) == 6
-
-
 def test_training_loss_is_the_mean_of_the_last_tenth():
     assert history_of(range(100)).recent_loss() == pytest.approx(94.5)
     assert history_of([3.0, math.nan]).recent_loss() is None

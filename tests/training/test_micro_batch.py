@@ -1,21 +1,15 @@
 """Gradient accumulation: the same update whatever the micro-batch, halved where memory lacks."""
 
 import os
-import re
 import signal
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from calls import Calls
 from killed import killed_at
-from moelaws.corpus.batches import validation
-from moelaws.corpus.shards import PreparedCorpus
 from moelaws.files.atomic import read_json
 from moelaws.training import job, loop
-from moelaws.training.evaluation import evaluate
 from moelaws.training.loop import Trainer
 
 EXPERTS = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 8, "load_balance": 0.5}
@@ -87,82 +81,6 @@ def test_a_backward_pass_that_fails_halfway_leaves_no_gradient(configure, traine
     assert sizes == [2]
     assert rows[0][:7] == same[0][:7]
     assert all(torch.equal(a, b) for a, b in zip(params, expected, strict=True))
-
-
-def test_noise_differs_by_seed_step_and_group(configure, trainer_of):
-    draws = set()
-    for seed in (0, 1):
-        noisy = trainer_of(configure({**EXPERTS, "jitter": 0.3}, seed=seed))
-        for noisy.step in (0, 1):
-            draws |= {tuple(torch.rand(3, generator=g).tolist()) for g in noisy._noise(range(2))}
-    assert len(draws) == 8
-
-
-def test_jitter_is_there_in_training_and_not_in_evaluation(configure, corpus, trainer_of):
-    still, noisy = (
-        trainer_of(configure({**EXPERTS, "jitter": jitter}, model={"init_std": 0.2}))
-        for jitter in (0.0, 0.3)
-    )
-    held_out = validation(PreparedCorpus.open(corpus[1]), 8, 16)
-    losses = [evaluate(t.model, held_out, 4).loss for t in (still, noisy)]
-    assert losses[0] == losses[1]
-    first, other = (after(t, 1)[1][0] for t in (still, noisy))
-    assert first[3] != other[3]
-
-
-# A process that may not have more memory than it has when training begins, and some.
-LIMITED = """
-import resource, sys
-import pyarrow.parquet
-from pathlib import Path
-from moelaws.files.layout import Results
-from moelaws.spec.base import parse
-from moelaws.spec.run import RunConfig
-from moelaws.training.loop import Trainer
-from moelaws.training.run import train
-config = parse(RunConfig, __import__("json").loads(sys.stdin.read()), "standard input")
-first = Trainer._gradients
-def gradients(self, tokens):
-    Trainer._gradients = first
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + int(sys.argv[3])
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    return first(self, tokens)
-Trainer._gradients = gradients
-print(train(config, Results(Path(sys.argv[1])), Path(sys.argv[2])).status)
-"""
-
-
-def limited(config, results, corpus, room):
-    """Calls the trainer once."""
-    return subprocess.run(
-        [sys.executable, "-c", LIMITED, results.root, corpus[1], str(room)],
-        input=config.canonical_json(),
-        env={**os.environ, "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-
-@pytest.mark.slow
-def test_out_of_memory_halves_the_micro_batch_and_goes_on(configure, results, corpus):
-    """A step's logits and their gradients take some 100 MB, those of a sequence alone 2 MB."""
-    config = configure(
-        EXPERTS, model={"d_model": 16, "context": 512}, batch=64, balance_group=2,
-        steps=2, max_epochs=50, evaluation={"sequences": 16},
-    )  # fmt: skip
-    errors = ""
-    for _ in range(10):  # a process may end without a word, as lack of memory does anywhere
-        done = limited(config, results, corpus, 30_000_000)
-        errors += done.stderr
-        if done.stdout:
-            break
-    assert done.stdout == "completed\n", errors
-    assert re.search(r"going on with (micro-batches of )?32\b", errors)
-    used = micro_batch(results, config)
-    assert used < 64
-    assert used % 2 == 0
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import stat
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,11 +27,9 @@ def tree():
 @contextmanager
 def read_only(tree):
     """Takes the permission to write in ``tree``; root has it always, so it becomes nobody."""
-    writable = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-    modes = {path: path.stat().st_mode for path in (tree, *tree.rglob("*"))}
-    user = os.geteuid()
-    for path, mode in modes.items():
-        path.chmod((mode | (0o555 if path.is_dir() else 0o444)) & ~writable)
+    paths, user = [tree, *tree.rglob("*")], os.geteuid()
+    for path in paths:
+        path.chmod(0o555)
     try:
         if user == 0:
             os.seteuid(NOBODY)
@@ -40,8 +37,8 @@ def read_only(tree):
     finally:
         if user == 0:
             os.seteuid(user)
-        for path, mode in modes.items():
-            path.chmod(mode)
+        for path in paths:
+            path.chmod(0o755)
 
 
 @pytest.mark.parametrize("words", [[], ["--keep-weights"]])

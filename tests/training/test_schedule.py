@@ -27,11 +27,6 @@ def test_never_above_the_peak_never_zero_rising_then_falling(schedule, steps):
     assert all(a >= b - 1e-12 for a, b in zip(rates[peak:], rates[peak + 1 :], strict=False))
 
 
-def test_warm_up_is_linear_and_ends_at_the_peak():
-    rates = [rate(Schedule(warmup=0.1), t, 100) for t in range(10)]
-    assert rates == pytest.approx([0.1 * (t + 1) for t in range(10)])
-
-
 def test_cosine_halfway_and_end():
     schedule = Schedule(warmup=0.0, final=0.1)
     assert rate(schedule, 49, 100) == pytest.approx(0.55)

@@ -22,6 +22,11 @@ def test_from_a_file_to_one_line_and_again(configure, results, corpus, tmp_path)
     again = moelaws(*words, "--json")
     assert json.loads(again.stdout)["run_id"] == config.run_id
     assert again.stderr == ""
+    results.summary(config.run_id).unlink()
+    words = ("train", config.run_id[:6], "--results", results.root, "--corpus", corpus[1])
+    by_its_id = moelaws(*words, "--json")
+    assert json.loads(by_its_id.stdout)["run_id"] == config.run_id, by_its_id.stderr
+    assert results.summary(config.run_id).exists()
 
 
 def test_a_deterministic_run_meets_no_operation_that_torch_refuses(configure, results, corpus):

@@ -25,8 +25,6 @@ def check(**fields):
     [
         {},
         {"weights": "L_se", "resample_by": "run_id", "profile": ("alpha", "e")},
-        {"law": "sparsity.isoflop:212", "split_by": "C"},
-        {"law": "chinchilla", "mapping": {"N": "N_active"}, "rows": "N > 1e6 and S <= 0.5"},
         # No study's table holds r_star: it follows from C and S.
         {
             "law": "allocation.loss:sqlog",
@@ -44,10 +42,8 @@ def test_entries_that_can_be_fitted(fields):
     ("fields", "message"),
     [
         ({"law": "sectional.cost"}, "is a formula: it has nothing to fit"),
-        ({"mapping": {}}, "no column 'N' for N of sparsity.loss"),
         ({"mapping": {"N": "context"}}, "column context is in tokens, and N in parameters"),
         ({"units": {"N": "percent"}}, "unit of N is 'percent'"),
-        ({"weights": "bpb"}, "column bpb is in bits/byte, and L in nats/token"),
         ({"resample_by": "budget"}, "'budget' is no column; there are run_id, "),
         ({"rows": "kind > 3"}, "kind has words, and no number such as 3.0"),
         ({"profile": ("alfa",)}, "profile: 'alfa' is no parameter of sparsity.loss; it has a, b"),
@@ -60,19 +56,6 @@ def test_entries_that_cannot(fields, message):
     text = str(error.value)
     assert text.startswith("config/studies/sparsity.yaml: fit loss: ")
     assert message in text
-
-
-def test_a_sweep_that_no_imported_run_has_is_refused_before_anything_is_fitted():
-    routing = load_study("routing", REPOSITORY)
-    assert check_study(routing) is None
-    entry = routing.fit("hash").model_copy(update={"sweep": "hush"})
-    fits = tuple(entry if fit.name == "hash" else fit for fit in routing.fits)
-    with pytest.raises(UserError) as error:
-        check_study(routing.model_copy(update={"fits": fits}))
-    message = (
-        "fit hash: sweep: no imported run has a sweep 'hush'; there are dense, hash, rl_r, s_base"
-    )
-    assert str(error.value).endswith(f"config/studies/routing.yaml: {message}")
 
 
 @pytest.mark.parametrize(

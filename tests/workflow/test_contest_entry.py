@@ -7,14 +7,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from moelaws.claims.page import contests_page
 from moelaws.cli import cli
 from moelaws.files.layout import Results
 from moelaws.records.chain import link
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
 from moelaws.workflow.check import check_study
-from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.verify import Verification
 from repository import REPOSITORY
 
@@ -61,16 +59,11 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     assert [below.path for below in link(path).inputs] == [Path(TABLE)]
     assert run("contests", path, "--out", page).output == f"{page}\n"
     best, *_ = split["laws"]
-    by_law = {law["law"]: law for law in split["laws"]}
-    assert by_law["chinchilla:reduced"]["columns"] == {"N": "N_dense"}
-    leverage = by_law["leverage.loss:reduced"]
-    assert leverage["columns"] == {"N_active": "N_dense", "D": "D", "S": "S", "G": "G"}
-    assert leverage["derived"] == ["C = 6 N_active D"]
-    assert by_law.keys() == {"clark.dense", "chinchilla:reduced", "leverage.loss:reduced"}
+    assert {law["law"] for law in split["laws"]} == {
+        *("clark.dense", "chinchilla:reduced", "leverage.loss:reduced"),
+    }
     row = f"| larger dense models | [theirs](#theirs-short) | `{best['law']}` |"
     assert row in page.read_text()
-    best["rmse"] = 0.06  # as large as what the sparsity of a model does
-    assert "| no law is usable; least: `" in contests_page([data], "demo")
     verification = Verification(Results(tmp_path / "results"), {"theirs": load_study(str(study()))})
     (verdict,) = verification.tier(folder)
     assert (verdict.kind, verdict.state, verdict.reason) == ("contests", "whole", "")
@@ -94,18 +87,3 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
 def test_a_mistake_is_refused_before_anything_runs(study, changes, message):
     with pytest.raises(UserError, match=message):
         check_study(load_study(str(study(**changes)), REPOSITORY))
-
-
-def test_the_workflow_makes_every_contest_and_one_page():
-    short = Jobs.load({}, REPOSITORY)  # of the demo: routing's own question, with fewer laws
-    assert [path.stem for path in short.contests()] == ["laws"]
-    assert short.entry("contests", "routing", "laws").bootstrap == 50
-    jobs = Jobs.load({"contests": "all"}, REPOSITORY)
-    paths = [path.as_posix() for path in jobs.contests()]
-    names = ("sparsity/laws", "routing/laws", "routing/all_runs")
-    assert set(paths) == {f"results/demo/contests/{name}.json" for name in names}
-    assert jobs.folder.laws in jobs.reported()
-    assert set(jobs.contests()) < set(jobs.shown())
-    code = {Path(file).name for file in jobs.code("contests", "routing", "laws")}
-    assert {"contest.py", "compare.py", "reduced.py", "chinchilla.py", "loss.py"} <= code
-    assert not Jobs.load({"source": "simulated"}, REPOSITORY).contests()

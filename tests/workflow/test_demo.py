@@ -134,9 +134,7 @@ def test_each_command_loads_only_what_its_rule_declares(demo):
     ("file", "known"),
     [
         ("studies/sectional/laws/cost.py", ("drawn", "sectional", "draw")),
-        ("studies/leverage/laws/activation.py", ("fits", "leverage", "activation")),
         ("studies/generalization/laws/routing.py", ("derived", "generalization", "runs")),
-        ("studies/allocation/laws/ratio.py", ("fits", "allocation", "loss")),
     ],
 )
 def test_a_constant_of_a_law_reruns_exactly_what_evaluates_it(demo, file, known):

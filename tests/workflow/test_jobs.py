@@ -10,8 +10,7 @@ import pytest
 from moelaws.files.layout import Results
 from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project
-from moelaws.workflow.code import of_explore, of_outlook
+from moelaws.workflow.code import of_explore
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
@@ -33,14 +32,6 @@ def test_a_folder_that_snakemake_takes_for_a_wildcard_is_refused(tmp_path):
         Jobs.load({}, tmp_path / "{a}")
 
 
-def test_fits_of_many_starts_ask_for_more_cores(jobs, trained):
-    """The grid of 437,400 starts at larger tiers; a thousand of them on large simulated tables."""
-    larger = load_project(REPOSITORY, {"tier": "workstation", "studies": "sparsity"})
-    assert Jobs.without_runs(larger, REPOSITORY).fit_threads("sparsity", "loss") == 8
-    assert trained.fit_threads("sparsity", "isoflop_total") == 1  # a linear law has no starts
-    assert jobs.fit_threads("sparsity", "loss") == 1
-
-
 def names(files):
     """Paths below the package, of source files as jobs name them."""
     return {Path(file).as_posix().rpartition("/moelaws/")[2] for file in files}
@@ -50,29 +41,11 @@ def code(jobs, study, kind, name):
     return names(jobs.code(kind, study, name))
 
 
-def test_a_fit_depends_on_the_law_that_gives_a_variable_of_its_own(jobs):
-    assert "studies/allocation/laws/ratio.py" in names(jobs.code("fits", "allocation", "loss"))
-
-
-def test_a_report_names_its_law_so_that_code_which_reads_it_depends_on_the_law(jobs):
+def test_code_depends_on_the_laws_that_it_evaluates(jobs):
+    """Of a fit on the law that gives a variable, of a figure on that which its report names."""
+    assert "studies/allocation/laws/ratio.py" in code(jobs, "allocation", "fits", "loss")
     assert "laws/wang/loss.py" in code(jobs, "sparsity", "figures", "baselines")
     assert "laws/wang/loss.py" not in code(jobs, "sparsity", "figures", "F6a")
-
-
-def test_what_fits_alone_use_is_no_code_of_what_reads_no_fit(trained):
-    # Regressions and quantiles serve derived tables too; one module may draw both what reads
-    # reports of fits and what does not.
-    allowed = {"fitting/__init__.py", "fitting/quantiles.py"}
-    allowed |= {"fitting/report.py", "fitting/diagnostics.py"}
-    wrong = {}
-    for key, study in trained.studies.items():
-        for kind in ("figures", "tables"):
-            for entry in getattr(study, kind):
-                files = code(trained, key, kind, entry.name)
-                engine = {file for file in files if file.startswith("fitting/")} - allowed
-                if engine and not entry.fits:
-                    wrong[f"{key} {entry.name}"] = engine
-    assert wrong == {}
 
 
 def test_what_an_entry_asks_for_is_a_file_that_is_written_when_it_changes(jobs, tmp_path):
@@ -96,18 +69,6 @@ def test_what_is_simulated_lies_apart(jobs, trained):
     assert not {*jobs.tables(), *jobs.fits()} & {*trained.tables(), *trained.fits()}
     assert Trainings(jobs).markers() == []
     assert sum(map(len, Trainings(trained).batches.values())) == len(trained.runs) > 50
-
-
-def test_a_study_with_a_table_is_shown_though_no_text_is_long_enough_for_its_grid(project_folder):
-    """What was made of it stands there, and its runs are not looked at."""
-    tables = Results().tier("demo").table("sparsity").parent
-    tables.mkdir(parents=True)
-    (tables / "sparsity.parquet").touch()
-    (project_folder / "short.txt").write_text("short")
-    jobs = Jobs.load({"studies": ["routing"], "corpus": ["short.txt"]})
-    assert list(jobs.shown_studies) == ["routing", "sparsity"]
-    with pytest.raises(UserError):
-        Jobs.load({"studies": ["sparsity"], "corpus": ["short.txt"]})
 
 
 def test_a_users_own_study_is_named_by_its_file(tmp_path):
@@ -151,23 +112,8 @@ def test_the_outlook_asks_trained_fits_to_laws_in_size_and_tokens(jobs, trained,
     assert published.folder.outlook not in published.reported()
 
 
-def test_the_outlook_depends_on_its_laws_and_on_how_it_is_drawn(trained):
-    code = names(of_outlook(trained.advice))
-    assert code >= {"laws/joint/loss.py", "studies/sparsity/laws/loss.py", "figures/advice.py"}
-    assert "studies/leverage/laws/joint.py" in code  # it sets the granularity
-    assert "studies/leverage/laws/curve.py" not in code
-
-
 def test_a_tier_makes_what_it_has_sweeps_for_and_says_what_it_leaves_out(trained):
-    config = {"studies": "leverage", "tier": "workstation", "corpus": "environment"}
-    jobs = Jobs.load(config, REPOSITORY)
-    names = {path.stem for path in jobs.pictures()}
-    assert {"F3a", "F4a", "contrasts"} <= names
-    assert not {"F6a", "F12b", "F16"} & names
-    (line,) = jobs.left_out
-    assert line.startswith("leverage: the tier workstation has no sweep attention, dense_layers, ")
-    assert "heads_hardly_matter" in line
-    assert "curve_layers" in line
+    assert "T_gates" not in {path.stem for path in trained.pictures()}
     public, leverage = trained.left_out
     assert leverage == (
         "leverage: the tier demo has no sweep gates, granularity_sparser, so these are left out: "

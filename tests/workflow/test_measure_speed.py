@@ -1,34 +1,17 @@
 """`speed: true`: a study's configurations are timed side by side, once, and a table reads that."""
 
-import json
-
 import pandas as pd
 import pytest
 import yaml
 
 from moelaws.files.parquet import read_origin
+from own_study import write_study
 from sweep_copy import Copy
 
 pytestmark = pytest.mark.slow
 
-SPEED = "results/demo/speed/widths.parquet"
-TIMES = "results/demo/derived/widths/times.parquet"
-STUDY = {
-    "study": "widths",
-    "package": "widths",
-    "title": "How fast are two widths?",
-    "grids": {
-        "demo": {
-            "settings": {
-                "context": 16, "vocab_size": 300, "n_layers": 1, "n_heads": 2, "n_kv": 2,
-                "ffn": "dense", "d_ffn": 16, "batch": 4, "lr": 0.01, "steps": 5,
-                "evaluation_sequences": 8,
-            },
-            "sweeps": [{"axes": {"d_model": [8, 16], "seed": [0, 1]}}],
-        }
-    },
-    "derived": [{"name": "times", "code": "derived.times:derive", "speed": True}],
-}  # fmt: skip
+SPEED = "results/demo/speed/dense.parquet"
+TIMES = "results/demo/derived/dense/times.parquet"
 CODE = """
 from moelaws.analysis.derive import table
 from moelaws.tables.column import Column
@@ -43,27 +26,21 @@ def derive(inputs):
 """
 
 
-@pytest.fixture(scope="module")
-def timed(tmp_path_factory):
-    """A copy of the repository in which the study's speeds were measured and read."""
-    root = tmp_path_factory.mktemp("timed")
-    Copy.of_repository(root).edit(
-        "config/config.yaml", r"studies: .*", "studies: [ours/study.yaml]"
-    )
-    write_study(root, STUDY)
-    (root / "ours/widths/derived").mkdir(parents=True)
-    (root / "ours/widths/derived/times.py").write_text(CODE)
-    copy = Copy(root)
-    copy.snakemake(TIMES)
-    return copy
-
-
-def write_study(root, study):
-    (root / "ours").mkdir(exist_ok=True)
-    (root / "ours/study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-
-
-def test_a_row_for_each_architecture_and_a_table_made_of_them(timed):
+def test_a_row_for_each_architecture_and_a_table_made_of_them(tmp_path):
+    timed = Copy.of_repository(tmp_path)
+    write_study(tmp_path / "ours", "package", "derived")
+    (tmp_path / "ours/dense/derived/times.py").write_text(CODE)
+    path = tmp_path / "ours/study.yaml"
+    study = yaml.safe_load(path.read_text())
+    study["grids"]["demo"]["sweeps"][0]["axes"] = {
+        "steps": [5, 10],
+        "d_model": [8, 16],
+        "d_ffn": 16,
+    }
+    study["derived"] = [{"name": "times", "code": "derived.times:derive", "speed": True}]
+    path.write_text(yaml.safe_dump(study))
+    timed.edit("config/config.yaml", r"studies: .*", "studies: [ours/study.yaml]")
+    timed.snakemake(TIMES)
     assert len(timed.summaries()) == 4
     speeds, times = (pd.read_parquet(timed.root / name) for name in (SPEED, TIMES))
     assert list(times["d_model"]) == [8, 16]
@@ -71,19 +48,3 @@ def test_a_row_for_each_architecture_and_a_table_made_of_them(timed):
     assert set(speeds["threads"]) == {1}  # as a training has
     assert SPEED in read_origin(timed.root / TIMES)["files"]
     assert timed.planned(TIMES) == {}
-
-
-def test_code_that_measures_makes_the_speeds_again_and_trains_nothing(timed):
-    with timed.edited("src/moelaws/probing/speed.py", r"\Z", "\n# Edited.\n"):
-        assert timed.planned(TIMES) == {"measure_speed": 1, "derive": 1}
-
-
-def test_what_was_measured_is_verified(timed):
-    def verified():
-        verdicts = json.loads(timed.moelaws("verify", "--json").stdout)
-        return {v["path"]: v["state"] for v in verdicts}
-
-    states = verified()
-    assert (states[SPEED], states[TIMES]) == ("whole", "whole")
-    with timed.edited("src/moelaws/grids/expand.py", r"\Z", "\n# Edited.\n"):
-        assert verified()[SPEED] == "stale"

@@ -59,40 +59,6 @@ def test_no_page_shows_a_file_that_is_no_input_of_its_rule(copy):
     assert "robust plan" not in (copy.root / "results/demo/report.html").read_text()
 
 
-def test_a_command_without_out_writes_to_no_output_of_a_rule(copy):
-    """Texts are printed, other files are written into the working folder."""
-
-    def made():
-        return {p: p.read_bytes() for p in (copy.root / "results").rglob("*") if p.is_file()}
-
-    before, evidence = made(), copy.root / "docs/evidence"
-    own = "../ours/study.yaml"
-    printed = [
-        ("make", "claims", own),
-        ("claims", "--set", f"studies={own}"),
-        ("contests", evidence / "contests/sparsity/laws.json"),
-        ("outlook", evidence / "fits/sparsity/chinchilla.json",
-         "--table", evidence / "sparsity.parquet", "--tier", "workstation"),
-    ]  # fmt: skip
-    for words, text in zip(
-        printed, ("beta", "Claims beside these", "Which law to use", "# "), strict=True
-    ):
-        done = copy.moelaws(*map(str, words))
-        assert done.returncode == 0, done.stderr
-        assert text in done.stdout
-    written = {
-        ("make", "runs", own): "dense.parquet",
-        ("make", "derived", own, "best"): "best.parquet",
-        ("make", "figures", own, "curves"): "curves.pdf",
-        ("explore", "--set", f"studies={own}"): "explore.html",
-    }
-    for words, name in written.items():
-        done = copy.moelaws(*words)
-        assert done.returncode == 0, done.stderr
-        assert (copy.root / name).is_file()
-    assert made() == before
-
-
 def test_a_study_that_is_gone_is_left_out_and_named(copy):
     file = copy.root.parent / "ours/study.yaml"
     file.rename(file.with_suffix(".old"))

@@ -1,7 +1,5 @@
 """What the training of a run on several devices asks of a cluster."""
 
-import math
-
 import pytest
 
 from moelaws.accounting.cost import H100, estimate
@@ -67,11 +65,6 @@ def test_no_attempt_asks_beyond_the_limits_of_the_site(largest):
     run, asked = [largest.run_id], requests(largest, max_minutes=30, max_memory=2)
     assert {asked.minutes(run, attempt) for attempt in (1, 2, 3)} == {30}
     assert {asked.memory_mb(run, attempt) for attempt in (1, 2, 3)} == {2000}
-
-
-def test_a_run_on_several_devices_is_alone(largest):
-    assert requests(largest).seconds(largest.run_id) == math.inf
-    assert requests(largest, device="cpu").seconds(largest.run_id) < math.inf
 
 
 def test_a_job_has_the_gpus_of_its_node_and_each_of_these_some_runs():

@@ -20,21 +20,6 @@ def test_shipped_trials_are_of_the_present_grid_and_rules(path):
     assert json.loads(path.read_text())["trial"] == trial(study, path.parent.name)
 
 
-def test_only_what_the_trials_depend_on_changes_their_digest():
-    study = load_study("sparsity", REPOSITORY)
-    first, *others = study.claims
-
-    def with_first(changed):
-        return study.model_copy(update={"claims": (changed, *others)})
-
-    other = {"rule": first.measure.model_copy(update={"says": "another sentence"})}
-    said = first.model_copy(update={"rule": "Another sentence.", "arguments": other})
-    assert trial(with_first(said), "demo") == trial(study, "demo")
-    moved = first.model_copy(update={"expect": first.expect.model_copy(update={"below": -1.0})})
-    assert trial(with_first(moved), "demo") != trial(study, "demo")
-    assert trial(study, "workstation") != trial(study, "demo")
-
-
 def test_another_grid_or_trials_of_its_own_leave_shipped_ones_aside(project_folder):
     shipped = Path("config/power/demo/sparsity.json")
     shipped.parent.mkdir(parents=True, exist_ok=True)

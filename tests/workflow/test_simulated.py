@@ -79,23 +79,6 @@ def test_pictures_are_drawn_again_one_by_one(simulated, drawn):
     assert drawn("--force", f"{FIGURES}/F11.pdf") == {"F11"}
 
 
-def test_pictures_follow_the_fits_derived_tables_and_the_table_that_they_read(simulated, drawn):
-    study = simulated.study()
-    for entry in study["fits"]:
-        entry["bootstrap"] += entry["name"] == "isoflop_active"
-    simulated.write_study(study)
-    fitted = pictures(simulated, lambda entry: "isoflop_active" in entry.get("fits", ()))
-    tables = {e["name"] for e in study["derived"] if "isoflop_active" in e.get("fits", ())}
-    derived = pictures(simulated, lambda entry: tables & set(entry.get("derived", ())))
-    everything = pictures(simulated, lambda entry: True)
-    assert derived - fitted
-    assert everything - derived - fitted
-    assert drawn() == fitted | derived
-    study["simulation"]["noise"] = 0.004
-    simulated.write_study(study)
-    assert drawn() == everything
-
-
 def test_a_picture_that_cannot_be_drawn_hides_no_other(simulated, drawn):
     root, config = simulated.root / FIGURES, ("--config", "source=simulated", "tier=demo")
     (root / "F3a.png").unlink()
@@ -110,12 +93,3 @@ def test_a_picture_that_cannot_be_drawn_hides_no_other(simulated, drawn):
     drawn()
     assert (root / "F4.png").exists()
     assert not (root.parents[1] / "drawn").exists()
-
-
-def test_a_study_without_a_law_says_so(simulated):
-    study = simulated.study()
-    study.pop("simulation")
-    simulated.write_study(study)
-    done = simulated.snakemake("-n", "--config", "source=simulated", check=False)
-    assert done.returncode != 0
-    assert "no law of sparsity is to be simulated" in done.stderr

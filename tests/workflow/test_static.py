@@ -1,7 +1,5 @@
 """The workflow as text: linter and formatter are quiet, profiles leave each other alone."""
 
-import os
-
 import yaml
 
 from repository import REPOSITORY
@@ -19,13 +17,6 @@ def test_code_is_no_trigger():
     """One more space in a rule would train every model again."""
     profile = yaml.safe_load((REPOSITORY / "profiles/default/config.yaml").read_text())
     assert sorted(profile["rerun-triggers"]) == ["input", "mtime", "params"]
-
-
-def test_slurm_is_a_link_to_its_profile():
-    """`snakemake --profile slurm` finds a folder of that name at the root, and no other."""
-    link = REPOSITORY / "slurm"
-    assert os.readlink(link) == "profiles/slurm"
-    assert (link / "config.yaml").is_file()
 
 
 def test_the_conda_environment_is_the_lock_file():

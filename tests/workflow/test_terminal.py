@@ -1,22 +1,14 @@
 """What a Snakemake call shows: a line of progress, warnings, what failed; the log has the rest."""
 
-import logging
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
-from moelaws.records import progress
-from moelaws.records.progress import StatusLine
-from moelaws.workflow.jobs import Jobs
-from moelaws.workflow.terminal import CallReport
-from moelaws.workflow.trainings import Trainings
 from repository import REPOSITORY
 from waiting import wait_for
 
@@ -45,23 +37,6 @@ rule killed:
     log: "killed.log"
     shell: "{config[kill]} > {log}"
 """
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Seconds that pass when the test says so."""
-    clock = SimpleNamespace(now=100.0)
-    clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(progress, "time", clock)
-    return clock
-
-
-def test_a_log_gets_a_line_for_a_change_and_one_in_a_silent_minute(clock, capsys):
-    line = StatusLine()
-    for second in range(80):
-        clock.now += 1.0
-        line.show("half" if second >= 10 else "begun")
-    assert capsys.readouterr().err.split() == ["begun", "half", "half"]
 
 
 @pytest.fixture
@@ -107,30 +82,6 @@ def test_a_failed_job_is_shown_with_its_log_and_no_job_block_is(call, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_good_call_prints_a_few_lines_and_another_none_of_jobs(call):
-    lines = call("good.txt").stderr.splitlines()
-    assert len(lines) <= 6
-    assert re.fullmatch(r"moelaws: all jobs \(1\) are done, in .* s", lines[-1])
-    assert "Nothing to be done" in call("good.txt").stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [["--quiet", "host"], ["--printshellcmds"]], ids=" ".join)
-def test_the_command_line_brings_snakemakes_messages_back(call, words):
-    shown = call("good.txt", *words).stderr
-    assert "localrule make" in shown
-    assert "1 of 1 steps (100%) done" in shown
-
-
-@pytest.mark.slow
-def test_a_dry_run_shows_the_table_of_jobs(call):
-    shown = call("-n").stdout
-    assert re.search(r"Job stats:\n.*total +3", shown, re.S)
-    assert "rule make" not in shown
-    assert "rule make" in call("-n", "-p").stdout
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("number", "cores"), [(1, 1), (2, 1), (2, 0)])  # 0 on a cluster
 def test_ctrl_c_says_one_line_and_leaves_no_lock(call, number, cores, tmp_path):
     """The jobs hear it as well; a second Ctrl-C, which may come at any moment, is theirs alone."""
@@ -154,21 +105,7 @@ def test_sigterm_waits_for_the_jobs_at_work(call, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill", ["kill -9 $$", "(kill -9 $BASHPID)"])
-def test_a_job_ended_by_a_signal_is_said_to_be_so(call, kill):
-    stderr = call("killed.txt", "--config", f"kill={kill}").stderr
+def test_a_job_ended_by_a_signal_is_said_to_be_so(call):
+    stderr = call("killed.txt", "--config", "kill=(kill -9 $BASHPID)").stderr
     assert "the job killed failed: it was ended by SIGKILL (9), usually for lack of mem" in stderr
     assert "moelaws: the job make bad failed; its log" in call("bad.txt").stderr
-
-
-@pytest.mark.parametrize(("contests", "days"), [("auto", 10), ("all", 40)])
-def test_whole_contests_count_more_in_the_time_left(project_folder, contests, days):
-    trainings = Trainings(Jobs.load({"studies": "sparsity", "contests": contests}))
-    settings = SimpleNamespace(quiet=())
-    report = CallReport(logging.getLogger(__name__), settings, (), trainings, cores=2)
-    report.begin()
-    report.ended.set()
-    signal.signal(signal.SIGTERM, report.wind_down)
-    report.todo = Counter({"contest": 96_000})
-    report._look()
-    assert report.runs[-1] == f"about {days} days left"

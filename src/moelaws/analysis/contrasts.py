@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
+from moelaws.fitting.descent import EXACT, inverse
 from moelaws.fitting.objective import Objective
 from moelaws.laws.base import FittableLaw
 from moelaws.laws.forms import LinearLaw
@@ -47,10 +48,9 @@ class ContrastErrors:
 
     def documents(self, weights: ArrayLike) -> Array:
         """Returns the error (...,) by documents of contrasts with ``weights`` (..., n)."""
-        w = np.asarray(weights, float)
         if self.paired is None:
-            return np.full(w.shape[:-1], np.nan)
-        return self.paired.standard_error(w)
+            return np.full(np.shape(weights)[:-1], np.nan)
+        return self.paired.standard_error(weights)
 
 
 def contrast_errors(inputs: Inputs, run_ids: Iterable[str]) -> ContrastErrors:
@@ -133,10 +133,8 @@ def influence(law: FittableLaw, fitted: Minimum, at: Mapping[str, Any]) -> Array
     values, state = points.evaluate(theta)
     free = [name not in fitted.at_bounds for name in law.names]
     J, K = (model.jacobian(point.state)[0][free], points.jacobian(state)[0][free])
-    H = objective.derivatives(point, np.array([True])).curvature[0][np.ix_(free, free)]
-    scale = np.sqrt(np.maximum(np.abs(np.diag(H)), np.finfo(float).tiny))
-    inverse = np.linalg.pinv(H / np.outer(scale, scale), hermitian=True) / np.outer(scale, scale)
-    slopes = K.T @ inverse @ (J * (np.abs(point.residual[0]) <= fitted.delta))
+    H = objective.derivatives(point, EXACT).curvature[0][np.ix_(free, free)]
+    slopes = K.T @ inverse(H) @ (J * (np.abs(point.residual[0]) <= fitted.delta))
     if law.log_response:
         slopes = slopes * np.exp(values[0])[:, None] / fitted.losses
     return np.asarray(slopes)

@@ -105,9 +105,13 @@ class FittedInputs(Inputs):
         rows: list[dict[str, Any]] = []
         for name in self.fits:
             fitted = self.fit(name).group({})
-            about = {"Fit": name, "Law": self.law(name).ref, "Parameters": len(fitted.params)}
-            about |= {"Not identified": len(fitted.diagnostics.unidentified)}
-            about |= {"Converged": "yes" if fitted.converged else "no"}
+            about = {
+                "Fit": name,
+                "Law": self.law(name).ref,
+                "Parameters": len(fitted.params),
+                "Not identified": len(fitted.diagnostics.unidentified),
+                "Converged": "yes" if fitted.converged else "no",
+            }
             for runs, errors in (("fitted", fitted.metrics), ("held out", fitted.holdout)):
                 rows += [{**about, "Runs": runs, **errors}] if errors else []
         frame = pd.DataFrame(rows).reindex(columns=[*about, "Runs", "n", *ERRORS])

@@ -114,8 +114,10 @@ class Inputs:
         ``run_id`` of its first run in the grid's order. The entry must declare speed.
         """
         if self.speed_file is None:
-            what = "the code reads measured speeds, which the study's entry does not declare"
-            raise UserError(f"{what}: write speed: true")
+            raise UserError(
+                "the code reads measured speeds, which the study's entry does not declare: write "
+                "speed: true"
+            )
         return self._record(self.speed_file)
 
     def paired(self, run_ids: Sequence[str]) -> PairedLosses | None:
@@ -138,8 +140,12 @@ class Inputs:
     def files(self) -> list[Path]:
         """Returns the files that are declared, and the records of runs that were read so far."""
         table = [self.table_file] if self.table_file else []
-        given = [*self.derived_tables.values(), *self.data.values()]
-        return [*table, *given, *sorted(self._records)]
+        return [
+            *table,
+            *self.derived_tables.values(),
+            *self.data.values(),
+            *sorted(self._records),
+        ]
 
     def made_of(self) -> dict[str, Any]:
         """Returns the digests of files and code, for the record of what is made of the inputs."""

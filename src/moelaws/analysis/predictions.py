@@ -45,8 +45,7 @@ def predicted(inputs: FittedInputs, fit: str, rows: pd.DataFrame) -> Prediction:
         variables = read_variables(law, rows[known], spec).values
         fitted = report.group({})
         value[known] = law.predict(fitted.estimates(), variables)
-        if len(natural):
-            draws[:, known] = prediction.of_draws(law, fitted, natural, variables)
+        draws[:, known] = prediction.of_draws(law, fitted, natural, variables)
     return Prediction(rows, used, held, value, draws)
 
 

@@ -11,14 +11,14 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
 from moelaws.files.layout import TierFolder
 from moelaws.fitting.fit import fit
-from moelaws.fitting.report import FitReport, estimates_table, read_fit, write_fit
+from moelaws.fitting.report import FitReport, write_fit
 from moelaws.fitting.rollout import Progress
+from moelaws.fitting.rows import read_rows
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 from moelaws.spec.readers import Derived, Reader
 from moelaws.spec.study import Study
 from moelaws.tables.at_hand import fitted_table
-from moelaws.tables.foreign import read_any
 
 
 def with_starts(entry: Fit, sample: int, draws: int | None = None) -> Fit:
@@ -81,14 +81,13 @@ def inputs_of(study: Study, entry: Reader, folder: TierFolder) -> FittedInputs:
 
 def rows_of(study: Study, entry: Fit, folder: TierFolder) -> tuple[pd.DataFrame, dict[str, str]]:
     """Returns the table that ``entry`` is fitted to in ``folder``, and its columns' units."""
-    path = fitted_table(study, entry, folder)
-    return (estimates_table(read_fit(path)), {}) if path.suffix == ".json" else read_any(path)
+    return read_rows(fitted_table(study, entry, folder))
 
 
 def _steps(study: Study, names: Set[str]) -> Iterator[tuple[Fit | Derived, set[str]]]:
     """Yields the entries ``names`` and those behind them, each with, and after, what it needs."""
-    entries: dict[str, Fit | Derived] = {fit.name: fit for fit in study.fits}
-    entries |= {derived.name: derived for derived in study.derived}
+    listed: tuple[Fit | Derived, ...] = (*study.fits, *study.derived)
+    entries = {entry.name: entry for entry in listed}
     needs = {name: entry.needs for name, entry in entries.items()}
     reached = {*names}
     while more := {need for name in reached for need in needs[name]} - reached:

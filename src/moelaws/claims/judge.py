@@ -25,7 +25,7 @@ def judge(study: Study, inputs: Inputs) -> JudgedStudy:
         "title": study.title,
         "source": "+".join(inputs.sources) or "computed",
         "runs": study.imported.called if study.imported else "",
-        "assumed": " ".join(simulated.assumed.split()) if simulated else "",
+        "assumed": _on_one_line(simulated.assumed) if simulated else "",
         "claims": [judged(study, claim, inputs) for claim in study.claims],
         "made_of": inputs.made_of(),
     }
@@ -47,12 +47,12 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
     clear = clearance(evidence.intervals, claim.expect.above, claim.expect.below)
     shown = _shown(claim, evidence)
     says = {null.name: null.says for null in study.nulls}
-    needed = evidence.needed or " ".join(claim.needed.split())
+    needed = evidence.needed or _on_one_line(claim.needed)
     return {
         "name": claim.name,
-        "statement": " ".join(claim.statement.split()),
+        "statement": _on_one_line(claim.statement),
         "source": claim.source,
-        "rule": " ".join(claim.rule.split()),
+        "rule": _on_one_line(claim.rule),
         "figure": claim.figure,
         "verdict": decision,
         "measured": evidence.measured,
@@ -63,9 +63,13 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "says": _read_aloud(claim, evidence, decision, *shown),
         "shown": shown,
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
-        "null": " ".join(says.get(claim.null_model, "").split()),
+        "null": _on_one_line(says.get(claim.null_model, "")),
         "clearance": finite(clear),
     }
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 _VERB = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -12,6 +12,7 @@ from moelaws.claims.base import (
     NOMINAL,
     NULL,
     PUBLISHED,
+    Counts,
     JudgedClaim,
     JudgedStudy,
     Tried,
@@ -34,7 +35,6 @@ Judged = TypeVar("Judged", JudgedStudy, Tried, ContestScores)
 # Begin and end what a reader unfolds; the attribute is for MkDocs.
 UNFOLD = '<details markdown="1"><summary>Numbers, rule and trials</summary>'
 FOLDED = "</details>"
-_NONE: Any = {"claims": {}}  # a study whose rules were not tried
 USABLE = 0.05  # nats/token: the largest error at which a law is one to use
 
 
@@ -70,7 +70,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
     for study in verdicts:
         for claim in study["claims"]:
             effect, interval = claim.get("shown", ("", ""))
-            own = powers.get(study["study"], _NONE)["claims"].get(claim["name"], {})
+            own = _counts(claim, powers.get(study["study"]))
             rates = [_rate(own.get(law)) for law in (NULL, FITTED)]
             cells = [_named(claim), claim["verdict"], effect, interval, *rates]
             lines.append(f"| [{study['study']}](#{study['study']}) | {' | '.join(cells)} |")
@@ -92,8 +92,8 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
         for claim in study["claims"]:
             lines += ["", *_section(claim, Path("figures") / study["study"], _tried(claim, power))]
     # What studies say has no tags; those that fold a claim's numbers are the page's own.
-    own = (UNFOLD, FOLDED)
-    return "\n".join(line if line in own else without_tags(line) for line in lines) + "\n"
+    folds = (UNFOLD, FOLDED)
+    return "\n".join(line if line in folds else without_tags(line) for line in lines) + "\n"
 
 
 def to_remember(study: JudgedStudy) -> str:
@@ -111,9 +111,9 @@ def to_remember(study: JudgedStudy) -> str:
 
 def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
     """Returns a sentence that says how many claims would be supported by chance."""
-    claims, tried = study["claims"], power["claims"] if power else {}
+    claims = study["claims"]
     supported = sum(claim["verdict"] == Verdict.SUPPORTED for claim in claims)
-    counts = [tried.get(claim["name"], {}).get(NULL) for claim in claims]
+    counts = [_counts(claim, power).get(NULL) for claim in claims]
     known = sum(map(bool, counts))
     chance = sum(c[Verdict.SUPPORTED] / sum(c.values()) if c else NOMINAL for c in counts)
     how = f"by the level of its interval, {NOMINAL:.0%} for each"
@@ -135,27 +135,23 @@ def _of_losses(power: Tried) -> str:
     return said + "".join(f" A law was left out: {why}." for why in power.get("refused", []))
 
 
+# Law that gave the losses of simulated tables -> the words for its effect in them
+_WITH = {
+    FITTED: "*With the effect* of the law that was fitted to these runs",
+    PUBLISHED: "*With the published effect*, brought to the scale of these runs",
+    EFFECT: "*With the effect* that the study states",
+}
 _LACKED = " At these sizes and budgets the published law itself may not have the effect."
 
 
 def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
     """Returns lines that say what the claim's rule says of simulated tables."""
-    own = power["claims"].get(claim["name"], {}) if power else {}
-    lines = []
-    if effect := own.get(FITTED):
-        lines.append(
-            "- *With the effect* of the law that was fitted to these runs: the rule "
-            f"{_says(effect)}."
-        )
-    if effect := own.get(PUBLISHED):
-        lines.append(
-            "- *With the published effect*, brought to the scale of these runs: the rule "
-            f"{_says(effect)}."
-        )
-        if effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED]:
-            lines[-1] += _LACKED
-    if effect := own.get(EFFECT):
-        lines.append(f"- *With the effect* that the study states: the rule {_says(effect)}.")
+    own, lines = _counts(claim, power), []
+    for law, words in _WITH.items():
+        if effect := own.get(law):
+            refuted = effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED]
+            lacked = _LACKED if law == PUBLISHED and refuted else ""
+            lines.append(f"- {words}: the rule {_says(effect)}.{lacked}")
     if says := claim.get("null"):
         lines.append(f"- *Without the effect*: {says}")
         if null := own.get(NULL):
@@ -163,9 +159,14 @@ def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
     return lines
 
 
+def _counts(claim: JudgedClaim, power: Tried | None) -> dict[str, Counts]:
+    """Returns the verdicts on a claim by law, in simulated tables; {} if no rule was tried."""
+    return power["claims"].get(claim["name"], {}) if power else {}
+
+
 def _says(counts: Mapping[str, int]) -> str:
-    supported, against = counts[Verdict.SUPPORTED], counts[Verdict.NOT_SUPPORTED]
-    text = f"supports the claim in {supported} of {sum(counts.values())} simulated tables"
+    against = counts[Verdict.NOT_SUPPORTED]
+    text = f"supports the claim in {_rate(counts)} simulated tables"
     return f"{text} and says that it is not supported in {against}" if against else text
 
 

@@ -23,7 +23,7 @@ from moelaws.analysis.inputs import completed, having, row_mask
 from moelaws.analysis.remake import inputs_of, remake, with_starts
 from moelaws.claims.base import EFFECT, FITTED, NULL, PUBLISHED, Counts, Tried, Verdict
 from moelaws.claims.judge import judged
-from moelaws.files.layout import Results, TierFolder
+from moelaws.files.layout import Results
 from moelaws.files.trials import trial
 from moelaws.fitting.fit import fit
 from moelaws.laws.base import Array
@@ -131,10 +131,10 @@ def _truths(study: Study, runs: pd.DataFrame) -> Iterator[_Truth]:
         law = laws.fittable(entry.law)
         if len(chosen):
             yield _truth(FITTED, entry, _fitted(entry, chosen), chosen, claims)
-        if law.published is not None and len(chosen):
-            printed = _truth(PUBLISHED, entry, [(chosen, dict(law.published))], chosen, claims)
-            line = np.polynomial.Polynomial.fit(printed.runs["L"], chosen["L"], 1)
-            yield printed.with_losses(line(printed.runs["L"].to_numpy()))
+            if law.published is not None:
+                printed = _truth(PUBLISHED, entry, [(chosen, law.published)], chosen, claims)
+                line = np.polynomial.Polynomial.fit(printed.runs["L"], chosen["L"], 1)
+                yield printed.with_losses(line(printed.runs["L"].to_numpy()))
     for null in study.nulls:
         claims = [claim for claim in study.claims if claim.null_model == null.name]
         if null.law and claims:
@@ -166,7 +166,7 @@ def _truth(
         for rows, params in parts
     ]
     frame = pd.concat(frames).loc[runs.index]
-    frame = frame.assign(**{name: runs[name] for name in ("n_seeds", "L_seed_sd")})
+    frame = frame.assign(n_seeds=runs["n_seeds"], L_seed_sd=runs["L_seed_sd"])
     names = [column.name for column in SIMULATED_COLUMNS]
     return _Truth(key, law.ref, claims, frame[names], runs["L"].to_numpy(float))
 
@@ -201,7 +201,7 @@ def _verdicts(
     L = truth.runs["L"] * np.exp(noise * standard_noise(truth.runs, seed))
     frame = truth.runs.assign(L=L, L_se=noise * L)
     with tempfile.TemporaryDirectory() as root:
-        folder: TierFolder = Results(Path(root)).tier(tier, simulated=True)
+        folder = Results(Path(root)).tier(tier, simulated=True)
         about = {"study": study.study, "tier": tier, "simulation": "{}"}
         write_table(frame, SIMULATED_COLUMNS, folder.table(study.study), about)
         names = {name for claim in truth.claims for name in claim.needs}

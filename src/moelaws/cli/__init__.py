@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from moelaws import __version__
-from moelaws.cli.answers import Visible
+from moelaws.cli.common import Visible
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import resolve
 

@@ -35,16 +35,19 @@ from moelaws.analysis.advice.short import (
 )
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
 from moelaws.analysis.advice.sweeps import SmallSweep, small_sweeps
-from moelaws.cli.answers import json_command, print_answer, sentences, table_text
 from moelaws.cli.budget import constraint_options, constraints
 from moelaws.cli.common import (
     FILE,
     NAMES,
     Paths,
     between,
+    json_command,
     law_study_option,
     option,
     out_option,
+    print_answer,
+    sentences,
+    table_text,
 )
 from moelaws.cli.laws import given_numbers, join_own_laws
 from moelaws.files.atomic import write_text
@@ -151,22 +154,27 @@ def command(
     blocks += [*page.summary(answer), of_known(config.known, limits.compute)]
     blocks += _more(ask, answer, device) if whole else []
     blocks += ["", *page.of_sweeps(answer, sweeps, device)] if sweeps else []
-    if written:
-        blocks.append(
-            f"{written}: `moelaws plan {written} --tier {config.sweep.tier}` tells more of it; "
-            f"set corpus in config/config.yaml to enough text and run it with `snakemake "
-            f"--cores all --config studies={written} tier={config.sweep.tier} device=cuda`"
-        )
+    blocks += [_how_to_run(written, config.sweep.tier)] if written else []
     if out:
         from moelaws.figures.advice import write_page  # most answers draw nothing
 
         write_page(out, [f"# How to spend {limits.compute:.3g} FLOPs", *blocks], both)
         blocks = [str(out)]
-    texts = [
-        table_text(block.columns, block.rows) if isinstance(block, Table) else sentences(block)
-        for block in blocks
-    ]
-    print_answer(as_json, data, "\n".join(texts))
+    print_answer(as_json, data, "\n".join(map(_text, blocks)))
+
+
+def _text(block: Block) -> str:
+    if isinstance(block, Table):
+        return table_text(block.columns, block.rows)
+    return sentences(block)
+
+
+def _how_to_run(study: str, tier: str) -> str:
+    return (
+        f"{study}: `moelaws plan {study} --tier {tier}` tells more of it; "
+        f"set corpus in config/config.yaml to enough text and run it with `snakemake "
+        f"--cores all --config studies={study} tier={tier} device=cuda`"
+    )
 
 
 def _more(ask: Callable[[Constraints], Advice], answer: Advice, device: Device) -> Iterator[Block]:

@@ -61,7 +61,7 @@ def constraints(
 constraint_options = with_options(
     option("--compute", "FLOPs of all training.", _AMOUNT),
     option("--gpu-hours", "The budget as hours of one GPU, all together.", _AMOUNT),
-    option("--gpu", "Which GPU.  [default: h100]", click.Choice(list(GPUS))),
+    option("--gpu", "Which GPU.  [default: h100]", click.Choice(GPUS)),
     option(
         "--mfu",
         "Assumed speed of large products, as a fraction of its data sheet's.",

@@ -1,22 +1,175 @@
-"""The options that commands share, and what they make of the words of a command line."""
+"""What commands share: their options, what they make of words, and how they answer.
+
+An answer is a text for people or, with ``--json``, one JSON object.
+"""
 
 import inspect
+import io
+import json
 import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, wraps
+from itertools import accumulate, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
-from moelaws.files.atomic import read_json
+from moelaws.files.atomic import finite, read_json
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_json import parse_json
 from moelaws.spec.numbers import amount
+from moelaws.spec.words import visible
+
+MOST_WARNINGS = 20
+LONGEST_WORD = 30  # characters of a word that a folded cell does not break
+
+
+class Visible(io.TextIOWrapper):
+    """A standard stream that commands no terminal: tags and messages come from anyone's files."""
+
+    def __init__(self, stream: TextIO) -> None:
+        lines = bool(stream.line_buffering)
+        super().__init__(stream.buffer, stream.encoding, stream.errors, None, lines, True)
+        self.rich_proxied_file = stream  # rich draws here, by sequences of its own
+
+    def write(self, text: str) -> int:
+        return super().write(visible(text))
+
+    def close(self) -> None:
+        """Leaves the stream open to those that use it by itself."""
+
+
+Data = dict[str, Any]  # of a JSON object
+Answer = tuple[Any, object]  # what a command prints: data for --json, and a text for people
+
+
+class JsonCommand(click.Command):
+    """A command whose last option is ``--json``; it prints the ``Answer`` of its function.
+
+    A function that prints as it goes takes ``as_json`` and returns nothing.
+    """
+
+    def __init__(self, *arguments: Any, **values: Any) -> None:
+        super().__init__(*arguments, **values)
+        help = "Print one JSON object."
+        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=help))
+
+    def invoke(self, ctx: click.Context) -> None:
+        assert self.callback is not None
+        if "as_json" in inspect.signature(self.callback).parameters:
+            super().invoke(ctx)
+        else:
+            print_answer(ctx.params.pop("as_json"), *super().invoke(ctx))
+
+
+def json_command(function: Callable[..., Any]) -> click.Command:
+    """Makes a command of ``function``, which has ``--json``; the group gives it its name."""
+    return click.command(cls=JsonCommand)(function)
+
+
+def print_answer(as_json: bool, data: Any, text: object) -> None:
+    """Prints ``data`` as JSON where that is asked for, and otherwise ``text``.
+
+    In JSON, numbers are such, NaN and inf are null, and dates and the like are texts.
+    """
+    click.echo(json.dumps(finite(data), allow_nan=False, default=str) if as_json else str(text))
+
+
+def sentences(text: str) -> str:
+    """Returns lines of words, folded where a terminal is too narrow."""
+    width = shutil.get_terminal_size((sys.maxsize, 1)).columns  # a pipe has no bound
+    return "\n".join(_folded(text, width))
+
+
+def warn(*warnings: str) -> None:
+    """Prints warnings on standard error; of very many, the first ones."""
+    more = len(warnings) - MOST_WARNINGS
+    shown = (*warnings[:MOST_WARNINGS], *[f"and {more} more like these"] * (more > 0))
+    for text in shown:
+        click.echo(f"moelaws: warning: {text}", err=True)
+
+
+def warn_last(*warnings: str) -> None:
+    """Prints warnings behind the command's answer."""
+    click.get_current_context().call_on_close(partial(warn, *warnings))
+
+
+def rows_text(rows: Iterable[Mapping[str, Any]], *columns: str) -> str:
+    """Returns a table of those ``columns`` of rows of data."""
+    return table_text(columns, [[row[name] for name in columns] for row in rows])
+
+
+def table_text(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", cut: bool = False
+) -> str:
+    """Returns rows under headings; numbers are right-aligned.
+
+    Where a terminal is too narrow, its widest texts are folded, or its last columns ``cut``, and a
+    line then names them.
+    """
+    # By hand, for lists of 10,000 runs: 0.2 s, where tabulate takes 0.8 s and rich 13 s.
+    data = [*rows]
+    body = [[format_cell(cell) for cell in row] for row in data]
+    numeric = [bool(data) and all(_is_number(row[i]) for row in data) for i in range(len(columns))]
+    texts = ["\n".join(column) for column in zip(columns, *body, strict=True)]
+    widths = [max(map(len, text.split("\n"))) for text in texts]
+    terminal = shutil.get_terminal_size((sys.maxsize, 1)).columns  # a pipe has no bound
+    fitting = sum(end <= terminal + 2 for end in accumulate(width + 2 for width in widths))
+    hidden: Sequence[str] = ()
+    if cut:
+        columns, hidden, widths = columns[:fitting], columns[fitting:], widths[:fitting]
+    room = terminal - 2 * (len(widths) - 1)
+    words = [min(LONGEST_WORD, max(map(len, text.split()), default=0)) for text in texts]
+    while sum(widths) > room and not cut:
+        each = zip(widths, words, numeric, strict=True)
+        spare = [0 if number else width - word for width, word, number in each]
+        if not (most := max(spare)):
+            break
+        widths[spare.index(most)] -= 1
+    lines = [title] * bool(title)
+    for row in (columns, *body):
+        folded = map(_folded, row, widths)
+        for parts in zip_longest(*folded, fillvalue=""):
+            cells = [
+                f"{part:>{width}}" if number else f"{part:<{width}}"
+                for part, width, number in zip(parts, widths, numeric, strict=False)
+            ]
+            lines.append("  ".join(cells).rstrip())
+    if hidden:
+        note = f"not shown: {', '.join(hidden)}; a wider window or | less -S shows them"
+        lines += _folded(note, terminal)
+    return "\n".join(lines)
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    """Returns the lines of a cell, none longer than ``width``."""
+    parts = []
+    for line in cell.splitlines() or [""]:
+        folds = len(line) > width
+        parts += textwrap.wrap(line, width, break_on_hyphens=False) if folds else [line]
+    return parts
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, int | float | None) and not isinstance(cell, bool)
+
+
+def format_cell(cell: object) -> str:
+    """Returns a cell's text: whole numbers below a million in full, others to four digits."""
+    if cell is None:
+        return "-"
+    is_large = isinstance(cell, int) and abs(cell) >= 1_000_000
+    return f"{cell:.4g}" if is_large or isinstance(cell, float) else str(cell)
+
 
 Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 Words = tuple[str, ...]  # of an argument or an option that may be repeated
 Paths = tuple[Path, ...]
 FILE = click.Path(path_type=Path)
@@ -27,13 +180,14 @@ REPEATS = click.IntRange(1, 1000)  # more are hours of work, and mostly a slip
 WHOLE = click.IntRange(min=0)
 
 
+@dataclass(eq=False)
 class Value(click.ParamType[Any]):
     """A value that ``read`` makes of a text; unless it ``holds``, ``words`` say what is wrong."""
 
-    def __init__(
-        self, name: str, read: Callable[[str], Any], holds: Callable[[Any], bool], words: str
-    ) -> None:
-        self.name, self.read, self.holds, self.words = name, read, holds, words
+    name: str
+    read: Callable[[str], Any]
+    holds: Callable[[Any], bool]
+    words: str
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not isinstance(value, str):  # a default
@@ -69,9 +223,7 @@ def between(low: float, high: float) -> Value:
     return Value("NUMBER", amount, lambda x: low <= x <= high, words)
 
 
-def option(
-    names: str, help: str, type: Any = None, default: Any = None, **more: Any
-) -> Callable[[Command], Command]:
+def option(names: str, help: str, type: Any = None, default: Any = None, **more: Any) -> Decorator:
     """Returns the decorator of an option that shows its default.
 
     ``names`` is the option's name; another name of the parameter may follow behind a space.
@@ -102,7 +254,7 @@ law_study_option = option(
 )
 
 
-def out_option(help: str, *suffixes: str) -> Callable[[Command], Command]:
+def out_option(help: str, *suffixes: str) -> Decorator:
     """Returns the option ``--out``, which a command receives as a path or None.
 
     A file without one of the ``suffixes`` is refused, and so is one that cannot be written.
@@ -110,15 +262,13 @@ def out_option(help: str, *suffixes: str) -> Callable[[Command], Command]:
     return option("--out", help, FILE, callback=lambda _, __, path: check_out(path, *suffixes))
 
 
-def gathered(
-    keyword: str, build: Callable[..., object], *options: Callable[[Command], Command]
-) -> Callable[[Command], Command]:
+def gathered(keyword: str, build: Callable[..., object], *options: Decorator) -> Decorator:
     """Returns a decorator that adds click's ``options`` to a command.
 
     The command receives, as ``keyword``, what ``build`` makes of the options by their names. A
     parameter of ``build`` that no option has keeps its default.
     """
-    names = tuple(inspect.signature(build).parameters)
+    names = inspect.signature(build).parameters
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -131,7 +281,7 @@ def gathered(
     return decorate
 
 
-def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def with_options(*options: Decorator) -> Decorator:
     """Returns a decorator that adds click's ``options`` to a command, in the order of its help."""
 
     def decorate(command: Command) -> Command:
@@ -150,21 +300,25 @@ def pairs(option: str, texts: Sequence[str], form: str) -> dict[str, str]:
         if not (name and equals and value):
             raise UserError(f"{option} {text!r} is not {form}".lstrip())
         if name in values:
-            both = f"{values[name]!r} and {value!r}"
-            raise UserError(f"{option} {name} is given twice: {both}".lstrip())
+            raise UserError(
+                f"{option} {name} is given twice: {values[name]!r} and {value!r}".lstrip()
+            )
         values[name] = value
     return values
 
 
-def pairs_option(names: str, help: str, form: str) -> Callable[[Command], Command]:
+def pairs_option(names: str, help: str, form: str) -> Decorator:
     """Returns an option NAME=VALUE that may be repeated; the command receives a dictionary.
 
     ``form`` says what it is, such as ``VAR=COLUMN, such as L=loss``.
     """
     word, metavar = names.split()[0], form.partition(",")[0]
-    read = partial(pairs, word, form=form)
     return option(
-        names, help, multiple=True, metavar=metavar, callback=lambda _, __, texts: read(texts)
+        names,
+        help,
+        multiple=True,
+        metavar=metavar,
+        callback=lambda _, __, texts: pairs(word, texts, form),
     )
 
 

@@ -6,8 +6,18 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import Answer, Data, format_cell, json_command, table_text, warn_last
-from moelaws.cli.common import TABLE, law_study_option, option, out_option
+from moelaws.cli.common import (
+    TABLE,
+    Answer,
+    Data,
+    format_cell,
+    json_command,
+    law_study_option,
+    option,
+    out_option,
+    table_text,
+    warn_last,
+)
 from moelaws.cli.fit import fit_options, from_options, read_all, seed_option, threads_option
 from moelaws.files.atomic import write_json
 from moelaws.records.progress import reporting
@@ -70,8 +80,14 @@ def command(
         entries, refused, average = compare(
             candidates, frame, entry, seed=seed, units=declared, progress=progress, at=at
         )
-    data = {"holdout": spec.holdout, "level": spec.level, "laws": entries, "refused": refused}
-    data |= {"average": average, "at": at}
+    data = {
+        "holdout": spec.holdout,
+        "level": spec.level,
+        "laws": entries,
+        "refused": refused,
+        "average": average,
+        "at": at,
+    }
     if out is not None:
         write_json(out, data)
     texts = [_table(entries, spec.level, spec.holdout), *_of_average(average)]
@@ -87,17 +103,28 @@ def command(
 def _table(entries: list[Data], level: float, holdout: str) -> str:
     """Returns errors and criteria, or with held-out rows the errors there and the ranks by them."""
     title = f"{entries[0]['n']} rows fitted"
-    columns = ["parameters", "rmse", "r2", "AICc - least", "BIC - least"]
-    keys = ["n_params", "rmse", "r2", "aicc_excess", "bic_excess"]
+    shown = {
+        "parameters": "n_params",
+        "rmse": "rmse",
+        "r2": "r2",
+        "AICc - least": "aicc_excess",
+        "BIC - least": "bic_excess",
+    }
     if holdout:
         title += f"; {entries[0]['holdout']['n']} rows held out ({holdout}); intervals {level:.0%}"
-        columns = ["held-out rmse", "excess", "rank", "first", "r2", "inside"]
-        keys = ["rmse", "rmse_excess", "rank", "first", "r2", "inside"]
+        shown = {
+            "held-out rmse": "rmse",
+            "excess": "rmse_excess",
+            "rank": "rank",
+            "first": "first",
+            "r2": "r2",
+            "inside": "inside",
+        }
     rows = []
     for law in entries:
         name = law["law"] + " (did not converge)" * (not law["converged"])
-        rows.append((name, *(_within(law["holdout"] or law, key) for key in keys)))
-    return table_text(("law", *columns), rows, title)
+        rows.append((name, *(_within(law["holdout"] or law, key) for key in shown.values())))
+    return table_text(("law", *shown), rows, title)
 
 
 def _within(known: Mapping[str, Any], name: str) -> Any:
@@ -121,9 +148,8 @@ def _predictions(entries: list[Data], average: Data | None, level: float, point:
     every = [(law["law"], law["at"]) for law in entries]
     every += [("average", average["at"])] if average else []
     keys = ("value", "low", "high", "new_low", "new_high")
-    percent = f"{100 * level:g} %"
     return table_text(
-        ("law", "value", f"mean low ({percent})", "high", "new run low", "high"),
+        ("law", "value", f"mean low ({100 * level:g} %)", "high", "new run low", "high"),
         [(name, *(at[key] for key in keys)) for name, at in every],
         title=f"at {point}",
     )

@@ -5,8 +5,18 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import Answer, json_command, rows_text, table_text
-from moelaws.cli.common import FILE, FOLDER, WHOLE, Words, option, out_option
+from moelaws.cli.common import (
+    FILE,
+    FOLDER,
+    WHOLE,
+    Answer,
+    Words,
+    json_command,
+    option,
+    out_option,
+    rows_text,
+    table_text,
+)
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.records.progress import reporting
@@ -72,10 +82,8 @@ def command(
         f"corpus {meta['corpus_id']} ({text['name']}, {size}, vocabulary {corpus.vocab_size}) "
         f"in {folder}",
     )
-    copies = (
-        f"{counted(meta['duplicates_dropped'], 'exact copy', 'exact copies')} of documents dropped"
-    )
-    return {"folder": folder, **meta}, f"{table}\n{copies}"
+    copies = counted(meta["duplicates_dropped"], "exact copy", "exact copies")
+    return {"folder": folder, **meta}, f"{table}\n{copies} of documents dropped"
 
 
 @json_command
@@ -100,8 +108,9 @@ def tasks(sources: Words, corpus: Path | None, out: Path | None, harness: Path |
     """
     if not sources:
         if out or harness:
-            words = f"such as {HELD_OUT}; moelaws tasks --help lists it"
-            raise UserError(f"name what to write, {words}")
+            raise UserError(
+                f"name what to write, such as {HELD_OUT}; moelaws tasks --help lists it"
+            )
         bundled = [HELD_OUT, *(f"{OLMO}{name}" for name in available())]
         return {"sources": bundled}, "\n".join(bundled)
     items = items_of(sources, corpus)
@@ -121,6 +130,5 @@ def tasks(sources: Words, corpus: Path | None, out: Path | None, harness: Path |
         from moelaws.tasks.harness import write_for_harness
 
         files += write_for_harness(harness, items)
-    names = list(map(str, files))
     text = rows_text(rows, "task", "group", "items", "choices")
-    return {"tasks": rows, "files": names}, "\n".join([text, *names])
+    return {"tasks": rows, "files": files}, "\n".join([text, *map(str, files)])

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import Answer, JsonCommand
-from moelaws.cli.common import FILE, FOLDER, Words, option, results_option
+from moelaws.cli.common import FILE, FOLDER, Answer, JsonCommand, Words, option, results_option
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
@@ -48,9 +47,14 @@ def hf(run: str, to: Path, results: Results) -> Answer:
     run_id = find_record(results, run).run_id
     architecture, files = export(results, run_id, to)
     size = sum(files.values())
-    about = {"run_id": run_id, "folder": to, "architecture": architecture, "files": files}
-    text = f"{to}: run {run_id} as {architecture}, {size / 1e6:.1f} MB"
-    return {**about, "bytes": size}, text
+    data = {
+        "run_id": run_id,
+        "folder": to,
+        "architecture": architecture,
+        "files": files,
+        "bytes": size,
+    }
+    return data, f"{to}: run {run_id} as {architecture}, {size / 1e6:.1f} MB"
 
 
 def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
@@ -91,7 +95,6 @@ def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
         with writer(to) as put, reporting() as report:
             runs, left_out = export(records, results, places, put, report, bool(chosen))
         shown = without_password(str(to))
-        data = {"tracker": name, "to": shown, "runs": runs, "left_out": left_out}
         counts = Counter(run["study"] for run in runs)
         of = ", ".join(f"{study} {count}" for study, count in counts.items())
         total = counted(len(runs), "run")
@@ -99,6 +102,7 @@ def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:
         for reason in dict.fromkeys(run["reason"] for run in left_out):
             ids = [run["run_id"] for run in left_out if run["reason"] == reason]
             lines.append(f"left out, {reason}: {listed(ids, 5)}")
+        data = {"tracker": name, "to": shown, "runs": runs, "left_out": left_out}
         return data, "\n".join(lines)
 
 

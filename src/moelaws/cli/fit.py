@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, json_command, table_text, warn_last
 from moelaws.cli.common import (
     TABLE,
     WHOLE,
+    Answer,
     Command,
+    json_command,
     law_study_option,
     option,
     out_option,
     pairs_option,
+    table_text,
+    warn_last,
     with_options,
 )
 from moelaws.records.progress import reporting
@@ -180,7 +183,7 @@ def answer_of(report: FitReport) -> Answer:
     """Returns a fit's report, with estimates, errors and diagnostics for people; warns of it."""
     warn_last(*report.warnings)
     lines = []
-    if report.selection is not None:
+    if report.selection:
         columns = ("form", "parameters", "held-out mse", "standard error", "Pearson")
         rows = [tuple(form.values()) for form in report.selection["ranked"]]
         lines += [table_text(columns, rows, "Cross-validation, best forms first:"), ""]
@@ -205,17 +208,6 @@ def repaired() -> Iterator[None]:
         raise UserError(f"{error}; if it is so: {call} {shlex.join(words)}") from None
 
 
-def read(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Returns the table at ``path`` and the units that it declares.
-
-    If ``path`` is the report of a fit, its estimates are the table.
-    """
-    from moelaws.fitting.report import estimates_table, is_report, read_fit
-    from moelaws.tables.foreign import read_any
-
-    return (estimates_table(read_fit(path)), {}) if is_report(path) else read_any(path)
-
-
 def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit, tuple[Path, ...]]:
     """Returns the table at ``path``, its units, the entry of its fit, and the files that were read.
 
@@ -223,11 +215,13 @@ def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit,
     """
     import pandas as pd
 
-    frame, units = read(path)
+    from moelaws.fitting.rows import read_rows
+
+    frame, units = read_rows(path)
     held = Path(entry.holdout)
     if not held.is_file():
         return frame, units, entry, (path,)
-    others, own = read(held)
+    others, own = read_rows(held)
     if clash := [n for n in map(str, others) if n in frame and units.get(n) != own.get(n)]:
         raise UserError(f"{held}: its column {clash[0]} is in another unit than that of {path}")
     parts = [frame.assign(**{_HELD: 0}), others.assign(**{_HELD: 1})]
@@ -273,12 +267,12 @@ def _lines(report: FitReport, fitted: GroupFit) -> Iterator[str]:
     errors = [(k, v, (fitted.holdout or {}).get(k)) for k, v in fitted.metrics.items()]
     yield table_text(("error", "fitted", "held out"), errors)
     objective, starts = f"objective {fitted.objective:.9g}", fitted.diagnostics.starts
-    if starts is not None:
+    if starts:
         pruned = f"; {starts.survived} survived pruning, " if starts.sample else "; "
         objective += f"; {starts.run:,} of the grid's {starts.grid:,} starts{pruned}"
         objective += f"{starts.reached} of {starts.survived} reached the optimum"
     yield objective
-    if starts is not None and starts.sample:
+    if starts and starts.sample:
         lost = "found a LOWER optimum" if starts.pruning_lost else "found none lower"
         yield (
             f"pruning: a sample of {starts.sample} starts run to the end {lost} "

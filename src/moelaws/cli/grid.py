@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Data, json_command, print_answer, table_text, warn
-from moelaws.cli.common import option
+from moelaws.cli.common import Data, json_command, option, print_answer, table_text, warn
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.records.names import name_of
@@ -118,10 +117,11 @@ def _lines(
             f"{device.own_memory / 1e9:g} GB: {runs}"
         )
     if device.own_memory and memory * 1e9 > device.own_memory:
-        limit = f"the {device.own_memory / 1e9:.0f} GB of each GPU"
-        advice = "lower balance_group (batch, where it is not set), context or the model's size"
-        number = "on as many as it has balance groups (sequences of a dense model)"
-        warn(f"a run wants more than {limit}, {number}: {advice}")
+        warn(
+            f"a run wants more than the {device.own_memory / 1e9:.0f} GB of each GPU, on as many "
+            "as it has balance groups (sequences of a dense model): lower balance_group (batch, "
+            "where it is not set), context or the model's size"
+        )
     grid, gates = sweep.study.grids[project.tier], sorted({r["gates"] for r in rows})
     if "chosen" in {getattr(rule, "rule", "") for rule in (grid.derive.lr, grid.derive.batch)}:
         warn(*filter(None, map(choice_of(project).borrowed, gates)))

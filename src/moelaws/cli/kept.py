@@ -5,23 +5,26 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import Answer, Data, json_command, table_text, warn
 from moelaws.cli.common import (
     COUNT,
     WHOLE,
+    Answer,
+    Data,
     Words,
+    json_command,
     marker_option,
     option,
     out_option,
     read_named,
     results_option,
+    table_text,
+    warn,
 )
 from moelaws.cli.gpu import device_option, gpus_option, holding
 from moelaws.cli.project import override_options
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
-from moelaws.files.seal import made_of
 from moelaws.gpus.listing import Chosen
 from moelaws.records.batches import Orders
 from moelaws.records.code import closure, digest
@@ -128,8 +131,10 @@ def bench(
             rows = score(results.weights(run_id), results.corpus(corpus), items, device)
             scored = {row["task"] for row in rows}
             if left_out := [task for task in by_task(items) if task not in scored]:
-                context = f"the model's context of {config.model.context} tokens"
-                warn(f"left out, for a choice is longer than {context}: {', '.join(left_out)}")
+                warn(
+                    "left out, for a choice is longer than the model's context of "
+                    f"{config.model.context} tokens: {', '.join(left_out)}"
+                )
         if path:
             files = [results.kept(run_id), *(Path(name) for name in asked if is_file(name))]
             origin = seal.made_of(files, digest(closure("moelaws.probing.bench")))
@@ -137,8 +142,8 @@ def bench(
         columns = ("task", "step", "items", "chance", "accuracy", "bits/byte")
         text = table_text(columns, map(_cells, rows))
         text = text if rows else f"run {run_id} is {status}: it has no weights"
-        about = {"run_id": run_id, "status": status, "file": path}
-        return {**about, "scores": rows}, f"{text}\n{path}" if path else text
+        data = {"run_id": run_id, "status": status, "file": path, "scores": rows}
+        return data, f"{text}\n{path}" if path else text
 
     return _of_runs(word, results, out, gpus, marker, write)
 
@@ -193,7 +198,7 @@ def _cells(row: Data) -> tuple[object, ...]:
 
 
 # The columns that tell which configuration a row measures.
-ARCHITECTURE = ("kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_tokens")
+ARCHITECTURE = ("run_id", "kind", "n_layers", "d_model", "d_expert", "E", "k", "batch_tokens")
 
 
 @json_command
@@ -244,20 +249,19 @@ def speed(
         rows = measure([run.config for run in measured], device, repeats, seed)
     if out:
         files = [where for where, _ in named if isinstance(where, Path)]
-        write_rows(out, rows, made_of(files, digest(of_speed())))
+        write_rows(out, rows, seal.made_of(files, digest(of_speed())))
     lines = [{**describe(run), **row} for run, row in zip(measured, rows, strict=True)]
-    names = ("run_id", *ARCHITECTURE, *rows[0])
+    names = (*ARCHITECTURE, *rows[0])
     speeds = [{name: line[name] for name in names} for line in lines]
     columns = ("tokens/s", "time", "90 % interval", "evaluated/s", "state MB", "saved MB")
     title = f"{rows[0]['device']}, {rows[0]['threads']} threads, {repeats} rounds"
-    text = table_text(("run_id", *ARCHITECTURE, *columns), map(_speeds, lines), title)
-    data = {"file": out, "speeds": speeds}
-    return data, f"{text}\n{out}" if out else text
+    text = table_text((*ARCHITECTURE, *columns), map(_speeds, lines), title)
+    return {"file": out, "speeds": speeds}, f"{text}\n{out}" if out else text
 
 
 def _speeds(line: Data) -> tuple[object, ...]:
     return (
-        *(line[name] for name in ("run_id", *ARCHITECTURE)),
+        *(line[name] for name in ARCHITECTURE),
         line["tokens_per_second"],
         line["time_ratio"],
         f"{line['time_ratio_low']:.3f} .. {line['time_ratio_high']:.3f}",

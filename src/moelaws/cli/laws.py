@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moelaws import laws
-from moelaws.cli.answers import Answer, Data, json_command, rows_text, table_text, warn
-from moelaws.cli.common import PARAMS, Words, law_study_option, option, pairs
+from moelaws.cli.common import (
+    PARAMS,
+    Answer,
+    Data,
+    Words,
+    json_command,
+    law_study_option,
+    option,
+    pairs,
+    rows_text,
+    table_text,
+    warn,
+)
 from moelaws.laws.base import FittableLaw, Law, Variable
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount
@@ -73,7 +84,7 @@ def _data(law: Law) -> Data:
         "variables": _variables(law.variables),
         "results": _variables(law.results),
         "published": None if law.published is None else dict(law.published),
-        "errata": list(law.errata),
+        "errata": law.errata,
     }
     if not isinstance(law, FittableLaw):
         return data
@@ -85,7 +96,7 @@ def _data(law: Law) -> Data:
         "protocol": _read(protocol, ("objective", "delta", "holdout", "source"))
         | {
             "scale": "log" if law.log_response else "linear",
-            "grid": {name: list(values) for name, values in protocol.grid.items()},
+            "grid": dict(protocol.grid),
             "starts": protocol.n_starts,
             "sample": protocol.n_run,
         },
@@ -209,7 +220,7 @@ def given_numbers(inputs: Sequence[str], named: str = "") -> Data:
 
 def _answer(law: Law, given: Mapping[str, Any], fitted: _Fitted | None) -> Answer:
     """Returns the prediction and its basis; values and units of several results are by name."""
-    if fitted is not None:
+    if fitted:
         coefficients, split_by = fitted.group.estimates(), fitted.report.split_by
     elif law.published is not None:
         coefficients, split_by = dict(law.published), ""
@@ -247,15 +258,15 @@ def _answer(law: Law, given: Mapping[str, Any], fitted: _Fitted | None) -> Answe
     for name, value in values.items():
         unit = cases.get(name, "" if units[name] == "1" else units[name])
         lines.append(f"{name} = {value:.6g} {unit}".rstrip())
-    if fitted is not None:
+    if fitted:
         answer["intervals"] = intervals = fitted.intervals(columns)
         answer["warnings"] = fitted.beyond(columns)
         warn(*answer["warnings"])
         for kind, label in LABELS.items():
             if kind in intervals:
                 low, high = intervals[kind]
-                percent = f"{100 * intervals['level']:g} %"
-                lines.append(f"{percent} interval of {label}: {low:.6g} to {high:.6g}")
+                percent = 100 * intervals["level"]
+                lines.append(f"{percent:g} % interval of {label}: {low:.6g} to {high:.6g}")
     lines += [f"with {name} = {derived[name]:.6g}: {text}" for name, text in notes.items()]
     return answer, "\n".join(lines)
 

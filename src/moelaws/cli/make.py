@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, json_command, table_text, warn
-from moelaws.cli.common import out_option, table_option
+from moelaws.cli.common import Answer, json_command, out_option, table_option, table_text, warn
 from moelaws.cli.fit import threads_option
 from moelaws.cli.project import project_options, tier_folder
 from moelaws.files.atomic import write_json, write_text
@@ -32,7 +31,7 @@ from moelaws.tables.at_hand import as_made, fitted_table, lacks_first
 from moelaws.workflow import code
 
 if TYPE_CHECKING:
-    from moelaws.analysis.inputs import Inputs
+    from moelaws.analysis.fitted import FittedInputs
 
 # Key of a study -> the function that makes one of its entries, and the endings of its files
 ENTRIES = {
@@ -61,26 +60,22 @@ class Target:
         """Returns the file to write, which by default lies in the current folder."""
         return self.out or Path(f"{self.name or self.study.study}{suffix}")
 
-    def inputs(self, entries: Sequence[Reader]) -> "Inputs":
+    def inputs(self, entries: Sequence[Reader]) -> "FittedInputs":
         """Returns what ``entries`` read together, from where the workflow puts it."""
-        from moelaws.analysis.inputs import Inputs, read_runs
+        from moelaws.analysis.fitted import FittedInputs
+        from moelaws.analysis.inputs import read_runs
 
         folder, key = tier_folder(self.project), self.study.study
-        fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}
         table = self.table or (folder.table(key) if self.study.has_runs else None)
-        inputs = Inputs(
+        return FittedInputs(
             frame=read_runs(table) if table else None,
+            fits={name: folder.fit(key, name) for entry in entries for name in entry.fits},
             derived_tables={n: folder.derived(key, n) for entry in entries for n in entry.derived},
             data={n: self.study.shipped(n) for e in entries for n in getattr(e, "data", ())},
             table_file=table,
             speed_file=folder.speed(key),
             code=digest(code.of_readers(self.study, self.kind, entries)),
         )
-        if not fits:
-            return inputs
-        from moelaws.analysis.fitted import FittedInputs
-
-        return FittedInputs(**vars(inputs), fits=fits)
 
 
 def _entry(target: Target) -> Answer:
@@ -90,8 +85,13 @@ def _entry(target: Target) -> Answer:
     warnings = resolve("moelaws", function)(target.study, target.name, inputs, out)
     warn(*warnings)
     files = [str(out.with_suffix(suffix)) for suffix in suffixes]
-    about = {"study": target.study.study, target.kind: target.name}
-    return {**about, "files": files, "warnings": warnings}, "\n".join(files)
+    data = {
+        "study": target.study.study,
+        target.kind: target.name,
+        "files": files,
+        "warnings": warnings,
+    }
+    return data, "\n".join(files)
 
 
 def _pictures(target: Target) -> Answer:
@@ -131,16 +131,16 @@ def _fit(target: Target) -> Answer:
 
 def _contest(target: Target) -> Answer:
     """Judges the laws of a contest on the rows that each of its splits keeps from them."""
-    from moelaws.cli.fit import read
     from moelaws.fitting.contest import contest
     from moelaws.fitting.fit import source_of
     from moelaws.fitting.report import ContestScores
+    from moelaws.fitting.rows import read_rows
     from moelaws.workflow.check import check_contest
 
     study, entry = target.study, target.entry
     check_contest(study, entry)
     table = target.table or tier_folder(target.project).table(study.study)
-    frame, declared = read(table)
+    frame, declared = read_rows(table)
     with reporting() as progress, located(table):
         splits = contest(entry, frame, units=declared, progress=progress)
     scores = ContestScores(
@@ -252,7 +252,7 @@ MAKERS: dict[str, Callable[[Target], Answer]] = {
 
 
 @json_command
-@click.argument("kind", type=click.Choice(list(MAKERS)), metavar="KIND")
+@click.argument("kind", type=click.Choice(MAKERS), metavar="KIND")
 @click.argument("study")
 @click.argument("name", default="")
 @project_options

@@ -5,8 +5,17 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import Answer, json_command
-from moelaws.cli.common import BEST, COUNT, WHOLE, Value, between, option, pairs_option
+from moelaws.cli.common import (
+    BEST,
+    COUNT,
+    WHOLE,
+    Answer,
+    Value,
+    between,
+    json_command,
+    option,
+    pairs_option,
+)
 from moelaws.cli.project import override_options
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount

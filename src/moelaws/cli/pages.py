@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, json_command, warn
-from moelaws.cli.common import INPUT, Paths, option, out_option
+from moelaws.cli.common import INPUT, Answer, Paths, json_command, option, out_option, warn
 from moelaws.cli.project import project_options, snakemake_call, tier_folder
 from moelaws.files.atomic import finite, write_json, write_page
 from moelaws.files.seal import digests, made_of
@@ -198,9 +197,8 @@ def explore(project: Project, out: Path | None) -> Answer:
             "another tier with --tier"
         )
     write_page(out, render(data))
-    size = out.stat().st_size / 1e6
-    warn(*data["notes"])
-    runs, notes = data["runs"]["count"], data["notes"]
+    size, runs, notes = out.stat().st_size / 1e6, data["runs"]["count"], data["notes"]
+    warn(*notes)
     numbers = {name: len(data[name]) for name in ("laws", "isoflop", "studies")}
     about = {"page": out, "megabytes": size, "runs": runs, **numbers, "notes": notes}
     return about, f"{out}: {counted(runs, 'run')}, {size:.1f} MB; open it in a browser"

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import click
 import yaml
 
-from moelaws.cli.answers import Answer, json_command, warn
-from moelaws.cli.common import Words, option
+from moelaws.cli.common import Answer, Words, json_command, option, warn
 from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
@@ -65,8 +64,12 @@ def command(study_name: str, project: Project, lr: str, batch: str, per: Words) 
     old, file, text = read_pinned(tier, gates=gates), pinned_file(tier, gates), _text(new)
     write_text(file, text)
     warn(*new.provenance.notes)
-    laws = {"old": old and old.model_dump(mode="json"), "new": new.model_dump(mode="json")}
-    return {"file": file, **laws}, f"{text}\n{file}"
+    data = {
+        "file": file,
+        "old": old and old.model_dump(mode="json"),
+        "new": new.model_dump(mode="json"),
+    }
+    return data, f"{text}\n{file}"
 
 
 def _corpora(inputs: "Inputs", results: Results) -> list[str]:

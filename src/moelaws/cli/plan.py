@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, Data, json_command, table_text
 from moelaws.cli.common import (
     BEST,
     COUNT,
     PARAMS,
     REPEATS,
     WHOLE,
+    Answer,
+    Data,
     between,
+    json_command,
     option,
     out_option,
     pairs_option,
+    table_text,
     with_options,
 )
 from moelaws.cli.fit import threads_option
@@ -104,10 +107,13 @@ def simulate(
     _, simulation, about = from_options(expand_study(study, project), law_ref, mapping, **options)
     path = out or Path(f"{study.study}.parquet")
     write(simulation, path, about, digest(of_simulation(about["law"])))
-    runs, origins = len(simulation.frame), simulation.origins.items()
-    variables = ", ".join(f"{name} = {origin}" for name, origin in origins)
-    title = f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}"
-    return {"table": path, "rows": runs, **about}, f"{title}\n{about['law']} of {variables}"
+    runs = len(simulation.frame)
+    variables = ", ".join(f"{name} = {origin}" for name, origin in simulation.origins.items())
+    text = (
+        f"{path}: {counted(runs, 'simulated run')} of {study.study}, {project.tier}\n"
+        f"{about['law']} of {variables}"
+    )
+    return {"table": path, "rows": runs, **about}, text
 
 
 def from_options(
@@ -196,9 +202,16 @@ def command(
     runs, mapping = len(simulation.frame), DEFAULT_MAPPING | entry.mapping
     expected = _expected(simulation.frame, about, target, mapping) if target else {}
     keys = ("study", "tier", "law", "params", "noise", "seed", "assumed", "repeats")
-    data = {"rows": runs, "costs": [c.as_dict() for c in costs], "fits": [*map(_as_data, fits)]}
-    what = f"{study.study}, {project.tier}: {about['law']} at {counted(runs, 'run')}"
-    lines = [f"{what}, noise {about['noise']:g} of ln L, simulated"]
+    data = {key: about[key] for key in keys} | {
+        "rows": runs,
+        "costs": [cost.as_dict() for cost in costs],
+        "fits": [*map(_as_data, fits)],
+        "expected": expected,
+    }
+    lines = [
+        f"{study.study}, {project.tier}: {about['law']} at {counted(runs, 'run')}, noise "
+        f"{about['noise']:g} of ln L, simulated"
+    ]
     lines += [f"assumed: {about['assumed']}"] if about["assumed"] else []
     lines += [f"\n{_as_text(fit)}" for fit in fits]
     if others := len(possible.fits) - len(fits):
@@ -208,7 +221,7 @@ def command(
         lines.append(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
     for cost in costs:
         lines += [cost.words(), cost.device.basis] if cost.device.basis else [cost.words()]
-    return {key: about[key] for key in keys} | data | {"expected": expected}, "\n".join(lines)
+    return data, "\n".join(lines)
 
 
 def _costs(sweep: Sweep, repeats: int, rows: str, project: Project) -> Iterator[Budget]:

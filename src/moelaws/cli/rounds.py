@@ -16,7 +16,7 @@ from moelaws import laws
 from moelaws.analysis.choice.ask import Answer as Asked
 from moelaws.analysis.choice.ask import Question, ask, models_of
 from moelaws.analysis.choice.choose import Chosen
-from moelaws.cli.answers import Answer, table_text
+from moelaws.cli.common import Answer, table_text
 from moelaws.cli.laws import join_own_laws
 from moelaws.cli.project import snakemake_call, tier_folder
 from moelaws.files.layout import Results
@@ -86,8 +86,11 @@ def of_study(name: str, project: Project, options: Options) -> Answer:
                  "target": target, "pool": options["pool"], "runs": chosen}  # fmt: skip
         more = parse(Round, about, path)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
-        said = f"{counted(len(chosen), 'run')}, {sum(one.cost for one in chosen):.3g} FLOPs"
-        click.echo(f"round {more.round}: {said}, in {path}", err=True)
+        click.echo(
+            f"round {more.round}: {counted(len(chosen), 'run')}, "
+            f"{sum(one.cost for one in chosen):.3g} FLOPs, in {path}",
+            err=True,
+        )
         if not cores:
             state = f"train round {more.round}: {call} -- tables"
             return shown(question, answer, options, state)
@@ -99,8 +102,8 @@ def _first_of(question: Question, answer: Asked, allowance: float, workers: int)
     chosen = list[ChosenRun]()
     for name, one in named(question, answer.chosen):
         if len(chosen) < workers or allowance > 0:
-            run, why = question.pool["run_id"].iloc[one.run], reason(one)
-            chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=why))
+            run = question.pool["run_id"].iloc[one.run]
+            chosen.append(ChosenRun(run=run, name=name, cost=one.cost, reason=reason(one)))
             allowance -= one.cost
     return chosen
 
@@ -129,8 +132,10 @@ def _train(call: str, rounds: Rounds, project: Project, path: Path) -> Rounds:
         if failed:
             known = tuple(sorted({*rounds.failed, *failed}))
             write_rounds(path, rounds := rounds.model_copy(update={"failed": known}))
-            lost_ones = ", ".join(sorted(failed))
-            click.echo(f"not asked for again, for they failed twice: {lost_ones}", err=True)
+            click.echo(
+                f"not asked for again, for they failed twice: {', '.join(sorted(failed))}",
+                err=True,
+            )
     sys.exit(code if code > 0 else 128 - code)
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from moelaws.cli.answers import Answer, Data, json_command, table_text
-from moelaws.cli.common import Words, gathered, option
+from moelaws.cli.common import Answer, Data, Words, gathered, json_command, option, table_text
 from moelaws.files.layout import Results
 from moelaws.records.chain import Link, changed_runs, link
 from moelaws.records.names import Row, find_record, find_records, rows_of
@@ -257,7 +256,7 @@ def diff(runs: Words) -> Answer:
     compared = {other: _loss_difference([ids[0], other]) for other in ids[1:]}
     listed: list[Data] = [{"run": run, **d} for run, d in compared.items()]
     losses = compared[ids[1]] if len(ids) == 2 else listed
-    data = {key: list(row) for key, row in rows.items()} | {"loss_difference": losses}
+    data = {**rows, "loss_difference": losses}
     names = [row.get("name", "-") for _, row in rows_of(records)]
     cells = [["run", *names], *([key, *map(str, row)] for key, row in rows.items())]
     lines = [table_text(["key", *ids], cells)]

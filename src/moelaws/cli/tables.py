@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moelaws.cli.answers import Answer, json_command, print_answer, table_text, warn
-from moelaws.cli.common import INPUT, option, out_option
+from moelaws.cli.common import (
+    INPUT,
+    Answer,
+    json_command,
+    option,
+    out_option,
+    print_answer,
+    table_text,
+    warn,
+)
 from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.spec.errors import UserError
@@ -76,7 +84,12 @@ def import_(
     imported.write(path)
     frame = imported.frame
     known = [c for c in imported.columns if frame[c.name].notna().any()]
-    data = {"table": path, "rows": len(frame), "columns": [c.name for c in known]}
+    data = {
+        "table": path,
+        "rows": len(frame),
+        "columns": [c.name for c in known],
+        "origin": imported.about,
+    }
     rows = [(c.name, c.unit, *_range(frame[c.name].dropna(), c.type)) for c in known]
     unknown = ", ".join(c.name for c in imported.columns if c not in known) or "nothing"
     lines = [
@@ -87,7 +100,7 @@ def import_(
     for key in ("losses", "assumed"):
         if text := imported.about.get(key):
             lines.append(f"{key}: {text}")
-    return data | {"origin": imported.about}, "\n".join(lines)
+    return data, "\n".join(lines)
 
 
 def _register() -> Answer:

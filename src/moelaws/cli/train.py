@@ -10,15 +10,16 @@ from pathlib import Path
 import click
 
 from moelaws.cli import end_as
-from moelaws.cli.answers import json_command, print_answer
 from moelaws.cli.common import (
     COUNT,
     COUNTS,
     FILE,
     Words,
     gathered,
+    json_command,
     marker_option,
     option,
+    print_answer,
     read_named,
     results_option,
 )
@@ -155,8 +156,9 @@ def command(
     if marker:
         write_marker(marker, orders, tree)
     summaries = [read_json(tree.summary(order.config.run_id)) for order in orders]
-    done = f"{counted(len(orders), 'run')} {'has' if len(orders) == 1 else 'have'} a summary"
-    print_answer(as_json, summaries, f"{done}, {len(orders) - len(waiting)} had one before")
+    done = counted(len(orders), "run has", "runs have")
+    before = len(orders) - len(waiting)
+    print_answer(as_json, summaries, f"{done} a summary, {before} had one before")
 
 
 def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str, str]]) -> None:
@@ -275,8 +277,11 @@ def _train(order: Order, setup: Setup, as_json: bool) -> RunSummary | None:
         summary = train(config, setup.results, corpus, options, setup.out)
     except Stopped as stopped:
         if rank == 0:
-            state = "checkpoint written" if stopped.saved else "no checkpoint written"
-            click.echo(f"{config.run_id}: {stopped}; {state}, call again to continue", err=True)
+            no = "" if stopped.saved else "no "
+            click.echo(
+                f"{config.run_id}: {stopped}; {no}checkpoint written, call again to continue",
+                err=True,
+            )
         sys.exit(128 + stopped.signum)
     return summary if rank == 0 else None
 
@@ -298,7 +303,7 @@ def _together(order: Order, setup: Setup, as_json: bool) -> int:
 
 def _show(summary: RunSummary | None, as_json: bool) -> None:
     """Prints the summary; without one, the first of several processes prints it."""
-    if summary is not None:
+    if summary:
         print_answer(as_json, summary.model_dump(mode="json"), _line(summary))
 
 

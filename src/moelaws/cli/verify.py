@@ -10,8 +10,16 @@ from typing import Any
 
 import click
 
-from moelaws.cli.answers import Answer, json_command, print_answer, table_text, warn
-from moelaws.cli.common import FILE, check_out, option
+from moelaws.cli.common import (
+    FILE,
+    Answer,
+    check_out,
+    json_command,
+    option,
+    print_answer,
+    table_text,
+    warn,
+)
 from moelaws.cli.project import override_options
 from moelaws.files.layout import Results, recovery
 from moelaws.records.progress import reporting

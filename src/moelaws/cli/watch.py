@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from moelaws.cli.answers import json_command, print_answer, table_text
-from moelaws.cli.common import between, option
+from moelaws.cli.common import between, json_command, option, print_answer, table_text
 from moelaws.cli.project import project_options, snakemake_call
 from moelaws.files.layout import Results
 from moelaws.records.progress import duration

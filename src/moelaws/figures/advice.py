@@ -52,8 +52,14 @@ def draw(answers: Mapping[str, Advice]) -> Sheet:
         )
         for row in answer.recommendations:
             _mark(panel, row.name, row.plan, marker=markers[row.name], markerfacecolor="white")
-        robust = {"marker": "*", "markersize": 10, "markerfacecolor": style.WARN}
-        _mark(panel, "robust", answer.robust.plan, **robust)
+        _mark(
+            panel,
+            "robust",
+            answer.robust.plan,
+            marker="*",
+            markersize=10,
+            markerfacecolor=style.WARN,
+        )
         ceiling = answer.limits.max_sparsity
         axes.sparsity(panel.ax, {*(S for S in axes.USUAL if ceiling > S), ceiling}, "y")
         axes.log(panel.ax.xaxis, "active parameters $N_a$", text=style.short)

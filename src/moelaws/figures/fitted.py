@@ -37,7 +37,6 @@ def curves(inputs: FittedInputs, series: Series, rows: pd.DataFrame) -> pd.DataF
             grid = pd.concat([group.head(1)] * len(x), ignore_index=True).assign(**{series.x: x})
             draws = group_draws(inputs.fits[fit], report, part)
             values = read_variables(law, grid, spec).values
-            columns = {variable.name: values[variable.name] for variable in law.variables}
-            of = predict(law, part, draws, columns, report.level)
+            of = predict(law, part, draws, values, report.level)
             drawn.append(grid.assign(**{series.y: of.value}, low=of.low, high=of.high))
     return pd.concat(drawn) if drawn else rows.head(0)

@@ -197,7 +197,7 @@ def _draw_panel(
             series = series.model_copy(update={"x": PLACE})
         _draw_series(panel, series, rows, colours.get(series.by, {}))
     if declared.level is not None:
-        look = {"color": style.GREY, "linewidth": 0.8, "linestyle": style.DASHES, "zorder": 0.5}
+        look = {"color": style.GREY, "linewidth": 0.8, "linestyle": "--", "zorder": 0.5}
         (panel.ax.axvline if words else panel.ax.axhline)(declared.level, **look)
     if declared.equal:
         _compare(panel, declared, layers)
@@ -311,7 +311,7 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> 
     """Makes both axes alike and writes the errors of predictions; among others none far off."""
     shown = [(series.hollow or "fitted", rows) for series, rows in layers if len(rows)]
     every = pd.concat([rows for _, rows in shown])
-    error = float(np.sqrt(np.mean((every["L"] - every["predicted"]) ** 2)))
+    error = _rmse(every)
     # The panels have the same axes, and such predictions would leave the others no room.
     if len(panel.sheet.panels) > 1 and error > np.ptp(every["L"]):
         panel.ax.clear()
@@ -343,12 +343,16 @@ def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
 def error_lines(rows: pd.DataFrame) -> list[str]:
     """Returns the number of ``rows``, the error of their ``predicted`` losses, and its R2."""
     n, L = len(rows), rows["L"]
-    error = float(np.sqrt(np.mean((L - rows["predicted"]) ** 2)))
+    error = _rmse(rows)
     lines = [f"$n$ = {n}", f"RMSE = {error:.3g} nats"]
     spread = float(np.sum((L - L.mean()) ** 2))
     if spread > 0 and n > 2:
         lines.append(f"$R^2$ = {1 - n * error**2 / spread:.4f}")
     return lines
+
+
+def _rmse(rows: pd.DataFrame) -> float:
+    return float(np.sqrt(np.mean((rows["L"] - rows["predicted"]) ** 2)))
 
 
 def _set_axis(

@@ -121,7 +121,7 @@ class Panel:
         **options: Any,
     ) -> None:
         """Draws markers, with bars from ``low`` to ``high`` if given and finite."""
-        x, y = np.atleast_1d(np.asarray(x, float)), np.atleast_1d(np.asarray(y, float))
+        x, y = np.asarray(x, float), np.asarray(y, float)
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         options = {"marker": "o", "linestyle": "none", **options}
         step = -1 if self.words else 1

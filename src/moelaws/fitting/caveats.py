@@ -56,29 +56,30 @@ def _of_the_search(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
     if not fitted.converged:
         yield "the optimiser did not converge to a certified stationary point"
     starts, near = fitted.diagnostics.starts, fitted.diagnostics.near_equivalent
-    if starts is not None and starts.pruning_lost:
-        yield (
-            "pruning lost the optimum, which a sample of the starts found: more of it may be "
-            "hidden; run more starts by protocol.grid"
-        )
-    if starts is not None and starts.reached <= 1 < starts.survived:
-        yield f"only {starts.reached} of {starts.survived} starts reached the optimum"
-    for other in near.optima if near is not None else ():
-        if other.objective_excess > EQUIVALENT:
-            continue
-        yield (
-            f"another optimum is {other.objective_excess:.2%} worse and has other coefficients; "
-            f"its predictions of the fitted rows differ by up to {other.prediction_differs:.2g}"
-            + (" of their value" if law.log_response else "")
-        )
+    if starts:
+        if starts.pruning_lost:
+            yield (
+                "pruning lost the optimum, which a sample of the starts found: more of it may be "
+                "hidden; run more starts by protocol.grid"
+            )
+        if starts.reached <= 1 < starts.survived:
+            yield f"only {starts.reached} of {starts.survived} starts reached the optimum"
+    for other in near.optima if near else ():
+        if other.objective_excess <= EQUIVALENT:
+            yield (
+                f"another optimum is {other.objective_excess:.2%} worse and has other "
+                "coefficients; its predictions of the fitted rows differ by up to "
+                f"{other.prediction_differs:.2g}{' of their value' if law.log_response else ''}"
+            )
 
 
 def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterator[str]:
     known, params = fitted.diagnostics, fitted.estimates()
     for p in law.parameters:
         if p.name in known.at_bounds:
-            allowed = f"(allowed: {p.low:g} to {p.high:g})"
-            yield f"{p.name} is at its bound {params[p.name]:.6g} {allowed}"
+            yield (
+                f"{p.name} is at its bound {params[p.name]:.6g} (allowed: {p.low:g} to {p.high:g})"
+            )
     for name, own in fitted.params.items():
         if own.low is not None and own.high is None:
             yield f"{name} is above {own.low:.4g}: these rows tell no larger values apart"
@@ -119,7 +120,7 @@ def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -
     if spec.holdout and fitted.holdout is None:
         yield f"holdout {spec.holdout!r} selects no row here"
     n = len(rows.held_response)
-    if n and fitted.hull is not None:
+    if n and fitted.hull:
         beyond = int(outside(law, fitted.hull, rows.held_columns).sum())
         if beyond:
             yield (

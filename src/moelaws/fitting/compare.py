@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from moelaws.files.atomic import finite
 from moelaws.fitting.caveats import require_determined
 from moelaws.fitting.cores import core_count, each, unseen
+from moelaws.fitting.errors import r2
 from moelaws.fitting.fit import fit
 from moelaws.fitting.intervals import resampled
 from moelaws.fitting.prediction import Prediction, of_draws, predict
 from moelaws.fitting.quantiles import percentiles
-from moelaws.fitting.report import FitReport, GroupFit, Score
-from moelaws.fitting.rollout import Average, Progress
+from moelaws.fitting.report import Data, FitReport, GroupFit, Score
+from moelaws.fitting.rollout import Average, Progress, within
 from moelaws.fitting.rows import Rows, selected_rows, split_rows
 from moelaws.fitting.variables import read_variables, with_size
-from moelaws.laws.base import SPARSITY, Array, Columns, FittableLaw
+from moelaws.laws.base import SPARSITY, Array, FittableLaw
 from moelaws.laws.mapping import check_comparable
 from moelaws.laws.protocol import own_overrides
 from moelaws.laws.reduced import reduced
@@ -61,20 +62,18 @@ class Fitted(NamedTuple):
 
     def held_out(self) -> HeldOut:
         """Returns the predictions of the held-out rows."""
-        rows, draws = self.rows, self._draws
+        rows = self.rows
         with np.errstate(all="ignore"):
             predicted = self.law.predict(self.fit.estimates(), rows.held_columns)
-            drawn = np.empty((0, len(predicted)))
-            if len(draws):
-                drawn = of_draws(self.law, self.fit, draws, rows.held_columns)
+            drawn = of_draws(self.law, self.fit, self._draws, rows.held_columns)
         return HeldOut(rows.held_rows, rows.held_response, predicted, drawn, rows.held_blocks)
 
-    def predicted(self, columns: Columns, level: float) -> Prediction:
+    def predicted(self, columns: Mapping[str, Any], level: float) -> Prediction:
         """Returns the law at rows (n,), with the intervals of its fit."""
         with np.errstate(all="ignore"):
             return predict(self.law, self.fit, self._draws, columns, level)
 
-    def entry_of(self) -> dict[str, Any]:
+    def entry_of(self) -> Data:
         fitted = self.fit
         return {
             "law": self.law.ref,
@@ -84,7 +83,7 @@ class Fitted(NamedTuple):
             "params": {name: vars(p) for name, p in fitted.params.items()},
             **{name: fitted.metrics[name] for name in ("r2", "rmse", "aic", "aicc", "bic")},
             "holdout": None,
-            "warnings": list(fitted.warnings),
+            "warnings": fitted.warnings,
         }
 
 
@@ -97,7 +96,7 @@ def compare(
     units: Mapping[str, str] = {},
     progress: Progress = unseen,
     at: Mapping[str, float] = {},
-) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, Any] | None]:
+) -> tuple[list[Data], dict[str, str], Data | None]:
     """Fits each of ``candidates`` to the same rows of ``table`` as ``spec`` asks.
 
     ``spec.law`` is not read, and a mapping concerns the laws that have the variable. The entry is
@@ -111,7 +110,8 @@ def compare(
     two laws, laws of different responses, and laws that are all refused are UserErrors.
     """
     check_comparable(candidates, spec.mapping)
-    fitted, refused = fit_each(candidates, table, spec, seed=seed, units=units, progress=progress)
+    entrants = [(law, own_entry(law, spec)) for law in candidates]
+    fitted, refused = fit_each(entrants, table, seed=seed, units=units, progress=progress)
     if not fitted:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         raise UserError(f"no law can be fitted; {reasons}")
@@ -129,7 +129,7 @@ def compare(
             at_held = one.predicted(one.rows.held_columns, spec.level)
             entry["holdout"] = scores[one.ref] | at_held.holds(one.rows.held_response)
         if at:
-            entry["at"] = _at(one.predicted(_point(one.law, at), spec.level))
+            entry["at"] = _at(one.predicted(at, spec.level))
 
     def order(entry: Mapping[str, Any]) -> tuple[float, float]:
         held, aicc = entry["holdout"], entry["aicc"]
@@ -138,7 +138,7 @@ def compare(
     return sorted(entries, key=order), refused, _average(fitted, spec, at)
 
 
-def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> dict[str, Any] | None:
+def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> Data | None:
     """Returns the weights of an average of laws, its held-out error and its prediction at a point.
 
     It is None if fewer than two laws are calibrated by a roll-out.
@@ -147,20 +147,20 @@ def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> di
     if len(members) < 2:
         return None
     average = Average.of([one.law for one in members], [one.fit for one in members])
-    data: dict[str, Any] = {"weights": average.to_json(), "holdout": None}
+    names = [one.law.ref for one in members]
+    weights = dict(zip(names, average.weights, strict=True))
+    data: Data = {"weights": weights, "holdout": None}
     if spec.holdout:
         observed = members[0].rows.held_response
         held = average.predict([one.rows.held_columns for one in members], spec.level)
         rmse = float(np.sqrt(np.mean((held.value - observed) ** 2)))
         data["holdout"] = {"rmse": rmse} | held.holds(observed)
     if at:
-        points = [_point(one.law, at) for one in members]
+        points = [
+            {name: np.atleast_1d(x) for name, x in one.law.columns(at).items()} for one in members
+        ]
         data["at"] = _at(average.predict(points, spec.level))
     return data
-
-
-def _point(law: FittableLaw, at: Mapping[str, float]) -> Columns:
-    return {name: np.atleast_1d(x) for name, x in law.columns(at).items()}
 
 
 def _at(prediction: Prediction) -> dict[str, float | None]:
@@ -168,10 +168,8 @@ def _at(prediction: Prediction) -> dict[str, float | None]:
 
 
 def fit_each(
-    candidates: Sequence[FittableLaw],
+    entrants: Sequence[tuple[FittableLaw, Fit]],
     table: pd.DataFrame,
-    spec: Fit,
-    mappings: Mapping[str, Mapping[str, str]] = {},
     *,
     seed: int = 0,
     units: Mapping[str, str] = {},
@@ -180,30 +178,27 @@ def fit_each(
 ) -> tuple[list[Fitted], dict[str, str]]:
     """Fits each law whose variables the table has, and returns why each other law was refused.
 
-    ``mappings`` holds, by the names of laws, columns that differ from the mapping of ``spec``. A
-    law is fitted in its reduced form (``laws.reduced``) if some of its variables hardly vary over
-    all rows, held-out ones included. Each core takes a law.
+    The ``entrants`` are the laws, each with its own entry. A law is fitted in its reduced form
+    (``laws.reduced``) if some of its variables hardly vary over all rows, held-out ones included.
+    Each core takes a law.
     """
-    entrants: list[tuple[str, FittableLaw, Fit]] = []
-    reasons: dict[str, str] = {}
-    for law in candidates:
+    outcomes: dict[str, Fitted | str] = {}  # law -> its fit, or why it is refused
+    queue = []
+    for law, entry in entrants:
         try:
-            own = with_size(law, table, own_entry(law, spec, mappings))
-            entrants.append((law.ref, _form(law, table, own, units), own))
+            own = with_size(law, table, entry)
+            queue.append((law.ref, _form(law, table, own, units), own))
         except UserError as error:
-            reasons[law.ref] = str(error)
+            outcomes[law.ref] = str(error)
     # The longest fits come first, which are mostly those of the most parameters.
-    entrants.sort(key=lambda one: -len(one[1].names))
-    n = len(entrants)
+    queue.sort(key=lambda one: -len(one[1].names))
+    n = len(queue)
     stage = progress if core_count() == 1 else unseen  # another process shows nothing
 
     def attempt(k: int) -> tuple[Rows, FitReport] | str:
         """Returns the rows and the fit of one law, or why it is refused."""
-        ref, law, entry = entrants[k]  # a process cannot be sent a law
-
-        def shown(name: str, done: int, total: int) -> None:
-            stage(f"{ref}: {name}", done, total)
-
+        ref, law, entry = queue[k]  # a process cannot be sent a law
+        shown = within(stage, f"{ref}: ")
         try:
             rows = split_rows(law, table, entry, units)[0]
             with np.errstate(all="ignore"):
@@ -220,21 +215,19 @@ def fit_each(
         return rows, report
 
     ended = each(attempt, range(n), n, lambda done: progress("laws", done, n))
-    fits: dict[str, Fitted] = {}
-    for (ref, law, entry), outcome in zip(entrants, ended, strict=True):
-        if isinstance(outcome, str):
-            reasons[ref] = outcome
-        else:
-            fits[ref] = Fitted(ref, law, entry, *outcome)
-    fitted = [fits[law.ref] for law in candidates if law.ref in fits]
+    for one, end in zip(queue, ended, strict=True):
+        outcomes[one[0]] = end if isinstance(end, str) else Fitted(*one, *end)
+    ordered = {law.ref: outcomes[law.ref] for law, _ in entrants}
+    fitted = [one for one in ordered.values() if isinstance(one, Fitted)]
+    refused = {ref: why for ref, why in ordered.items() if isinstance(why, str)}
     for other in fitted[1:]:
         if not np.array_equal(other.rows.held_response, fitted[0].rows.held_response):
             raise UserError(
-                f"{fitted[0].ref} and {other.ref} read the hold-out {spec.holdout!r} from "
+                f"{fitted[0].ref} and {other.ref} read the hold-out {other.entry.holdout!r} from "
                 "different columns; write it in columns of the table that no variable of theirs is "
                 "named like"
             )
-    return fitted, {law.ref: reasons[law.ref] for law in candidates if law.ref in reasons}
+    return fitted, refused
 
 
 def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, str]) -> FittableLaw:
@@ -261,16 +254,19 @@ def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -
         )
 
 
-def own_entry(law: FittableLaw, spec: Fit, mappings: Mapping[str, Mapping[str, str]] = {}) -> Fit:
-    """Returns the entry with what concerns ``law`` of the mapping, the units and the protocol."""
+def own_entry(law: FittableLaw, spec: Fit, mapping: Mapping[str, str] = {}) -> Fit:
+    """Returns the entry with what concerns ``law`` of the mapping, the units and the protocol.
+
+    Its own ``mapping`` precedes that of ``spec``.
+    """
     known = {v.name for v in (*law.variables, law.response)} | set(VOCABULARY)
 
-    def of(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    def of(values: Mapping[str, Any], names: Collection[str]) -> Data:
         return {name: value for name, value in values.items() if name in names}
 
     own = {
         "law": law.ref,
-        "mapping": of({**spec.mapping, **mappings.get(law.ref, {})}, known),
+        "mapping": of({**spec.mapping, **mapping}, known),
         "units": of(spec.units, known),
         "protocol": own_overrides(law, spec.protocol),
         "fixed": of(spec.fixed, law.names),
@@ -299,13 +295,12 @@ def rank(predictions: Predictions, level: float, seed: int) -> dict[str, Score]:
     drawn = _drawn_errors(predictions, seed)
     rank_draws = dict(zip(drawn, _ranks(np.array([*drawn.values()])), strict=True))
     observed = np.concatenate([one.observed for one in predictions[best]])  # the same for all laws
-    spread = float(((observed - observed.mean()) ** 2).sum()) if np.ptp(observed) > 0 else None
     scores: dict[str, Score] = {}
     for law, own in zip(predictions, ranks, strict=True):
         score = scores[law] = {
             "n": len(observed),
             "rmse": rmse[law],
-            "r2": 1 - float((residuals[law] ** 2).sum()) / spread if spread else None,
+            "r2": r2(observed, residuals[law]),
             "rmse_excess": rmse[law] - rmse[best],
             "rank": int(own),
         }

@@ -7,15 +7,16 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.fitting.compare import Fitted, fit_each, rank
+from moelaws.fitting.compare import Fitted, fit_each, own_entry, rank
 from moelaws.fitting.cores import unseen
+from moelaws.fitting.errors import r2
 from moelaws.fitting.report import LawScore, SplitScores, Step
-from moelaws.fitting.rollout import ROWS_PER_PARAMETER, Progress, thresholds
+from moelaws.fitting.rollout import ROWS_PER_PARAMETER, Progress, thresholds, within
 from moelaws.fitting.variables import column_sources, numbers
 from moelaws.laws.base import Array, Columns, Mask
 from moelaws.laws.mapping import check_comparable
 from moelaws.spec.errors import UserError
-from moelaws.spec.fit import Contest, Fit, Split
+from moelaws.spec.fit import Contest, Split
 from moelaws.spec.rows import select
 from moelaws.tables.foreign import columns
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
@@ -59,20 +60,17 @@ def contest(
     seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
     for split in entry.splits:
 
-        def shown(stage: str, done: int, total: int, name: str = split.name) -> None:
-            progress(f"{name}: {stage}", done, total)
-
-        spec = entry.fit(split, MARK)
-
-        def fitted(kept: Kept, spec: Fit = spec, shown: Progress = shown) -> Round:
+        def fitted(kept: Kept, split: Split = split) -> Round:
             mark = np.select([kept.fitted, kept.held], [0.0, 1.0], np.nan)
             if (key := mark.tobytes()) not in known:
-                marked = table.assign(**{MARK: mark})
-                # It judges draws, and reads no interval of a prediction.
+                spec, own = entry.fit(split, MARK), entry.mappings
                 known[key] = fit_each(
-                    candidates, marked, spec, entry.mappings,
-                    units=units, progress=shown, calibrated=False,
-                )  # fmt: skip
+                    [(law, own_entry(law, spec, own.get(law.ref, {}))) for law in candidates],
+                    table.assign(**{MARK: mark}),
+                    units=units,
+                    progress=within(progress, f"{split.name}: "),
+                    calibrated=False,  # it judges draws, and reads no interval of a prediction
+                )
             return known[key]
 
         kept = _kept(split, table, used)
@@ -192,8 +190,8 @@ def _ceiling(rounds: Sequence[Columns], observed: Array) -> float | None:
     columns = [np.concatenate([own[name] for own in rounds]) for name in rounds[0]]
     group = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
     means = np.bincount(group, observed) / np.bincount(group)
-    pure_error = float(((observed - means[group]) ** 2).sum())
-    return 1 - pure_error / float(((observed - observed.mean()) ** 2).sum()) if pure_error else None
+    pure_error = observed - means[group]
+    return r2(observed, pure_error) if pure_error.any() else None
 
 
 def _without_laws(split: Split, refused: dict[str, str]) -> SplitScores:

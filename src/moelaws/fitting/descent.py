@@ -21,12 +21,13 @@ from moelaws.laws.base import Array, Mask
 
 MAX_STEP = 10.0  # of any parameter in one step
 LEAST_DAMPING = 1e-12  # the curvature along a flat valley may be 1e-13 of that across it
+Ends = tuple[Array, Array]  # of descents: vectors (B, P) and the objectives (B,) there
 APART = 1.0  # least difference in some parameter of two ends: a factor e of a coefficient
 
 
 def descend(
     objective: Objective, starts: Array, bounds: Array, iterations: int = 500, newton: bool = True
-) -> tuple[Array, Array]:
+) -> Ends:
     """Returns the ends (B, P) and objectives (B,) of a descent from each of ``starts`` (B, P).
 
     Without ``newton`` no second derivatives are taken: a step is quicker and gains less.
@@ -81,7 +82,7 @@ def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
     """Returns which parameters are at a bound that the descent pushes against."""
     at_low = (theta <= bounds[..., 0]) & (gradient > 0)
     at_high = (theta >= bounds[..., 1]) & (gradient < 0)
-    return np.asarray(at_low | at_high)
+    return at_low | at_high
 
 
 def _newton(A: Array, gradient: Array, theta: Array, bounds: Array) -> Array:
@@ -114,7 +115,7 @@ def _newton(A: Array, gradient: Array, theta: Array, bounds: Array) -> Array:
     return end
 
 
-def far_apart(ends: Array, values: Array) -> tuple[Array, Array]:
+def far_apart(ends: Array, values: Array) -> Ends:
     """Returns ends (K, P) and objectives (K,), best first, without those close to a better one."""
     order = np.argsort(values, kind="stable")
     apart = [order[0]]
@@ -253,6 +254,12 @@ def normalised(hessian: Array) -> tuple[Array, Array]:
     diagonal = np.sqrt(np.maximum(np.abs(np.diag(hessian)), np.finfo(float).tiny))
     with np.errstate(over="ignore"):
         return np.clip(hessian / np.outer(diagonal, diagonal), -1e8, 1e8), diagonal
+
+
+def inverse(hessian: Array) -> Array:
+    """Returns the pseudo-inverse (P, P) of a Hessian, whose directions count by their own scale."""
+    scaled, scale = normalised(hessian)
+    return np.linalg.pinv(scaled, hermitian=True) / np.outer(scale, scale)
 
 
 def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:

@@ -10,6 +10,13 @@ from moelaws.laws.base import Array
 TAILS = 101  # quantiles of the residuals that a report keeps
 
 
+def r2(observed: Array, residual: Array) -> float | None:
+    """Returns the part of the variance of ``observed`` (n,) that is explained; None without any."""
+    if np.ptp(observed) == 0:
+        return None
+    return 1 - float((residual**2).sum()) / float(((observed - observed.mean()) ** 2).sum())
+
+
 def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float | None]:
     """Returns the errors of predictions (n,) of a response.
 
@@ -18,13 +25,12 @@ def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float |
     it is not defined: r2 of equal observations, a logarithm of a negative number.
     """
     residual = predicted - observed
-    spread = float(((observed - observed.mean()) ** 2).sum())
     mse = float((residual**2).mean())
     positive = (predicted > 0).all() and (observed > 0).all()
     losses = huber(np.log(predicted) - np.log(observed), delta) if positive else None
     return {
         "n": len(observed),
-        "r2": 1 - float((residual**2).sum()) / spread if np.ptp(observed) > 0 else None,
+        "r2": r2(observed, residual),
         "rmse": mse**0.5,
         "mse": mse,
         "bias": float(residual.mean()),
@@ -60,12 +66,12 @@ def describe(residual: Array, n_params: int, weights: Array | None, squared: boo
     Weighted residuals are scaled to those of a row of weight 1.
     """
     n = len(residual)
-    r = residual if weights is None else residual * np.sqrt(weights)
     freedom = n - n_params
-    sd = float(np.sqrt((r**2).sum() / freedom)) if freedom > 0 else None
-    levels = np.linspace(0.005, 0.995, TAILS)
-    if sd is None:
+    if freedom < 1:
         return Residuals()
+    r = residual if weights is None else residual * np.sqrt(weights)
+    sd = float(np.sqrt((r**2).sum() / freedom))
+    levels = np.linspace(0.005, 0.995, TAILS)
     if squared:
         quantiles = sd * stdtrit(freedom, levels)
     else:

@@ -16,7 +16,7 @@ from moelaws.fitting.estimate import fit_group
 from moelaws.fitting.model_selection import select
 from moelaws.fitting.prediction import beyond_the_rows
 from moelaws.fitting.report import FitReport, GroupFit, place
-from moelaws.fitting.rollout import Progress, calibrate
+from moelaws.fitting.rollout import Progress, calibrate, within
 from moelaws.fitting.rows import Rows, digest, split_rows, used_columns
 from moelaws.fitting.variables import with_size
 from moelaws.laws.base import FitProtocol, FittableLaw
@@ -56,8 +56,10 @@ def fit(
     selection, notes = None, []
     if spec.select:
         law, selection = _selected(law, prepared, seed)
-        chosen = f"chosen of {selection['candidates']} by held-out error"
-        notes.append(f"the form {law.variant} was {chosen}; the intervals take it as given")
+        notes.append(
+            f"the form {law.variant} was chosen of {selection['candidates']} by held-out error; "
+            "the intervals take it as given"
+        )
     for name in spec.mapping.keys() - own.keys():
         notes.append(f"{name} is the table's column {spec.mapping[name]}")
     protocol = _protocol(law, spec)
@@ -70,10 +72,7 @@ def fit(
 
     def work(group: tuple[int, Rows]) -> tuple[GroupFit, pd.DataFrame]:
         i, rows = group
-
-        def shown(stage_name: str, done: int, total: int) -> None:
-            stage(f"{stage_name} {_place(rows)}".strip(), done, total)
-
+        shown = within(stage, "", f" {_place(rows)}".rstrip())
         with threadpool_limits(1):  # the matrices are small: more threads only wait for each other
             fitted, draws = fit_group(law, rows, spec, protocol, seed + i, shown)
             if calibrated:

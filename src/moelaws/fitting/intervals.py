@@ -12,19 +12,18 @@ optimum is near the fit's but not the same.
 
 import dataclasses
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from moelaws.fitting.cores import LARGER, Done, batches, each, unseen
-from moelaws.fitting.descent import from_best, normalised
+from moelaws.fitting.descent import from_best, inverse
 from moelaws.fitting.diagnostics import ProfileInterval
-from moelaws.fitting.objective import Objective, sigma_huber
+from moelaws.fitting.objective import Index, Objective, sigma_huber
 from moelaws.fitting.priors import Priors
 from moelaws.fitting.problem import Problem, Solution, follow, problem
 from moelaws.fitting.quantiles import student_t
+from moelaws.fitting.rollout import Progress
 from moelaws.laws.base import Array, Columns, FittableLaw, Mask
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.fit import Fit
@@ -36,9 +35,7 @@ STEPS, MAX_ROWS = 200, 1000
 DELTA = 1e-3  # of a profile's likelihood, in units of its scale
 
 
-def resampled(
-    n: int, blocks: NDArray[np.intp] | None, draws: int, rng: np.random.Generator
-) -> Array:
+def resampled(n: int, blocks: Index | None, draws: int, rng: np.random.Generator) -> Array:
     """Returns how often each of ``n`` rows stands in each of ``draws`` resamples, (draws, n).
 
     ``blocks`` (n,) are the numbers of the rows' blocks, where whole blocks are drawn.
@@ -52,7 +49,7 @@ def resampled(
 def bootstrap(
     problem: Problem,
     solution: Solution,
-    blocks: NDArray[np.intp] | None,
+    blocks: Index | None,
     draws: int,
     seed: int,
     progress: Done = unseen,
@@ -66,20 +63,20 @@ def bootstrap(
         return np.empty((0, len(solution.phi)))
     n, rng = len(problem.rows.response), np.random.default_rng(seed)
     expected = Priors.of(problem.law).drawn(solution.path[-1].delta, draws, seed)
-    n_blocks = n if blocks is None else int(blocks.max()) + 1
-    place, counts_RB = np.arange(draws), np.empty((0, 0))
-    # Where blocks are so few that resamples repeat, each different one is refitted once.
-    are_few = blocks is not None and math.comb(2 * n_blocks - 1, n_blocks) < draws
-    are_few = are_few and not expected.size
-    if are_few:
-        drawn = resampled(n_blocks, None, draws, rng)
-        counts_RB, place = np.unique(drawn, axis=0, return_inverse=True)
-    refits = len(counts_RB) if are_few else draws
+    refits, place = draws, np.arange(draws)
+    different: Array | None = None
+    if blocks is not None and not expected.size:
+        count = int(blocks.max()) + 1
+        # Where blocks are so few that resamples repeat, each different one is refitted once.
+        if math.comb(2 * count - 1, count) < draws:
+            drawn = resampled(count, None, draws, rng)
+            different, place = np.unique(drawn, axis=0, return_inverse=True)
+            refits = len(different)
     slices = batches(refits, n, LARGER)
 
     def counted(batch: slice) -> tuple[Array, Array]:
-        if are_few:
-            return counts_RB[batch][:, blocks], expected
+        if different is not None:
+            return different[batch][:, blocks], expected
         return resampled(n, blocks, batch.stop - batch.start, rng), expected[batch]
 
     def work(drawn: tuple[Array, Array]) -> tuple[Array, Mask]:
@@ -119,7 +116,7 @@ def _identified(problem: Problem, counts: Array) -> Mask:
     _, state = problem.model.evaluate(problem.starts[:1])
     J = problem.model.jacobian(state)[0]
     gram = np.einsum("pn,bn,qn->bpq", J, counts, J, optimize=True) / (J[0] @ J[0])
-    return np.asarray(np.linalg.eigvalsh(gram)[:, 0] > 1e-10)
+    return np.linalg.eigvalsh(gram)[:, 0] > 1e-10
 
 
 def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Array:
@@ -131,7 +128,7 @@ def student(problem: Problem, solution: Solution, draws: int, seed: int) -> Arra
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     t = student_t(root, problem.model.n - problem.law.n_free, draws, seed)
-    return np.asarray(np.clip(solution.phi + t, *problem.bounds.T))
+    return np.clip(solution.phi + t, *problem.bounds.T)
 
 
 def delta_method(
@@ -167,8 +164,7 @@ def delta_method(
             information = information * float(within.mean())
         information = information * objective.delta / band
         middle = (J[free] * (w * psi) ** 2) @ J[free].T
-    scaled, scale = normalised(information)
-    bread = np.linalg.pinv(scaled, hermitian=True) / np.outer(scale, scale)
+    bread = inverse(information)
     covariance = np.zeros((len(phi), len(phi)))
     covariance[np.ix_(free, free)] = bread @ middle @ bread * n / (n - P)
     return covariance
@@ -203,7 +199,7 @@ def open_ends(law: FittableLaw, theta: Array, ends: Array, columns: Columns, noi
 
 
 def profile(
-    fitted: Problem, solution: Solution, spec: Fit, progress: Callable[[str, int, int], None]
+    fitted: Problem, solution: Solution, spec: Fit, progress: Progress
 ) -> dict[str, ProfileInterval]:
     """Returns the interval of each parameter of ``spec.profile``.
 

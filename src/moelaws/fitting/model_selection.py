@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from moelaws.fitting.objective import Index
 from moelaws.laws.base import Array
 from moelaws.laws.forms import LinearLaw
 from moelaws.spec.errors import UserError
 
+RESAMPLES = 100  # of every group
 LEAST_WEIGHT = 0.01  # of a form that is averaged with others
 FITTED_FRACTION = 0.8  # of a group's rows, in a resample
 
@@ -58,7 +60,7 @@ class Selection:
 
 
 def select(
-    candidates: Mapping[str, LinearLaw], groups: Sequence[Group], seed: int = 0, k: int = 100
+    candidates: Mapping[str, LinearLaw], groups: Sequence[Group], seed: int = 0, k: int = RESAMPLES
 ) -> Selection:
     """Cross-validates ``candidates`` over the same ``k`` random resamples of every group.
 
@@ -78,7 +80,7 @@ def select(
             unidentified.append(name)
             continue
         mse_k = sum(((p - y) ** 2).sum(axis=1) for p, y in errors) / n_held
-        spread = float(np.std(mse_k, ddof=1)) if k > 1 else math.nan
+        spread = float(np.std(mse_k, ddof=1))
         standard_error = spread * math.sqrt(1 / k + n_held / n_fitted)
         with np.errstate(divide="ignore", invalid="ignore"):  # a response may be constant
             r = [np.corrcoef(p.ravel(), y.ravel())[0, 1] for p, y in errors]
@@ -93,7 +95,7 @@ def select(
         )
     ranked.sort(key=lambda c: (c.mse, c.n_params))
     within = [c for c in ranked if c.mse <= ranked[0].mse + ranked[0].standard_error]
-    simplest = min(within or ranked[:1], key=lambda c: (c.n_params, c.mse))
+    simplest = min(within, key=lambda c: (c.n_params, c.mse))
     known = {c.name: candidates[c.name] for c in ranked}
     return Selection(tuple(ranked), akaike_weights(known, groups), simplest, tuple(unidentified))
 
@@ -124,20 +126,18 @@ def akaike_weights(
     return {name: share for share, name in sorted(shares, reverse=True) if share}
 
 
-def held_out(
-    law: LinearLaw, group: Group, seed: int = 0, k: int = 100
-) -> tuple[NDArray[np.intp], Array] | None:
-    """Returns the rows of ``group`` that each of ``k`` resamples holds out, and their predictions.
+def held_out(law: LinearLaw, group: Group) -> tuple[Index, Array] | None:
+    """Returns the rows of ``group`` that each resample holds out, and their predictions.
 
-    Both are (k, .), on the scale that the law is fitted on. None where a resample does not
-    determine the law.
+    The resamples are those of ``select`` for a group alone. Both are (k, .), on the scale that the
+    law is fitted on. None where a resample does not determine the law.
     """
-    fitted, held = _splits(np.size(group[1]), np.random.default_rng(seed), k)
+    fitted, held = _splits(np.size(group[1]), np.random.default_rng(0), RESAMPLES)
     predictions = _held_out(law, group, fitted, held)
     return None if predictions is None else (held, predictions[0])
 
 
-def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[Index, Index]:
     """Returns the rows that each resample fits, (k, .), and those that it holds out, (k, .)."""
     if n < 2:
         raise UserError(f"a group has {n} rows: at least 2 are needed to hold one out")
@@ -147,7 +147,7 @@ def _splits(n: int, rng: np.random.Generator, k: int) -> tuple[NDArray[np.intp],
 
 
 def _held_out(
-    law: LinearLaw, group: Group, fitted: NDArray[np.intp], held: NDArray[np.intp]
+    law: LinearLaw, group: Group, fitted: Index, held: Index
 ) -> tuple[Array, Array] | None:
     """Returns predictions and responses (k, .) of held-out rows, on the law's own scale.
 
@@ -171,4 +171,4 @@ def _standardised(X: Array) -> Array:
     if constant.any():
         X = np.where(constant, X, X - X.mean(axis=0))
     scale = np.sqrt((X**2).mean(axis=0))
-    return np.asarray(X / np.where(scale > 0, scale, 1.0))
+    return X / np.where(scale > 0, scale, 1.0)

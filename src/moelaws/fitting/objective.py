@@ -10,21 +10,23 @@ Arrays: B parameter vectors, n rows, P parameters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.laws.base import Array, Mask, Model, State
 
+Index = NDArray[np.intp]  # numbers of rows, of vectors or of parameters
 
-def huber(residual: Any, delta: float) -> Array:
+
+def huber(residual: Array, delta: float) -> Array:
     """Returns the Huber loss of each residual r.
 
     It is r^2 / 2 within ``delta``, which may be infinite, and delta (|r| - delta / 2) beyond it.
     """
     inner = np.clip(residual, -delta, delta)
-    return np.asarray(inner * (residual - 0.5 * inner))
+    return inner * (residual - 0.5 * inner)
 
 
 def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> float:
@@ -55,7 +57,7 @@ class Evaluation:
     value: Array  # (B,) the objective
     state: State  # the model's
 
-    def take(self, index: NDArray[np.intp]) -> Evaluation:
+    def take(self, index: Index) -> Evaluation:
         return Evaluation(
             self.theta[index],
             self.residual[index],
@@ -111,13 +113,13 @@ class Objective:
         self.model, self.observed, self.delta, self.unit = model, observed, delta, unit
         self.weights = np.ones((1, model.n)) if weights is None else np.atleast_2d(weights)
 
-    def take(self, index: NDArray[np.intp]) -> Objective:
+    def take(self, index: Index) -> Objective:
         if len(self.weights) == 1:
             return self
         observed = self.observed[index] if self.observed.ndim == 2 else self.observed
         return Objective(self.model, observed, self.delta, self.weights[index], self.unit)
 
-    def rows(self, index: NDArray[np.intp]) -> Objective:
+    def rows(self, index: Index) -> Objective:
         model, weights = self.model.rows(index), self.weights[:, index]
         return Objective(model, self.observed[..., index], self.delta, weights, self.unit)
 

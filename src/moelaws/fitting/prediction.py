@@ -48,7 +48,7 @@ def predict(
 
     ``draws`` (B, P) are those of ``fitted``, natural scale; ``level`` is that of the intervals.
     """
-    flat = {k: np.atleast_1d(np.asarray(v, float)) for k, v in law.columns(columns).items()}
+    flat = {name: np.atleast_1d(x) for name, x in law.columns(columns).items()}
     value = law.predict(fitted.estimates(), flat)
     nothing = np.full(value.shape, np.nan)
     if not len(draws) or fitted.intervals.startswith("none"):
@@ -59,7 +59,7 @@ def predict(
         pooled = (np.add.outer(column, errors).ravel() for column in mean_Bn.T)
         new = np.array([percentiles(pool, level) for pool in pooled]).T
     ends = [*percentiles(mean_Bn, level), *new]
-    if fitted.calibration is not None:
+    if fitted.calibration:
         centre = law.on_scale(value)
         for k, reach in enumerate(reaches(fitted.calibration, flat, level)):
             ends[2 * k] = np.fmin(ends[2 * k], centre - reach)
@@ -89,13 +89,19 @@ def reaches(own: Calibration, columns: Columns, level: float) -> tuple[Array, Ar
     return mean, np.hypot(mean, normal * own.scatter)
 
 
+def vectors(law: FittableLaw, draws: Array) -> Array:
+    """Returns draws (B, P), natural scale, on the working scale; there may be none."""
+    rows = [law.vector(dict(zip(law.names, row, strict=True))) for row in draws]
+    return np.reshape(rows, draws.shape)
+
+
 def of_draws(law: FittableLaw, fitted: GroupFit, draws: Array, columns: Columns) -> Array:
     """Returns the predictions (B, n) of draws (B, P), natural scale, at ``columns`` (n,).
 
     Draws of Student's t know the slopes at the estimates alone. So do their predictions, which
     would otherwise be skewed towards where the law bends.
     """
-    theta = np.array([law.vector(dict(zip(law.names, row, strict=True))) for row in draws])
+    theta = vectors(law, draws)
     if not fitted.intervals.startswith("Student"):
         value = law.predict(fitted.estimates(), columns)
         stretch = fitted.diagnostics.draws.stretch
@@ -118,7 +124,7 @@ OF_THE_LAW_ALONE = (
 
 def beyond_the_rows(fitted: GroupFit) -> str:
     """Returns how far to trust the fit's intervals beyond its rows."""
-    if (own := fitted.calibration) is None:
+    if not (own := fitted.calibration):
         return OF_THE_LAW_ALONE
     if not own.has_rounds:
         return (
@@ -157,9 +163,6 @@ def support_of(law: Law, columns: Columns) -> Support:
     _, s, axes = np.linalg.svd(np.linalg.qr(x - centre, mode="r"), full_matrices=True)
     rank = int((s > 1e-6 * s[0]).sum())
     inner = (x - centre) @ axes[:rank].T
-    flat = axes[rank:]
-    normals = [*flat, *-flat]
-    offsets = [*(flat @ centre), *-(flat @ centre)]
     if rank > 1:
         try:
             equations = ConvexHull(inner).equations
@@ -169,10 +172,10 @@ def support_of(law: Law, columns: Columns) -> Support:
         equations = np.array([[1.0, -inner.max()], [-1.0, inner.min()]])
     if len(equations) > MAX_HALF_SPACES:
         return box
-    outward = equations[:, :-1] @ axes[:rank]
-    normals += [*outward]
-    offsets += [*(outward @ centre - equations[:, -1])]
-    return replace(box, normals=np.array(normals).tolist(), offsets=np.array(offsets).tolist())
+    flat, outward = axes[rank:], equations[:, :-1] @ axes[:rank]
+    ends = (flat @ centre, -flat @ centre, outward @ centre - equations[:, -1])
+    normals, offsets = np.concatenate([flat, -flat, outward]), np.concatenate(ends)
+    return replace(box, normals=normals.tolist(), offsets=offsets.tolist())
 
 
 def outside(law: Law, support: Support, columns: Columns) -> Mask:
@@ -230,7 +233,7 @@ def _scaled(law: Law, ranges: Mapping[str, list[float]], columns: Columns) -> tu
 
 def _own_scale(variable: Variable, values: Array) -> Array:
     if variable.domain is SPARSITY:
-        return np.asarray(-np.log1p(-values))
+        return -np.log1p(-values)
     if variable.domain.holds(np.zeros(1))[0]:
         return values
-    return np.asarray(np.log(values))
+    return np.log(values)

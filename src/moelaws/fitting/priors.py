@@ -9,8 +9,8 @@ bootstrap draws its observation anew, as it draws rows.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from moelaws.fitting.objective import Index
 from moelaws.laws.base import Array, FittableLaw, Model, State
 
 REACH = 5.0  # standard deviations within which a prior's loss is quadratic
@@ -24,7 +24,7 @@ class Priors:
     logarithm with the same relative error.
     """
 
-    index: NDArray[np.intp]  # (K,) of the parameters
+    index: Index  # (K,) of the parameters
     mean: Array  # (K,)
     sd: Array  # (K,)
 
@@ -37,7 +37,7 @@ class Priors:
 
     def factors(self, delta: float) -> Array:
         """Returns what each row multiplies its parameter by, (K,)."""
-        return np.asarray((delta / REACH if np.isfinite(delta) else 1.0) / self.sd)
+        return (delta / REACH if np.isfinite(delta) else 1.0) / self.sd
 
     def weights(self, residual: Array, delta: float) -> Array:
         """Returns the rows' weights (K,), where the law's own rows have ``residual`` (n,)."""
@@ -48,18 +48,18 @@ class Priors:
         """Returns draws (draws, K) of what the rows observe."""
         rng = np.random.default_rng([seed, 2])  # not the stream that draws the rows
         normal = rng.standard_normal((draws, len(self.sd)))
-        return np.asarray((self.mean + self.sd * normal) * self.factors(delta))
+        return (self.mean + self.sd * normal) * self.factors(delta)
 
 
 class WithPriors:
     """A law's ``Model`` with a row for each prior behind its own rows."""
 
-    def __init__(self, model: Model, index: NDArray[np.intp], factors: Array) -> None:
+    def __init__(self, model: Model, index: Index, factors: Array) -> None:
         self._model, self._index, self._factors = model, index, factors
         self.n, self.n_params = model.n + len(index), model.n_params
         self.metric, self.log_of_sum = model.metric, model.log_of_sum
 
-    def rows(self, index: NDArray[np.intp]) -> "WithPriors":
+    def rows(self, index: Index) -> "WithPriors":
         own, prior = index[index < self._model.n], index[index >= self._model.n] - self._model.n
         return WithPriors(self._model.rows(own), self._index[prior], self._factors[prior])
 

@@ -16,12 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moelaws.fitting.cores import LARGER, Done, batches, each, unseen
-from moelaws.fitting.descent import APART, Certificate, certify, descend, far_apart, polish
+from moelaws.fitting.descent import APART, Certificate, Ends, certify, descend, far_apart, polish
 from moelaws.fitting.diagnostics import Starts
-from moelaws.fitting.objective import Objective
+from moelaws.fitting.objective import Index, Objective
 from moelaws.fitting.priors import Priors, WithPriors
 from moelaws.fitting.variables import Observations
 from moelaws.laws.base import Array, FitProtocol, FittableLaw, Model
@@ -103,7 +102,7 @@ def problem(
 
     def working(phi: Array) -> Array:
         solved = np.linalg.solve(R, np.atleast_2d(phi).T * scale).T[:, back]
-        return np.asarray(solved.reshape(phi.shape))
+        return solved.reshape(phi.shape)
 
     def coordinates(theta: Array) -> Array:
         return np.asarray(np.atleast_2d(theta)[:, order] @ R.T / scale).reshape(theta.shape)
@@ -216,14 +215,14 @@ def descend_all(
     iterations: int = 500,
     larger: int = 1,
     done: Done = unseen,
-) -> tuple[Array, Array]:
+) -> Ends:
     """Returns where each of ``starts`` (B, P) leads along ``path``, and the last objectives there.
 
     A batch at a time descends (:func:`descend`), and the batches may be ``larger``.
     """
     bounds_BP2 = np.broadcast_to(bounds, (*starts.shape, 2))
 
-    def work(batch: slice) -> tuple[Array, Array]:
+    def work(batch: slice) -> Ends:
         phi, values = starts[batch], np.empty(0)
         for objective in path:
             own = objective.take(np.arange(batch.start, batch.stop))
@@ -269,13 +268,11 @@ def _sample_size(total: int) -> int:
     return min(SAMPLE, max(32, total // 70))
 
 
-def _best(value: Array, count: int) -> NDArray[np.intp]:
+def _best(value: Array, count: int) -> Index:
     return np.argsort(np.where(np.isfinite(value), value, np.inf), kind="stable")[:count]
 
 
-def _distinct(
-    objective: Objective, theta_BP: Array, value_B: Array, bounds: Array
-) -> tuple[Array, Array]:
+def _distinct(objective: Objective, theta_BP: Array, value_B: Array, bounds: Array) -> Ends:
     """Returns the polished optimum and up to ``ENDS - 1`` others far from it, and their values."""
     best = np.nanargmin(value_B)
     is_near = value_B <= value_B[best] * NEARLY + 1e-15

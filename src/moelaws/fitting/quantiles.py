@@ -71,7 +71,7 @@ def jackknife_covariance(estimates: Array, left_out: Array) -> Array:
     and reliable jackknife and bootstrap methods for cluster-robust inference" (CV3).
     """
     G, moves = len(left_out), left_out - estimates
-    return np.asarray((G - 1) / G * moves.T @ moves)
+    return (G - 1) / G * moves.T @ moves
 
 
 def least_squares(
@@ -85,7 +85,7 @@ def least_squares(
     such as those of groups, were subtracted from X and y before.
     """
     (n, P), y = X.shape, np.asarray(y, float)
-    coefficients = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], float)
+    coefficients: Array = np.linalg.lstsq(X, y, rcond=None)[0]
     freedom = n - P - absorbed
     if freedom < 1:
         return coefficients[None]
@@ -101,4 +101,4 @@ def student_t(root: Array, freedom: int, draws: int, seed: int, scale: float = 1
     """
     rng = np.random.default_rng(seed)
     normal = rng.standard_normal((draws, len(root))) @ root.T
-    return np.asarray(scale * normal / np.sqrt(rng.chisquare(freedom, (draws, 1)) / freedom))
+    return scale * normal / np.sqrt(rng.chisquare(freedom, (draws, 1)) / freedom)

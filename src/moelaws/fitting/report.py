@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from moelaws.laws.base import Array, Variable
 
 
+Data = dict[str, Any]  # of a JSON object
 # The split column's value, a number or a corpus' name; empty for a fit that is not split
 Where = Mapping[str, Any]
 
@@ -68,7 +69,7 @@ class Estimate:
 class GroupFit:
     """One law fitted to one group of rows: all of a table, or those of one ``split_by`` value."""
 
-    where: dict[str, Any]  # the split column's value, such as {"C": 1e11}; empty without split
+    where: Data  # the split column's value, such as {"C": 1e11}; empty without split
     n: int  # rows fitted
     objective: Number  # the protocol's, at the estimates
     converged: bool  # whether the estimates are a certified stationary point of the objective
@@ -97,11 +98,10 @@ class GroupFit:
         """Tells whether the parameters are as many as the rows, so that no error can be seen."""
         return self.n <= len(self.params) and self.residuals.sd is None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Data:
         """Returns the fields as JSON data, in which numbers that are not finite are null."""
-        data = asdict(self)
-        data["diagnostics"] = self.diagnostics.to_json()
-        return {name: finite(value) for name, value in data.items()}
+        data: Data = finite(asdict(self) | {"diagnostics": self.diagnostics.to_json()})
+        return data
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ class FitReport:
     split_by: str  # the column that splits the fit; empty for one group
     level: Annotated[float, Field(gt=0, lt=1)]  # of the intervals
     parts: list[GroupFit]  # one for each value of the split column, in rising order
-    spec: dict[str, Any]  # the fit's entry (``spec.fit.Fit``)
-    table: dict[str, Any]  # digest of the used columns' content, and those columns
+    spec: Data  # the fit's entry (``spec.fit.Fit``)
+    table: Data  # digest of the used columns' content, and those columns
     versions: dict[str, str]  # of the packages that computed it
-    selection: dict[str, Any] | None = None  # how cross-validation chose the law's variant
+    selection: Data | None = None  # how cross-validation chose the law's variant
     draws: Any = field(default=None, compare=False, repr=False)
     draws_digest: str = field(default="", compare=False)
 
@@ -160,11 +160,11 @@ class FitReport:
 
         return in_unit(variable, self.spec.get("units", {}).get(variable.name)).unit
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Data:
         """Returns the report as JSON data; without a split, its group's keys are at the top."""
         groups = [fitted.to_json() for fitted in self.parts]
         keys = ("law", "name", "source", "split_by", "level", "selection")
-        data: dict[str, Any] = finite({key: getattr(self, key) for key in keys})
+        data: Data = finite({key: getattr(self, key) for key in keys})
         if self.split_by:
             data["parts"] = groups
         else:
@@ -325,7 +325,7 @@ class ContestScores(TypedDict):
     contest: str
     source: str
     runs: str  # what imported runs are called
-    entry: dict[str, Any]  # of the study, as ``spec.fit.Contest`` dumps it
+    entry: Data  # of the study, as ``spec.fit.Contest`` dumps it
     seed: int
     splits: list[SplitScores]
-    made_of: dict[str, Any]
+    made_of: Data

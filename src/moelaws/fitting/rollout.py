@@ -14,7 +14,7 @@ its error per decade. The average errs in a round as its members do, weighted, s
 is calibrated on the same rounds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +40,11 @@ STARTS = 48
 LEAST = 1e-6  # error per decade below which a law's weight does not grow
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+def within(progress: Progress, before: str, after: str = "") -> Progress:
+    """Returns the progress of a part, whose stages are named with ``before`` and ``after``."""
+    return lambda stage, done, total: progress(f"{before}{stage}{after}", done, total)
 
 
 def _compute_powers(law: FittableLaw) -> dict[str, float]:
@@ -81,8 +86,8 @@ def calibrate(
     scatters: list[float] = []
     for cut in cuts:
         fitted, held = _where(rows, budget <= cut), budget > cut
-        n = int((~held).sum())
-        if n < ROWS_PER_PARAMETER * law.n_free or len(np.unique(budget[~held])) < BUDGETS:
+        few = len(fitted.response) < ROWS_PER_PARAMETER * law.n_free
+        if few or len(np.unique(budget[~held])) < BUDGETS:
             continue
         try:
             require_identifiable(law, fitted.columns)
@@ -178,7 +183,3 @@ class Average:
         for reach in reaches(self.calibration, columns[0], level):
             ends += [np.exp(centre - reach), np.exp(centre + reach)]
         return Prediction(np.exp(centre), *ends)
-
-    def to_json(self) -> Mapping[str, float]:
-        """Returns law -> weight."""
-        return {law.ref: w for law, w in zip(self.laws, self.weights, strict=True)}

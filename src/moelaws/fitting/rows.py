@@ -3,12 +3,21 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from moelaws.fitting.report import Where, has_value, place
+from moelaws.fitting.objective import Index
+from moelaws.fitting.report import (
+    Where,
+    estimates_table,
+    has_value,
+    is_report,
+    place,
+    read_fit,
+)
 from moelaws.fitting.variables import (
     Observations,
     Variables,
@@ -25,7 +34,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import ROWS, Fit
 from moelaws.spec.rows import names_in, select
 from moelaws.spec.words import counted
-from moelaws.tables.foreign import as_numbers, refuse_twice
+from moelaws.tables.foreign import as_numbers, read_any, refuse_twice
 from moelaws.tables.foreign import columns as columns_of
 from moelaws.tables.sweeps import best_trials, completed, in_sweep
 
@@ -50,14 +59,22 @@ class Rows(Observations):
     where: Where  # the split column's value; empty where the fit is not split
     held_columns: dict[str, Array]  # of the held-out rows
     held_response: Array
-    held_rows: NDArray[np.intp]  # their numbers in the table, from 0
+    held_rows: Index  # their numbers in the table, from 0
     left_out: dict[str, int]  # reason -> number of rows, over the whole table
     notes: tuple[str, ...] = ()  # unit conversions and derivations: "D = C / (6 N_active)"
     warnings: tuple[str, ...] = ()
     blocks_by: str = ROWS  # the column whose values are blocks
-    blocks: NDArray[np.intp] | None = None  # (n,) block of each fitted row, counted from 0
+    blocks: Index | None = None  # (n,) block of each fitted row, counted from 0
     held_blocks: NDArray[np.object_] | None = None  # of the held-out rows, the block's name
     sparsity: float | None = None  # (E - k) / E, if the table has one for all fitted rows
+
+
+def read_rows(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Returns the table at ``path`` and the units that it declares.
+
+    If ``path`` is the report of a fit, its estimates are the table.
+    """
+    return (estimates_table(read_fit(path)), {}) if is_report(path) else read_any(path)
 
 
 def split_rows(
@@ -227,8 +244,10 @@ class _Reader:
         ratio = float(np.median(np.abs(relative[fitted])))
         ratio *= self.given.factors.get(response.name, 1.0)
         if not SMALLEST_ERROR <= ratio <= 1:
-            doubt = f"is {ratio:.2g} of the value: is it one of its logarithm or another unit?"
-            warnings.append(f"the median error in column {column} {doubt}")
+            warnings.append(
+                f"the median error in column {column} is {ratio:.2g} of the value: is it one of "
+                "its logarithm or another unit?"
+            )
         se = relative if self.law.log_response else se
         weights = (se[fitted].min() / se[fitted]) ** 2
         # The sum is of sorted numbers, so that it is the same in any order of rows.
@@ -276,10 +295,9 @@ class _Reader:
         response = values[self.law.response.name]
         notes, warnings = list(self.given.notes), list[str]()
         weights = self.weights(fitted, warnings)
-        warnings += _repeated(self.table[fitted | held])
-        warnings += _unfinished(self.table[fitted | held])
+        warnings += _doubts(self.table[fitted | held])
         by, names_of_blocks = self.block_names(fitted, notes, warnings)
-        blocks: NDArray[np.intp] | None = None
+        blocks: Index | None = None
         if names_of_blocks is not None:
             blocks = np.unique(names_of_blocks[fitted], return_inverse=True)[1]
             if not blocks.any():
@@ -309,17 +327,13 @@ class _Reader:
         )
 
 
-def _repeated(table: pd.DataFrame) -> Iterator[str]:
-    """Yields a warning if rows stand twice."""
+def _doubts(table: pd.DataFrame) -> Iterator[str]:
+    """Yields a warning if rows stand twice, or are of runs that did not end by a tracker's word."""
     if copies := int(table.astype(str).duplicated().sum()):  # as texts: a cell may hold a list
         yield (
             f"{counted(copies, 'row stands', 'rows stand')} twice: the same as another row in "
             "every column; such copies make intervals too narrow"
         )
-
-
-def _unfinished(table: pd.DataFrame) -> Iterator[str]:
-    """Yields a warning of each column in which a tracker says that runs did not come to an end."""
     for name in table.columns:
         if str(name).lower() in ("status", "state"):
             status = table[name].astype(str)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from allocation_case import STUDY, Case, alpha_r, beta_r
+from allocation_case import STUDY, Case
 from moelaws.grids.sweep import sweep_of
 from moelaws.spec.project import Project
 from moelaws.studies.allocation.figures.loss import representative
@@ -52,29 +52,6 @@ def test_r_star_and_its_lines_are_those_of_the_tables(paper):
         line = data[data["series"] == f"fit, S={result.where['S']:.4g}"]
         p = result.estimates()
         np.testing.assert_allclose(line["y"], p["alpha_r"] * line["x"] ** p["beta_r"])
-
-
-@pytest.mark.parametrize(
-    ("figure", "coefficient", "law"), [("F2b", "alpha_r", alpha_r), ("F2c", "beta_r", beta_r)]
-)
-def test_coefficients_stand_beside_the_published_lines(figure, coefficient, law, paper):
-    data = paper.sheet(figure).data
-    points = data[data["series"].str.startswith("fit at each S")]
-    fits = paper.inputs.fit("ratio_adjusted").parts
-    estimates = {1 - p.where["S"]: p.params[coefficient].estimate for p in fits}
-    assert dict(zip(points["x"], points["y"], strict=True)) == pytest.approx(estimates)
-    published = data[data["series"] == "published"]
-    np.testing.assert_allclose(published["y"], law(1 - published["x"]))
-
-
-def test_eq_2_meets_the_observed_loss_where_it_made_it(paper):
-    data = paper.sheet("F4").data
-    run = representative(paper.inputs.derived("runs"))
-    end = data[data["series"] == "Eq 2"].iloc[-1]
-    assert end["x"] == run["D"]
-    # its noise, and that r* was fitted to these runs
-    assert end["y"] == pytest.approx(run["L"], rel=0.02)
-    assert data.loc[data["series"] == "validation loss", "y"].item() == run["L"]
 
 
 def test_f4_shows_the_printed_model_at_tier_paper():

@@ -55,16 +55,10 @@ def demo_table(noise: float, corpora: tuple[str, ...] = ("stdlib",)) -> pd.DataF
 
 
 def write_case(root: Path, table: pd.DataFrame) -> Case:
-    """Fits and derives from ``table`` all that the study's entries read.
-
-    The study of a simulated table leaves out what simulated losses cannot give.
-    """
+    """Fits and derives from ``table`` all that the study's entries read."""
     study = load_study("generalization", REPOSITORY)
-    if set(table["source"]) == {"simulated"}:
-        study = study.of_simulated()
     case = Case.of(study, root, table)
-    kept = table[(table["n_layers"] >= 4) & (table["source"] == "trained")]
-    for run in kept.itertuples():
+    for run in table[table["n_layers"] >= 4].itertuples():
         write_states(case.results.hidden(run.run_id), int(run.n_layers), int(run.d_model))
     case.derive(*(entry.name for entry in study.derived if not entry.fits))
     for spec in map(study.fit, {name for entry in study.readers for name in entry.fits}):

@@ -1,8 +1,5 @@
-"""Figures and tables of the generalization paper, from losses of a known law and from few."""
+"""Figures and tables of the generalization paper, from losses of a known law."""
 
-from functools import cache
-
-import numpy as np
 import pytest
 from generalization_case import ALPHA_D, ALPHA_N, demo_table, write_case
 
@@ -12,23 +9,17 @@ from picture import assert_legible
 from repository import REPOSITORY
 
 STUDY = load_study("generalization", REPOSITORY)
-NOISE = {"clear": 5e-4, "noisy": 0.01}  # noisy: as much as the demo's
+NOISE = 5e-4
 
 
 @pytest.fixture(scope="module")
-def case_of(tmp_path_factory):
-    return cache(lambda name: write_case(tmp_path_factory.mktemp(name), demo_table(NOISE[name])))
+def clear(tmp_path_factory):
+    return write_case(tmp_path_factory.mktemp("clear"), demo_table(NOISE))
 
 
-@pytest.fixture(scope="module")
-def clear(case_of):
-    return case_of("clear")
-
-
-@pytest.mark.parametrize("case", ["clear", pytest.param("noisy", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
-def test_nothing_is_clipped_and_every_series_is_recorded(figure, case, case_of):
-    sheet = case_of(case).sheet(figure)
+def test_nothing_is_clipped_and_every_series_is_recorded(figure, clear):
+    sheet = clear.sheet(figure)
     assert_legible(sheet)
     assert set(sheet.data["panel"]) == {panel.name for panel in sheet.panels}
     assert all(panel.ax.get_xlabel() for panel in sheet.panels)
@@ -45,19 +36,10 @@ def test_slopes_are_the_laws(clear):
     assert both["value_low"] < ALPHA_D * (1 + ALPHA_N) / ALPHA_N < both["value_high"]
 
 
-def test_f1_shows_a_point_for_each_k_and_m_at_both_budgets(clear):
-    data = clear.sheet("F1").data
-    assert data.groupby(["panel", "series"]).size().to_dict() == {
-        ("a", "k=2"): 5, ("a", "k=4"): 4, ("b", "k=2"): 5, ("b", "k=4"): 4,
-    }  # fmt: skip
-    least = data[(data["series"] == "k=2") & (data["panel"] == "a")]["x"].min()
-    assert least == pytest.approx(2 * 2 * 128 * (1 + np.log(1)), rel=1e-12)
-
-
 @pytest.mark.slow
 def test_corpora_stand_side_by_side(tmp_path):
     corpora = ("stdlib", "environment", "books/*.txt")
-    case = write_case(tmp_path, demo_table(NOISE["clear"], corpora))
+    case = write_case(tmp_path, demo_table(NOISE, corpora))
     for figure in ("F2", "F3", "F4", "F5"):
         assert_legible(case.sheet(figure))
     for figure in ("F4", "F5"):
@@ -98,13 +80,7 @@ def test_the_regimes_are_those_of_the_bound(clear):
     assert routing_dominates.to_list() == (n < regimes["n_route"]).to_list()
 
 
-@pytest.mark.slow
-def test_simulated_losses_leave_out_what_no_law_gives(tmp_path):
-    """The simulated table has the sweep experts alone, and each figure says what it shows."""
-    table = demo_table(noise=1e-3)
-    experts = table[table["sweep"].str.contains("experts")].assign(source="simulated")
-    case = write_case(tmp_path, experts.reset_index(drop=True))
-    assert [f.name for f in case.study.figures] == ["F6a", "F6b", "F7a", "F7b"]
-    for figure in case.study.figures:
-        assert "SIMULATED DATA" in case.sheet(figure.name).figure.get_suptitle()
-    assert [c.name for c in case.study.claims] == ["kappa_grows", "ratio_rises"]
+def test_simulated_losses_leave_out_what_no_law_gives():
+    study = STUDY.of_simulated()
+    assert [figure.name for figure in study.figures] == ["F6a", "F6b", "F7a", "F7b"]
+    assert [claim.name for claim in study.claims] == ["kappa_grows", "ratio_rises"]

@@ -1,32 +1,15 @@
-"""The generalization study's grids, and steps from tokens: the paper's architectures, exactly."""
+"""The generalization study's grids: the paper's architectures, exactly."""
 
 import pytest
 
-from moelaws.grids.expand import expand
 from moelaws.grids.sweep import expand_study
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.base import parse
-from moelaws.spec.corpus import Text
-from moelaws.spec.grid import Grid
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
-MODEL = {
-    "context": 64, "vocab_size": 512, "n_layers": 2, "d_model": 16, "n_heads": 2, "n_experts": 8,
-    "top_k": 2, "d_expert": 16, "lr": 1e-2, "batch": 4,
-}  # fmt: skip
 # Layers -> expert widths of Table 3, generalization; tests/accounting has their parameters.
 TABLE_3 = {
     2: [256, 384, 512, 768, 1024], 4: [256, 384, 512, 768, 1024, 1536], 6: [768, 1024], 8: [1024],
 }  # fmt: skip
-
-
-def run_of(min_steps=1, **settings):
-    derive = {"steps": {"rule": "tokens", "min_steps": min_steps}}
-    grid = {"settings": MODEL, "derive": derive, "sweeps": [{"axes": settings}]}
-    (run,) = expand(parse(Grid, grid, "g.yaml"), TEXT, "g.yaml")
-    return run
 
 
 def sweep_of(tier, name):
@@ -40,13 +23,6 @@ def active(config):
     model, ffn = config.model, config.model.ffn
     d, w = model.d_model, ffn.d_expert
     return model.n_layers * (4 * d * d + ffn.top_k * (2 * d * w + w + d))
-
-
-def test_steps_are_those_of_the_tokens():
-    run = run_of(D=25_600)
-    assert run.config.steps == 100
-    assert run.config.tokens == 25_600
-    assert run_of(D="1e5").config.steps == round(1e5 / 256)
 
 
 def test_the_model_sweep_is_table_3():

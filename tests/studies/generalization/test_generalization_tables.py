@@ -9,8 +9,7 @@ from moelaws.analysis.inputs import Inputs
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.project import Project, load_study
 from moelaws.studies.generalization.derived import runs
-from moelaws.studies.generalization.derived.exponents import consistency, interval, line, paired
-from moelaws.studies.generalization.laws import kappa
+from moelaws.studies.generalization.derived.exponents import consistency, interval
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
 from moelaws.tables.simulate import design
@@ -42,13 +41,6 @@ def test_an_exponent_that_is_not_above_0_has_no_identities():
         assert np.isnan(quantities[name][1:]).all(), name
 
 
-def test_a_line_through_missing_or_single_values_is_missing():
-    lines = line(kappa.LAW, np.array([2.0, 8.0]), np.array([[1.0, np.nan], [1.0, 2.0]]))
-    assert np.isnan(lines[0]).all()
-    assert lines[1] == pytest.approx([2 ** (-1 / 2), 0.5])
-    assert np.isnan(line(kappa.LAW, np.array([2.0]), np.array([[1.0]]))).all()
-
-
 def test_an_interval_whose_draws_are_partly_missing_is_missing():
     draws = np.append(0.5, np.linspace(0, 1, 101))
     assert interval(draws, 0.9) == pytest.approx((0.05, 0.95))
@@ -58,24 +50,6 @@ def test_an_interval_whose_draws_are_partly_missing_is_missing():
     assert np.isnan(interval(draws[:1], 0.9)).all()
 
 
-def test_pairs_of_independent_draws_are_not_in_one_order():
-    values = np.arange(501.0)  # the estimates first
-    a, b = paired(values, values[:301])
-    assert a[0] == b[0] == 0
-    assert len(a) == len(b) == 301
-    assert set(b) == set(values[:301])
-    assert abs(np.corrcoef(a[1:], b[1:])[0, 1]) < 0.2
-
-
-def slopes_of(tmp_path, rows):
-    """The derived table routing of ``rows``, which have k, M, D and L."""
-    columns = [Column(name, "float", "1", name) for name in ("k", "M", "D", "L")]
-    frame = pd.DataFrame(rows).assign(sweep="routing")
-    path = tmp_path / "runs.parquet"
-    write_table(frame, (*columns, Column("sweep", "string", "1", "sweep")), path)
-    return runs.routing_slopes(Inputs(frame=None, derived_tables={"runs": path}))
-
-
 def test_slopes_below_and_above_the_middle_are_separate(tmp_path):
     """Losses over (k, M) at two budgets, whose slopes in ln M are 0.05 and -0.08."""
     rows = [
@@ -83,13 +57,12 @@ def test_slopes_below_and_above_the_middle_are_separate(tmp_path):
          "L": 3 + 0.1 * k - D / 1e6 + 0.05 * min(np.log(M / 8), 0) - 0.08 * max(np.log(M / 8), 0)}
         for k in (1, 2) for M in (2, 4, 8, 16, 32) for D in (1e5, 4e5)
     ]  # fmt: skip
-    table = slopes_of(tmp_path, rows)
+    columns = [Column(name, "float", "1", name) for name in ("k", "M", "D", "L")]
+    columns.append(Column("sweep", "string", "1", "sweep"))
+    path = tmp_path / "runs.parquet"
+    write_table(pd.DataFrame(rows).assign(sweep="routing"), columns, path)
+    table = runs.routing_slopes(Inputs(frame=None, derived_tables={"runs": path}))
     pooled = table[table["D"].isna()].set_index("part")
     assert pooled.loc[[runs.FEW, runs.MANY], "slope"].tolist() == pytest.approx([0.05, -0.08])
     assert pooled["n"].to_list() == [12, 12]
     assert len(table) == 6
-
-
-def test_a_series_of_one_m_has_no_slope(tmp_path):
-    table = slopes_of(tmp_path, [{"k": 2.0, "M": 8.0, "D": 1e5, "L": 3.0}])
-    assert table[["slope", "slope_low", "slope_high"]].isna().all(axis=None)

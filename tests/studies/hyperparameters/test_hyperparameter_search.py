@@ -1,19 +1,16 @@
 """The search: near-optimal runs, laws under noise, best sizes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from hyperparameters_case import DEMO, published, table, write_case
 from moelaws import laws
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import read_fit
-from moelaws.studies.hyperparameters.derived import near_optimal, noise
+from moelaws.studies.hyperparameters.derived import near_optimal
 from moelaws.studies.hyperparameters.derived.near_optimal import modified_z
 
 
@@ -35,16 +32,6 @@ def test_the_law_of_the_measured_losses_is_the_engines(case, kind, suffix, fit, 
     assert own["n"].item() == result.n
 
 
-@given(hnp.arrays(float, (5, 7), elements=st.floats(-2, 2)), hnp.arrays(bool, (5, 7)))
-def test_lines_through_each_choice_of_points_are_polyfit(log_y, chosen):
-    C = np.geomspace(1e17, 1e20, 7)
-    chosen[:, [0, -1]] = True
-    slopes, values = noise.log_lines(C, log_y, chosen)
-    for row, y, slope, value in zip(chosen, log_y, slopes, values, strict=True):
-        expected = np.polyfit(np.log(C[row] / C[-1]), y[row], 1)
-        assert (slope, value) == pytest.approx(tuple(expected), abs=1e-8)
-
-
 def test_without_a_second_seed_there_are_laws_and_no_draws(tmp_path):
     frame = table("demo", DEMO)
     frame = frame[frame["sweep"] != "seeds"].assign(n_seeds=1, L_seed_sd=np.nan)
@@ -55,20 +42,6 @@ def test_without_a_second_seed_there_are_laws_and_no_draws(tmp_path):
     lines = near_optimal.derive.warnings(pd.read_parquet(case.derived["near_optimal"]))
     assert any("no run was repeated with another seed" in line for line in lines)
     assert any("the best run has the lowest batch tried" in line for line in lines)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_a_law_inside_the_search_is_within_its_draws(seed, tmp_path):
-    """Where hardly any noise is left, the steps of the search still are: the draws hold them."""
-    truth = replace(DEMO, noise=1e-4, lr={"moe": (2.1e-2, -0.25), "dense": (2.2e-2, -0.2)})
-    case = write_case(tmp_path, table("demo", truth, seed=seed))
-    rows = pd.read_parquet(case.derived["noise"])
-    for kind, exponent in (("moe", -0.25), ("dense", -0.2)):
-        drawn = rows[(rows["draw"] > 0) & (rows["kind"] == kind) & (rows["setting"] == "lr")]
-        assert drawn["exponent"].min() < exponent < drawn["exponent"].max()
-        low, high = np.quantile(drawn["exponent"], [0.05, 0.95])
-        assert high - low > 0.1  # a factor of two between rates, a decade between budgets
 
 
 def test_best_sizes_are_table_5s(tmp_path):

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.cli.fit import read
 from moelaws.fitting.fit import fit
 from moelaws.fitting.report import FitReport
+from moelaws.fitting.rows import read_rows
 from moelaws.grids.expand import expand
 from moelaws.grids.sweep import Sweep
 from moelaws.grids.text import CorpusChoice
@@ -32,54 +32,36 @@ DEMO_LAW = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A tier of the study, simulated."""
+    """The study's demo, simulated as if it were trained."""
 
-    tier: str = "paper"
-    noise: float = 0.003  # of ln L
-    source: str = "simulated"
-    published: bool = True  # the published law; else one at the demo's scale
-    bootstrap: int = 12
-    starts: int = 6  # of each fit's grid
+    noise: float = 0.004  # of ln L
     diverge_every: int = 0  # every so manieth run diverges; 0 for none
-    reversed: bool = False  # leverage below 1, the sparser the worse
 
 
-PAPER = Setting()
-PAPER_TRAINED = Setting(source="trained")  # with the sweeps that are not simulated
-DEMO = Setting(tier="demo", noise=0.004, source="trained", published=False)
-POOR = Setting(tier="demo", noise=0.03, source="trained", published=False, diverge_every=7)
+DEMO = Setting()
+POOR = Setting(noise=0.03, diverge_every=7)
 
 
-def table(setting: Setting) -> tuple[Study, pd.DataFrame]:
-    """The study, without what simulated losses cannot give, and its table at the setting's tier."""
-    study = load_study("leverage", REPOSITORY)
-    runs = expand(study.grids[setting.tier], TEXT, "leverage")
-    if setting.source == "simulated":
-        study = study.of_simulated()
-        simulated = set(study.simulation.sweeps)
-        runs = [run for run in runs if simulated & set(run.sweeps)]
-    frame = design(Sweep(study, setting.tier, tuple(runs)))
-    law = laws.fittable("leverage.loss")
+def table(study: Study, setting: Setting) -> pd.DataFrame:
+    """The demo's table with losses of ``DEMO_LAW``."""
+    frame = design(Sweep(study, "demo", tuple(expand(study.grids["demo"], TEXT, "leverage"))))
     dense = frame["kind"] == "dense"
     frame["G"] = frame["G"].fillna(2.0)  # the law has no dense kind: as all experts active
-    params = dict(law.published) if setting.published else DEMO_LAW
-    if setting.reversed:
-        params = params | {"a": -params["a"], "d": -params["d"]}
-    compute = {"C": "C_leverage_no_router"}
-    rows = simulate(frame, law, params, mapping=compute, noise=setting.noise).frame
-    rows = rows.assign(source=setting.source, L_se=0.01, n_seeds=1)
+    law, compute = laws.fittable("leverage.loss"), {"C": "C_leverage_no_router"}
+    rows = simulate(frame, law, DEMO_LAW, mapping=compute, noise=setting.noise).frame
+    rows = rows.assign(source="trained", L_se=0.01, n_seeds=1)
     rows.loc[dense, "G"] = np.nan
     rows["balance_cv"] = 0.02 * rows["G"] ** 0.5 * np.exp(0.05 * np.sin(np.arange(len(rows))))
     if setting.diverge_every:
         diverged = np.arange(len(rows)) % setting.diverge_every == 2
         rows.loc[diverged, ["status", "L"]] = ["diverged", np.nan]
-    return study, filled(rows)
+    return filled(rows)
 
 
 def write_case(root: Path, setting: Setting) -> Case:
     """Fit, derive and write everything that figures, tables and claims read."""
-    study, frame = table(setting)
-    case = Case.of(study, root, frame)
+    study = load_study("leverage", REPOSITORY)
+    case = Case.of(study, root, table(study, setting))
     waiting: list[Fit | Derived] = [*study.fits, *study.derived]
     while waiting:
         for entry in list(waiting):
@@ -87,16 +69,16 @@ def write_case(root: Path, setting: Setting) -> Case:
             needs = {entry.table} - {""} if fitted else {*entry.fits, *entry.derived}
             if needs <= {*case.fits, *case.derived}:
                 if fitted:
-                    case.add(_fitted(case, entry, setting))
+                    case.add(_fitted(case, entry))
                 else:
                     case.derive(entry.name)
                 waiting.remove(entry)
     return case
 
 
-def _fitted(case: Case, entry: Fit, setting: Setting) -> FitReport:
-    rows, units = read(case.derived[entry.table] if entry.table else case.table)
+def _fitted(case: Case, entry: Fit) -> FitReport:
+    rows, units = read_rows(case.derived[entry.table] if entry.table else case.table)
     law = laws.fittable(entry.law)
-    protocol = {"sample": setting.starts} if law.protocol.grid else {}
-    quick = entry.model_copy(update={"bootstrap": setting.bootstrap, "protocol": protocol})
+    protocol = {"sample": 6} if law.protocol.grid else {}
+    quick = entry.model_copy(update={"bootstrap": 12, "protocol": protocol})
     return fit(law, rows, quick, units=units)

@@ -117,23 +117,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 0.84 <= np.mean(held) <= 0.96
 
 
-def held_slope(x, runs, truth):
-    low, high = percentile_interval(parabola(x, runs).end_slopes()[1:, 0], 0.9)
-    return low <= truth <= high
-
-
-@pytest.mark.slow
-def test_intervals_hold_the_truth_where_runs_of_a_trunk_err_together():
-    """Two trunks for each of six values, which all have four budgets."""
-    tables = [
-        losses(np.tile(T, 2), 3.0, noise=0.0005, seed=seed, of_trunk=0.003) for seed in range(150)
-    ]
-    truth = 2 * 0.004 * (1 - 3.0)
-    assert 0.84 <= np.mean([held_slope(*table, truth) for table in tables]) <= 0.97
-    as_alone = [(x, runs.assign(trunk=np.arange(len(x)).astype(str))) for x, runs in tables]
-    assert np.mean([held_slope(*table, truth) for table in as_alone]) < 0.75
-
-
 def test_each_trunk_is_left_out_in_turn_with_all_of_its_runs():
     x, runs = losses(np.tile(T, 2), 3.0, noise=0.001, of_trunk=0.003)
     y, budgets = np.log(runs["L"].to_numpy()), pd.get_dummies(runs["C"]).to_numpy(float)
@@ -156,18 +139,6 @@ def test_too_few_values_are_no_parabola_and_an_exact_fit_has_no_interval():
     # A value that one trunk alone has leaves no interval
     assert len(parabola(*losses(T[:3], 1.5, noise=0.001, of_trunk=0.001)).optima()) == 1
     assert parabola(*losses(T, 2.0, curvature=-0.004)).optima()[0] == 4.0  # a bowl upside down
-
-
-def test_slope_within_groups_ignores_what_groups_differ_by():
-    rng = np.random.default_rng(1)
-    groups = np.repeat([1.0, 2, 3], 5)
-    x = rng.normal(size=15) + 10 * groups
-    y = 0.5 * x - 40 * groups + rng.normal(0, 0.01, 15)
-    value, low, high = slope(x, y, alone(groups)).interval
-    assert value == pytest.approx(0.5, abs=0.02)
-    assert low < value < high < 0.6
-    design = np.column_stack([x, *(groups == g for g in (1, 2, 3))])
-    assert value == pytest.approx(np.linalg.lstsq(design, y, rcond=None)[0][0], rel=1e-9)
 
 
 def test_rows_that_say_nothing_give_nothing():

@@ -97,17 +97,3 @@ def test_a_point_moves_with_the_runs_of_both_curves(paired):
         moves = moe.influence(np.array([row.C]))[0]
         expected = error(losses, dense, row.C_dense, moe.rows["run_id"], moves)
         assert row.ln_EL_paired_se == pytest.approx(expected, rel=1e-6)
-
-
-def test_a_single_run_moves_with_its_own_loss_and_the_baselines_curve(paired):
-    case, inputs, losses = paired
-    own = inputs.declared_by(case.study.derived_table("singles"))
-    table = points.singles(own)
-    runs = inputs.completed.set_index("run_id")
-    rows = table[table["EL"].notna()].groupby("sweep").head(2)
-    assert rows["sweep"].nunique() > 1
-    for row in rows.itertuples():
-        baseline = curves.curve(own, row.baseline)
-        C_dense = row.EL * runs.loc[row.run_id, COMPUTE]
-        expected = error(losses, baseline, C_dense, [row.run_id], [1.0])
-        assert row.ln_EL_paired_se == pytest.approx(expected, rel=1e-6)

@@ -11,7 +11,6 @@ from moelaws import laws
 from moelaws.studies.leverage.laws import activation, joint
 from moelaws.studies.leverage.laws.curve import LAW as CURVE
 from moelaws.studies.leverage.laws.curve import efficiency_leverage
-from moelaws.studies.leverage.laws.loss import ASSUMED_DENSE
 
 TABLE_6 = joint.LAW.published
 rows = {
@@ -25,9 +24,7 @@ rows = {
     ("A", "G", "C", "expected"),
     [
         (0.031, 12, 1e22, 7.244897972612155),
-        (0.031, 2, 1e22, 5.266694275355474),
         (0.0078125, 2, 3e20, 4.93611669315451),
-        (0.033766233766233764, 32 / 3, 1e22, 6.982164582887341),
         (0.03125, 8, 1e20, 4.485056704247889),
         (1.0, 12, 1e22, 0.989561247453458),  # erratum E1.4: not 1
         (13 / 385, 32 / 3, 7.04643e21, 6.744416905404261),
@@ -69,19 +66,13 @@ def test_saturation_bends_from_start_to_top(x, start, top):
     assert _saturated(2 * x + 1, start, top) > x_hat * (1 - 1e-12)
 
 
-def sizes_and_least_singular_value(law, params, columns, n=None):
-    """The size of each parameter's derivative, and how far the first ``n`` are from dependent."""
-    model = law.model(columns)
-    J = model.jacobian(model.evaluate(law.vector(params)[None])[1])[0]
-    size = np.linalg.norm(J, axis=1)
-    return size, np.linalg.svd((J / size[:, None])[:n], compute_uv=False).min()
-
-
 def test_the_published_A_max_is_not_identified():
     """Its derivative at Table 6 is nothing beside the others': Ahat = A + A_start."""
-    size, least = sizes_and_least_singular_value(joint.LAW, TABLE_6, rows, 5)
+    model = joint.LAW.model(rows)
+    J = model.jacobian(model.evaluate(joint.LAW.vector(TABLE_6)[None])[1])[0]
+    size = np.linalg.norm(J, axis=1)
     assert size[5] < 1e-12 * size[:5].min()
-    assert least > 1e-4
+    assert np.linalg.svd((J / size[:, None])[:5], compute_uv=False).min() > 1e-4
 
 
 LAW = laws.get("leverage.loss")
@@ -93,18 +84,8 @@ LAW = laws.get("leverage.loss")
 def test_the_loss_is_the_dense_one_at_EL_times_the_compute(A, G, C, A_max):
     params = LAW.published | {"A_max": A_max}
     EL = joint.LAW.predict(joint.LAW.published | {"A_max": A_max}, {"A": A, "G": G, "C": C})
-    dense = CURVE.predict(ASSUMED_DENSE, {"C": EL * C})
+    dense = CURVE.predict(params, {"C": EL * C})
     assert LAW.predict(params, {"C": C, "S": 1 - A, "G": G}) == pytest.approx(dense, rel=1e-9)
-
-
-def test_activation_and_granularity_sweeps_identify_all_but_A_max():
-    C = np.repeat([2e18, 6e18, 2e19, 6e19, 2e20, 6e20], 14)
-    S = np.tile([*(1 - 2 / 2.0 ** np.arange(1, 9)), *[1 - 1 / 32] * 6], 6)
-    G = np.tile([*[2.0] * 8, 2, 4, 6, 8, 12, 16], 6)
-    columns = {"C": C, "S": S, "G": G}
-    size, least = sizes_and_least_singular_value(LAW, LAW.published, columns, -1)
-    assert size[-1] < 1e-12 * size[:-1].min()
-    assert least > 1e-5
 
 
 CURVE_LAW = laws.get("leverage.curve")
@@ -131,24 +112,3 @@ def test_leverage_is_undefined_where_the_dense_curve_never_gets_there():
     assert np.isnan([limit.EL, limit.C_dense]).all()
     flat = efficiency_leverage(DENSE | {"beta": 0.0}, MOE, 1e20)
     assert np.isnan(flat.EL)
-
-
-@given(
-    alpha=st.floats(1, 1e3),
-    beta=st.floats(-0.5, -0.02),
-    b=st.floats(0.5, 2),
-    moe_alpha=st.floats(1, 1e3),
-    ln_C=st.floats(38, 55),
-)
-def test_the_dense_model_has_the_same_loss_at_its_compute(alpha, beta, b, moe_alpha, ln_C):
-    dense = {"alpha": alpha, "beta": beta, "b": b}
-    moe = {"alpha": moe_alpha, "beta": -0.1, "b": b + 0.01}
-    C = np.exp(ln_C)
-    leverage = efficiency_leverage(dense, moe, C)
-    if np.isfinite(leverage.C_dense) and leverage.C_dense > 0:
-        L = CURVE_LAW.predict(dense, {"C": leverage.C_dense})
-        assert pytest.approx(float(leverage.L), rel=1e-9) == float(L)
-    same = efficiency_leverage(dense, dense, C)
-    # The loss of a nearly exhausted curve holds few digits of its compute.
-    digits = 1e-15 * b / (alpha * C**beta * -beta)
-    assert pytest.approx(1.0, rel=1e-9 + 10 * digits) == same.EL

@@ -125,10 +125,7 @@ def test_the_best_rate_stands_beside_published_laws():
     assert (row["lr"], row["lr_low"], row["lr_high"], row["trials"]) == (1e-3, 3e-4, 1e-3, 4)
     assert row["lr_step_law"] == pytest.approx(1.79 * 8e8**-0.713 * 1e10**0.307)
     assert row["batch_step_law"] == pytest.approx(0.58 * 1e10**0.571)
-    assert row["lr_deepseek"] == pytest.approx(0.3118 * 6e18**-0.125)
-    assert row["batch_deepseek"] == pytest.approx(0.2920 * 6e18**0.3271)
     assert (row["batch_low"], row["batch"], row["batch_high"]) == (524288,) * 3
-    assert row["lr_leverage"] == pytest.approx(1.1576 * 6e18**-0.1529)
     assert row["lr_joint"] == pytest.approx(np.exp(8.39) * 1e8**-0.81 * 8**-0.25)
     assert row["lr_marin"] == pytest.approx(1.63 * 1e10**-0.2813 * 1024**-0.3678 * 128**0.5)
 

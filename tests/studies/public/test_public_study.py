@@ -78,17 +78,6 @@ def test_the_study_from_the_first_table_on(copy):
     assert verdict(tier, "a_mixture_needs_several_times_less_compute")["verdict"] == "supported"
     shown = copy.moelaws("show", "results/demo/tables/public.parquet").stdout
     assert "marin-ladder: Apache-2.0: The Marin Authors" in shown
-    words = (
-        "--law",
-        "chinchilla",
-        "--map",
-        "N=N_active_nonemb",
-        "--rows",
-        "dataset == 'marin-v16'",
-    )
-    fitted = copy.moelaws("fit", "results/demo/tables/public.parquet", *words, "--sample", "20")
-    assert fitted.returncode == 0, fitted.stderr
-    assert "49 rows (imported)" in fitted.stdout
 
 
 def assert_drawn(path):

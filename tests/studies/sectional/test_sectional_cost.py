@@ -31,8 +31,6 @@ def evaluated(ref="sectional.cost", **columns):
     ("alpha", "eq_21", "printed", "corrected"),
     [
         (1e6, 1.2138599657918256, 1.2599179699540553, 1.104651465781783),
-        (1e7, 1.2138382403111794, 1.2598902525193576, 1.1046394836663052),
-        (1e8, 1.2136211270162351, 1.2596132792152692, 1.1045197006508607),
         (1e9, 1.2114640254292477, 1.2568634615858378, 1.1033256693638425),
         (1e12, 0.7598600786907188, 0.7260267822226069, 0.7197036508010753),
     ],
@@ -100,14 +98,6 @@ def test_factors_are_ratios_of_costs_and_below_1(E, L, d0):
     # Eq 2 as printed halves the traditional attention, Eq 14 as printed has E in place of E^2.
     from_14 = E * L**2 * d0 / (printed["attention_before"] + printed["attention_experts"])
     assert printed["attention_factor_eq14"] == pytest.approx(float(from_14), rel=1e-9)
-
-
-@pytest.mark.parametrize("ref", FORMS)
-def test_terms_add_up(ref):
-    values = evaluated(ref, L=[512, 4096], d0=768, alpha=1e7, E=[[1.0], [3.0], [8.0]])
-    terms = ("projections", "attention_before", "attention_experts", "overhead")
-    assert values["S"].shape == (3, 2)
-    assert values["S"] == pytest.approx(sum(values[name] for name in terms), rel=1e-14)
 
 
 def test_printed_eq_21_is_the_derivative_of_neither_cost():

@@ -27,11 +27,16 @@ from moelaws.studies.sectional.derived.load import cosine, matched, units
 from moelaws.studies.sectional.derived.speeds import section_flops
 from moelaws.studies.sectional.run_claims import SECTIONS
 from picture import assert_legible
-from sectional_case import RUNS, STUDY, TEXT
+from sectional_case import RUNS, STUDY, TEXT, Case
 
-MEASURED_TIMES = {"cost_falls_to_an_optimum", "sections_generate_faster"}
 SLICE_CHUNKS = ("slice_chunks", "rates_slice_chunks")
 SUPPORTED, REFUTED, OPEN = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.CANNOT_TELL
+
+
+@pytest.fixture
+def case(tmp_path):
+    """Results of the demo grid that a test chooses."""
+    return lambda **chosen: Case(tmp_path / "results", **chosen)
 
 
 def rows(inputs, arm):
@@ -90,13 +95,6 @@ def test_the_spread_between_seeds_leaves_out_what_is_common_to_all_arms(arms, se
     assert spread.sd == pytest.approx(
         math.sqrt(np.square(values - means).sum() / spread.freedom), rel=1e-6
     )
-
-
-def test_a_spread_of_one_seed_is_unknown():
-    spread = Spread.of([{0: 1.0}, {0: 2.0}, {}])
-    assert spread.freedom == 0
-    difference = spread.difference({0: 2.0}, {0: 1.0}).interval
-    assert difference == pytest.approx((1, math.nan, math.nan), nan_ok=True)
 
 
 def test_the_steps_to_a_target_are_those_of_the_pace(case):
@@ -175,13 +173,6 @@ def test_experts_that_are_equal_but_for_the_order_of_their_units_match():
     assert cosine(both[[0, 0]]) == pytest.approx(1)
 
 
-def test_random_experts_are_as_alike_as_random_weights(case):
-    table = case().inputs().derived("similarity")
-    assert set(table["layer"]) == {0, 1}
-    np.testing.assert_allclose(table["matched"], table["random"], atol=0.12)
-    assert (table["cosine"].abs() < 0.1).all()
-
-
 def times_of(slices):
     return {"times": {(f"widths_{r}", E): t for r in ("all", "chunks") for E, t in slices.items()}}
 
@@ -200,7 +191,6 @@ CASES = {
     "mixtures_beat_dense": [
         ({"offset": {"top1": -0.3, "top2": -0.3}}, SUPPORTED),
         ({"offset": {"top1": -0.3, "top2": 0.3}}, REFUTED),
-        ({"offset": {"top1": -0.3}, "left_out": ("top2", "rates_top2")}, OPEN),
         ({"offset": {"top1": -0.3, "top2": -0.3}, "left_out": ("dense", "rates_dense")}, OPEN),
     ],
     "chunks_keep_the_loss": [
@@ -212,12 +202,10 @@ CASES = {
         ({"beyond": dict.fromkeys(SECTIONS, -0.2)}, SUPPORTED),
         ({"beyond": dict.fromkeys(SECTIONS, -0.2) | {"chunk": 0.2}}, REFUTED),
         ({}, OPEN),
-        ({"beyond": dict.fromkeys(SECTIONS, -0.2), "left_out": ("dense", "rates_dense")}, OPEN),
     ],
     "cost_falls_to_an_optimum": [
         (times_of({2: 0.8, 4: 0.7, 8: 0.9}), SUPPORTED),
         (times_of({2: 1.5, 4: 1.5, 8: 1.5}), REFUTED),
-        (times_of({8: 0.5}), OPEN),
         (times_of({2: 0.8, 4: 0.74, 8: 0.741}), OPEN),  # a plateau is no optimum
         ({"times": {("widths_all", 4): 0.5}, "absent": ("widths_chunks",)}, OPEN),
     ],
@@ -265,7 +253,9 @@ def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds():
     assert "speed" in {figure.name for figure in STUDY.at_tier("gpu").figures}
 
 
-@pytest.mark.parametrize("claim", sorted(CASES.keys() - MEASURED_TIMES))
+@pytest.mark.parametrize(
+    "claim", ["slices_beat_dense_and_conventional", "chunks_keep_the_loss", "slices_learn_faster"]
+)
 def test_one_seed_alone_decides_nothing_about_losses(case, claim):
     """However large a difference is: nothing tells how much another seed would move it."""
     offset = {"slice_all": 0.5, "slice_chunks": -0.5, "position": 0.5}
@@ -297,11 +287,9 @@ def test_balance_is_judged_by_seeds_that_agree(case, chunk, top2, chosen, verdic
         assert "chunks by their place, even by construction: 0" in judgement["measured"]
 
 
-@pytest.mark.parametrize("tier", ["demo", pytest.param("workstation", marks=pytest.mark.slow)])
-def test_every_figure_and_table_is_made_and_legible(case, tier):
-    """Of one size, and of two widths and two lengths."""
+def test_every_figure_and_table_is_made_and_legible(case):
     uneven = {"chunk": [16, 4, 4, 4, 2, 2, 0, 0]}
-    inputs = case(tier=tier, pace={"slice_all": 1.2}, counts=uneven).inputs()
+    inputs = case(pace={"slice_all": 1.2}, counts=uneven).inputs()
     for figure in STUDY.figures:
         sheet = make(STUDY, figure.name, inputs)
         assert_legible(sheet)

@@ -105,19 +105,6 @@ def against(frame):
     return 2.5 + 0.05 * (u - 0.2 * (v - 1.5) + 0.8 * C) ** 2 + 0.03 * v - 0.1 * C
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        "loss_falls_with_sparsity",
-        "active_size_falls_with_sparsity",
-        "active_size_rises_with_budget",
-    ],
-)
-def test_a_world_against_the_paper_supports_it_not(claim, world):
-    judgement = verdict_on(claim, world(against, 0.001))
-    assert judgement.verdict == Verdict.NOT_SUPPORTED, judgement
-
-
 def smaller_when_sparser(frame):
     """A world where fewer parameters in all are best the sparser a model is."""
     v = -np.log1p(-frame["S"])
@@ -128,13 +115,14 @@ def smaller_when_sparser(frame):
 @pytest.mark.parametrize(
     ("claim", "loss", "verdict"),
     [
+        ("loss_falls_with_sparsity", against, Verdict.NOT_SUPPORTED),
+        ("active_size_falls_with_sparsity", against, Verdict.NOT_SUPPORTED),
+        ("active_size_rises_with_budget", against, Verdict.NOT_SUPPORTED),
         ("dense_is_best_for_small_models", against, Verdict.SUPPORTED),
         ("total_size_rises_with_sparsity", smaller_when_sparser, Verdict.NOT_SUPPORTED),
     ],
 )
-def test_rules_that_the_papers_law_decides_one_way_come_out_the_other_way(
-    claim, loss, verdict, world
-):
+def test_a_world_against_the_papers_law_has_the_opposite_verdict(claim, loss, verdict, world):
     assert verdict_on(claim, world(loss, 0.001)).verdict == verdict
 
 
@@ -188,33 +176,11 @@ def test_the_law_that_made_the_losses_predicts_the_sparsest_best(loss, verdict, 
     assert abs(judgement.value) > 0.05  # nats: their difference, not the noise
 
 
-def test_loose_draws_of_a_fit_do_not_hide_that_it_predicts(tmp_path):
-    judgement = verdict_on(UNSEEN, held_out(tmp_path, eq_6, "S >= 0.95", spread=0.3))
-    assert judgement.verdict == Verdict.SUPPORTED
-
-
-def test_laws_that_predict_alike_are_not_told_apart(tmp_path):
-    """Losses halfway between both predictions, so that both miss by as much."""
-
-    def between(frame):
-        return (eq_6(frame) + chinchilla(frame)) / 2
-
-    judgement = verdict_on(UNSEEN, held_out(tmp_path, between, "S >= 0.95"))
-    assert judgement.verdict == Verdict.CANNOT_TELL, judgement
-    assert judgement.needed
-
-
 def test_too_few_fitted_runs_decide_nothing(tmp_path):
     """Fits of ten coefficients to few runs may miss, whatever the law."""
     judgement = verdict_on(UNSEEN, held_out(tmp_path, chinchilla, "S >= 0.95", fitted=26))
     assert judgement.verdict == Verdict.CANNOT_TELL
     assert judgement.measured.startswith("26 runs were fitted, fewer than 3 for each of 10")
-
-
-def test_nothing_held_out_decides_nothing(tmp_path):
-    judgement = verdict_on(UNSEEN, held_out(tmp_path, eq_6, "S >= 0.99"))
-    assert judgement.verdict == Verdict.CANNOT_TELL
-    assert judgement.measured == "0 runs are held out"
 
 
 def test_the_slope_over_sparsity_may_change_with_the_budget(world):
@@ -237,25 +203,13 @@ def test_six_n_counts_the_flops_within_a_fifth(ratio, verdict):
     assert f"1.07 to {ratio}" in judgement.measured
 
 
-def test_the_nulls_slopes_are_those_of_a_law_without_sparsity():
-    """Total size, best sparsity over size and over budget move by arithmetic alone."""
-    mean = nulls.slopes(nulls.chinchilla(nulls.EVIDENCE)).query("at == 'mean'").set_index("trend")
-    for trend, slope in (("N_over_S", 0.84), ("S_over_N", 1.20), ("S_over_C", -0.56)):
-        assert mean.loc[trend, "slope"] == pytest.approx(slope, abs=0.02)
-        assert mean.loc[trend, "null"] == pytest.approx(mean.loc[trend, "slope"], abs=0.02)
-
-
 def test_what_the_real_runs_show_beyond_their_null():
     mean = nulls.slopes(nulls.RUNS["L"].to_numpy(float)).query("at == 'mean'").set_index("trend")
     for trend, slope, null in (("N_over_S", 0.68, 0.84), ("N_active_over_S", -0.14, 0.0)):
         assert mean.loc[trend, "slope"] == pytest.approx(slope, abs=0.01)
         assert mean.loc[trend, "null"] == pytest.approx(null, abs=0.01)
     assert mean.loc["N_over_S", "beyond_high"] < 0  # the best total size rises by less than that
-
-
-def test_the_best_active_size_grows_with_the_budget_by_all_forms_alike():
-    """With the degrees of least error it is C^0.375, with the paper's 2, 2, 2 it is C^0.509."""
-    mean = nulls.slopes(nulls.RUNS["L"].to_numpy(float)).query("at == 'mean'").set_index("trend")
+    # With the degrees of least error it is C^0.375, with the paper's 2, 2, 2 it is C^0.509
     own = mean.loc["N_active_over_C"]
     assert own["slope"] == pytest.approx(0.43, abs=0.01)
     assert own["low"] < 0.375 < 0.509 < own["high"]

@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from made_scores import score_row, write_scores
 from moelaws.analysis.derive import derive as write_derived
@@ -13,7 +11,6 @@ from moelaws.claims.judge import judged
 from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.spec.project import load_study
-from moelaws.studies.sparsity.derived import scores
 from picture import assert_legible, words
 from repository import REPOSITORY
 
@@ -92,18 +89,6 @@ def test_a_planted_shift_is_recovered_and_judged_with_its_sign_and_size(tmp_path
     assert judgement["verdict"] == said
     assert "continuation" in judgement["measured"]
     assert "(72 runs)" in judgement["measured"]
-
-
-@given(st.floats(0.1, 10), st.floats(-5, 5))
-def test_units_of_a_score_do_not_matter_to_its_equivalent_in_loss(scale, offset):
-    rows = runs().assign(error=lambda f: 0.3 * f["L"] + 0.01 * f["S"])
-    noise = np.random.default_rng(4).standard_normal(len(rows))
-    rows["error"] += 0.01 * noise
-    one = scores._relation(rows, "error")
-    other = scores._relation(rows.assign(error=scale * rows["error"] + offset), "error")
-    assert other["slope"].value == pytest.approx(scale * one["slope"].value)
-    assert other["shift"].value == pytest.approx(scale * one["shift"].value, abs=1e-9)
-    assert other["equivalent"].interval == pytest.approx(one["equivalent"].interval)
 
 
 def test_a_score_that_does_not_follow_the_loss_has_no_equivalent(tmp_path):

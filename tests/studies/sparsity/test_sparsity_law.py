@@ -33,12 +33,6 @@ def test_optimal_sparsity_rises_with_size_and_falls_with_compute():
     assert budgets == pytest.approx([0.9335, 0.8724, 0.6233], abs=5e-5)
 
 
-def test_optimal_sparsity_without_a_minimum_is_nan():
-    # The interaction gone and lambda < 0: every term but the data's falls with S, data too.
-    falling = PAPER | {"delta": -0.1, "lambda": -0.3}
-    assert np.isnan(loss.optimal_sparsity(falling, 1e9, 1e20))
-
-
 def test_optimal_size_at_fixed_compute():
     best = loss.optimal_size(PAPER, [0.0, 0.9, 0.98], 1e20)
     sizes, losses = best.N, best.L

@@ -61,9 +61,10 @@ class Configuration:
     @property
     def flops(self) -> dict[str, float]:
         """Returns convention -> training FLOPs; ``all`` counts every matrix product."""
-        flops = {"all": TRAINING * sum(forward_terms(self.model).values()) * self.tokens}
-        by_convention = {n: train_flops_per_token(self.model, n) * self.tokens for n in CONVENTIONS}
-        return flops | by_convention
+        return {
+            "all": TRAINING * sum(forward_terms(self.model).values()) * self.tokens,
+            **{name: train_flops_per_token(self.model, name) * self.tokens for name in CONVENTIONS},
+        }
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,6 @@ def advise(
     held = None
     if limits.max_sparsity and not any(law.knows_sparsity for law in near):
         held = _nearest_judged(candidates, limits.compute)
-    if held and math.isclose(held, limits.compute):
-        held = None  # other limits are why no such law judges
     if held:
         at_held = advise(candidates, replace(limits, compute=held), shape, setters=setters)
         space = space.held_to(float(at_held.robust.plan.S))
@@ -208,7 +207,7 @@ def advised(entry: AdviserEntry, space: Space) -> int:
     S = min(entry.S, limits.max_sparsity)
     D = float(law.evaluate(law.published or {}, {"C": limits.compute})["D"])
     plan = ideal(limits.compute / (6 * D), S, D, limits)
-    at = space.nearest(float(plan.N_active), S)
+    at = space.nearest(plan)
     found = space.plans.at(at)
     distances = np.log(found.N_active / plan.N_active), np.log((1 - found.S) / (1 - S))
     if D > limits.max_tokens or np.hypot(*distances) > _TOO_FAR:
@@ -270,11 +269,15 @@ def _decades(law: CandidateLaw, compute: float) -> float:
 
 
 def _nearest_judged(candidates: Sequence[CandidateLaw], compute: float) -> float | None:
-    """Returns the budget nearest to ``compute`` that a law which knows of sparsity judges."""
+    """Returns the budget nearest to ``compute`` that a law which knows of sparsity judges.
+
+    It is None if this is ``compute`` itself: other limits are why no such law judges then.
+    """
     reach = 10**FARTHEST * (1 - 1e-9)
     known = [law.fitted_on["C"] for law in candidates if law.knows_sparsity and law.determined]
     ends = [high * reach if compute > high else low / reach for low, high in known]
-    return min(ends, key=lambda end: abs(math.log(end / compute)), default=None)
+    nearest = min(ends, key=lambda end: abs(math.log(end / compute)), default=compute)
+    return None if math.isclose(nearest, compute) else nearest
 
 
 def _of_candidate(minimax: Minimax, i: int) -> Recommendation:
@@ -325,7 +328,7 @@ def _compared(minimax: Minimax, plan: Plans) -> Recommendation:
     A token of it costs as many FLOPs for each active parameter as of the model nearest to it.
     """
     space, limits = minimax.space, minimax.space.limits
-    like = space.nearest(float(plan.N_active), float(plan.S))
+    like = space.nearest(plan)
     cost = float(plan.N_active) * float(space.cost[like] / space.shapes.active[like])
     if np.isnan(plan.D):
         plan = replace(plan, D=limits.tokens(plan.N_active, cost))

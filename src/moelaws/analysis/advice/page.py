@@ -19,7 +19,6 @@ from moelaws.analysis.advice.short import (
     shape_in_words,
 )
 from moelaws.analysis.advice.sweeps import SmallSweep, three_runs
-from moelaws.files.atomic import finite
 from moelaws.fitting.prediction import OF_THE_LAW_ALONE
 from moelaws.spec.model import MoE
 from moelaws.spec.words import counted, joined
@@ -235,7 +234,7 @@ def _settings(answer: Advice) -> str:
 
 def notes(answer: Advice) -> Iterator[str]:
     """Yields what limits the trust in configuration, laws and plans, and what was left out."""
-    robust = answer.robust
+    robust, uncalibrated = answer.robust, False
     embedded = float(robust.plan.embeddings / robust.plan.N_active)
     if embedded > _EMBEDDED:
         yield (
@@ -247,15 +246,16 @@ def notes(answer: Advice) -> Iterator[str]:
         yield from _of_law(law)
         if distances := robust.beyond.get(law.name):
             yield f"- {law.name} extrapolates to the robust plan: {_far(distances)}."
-        own = law.calibration
-        if own and own.has_rounds and not math.isnan((run := law.expected(robust.plan))["low"]):
+        own, run = law.calibration, law.expected(robust.plan)
+        if not (own and own.has_rounds):
+            uncalibrated |= bool(distances)
+        elif not math.isnan(run["low"]):
             yield (
                 f"- By {law.name} a run of the robust plan ends at {run['loss']:.3f} "
                 f"[{run['low']:.3f}, {run['high']:.3f}] nats: the interval is calibrated on its "
-                f"fits to the cheaper runs, which erred by {100 * own.per_decade:.2g} "
-                "% a decade."
+                f"fits to the cheaper runs, which erred by {100 * own.per_decade:.2g} % a decade."
             )
-    if any(law.name in robust.beyond and not law.is_calibrated for law in answer.laws):
+    if uncalibrated:
         yield f"- {OF_THE_LAW_ALONE[0].upper()}{OF_THE_LAW_ALONE[1:]}."
     if answer.far:
         each = "; ".join(f"{name} ({_far(distances)})" for name, distances in answer.far.items())
@@ -284,10 +284,8 @@ def _of_law(law: CandidateLaw) -> Iterator[str]:
 
 def _defaults(answer: Advice) -> Iterator[str]:
     """Yields the values in plans and configuration that no law sets."""
-    without = [law.name for law in answer.laws if law.S is not None]
-    without += [row.name for row in answer.recommendations[len(answer.laws) :]]
-    for row in answer.recommendations:
-        if row.name in without:
+    for i, row in enumerate(answer.recommendations):  # of the laws, and then of the advisers
+        if i >= len(answer.laws) or answer.laws[i].S is not None:
             yield f"S = {float(row.plan.S):.3g} for {row.name}"
     for law in answer.laws:
         yield from (f"{name} = {value:g} for {law.name}" for name, value in law.held.items())
@@ -352,7 +350,7 @@ def as_json(
                 "law": law.law.ref,
                 **{name: getattr(law, name) for name in of_law},
                 "counts": law.determined,
-                "at_robust": finite(law.expected(answer.robust.plan)),
+                "at_robust": law.expected(answer.robust.plan),
             }
             for law in answer.laws
         ],

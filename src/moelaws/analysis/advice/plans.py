@@ -144,26 +144,25 @@ class Constraints:
         waiting = waiting + NOT_HIDDEN * 2 * exchanged / link  # bf16
         return np.asarray(flops + own.flops_per_second * waiting)
 
-    def gpu_bytes(self, parameters: ArrayLike, activations: ArrayLike) -> Array:
+    def gpu_bytes(self, parameters: Array, activations: Array) -> Array:
         """Returns the bytes on each GPU: its part of the states, and of a sequence's activations.
 
         The GPUs of a node share the activations of a sequence.
         """
-        states = TRAINING_BYTES * np.asarray(parameters) / self.gpus
-        return np.asarray(states + np.asarray(activations) / min(self.gpus, NODE))
+        states = TRAINING_BYTES * parameters / self.gpus
+        return states + activations / min(self.gpus, NODE)
 
-    def served_bytes(self, parameters: ArrayLike, cache: ArrayLike) -> Array:
+    def served_bytes(self, parameters: float | Array, cache: Array) -> Array:
         """Returns the bytes to serve from, with the ``cache`` of one sequence's keys and values."""
-        weights = self.serve_bytes * np.asarray(parameters)
-        return np.asarray(weights + self.serve_sequences * np.asarray(cache))
+        return self.serve_bytes * parameters + self.serve_sequences * cache
 
-    def tokens(self, N_active: ArrayLike, cost: ArrayLike, compute: float | None = None) -> Array:
+    def tokens(self, N_active: Array, cost: float | Array, compute: float | None = None) -> Array:
         """Returns the tokens that the budget trains; 0 or less if it trains none.
 
         ``cost`` is that of a token (``cost_of``), and ``compute`` another budget than its own.
         """
-        paid = (compute or self.compute) - 2 * np.asarray(N_active, float) * self.served_tokens
-        return np.asarray(np.minimum(paid / np.asarray(cost, float), self.max_tokens))
+        paid = (compute or self.compute) - 2 * N_active * self.served_tokens
+        return np.asarray(np.minimum(paid / cost, self.max_tokens))
 
     def binding(self, plan: Plans) -> list[str]:
         """Returns the limits that one plan nearly reaches, in words."""
@@ -179,7 +178,7 @@ class Constraints:
 
 def ideal(N_active: ArrayLike, S: ArrayLike, D: ArrayLike, limits: Constraints) -> Plans:
     """Returns plans of N = N_active / (1 - S) total parameters, with the G of the limits."""
-    N_active, S, D = np.broadcast_arrays(*(np.asarray(x, float) for x in (N_active, S, D)))
+    N_active, S, D = np.broadcast_arrays(N_active, S, D)
     G, none = (np.full(S.shape, x) for x in (limits.G or USUAL_G, 0.0))
     return Plans(np.asarray(N_active / (1 - S)), N_active, D, S, G, none)
 

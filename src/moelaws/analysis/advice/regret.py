@@ -15,7 +15,7 @@ import numpy as np
 from moelaws.analysis.advice.plans import COLUMNS, Plans
 from moelaws.analysis.advice.shapes import Space
 from moelaws.fitting.diagnostics import Calibration
-from moelaws.fitting.prediction import reaches
+from moelaws.fitting.prediction import reaches, vectors
 from moelaws.fitting.quantiles import percentiles, stretched
 from moelaws.laws.base import Array, FittableLaw, Mask, Variable
 from moelaws.spec.errors import UserError
@@ -85,8 +85,7 @@ class CandidateLaw:
     @cached_property
     def _draws(self) -> Array:
         """Returns the draws (B, P) on the working scale."""
-        rows = [dict(zip(self.law.names, row, strict=True)) for row in self.draws.tolist()]
-        return np.array([self.law.vector(row) for row in rows])
+        return vectors(self.law, self.draws)
 
     def columns(self, plans: Plans) -> dict[str, Array]:
         """Returns the law's variables; a plan without tokens gets those of another plan."""
@@ -100,12 +99,7 @@ class CandidateLaw:
     def judges(self, plans: Plans) -> Mask:
         """Tells which plans are trained and not too far beyond the law's runs in any variable."""
         far = [x > FARTHEST + ROUNDED for x in plans.distances(self.fitted_on).values()]
-        return np.asarray((plans.D > 0) & ~np.any(far, axis=0) if far else plans.D > 0)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Tells whether fits to the cheaper runs say how far the law errs beyond its runs."""
-        return self.calibration is not None and self.calibration.has_rounds
+        return (plans.D > 0) & ~np.any(far, axis=0) if far else plans.D > 0
 
     def loss(self, plans: Plans) -> Array:
         """Returns the loss of plans at the estimates, nats/token; NaN where it judges nothing."""
@@ -117,9 +111,9 @@ class CandidateLaw:
         The ends are NaN unless a roll-out of the fit calibrates them.
         """
         value, reach = float(self.loss(plan)), math.nan
-        if self.calibration is not None:
-            columns = {name: np.atleast_1d(x) for name, x in self.columns(plan).items()}
-            reach = float(reaches(self.calibration, columns, LEVEL)[1][0]) or math.nan
+        if self.calibration:
+            _, new = reaches(self.calibration, self.columns(plan), LEVEL)
+            reach = float(new) or math.nan
         return {"loss": value, "low": value * math.exp(-reach), "high": value * math.exp(reach)}
 
     def losses_of_draws(self, plans: Plans) -> Array:

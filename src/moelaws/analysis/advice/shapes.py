@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from moelaws.accounting.cost import activation_bytes
 from moelaws.accounting.flops import TRAINING, attention_and_ffn, forward_terms
@@ -92,7 +92,7 @@ class Shapes:
 
     @cached_property
     def sparsity(self) -> Array:
-        return np.asarray(np.where(self.E > 0, 1 - self.k / np.maximum(self.E, 1), 0.0))
+        return np.where(self.E > 0, 1 - self.k / np.maximum(self.E, 1), 0.0)
 
     @cached_property
     def active(self) -> Array:
@@ -137,10 +137,10 @@ class Shapes:
         return Plans(self.total, self.active, tokens, self.sparsity, G, self.counts.embeddings)
 
 
-def mlp_width(d_model: ArrayLike, shape: Shape, G: float = DENSE_G) -> Array:
+def mlp_width(d_model: Array, shape: Shape, G: float = DENSE_G) -> Array:
     """Returns the width of experts of granularity ``G``, or of dense layers."""
     unit = shape.expert_multiple
-    return np.asarray(unit * np.maximum(1, np.rint(2 / G * np.asarray(d_model) / unit)))
+    return unit * np.maximum(1, np.rint(2 / G * d_model / unit))
 
 
 def buildable(limits: Constraints, shape: Shape, G: float, r: float) -> Shapes:
@@ -242,9 +242,9 @@ class Space:
         distance = np.where(self.plans.D > 0, distance, np.inf)
         return np.asarray(distance <= max(distance.min() + 0.05, within))
 
-    def nearest(self, N_active: float, S: float) -> int:
-        """Returns the index of the model nearest to a size and a sparsity."""
-        size = np.log(self.shapes.active / N_active)
-        sparsity = np.log1p(-self.shapes.sparsity) - np.log1p(-S)
+    def nearest(self, plan: Plans) -> int:
+        """Returns the index of the model nearest to the active size and the sparsity of a plan."""
+        size = np.log(self.shapes.active / plan.N_active)
+        sparsity = np.log1p(-self.shapes.sparsity) - np.log1p(-plan.S)
         distance = np.where(self.plans.D > 0, size**2 + sparsity**2, np.inf)
         return int(np.argmin(distance))

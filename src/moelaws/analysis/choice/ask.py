@@ -128,7 +128,7 @@ def _read(law: FittableLaw, frame: pd.DataFrame, spec: Fit) -> dict[str, Array]:
     """Returns the law's variables and, with NaN where it is unknown, its response."""
     frame = frame.reset_index(drop=True)
     given = read_variables(law, frame, with_size(law, frame, spec)).values
-    columns: dict[str, Array] = dict(law.columns(given))
+    columns = law.columns(given)
     for variable in law.variables:
         values = columns[variable.name]
         if not variable.domain.holds(values).all():

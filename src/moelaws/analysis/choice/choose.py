@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.laws.base import Array
+from moelaws.laws.base import Array, Mask
 
 FLOOR = 0.1  # the share of the weight that all laws have in common, whatever their support
 REACH = 6.0  # median deviations beyond which a draw counts as one at that distance
@@ -63,7 +63,7 @@ def spread(beliefs: Beliefs, values: Array) -> Array:
 
 
 def choose(
-    beliefs: Beliefs, importance: Array, costs: Array, budget: float, free: NDArray[np.bool_]
+    beliefs: Beliefs, importance: Array, costs: Array, budget: float, free: Mask
 ) -> list[Chosen]:
     """Returns the ``free`` runs (n,) to train within ``budget``, in the order of their choice.
 

@@ -65,8 +65,8 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     rng, error = np.random.default_rng(seed), (noise, LEAST_RATE)
     starts = np.clip(mean + sd * rng.standard_normal((STARTS, len(mean))), *law.bounds.T)
 
-    def objective(copies: int, error: tuple[float, float]) -> Objective:
-        """Returns chi squared; with copies, of rows that are drawn anew for each."""
+    def objective(copies: int) -> Objective:
+        """Returns chi squared by the present error; with copies, of rows drawn anew for each."""
         own = np.hypot(error[0], error[1] * known.decades)
         errors = np.concatenate([own, np.full(len(some), SPREAD), np.ones(len(mean))])
         weights, rows = errors**-2, observed
@@ -76,12 +76,12 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
         return Objective(model, rows, np.inf, weights, unit=2.0)
 
     for _ in range(3):  # each time by the rate that the one before found
-        ends, values = descend(objective(0, error), starts, law.bounds, STEPS, newton=False)
+        ends, values = descend(objective(0), starts, law.bounds, STEPS, newton=False)
         starts, values = far_apart(ends, values)
         starts = starts[values < values[0] + NEAR][:ENDS]
         squares = (model.evaluate(starts[:1])[0][0][:n] - known.observed) ** 2
         error = _error(squares, known.decades, noise, n - law.n_free)
-    drawn = objective(draws, error)
+    drawn = objective(draws)
     theta = from_best(drawn, starts, law.bounds, newton=False)
     theta, _ = descend(drawn, theta, law.bounds, STEPS, newton=False)
     variance = error[0] ** 2 + (error[1] * known.decades) ** 2
@@ -113,13 +113,13 @@ def _error(squares: Array, decades: Array, noise: float, freedom: int) -> tuple[
 
 def _expected(law: FittableLaw) -> tuple[Array, Array]:
     """Returns what parameters (P,) are before any run, and how far off: their fits' starts."""
-    mean, sd = [], []
+    known = []
     for p, (low, high) in zip(law.parameters, law.bounds, strict=True):
         starts = law.protocol.grid.get(p.name) or (0.0,)
         middle, reach = (max(starts) + min(starts)) / 2, (max(starts) - min(starts)) / 2
-        mean.append(p.prior[0] if p.prior else float(np.clip(middle, low, high)))
-        sd.append(p.prior[1] if p.prior else reach or 1.0)
-    return np.array(mean), np.array(sd)
+        known.append(p.prior or (np.clip(middle, low, high), reach or 1.0))
+    mean, sd = np.array(known).T
+    return mean, sd
 
 
 def _spread_out(columns: Columns, count: int) -> Array:

@@ -90,7 +90,7 @@ def layers(inputs: Inputs) -> pd.DataFrame:
 def kappa_lines(inputs: FittedInputs) -> Rows:
     """Returns kappa over E: the published line, both forms through own values, and one law."""
     span = np.geomspace(1, 32, 41)
-    lines = {"published": (span, kappa.LAW.predict(kappa.LAW.published or {}, {"E": span}))}
+    lines = {"published": (span, kappa.LAW.predict(kappa.LAW.published, {"E": span}))}
     own = inputs.derived("identities", origin=exponents.OWN).dropna(subset=["kappa"])
     E, y = (own[name].to_numpy(float) for name in ("E", "kappa"))
     if len(E) > 1:

@@ -15,7 +15,7 @@ from moelaws.studies.hyperparameters.derived.near_optimal import end_of_search
 
 LABELS = {"moe": "mixture of experts", "dense": "dense"}
 # Quantity -> the laws in print by kind of model: those of Eq 5 are of mixtures alone
-PUBLISHED: dict[str, dict[str, Law]] = {
+PUBLISHED = {
     "batch_tokens": {"moe": hyperparameters.VARIANTS["batch"]},
     "lr": {"moe": hyperparameters.VARIANTS["lr"]},
     "M": {"moe": allocation.VARIANTS["M"], "dense": allocation.VARIANTS["dense_M"]},

@@ -27,7 +27,7 @@ from moelaws.studies.leverage.derived.curves import (
 )
 from moelaws.studies.leverage.derived.points import VALIDATION, by_joint_law
 from moelaws.studies.leverage.derived.series import SERIES, parabola, parabolas, regression, slope
-from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
+from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage, loss
 
 MAX_UNREACHED = 0.1  # fraction of draws without a leverage beyond which no interval is given
 ATTENTION = 0.35  # of the FLOPs: the middle of the paper's 30 to 40 %
@@ -243,8 +243,7 @@ def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidenc
     (L_dense, C_dense), (L_moe, C_moe) = np.exp(means.to_numpy())
 
     def leverage(curve: Mapping[str, ArrayLike], scatter: ArrayLike) -> Array:
-        alpha, beta, b = (np.asarray(curve[name], float) for name in LAW.names)
-        scale = (alpha * C_dense**beta + b) / L_dense
+        scale = loss(curve, C_dense) / L_dense
         return compute_for(curve, scale * L_moe * np.exp(scatter), unit=C_moe)
 
     value, noise = float(leverage(baseline.params, 0.0)), math.sqrt(2) * baseline.noise()

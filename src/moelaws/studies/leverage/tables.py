@@ -97,7 +97,7 @@ def scores(inputs: Inputs, by: str) -> Tabular:
 def compare(inputs: FittedInputs) -> Tabular:
     """Sets T6: Eq 4's coefficients as published, fitted to points of leverage and to losses."""
     best, names = "best G", list(joint.LAW.names)
-    published = joint.LAW.published or {}
+    published = joint.LAW.published
     frame = pd.DataFrame({"coefficient": [*names, best]}, index=[*names, best])
     frame["published"] = pd.Series({**published, best: joint.optimal_granularity(published)})
     for fit, label, slope in (("joint", "EL points", "beta"), ("loss", "losses", "beta_G")):

@@ -12,7 +12,6 @@ from moelaws.analysis.minimum import Array, parabola_minima
 from moelaws.analysis.regression import LEVEL, of_draws
 from moelaws.fitting.quantiles import least_squares
 from moelaws.laws import deepseek, marin, step_law
-from moelaws.laws.base import Law
 from moelaws.laws.joint import hyperparameters as joint
 from moelaws.laws.leverage import hyperparameters as leverage_paper
 from moelaws.tables.column import COVERAGE, INSIDE, NOTE, RUNS, Column, estimated
@@ -23,7 +22,7 @@ SIZE = "{:.2e}".format  # sizes of the same three digits are one size
 SAME = 0.01  # decades of compute, up to which runs are of one budget
 NEAR, FEWEST = math.log(4.0), 5  # a parabola's runs: to a factor of 4 in size, or five
 # Name in columns -> a published law of the peak learning rate
-RATES: dict[str, Law] = {
+RATES = {
     "step_law": step_law.LAW,
     "leverage": leverage_paper.LAW,
     "marin": marin.VARIANTS["lr"],
@@ -229,7 +228,7 @@ def by_laws(run: Row) -> Row:
     row: Row = {}
     for name, law in RATES.items():
         if {v.name for v in law.variables if v.default is None} <= known.keys():
-            values = law.evaluate(law.published or {}, known)
+            values = law.evaluate(law.published, known)
             row[f"lr_{name}"] = float(values["lr"])
             if "B" in values:
                 row[f"batch_{name}"] = float(values["B"])

@@ -1,7 +1,5 @@
 """What figures with fits draw: recipes and lines of the best size, the frontier, and epochs."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -9,13 +7,12 @@ from moelaws.analysis.derive import Rows
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.predictions import curve
 from moelaws.laws import deepseek, holistic, marin
-from moelaws.laws.base import Law
 from moelaws.laws.leverage import allocation
 from moelaws.studies.public.figures import POINTS, optima
 
 SIZES = 4  # the most sizes at one number of unique tokens, evenly chosen
 # Recipe in print -> its law
-RECIPES: Mapping[str, Law] = {
+RECIPES = {
     "marin": marin.LAW,
     "leverage": allocation.LAW,
     "holistic": holistic.LAW,
@@ -55,7 +52,7 @@ def frontier(inputs: FittedInputs) -> pd.DataFrame:
             "L": own.value,
             "low": own.low,
             "high": own.high,
-            "printed": printed.predict(printed.published or {}, {"C": C}),
+            "printed": printed.predict(printed.published, {"C": C}),
         }
     )
 

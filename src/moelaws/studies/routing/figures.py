@@ -69,8 +69,7 @@ def gain_lines(inputs: FittedInputs) -> Rows:
 def gains(inputs: FittedInputs) -> pd.DataFrame:
     """Returns the measured gains of the numbers of experts whose lines are drawn."""
     rows = inputs.derived("gains")
-    shown: pd.DataFrame = rows[rows["E"].isin(SHOWN)]
-    return shown
+    return rows.loc[rows["E"].isin(SHOWN)]
 
 
 def cutoffs(inputs: FittedInputs) -> Rows:

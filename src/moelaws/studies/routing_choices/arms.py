@@ -7,7 +7,7 @@ or other text have a noise of their own. The optimizers are compared at the best
 of each, for at other rates the difference would be that of the rates, too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -95,10 +95,10 @@ class Arms:
 
         The interval is for other seeds and, where losses by document are known, other documents.
         """
-        one, base = map(self.of, _pair(arm))
-        value, _, high = self.noise(arm).difference(one, base).interval
+        by_seeds = self.noise(arm).difference(*map(self.of, _pair(arm)))
+        value, _, high = by_seeds.interval
         reach = float(np.hypot(high - value, REACH * np.nan_to_num(self.documents(arm))))
-        return Effect(value, value - reach, value + reach, len(one.keys() & base.keys()))
+        return replace(by_seeds, low=value - reach, high=value + reach)
 
     def changes(self, arm: str) -> tuple[pd.Series, pd.Series]:
         """Returns the differences whose mean is ``effect``, by block, and each block's budget."""
@@ -133,12 +133,11 @@ class Arms:
 
     def documents(self, arm: str) -> float:
         """Returns the error of ``effect`` by documents, paired, in percent; NaN if unknown."""
-        one, base = _pair(arm)
-        blocks = self.of(one).keys() & self.of(base).keys()
-        if not blocks:
+        pair, blocks = _pair(arm), self.changes(arm)[0].index
+        if not len(blocks):
             return np.nan
-        rows = self.runs[self.runs["block"].isin(blocks) & self.runs["arm"].isin((one, base))]
-        signs = np.where(rows["arm"] == one, 1, -1)
+        rows = self.runs[self.runs["block"].isin(blocks) & self.runs["arm"].isin(pair)]
+        signs = np.where(rows["arm"] == pair[0], 1, -1)
         errors = contrast_errors(self.inputs, rows["run_id"])
         return float(errors.documents(100 * signs / rows["L"].to_numpy(float) / len(blocks)))
 

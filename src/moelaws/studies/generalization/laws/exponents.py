@@ -4,8 +4,8 @@ For a target of smoothness ``s`` on a manifold of dimension ``d``, the bound N^(
 squared risk, over N active parameters and n samples, fixes every exponent.
 """
 
-import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -121,7 +121,7 @@ LAW = Formula(
 )
 
 VARIANTS = {
-    "from_N": dataclasses.replace(
+    "from_N": replace(
         LAW,
         variant="from_N",
         title="Smoothness from a model-scaling slope",
@@ -134,7 +134,7 @@ VARIANTS = {
         outputs=(_S, _ALPHA_D, _ALPHA_C),
         function=_from_N,
     ),
-    "from_D": dataclasses.replace(
+    "from_D": replace(
         LAW,
         variant="from_D",
         title="Smoothness from a data-scaling slope",
@@ -148,7 +148,7 @@ VARIANTS = {
         outputs=(_S, _ALPHA_N, _ALPHA_C),
         function=_from_D,
     ),
-    "consistency": dataclasses.replace(
+    "consistency": replace(
         LAW,
         variant="consistency",
         title="How far two measured exponents are from the identities between them",
@@ -164,9 +164,9 @@ VARIANTS = {
             r" \alpha_D^{\mathrm{pred}} = \frac{\alpha_N}{1+\alpha_N},\quad"
             r" \alpha_C^{\mathrm{pred}} = \frac{\alpha_N}{2+\alpha_N}"
         ),
-        variables=(_ALPHA_N, dataclasses.replace(_ALPHA_D, domain=POSITIVE)),
+        variables=(_ALPHA_N, replace(_ALPHA_D, domain=POSITIVE)),
         outputs=(
-            dataclasses.replace(_ALPHA_C, description="compute exponent of the separable law"),
+            replace(_ALPHA_C, description="compute exponent of the separable law"),
             Variable("alpha_D_predicted", "1", "data exponent that alpha_N implies"),
             Variable("alpha_C_predicted", "1", "compute exponent that alpha_N implies"),
             Variable("delta_D", "1", "alpha_D less the predicted one"),

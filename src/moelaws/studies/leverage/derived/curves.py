@@ -13,7 +13,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.quantiles import percentiles, stretched, t_interval
 from moelaws.spec.errors import UserError
-from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage
+from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage, loss
 
 DENSE = "curve_dense"  # the study's fit of the dense counterpart's curve
 COMPUTE = "C_leverage_no_router"  # the column of compute as App I counts it
@@ -33,7 +33,7 @@ class Curve:
 
     def loss(self, C: Array) -> Array:
         """Returns the loss (n,) in nats/token at compute ``C`` (n,), FLOP."""
-        return LAW.predict(self.params, {"C": C})
+        return np.asarray(LAW.predict(self.params, {"C": C}))
 
     def loss_band(self, C: Array) -> dict[str, Array]:
         """Returns the ends low and high (n,) of the loss at ``C`` (n,); empty if unknown.
@@ -43,8 +43,7 @@ class Curve:
         """
         if math.isnan(self.noise()) or not len(self.draws):
             return {}
-        alpha, beta, b = self.drawn_params().values()
-        drawn = stretched(alpha * C**beta + b, self.loss(C), self.stretch)
+        drawn = stretched(loss(self.drawn_params(), C), self.loss(C), self.stretch)
         low, high = percentiles(drawn, self.level)
         by_squares = replace(self, delta=math.inf)  # all runs tell how far runs scatter
         moves = by_squares.influence(C) * self.rows["L"].to_numpy(float)

@@ -18,7 +18,7 @@ from moelaws.analysis.minimum import Array
 from moelaws.fitting.fit import fit
 from moelaws.fitting.prediction import of_draws
 from moelaws.fitting.quantiles import stretched
-from moelaws.laws.base import FittableLaw, Law
+from moelaws.laws.base import FittableLaw
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.fit import Fit
 from moelaws.studies.leverage.derived.curves import (
@@ -50,7 +50,7 @@ BASELINES = {
     "attention": "curve_attention",
 }
 # Each form with the sweep of its points, the column of its variable and the R2 that is printed.
-FORMS: tuple[tuple[Law, str, str, float], ...] = (
+FORMS = (
     (activation.LAW, "activation", "A_routed", 0.9915),
     (activation.VARIANTS["power"], "activation", "A_routed", 0.9772),
     (granularity.LAW, "granularity", "G", 0.9575),
@@ -218,9 +218,8 @@ def forms(inputs: Inputs) -> Rows:
             yield form | _form_errors(law, rows, column)
 
 
-def _form_errors(law: Law, points: pd.DataFrame, column: str) -> Row:
+def _form_errors(law: FittableLaw, points: pd.DataFrame, column: str) -> Row:
     """Fits the law to the points of one budget; returns its errors, or why there are none."""
-    assert isinstance(law, FittableLaw)
     P, n = len(law.parameters), len(points)
     errors = {"n": n, "parameters": P, "note": ""}
     if n <= P:

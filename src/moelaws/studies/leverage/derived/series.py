@@ -135,7 +135,6 @@ class Series:
     """A sweep of the study and the quantity ``x`` that it varies at constant FLOPs a token."""
 
     sweep: str
-    label: str
     x: Callable[[pd.DataFrame], pd.Series]
     log2: bool = False  # parabolas are in log2 x
     sized: bool = True  # runs of a budget that differ in SIZE are compared at the best size alone
@@ -207,15 +206,13 @@ def attention_shape(frame: pd.DataFrame) -> pd.Series:
 
 
 SERIES = {series.sweep: series for series in (
-    Series("activation", "activation ratio $A = E_a/E$", lambda t: 1 - t["S"], log2=True),
-    *(Series(sweep, "granularity $G$", itemgetter("G"), log2=True)
+    Series("activation", lambda t: 1 - t["S"], log2=True),
+    *(Series(sweep, itemgetter("G"), log2=True)
       for sweep in ("granularity", "granularity_weak", "granularity_sparser")),
-    Series("shared", "share of shared experts $E_s/(E_a+E_s)$", shared_ratio,
-           architecture=itemgetter("k")),
-    Series("dense_layers", "share of dense layers", lambda t: t["n_dense_layers"] / t["n_layers"],
+    Series("shared", shared_ratio, architecture=itemgetter("k")),
+    Series("dense_layers", lambda t: t["n_dense_layers"] / t["n_layers"],
            architecture=itemgetter("n_dense_layers")),
-    Series("attention", "attention's share of all FLOPs", attention_fraction,
-           architecture=attention_shape, sized=False),
-    Series("gates", "activation ratio $A = E_a/E$", lambda t: 1 - t["S"], log2=True),
-    Series("heads", "attention heads $n_h$", itemgetter("n_heads")),
+    Series("attention", attention_fraction, architecture=attention_shape, sized=False),
+    Series("gates", lambda t: 1 - t["S"], log2=True),
+    Series("heads", itemgetter("n_heads")),
 )}  # fmt: skip

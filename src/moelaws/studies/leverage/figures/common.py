@@ -10,4 +10,4 @@ PUBLISHED_BUDGETS = (1e18, 3e20)  # FLOP: the least and the largest of the paper
 
 def published_leverage(A: ArrayLike, G: ArrayLike, C: ArrayLike) -> NDArray[np.float64]:
     """Returns EL by Eq 4 with Table 6 at A = E_a / E, granularity G and compute C (FLOP)."""
-    return joint.LAW.predict(joint.LAW.published or {}, {"A": A, "G": G, "C": C})
+    return np.asarray(joint.LAW.predict(joint.LAW.published, {"A": A, "G": G, "C": C}))

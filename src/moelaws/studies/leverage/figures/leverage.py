@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.leverage.figures.common import PUBLISHED_BUDGETS, published_leverage
 
@@ -27,14 +28,13 @@ def published(inputs: Inputs, of: str) -> pd.DataFrame:
     return pd.DataFrame({**at, "C": C, "EL": published_leverage(at["A_routed"], at["G"], C)})
 
 
-def published_over_compute(inputs: Inputs, of: str) -> pd.DataFrame:
-    """Returns the published leverage of each activation ratio over the budgets of its points."""
+def published_over_compute(inputs: Inputs, of: str) -> Rows:
+    """Yields the published leverage of each activation ratio over the budgets of its points."""
     rows = points(inputs, of)
     if rows["C"].max() < PUBLISHED_BUDGETS[0]:
-        return rows.head(0)
-    curves = []
+        yield rows.head(0)
+        return
     for A, own in rows[rows["A_routed"] < 1].groupby("A_routed"):
         C = np.geomspace(own["C"].min(), own["C"].max(), GRID)
         EL = published_leverage(float(str(A)), own["G"].median(), C)
-        curves.append(pd.DataFrame({"A_routed": A, "C": C, "EL": EL}))
-    return pd.concat(curves)
+        yield pd.DataFrame({"A_routed": A, "C": C, "EL": EL})

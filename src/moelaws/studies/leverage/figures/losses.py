@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import records
+from moelaws.analysis.derive import Rows, records
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import axes
 from moelaws.spec.words import short
@@ -65,9 +65,9 @@ def heads(inputs: Inputs, sweep: str) -> pd.DataFrame:
 BINS = 60  # over ln(tokens): a step's loss is noisy
 
 
-def training(inputs: Inputs, sweep: str) -> pd.DataFrame:
-    """Returns the training losses of a sweep's runs over tokens, as means over bins."""
-    curves = [pd.DataFrame(columns=["tokens", "loss", "model", "label"])]
+def training(inputs: Inputs, sweep: str) -> Rows:
+    """Yields the training losses of a sweep's runs over tokens, as means over bins."""
+    yield pd.DataFrame(columns=["tokens", "loss", "model", "label"])
     for run in records(validated(inputs, sweep)):
         history = inputs.history(str(run["run_id"]))
         tokens = history["tokens"]
@@ -75,8 +75,7 @@ def training(inputs: Inputs, sweep: str) -> pd.DataFrame:
         ends = late["tokens"].min(), late["tokens"].max() * (1 + 1e-9)
         bins = np.digitize(late["tokens"], np.geomspace(*ends, BINS + 1))
         means = late.groupby(bins)[["tokens", "loss"]].mean()
-        curves.append(means.assign(model=run["model"], label=run["label"]))
-    return pd.concat(curves)
+        yield means.assign(model=run["model"], label=run["label"])
 
 
 def validated(inputs: Inputs, sweep: str) -> pd.DataFrame:

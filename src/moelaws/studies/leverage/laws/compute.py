@@ -4,7 +4,7 @@ from moelaws.laws.base import FitProtocol, signed
 from moelaws.laws.forms import LinearLaw
 from moelaws.laws.terms import log, one
 from moelaws.laws.vocabulary import variable
-from moelaws.studies.leverage.laws.activation import EL
+from moelaws.studies.leverage.laws import activation
 
 LAW = LinearLaw(
     id="leverage.compute",
@@ -13,7 +13,7 @@ LAW = LinearLaw(
     equation="EL = exp(c_C)*C^a_C",
     latex=r"EL = e^{c_C}\, C^{a_C}",
     variables=(variable("C", "training compute of the mixture of experts"),),
-    response=EL,
+    response=activation.LAW.response,
     # The law is fitted to each architecture; the paper draws these lines and prints no numbers.
     parameters=(
         signed("c_C", 500.0, "ln EL at 1 FLOP"),

@@ -5,39 +5,15 @@ needs for the same loss (leverage paper, sec 3 and Algorithm 1).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import Array, FitProtocol
-from moelaws.laws.forms import power_law_sum
-from moelaws.laws.terms import irreducible_loss, term, times
-from moelaws.laws.vocabulary import LOSS, variable
+from moelaws.laws.base import Array
+from moelaws.laws.declared import law_beside
 
-_C = variable("C", "training compute, in one convention for both curves of a leverage")
-_BETA = times(_C, "beta", None, starts=(-0.02, -0.05, -0.1, -0.2, -0.4))
-
-# The paper draws its curves and prints no coefficients.
-LAW = power_law_sum(
-    id="leverage.curve",
-    title="Loss of one architecture over compute",
-    source="leverage, sec 3 and App K",
-    terms=(
-        term("alpha", None, "the compute term", _BETA, starts=(0.0, 5.0, 10.0, 15.0, 20.0)),
-        irreducible_loss("b", None, starts=(-1.0, -0.5, 0.0, 0.5, 1.0)),
-    ),
-    response=replace(LOSS, description="held-out loss, the best at that compute"),
-    protocol=FitProtocol(
-        "huber",
-        "not stated in the leverage paper; objective as in the sparsity paper, own starts",
-    ),
-    errata=(
-        "R: the paper does not say how its curves are fitted; here by the sum of Huber losses of "
-        "ln L from a grid of starts, with alpha and b positive and beta at most 0.",
-        "R: the dense counterpart is the architecture at A = 1 (2 experts, 2 active, 1 shared).",
-    ),
-)
+LAW, VARIANTS = law_beside(__file__)
 
 
 @dataclass(frozen=True)
@@ -47,6 +23,12 @@ class Leverage:
     L: Array  # L*: the loss that the mixture of experts has there, nats/token
     C_dense: Array  # the dense model's compute for the same loss, FLOP
     EL: Array  # C_dense / C_moe
+
+
+def loss(curve: Mapping[str, ArrayLike], C: ArrayLike) -> Array:
+    """Returns the loss of the ``curve`` at compute ``C`` (FLOP); broadcasts with the parameters."""
+    alpha, beta, b = (np.asarray(curve[name], float) for name in LAW.names)
+    return np.asarray(alpha * np.asarray(C, float) ** beta + b)
 
 
 @np.errstate(over="ignore")  # a compute beyond all numbers is infinite
@@ -76,8 +58,6 @@ def efficiency_leverage(
     ``C_dense`` and ``EL`` are NaN where the dense curve never comes down to L*. Source: leverage,
     App K, Algorithm 1.
     """
-    C = np.asarray(C_moe, float)
-    alpha, beta, b = (np.asarray(moe[name], float) for name in LAW.names)
-    L = alpha * C**beta + b
-    EL = compute_for(dense, L, unit=C)
+    L = loss(moe, C_moe)
+    EL = compute_for(dense, L, unit=C_moe)
     return Leverage(np.broadcast_to(L, EL.shape).copy(), compute_for(dense, L), EL)

@@ -5,26 +5,13 @@ a power of the base size times a power of the saturating number of experts, with
 variant ``by_router`` has an exponent of the experts for each of the three routers of the paper.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, Domain, FitProtocol, Variable, signed
-from moelaws.laws.clark.routing import LAW as EQ_1
+from moelaws.laws.base import Array, Columns, Domain, Variable, signed
 from moelaws.laws.clark.routing import ln_saturated
-from moelaws.laws.forms import GeneralLaw
-from moelaws.laws.terms import irreducible_loss, over, term
-from moelaws.laws.vocabulary import LOSS, variable
-
-_N = variable("N_active", "parameters of the dense base model (E = 1)")
-_E = variable("E", "experts of a routed layer, one active")
-_ALPHA = over(_N, "alpha", None, "exponent of N_active", starts=(0.05, 0.15, 0.3))
-_SIZE = term("a", None, "the reducible loss", _ALPHA, starts=(1.0, 3.0, 5.0)).parameters
-_EXPERTS = over(_E, "delta", None, "exponent of Eh", starts=(0.05, 0.2)).exponent
-_START, _MAX = (replace(p, published=None) for p in EQ_1.parameters[-2:])
-_FLOOR = irreducible_loss("e", None, starts=(-1.0, 0.0, 0.5)).coefficient
-
+from moelaws.laws.declared import law_beside
 
 _INDICATOR = Domain("0 or 1", lambda x: (x == 0) | (x == 1))
 _ROUTERS = tuple(
@@ -52,39 +39,12 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
 
 
 _OUTER = slice(2), slice(-3, None)  # the parameters before the deltas, and those after them
-LAW = GeneralLaw(
-    id="routing.loss",
-    title="Loss of a routed model from base size and experts, with an irreducible loss",
-    source="ours; no paper states it",
-    equation=(
-        "L = a/(N_active^alpha * (Eh/E_start)^delta) + e, "
-        "1/Eh = 1/(E - 1 + 1/(1/E_start - 1/E_max)) + 1/E_max"
-    ),
-    latex=(
-        r"L = \frac{a}{N_{act}^{\alpha} (\hat{E}/E_{start})^{\delta}} + e,\quad \frac{1}{\hat{E}} ="
-        r" \frac{1}{E - 1 + \left(1/E_{start} - 1/E_{max}\right)^{-1}} + \frac{1}{E_{max}}"
-    ),
-    variables=(_N, _E),
-    response=replace(LOSS, description="held-out loss at one number of training tokens"),
-    parameters=(
-        *_SIZE,
-        _EXPERTS,
-        replace(_START, starts=(0.0, 1.4)),
-        replace(_MAX, starts=(4.6, 6.9)),
-        _FLOOR,
-    ),
-    function=_value_and_jacobian,
-    only_with={"E": ("delta", "E_start", "E_max")},
-    protocol=FitProtocol("huber", "ours; 216 starts"),
-    errata=(
-        "All fitted models saw one number of tokens: what training longer would save is in e.",
-    ),
-)
+LAW, _ = law_beside(__file__, function=_value_and_jacobian)
 _BY_ROUTER = tuple(
     signed(f"delta_{v.name}", 1.0, f"what the {v.name} router adds to delta", starts=(0.0,))
     for v in _ROUTERS
 )
-VARIANTS: Mapping[str, GeneralLaw] = {
+VARIANTS = {
     "by_router": replace(
         LAW,
         title=f"{LAW.title} and an exponent for each router",

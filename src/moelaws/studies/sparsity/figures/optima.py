@@ -8,6 +8,7 @@ corpus and tokenizer, so its curves are not drawn beside runs of other budgets.
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.inputs import Inputs
 from moelaws.studies.sparsity.laws import loss
 
@@ -16,17 +17,16 @@ COEFFICIENTS = dict(loss.LAW.published or {})
 PUBLISHED_POINTS = 61
 
 
-def published(inputs: Inputs) -> pd.DataFrame:
-    """Returns the sizes and losses of Eq 6's optima over S, at the paper's budgets among ours."""
+def published(inputs: Inputs) -> Rows:
+    """Yields the sizes and losses of Eq 6's optima over S, at the paper's budgets among ours."""
     table = inputs.derived("optima")
     ends = -np.log1p(-table["S"].min()), -np.log1p(-table["S"].max())
     S = -np.expm1(-np.linspace(*ends, PUBLISHED_POINTS))
-    curves = [pd.DataFrame(columns=["C", "S", "N_total", "N_active", "L_star"], dtype=float)]
+    yield pd.DataFrame(columns=["C", "S", "N_total", "N_active", "L_star"], dtype=float)
     for C in _published_budgets(table):
         best = loss.optimal_size(COEFFICIENTS, S, C)
         sizes = {"N_total": best.N, "N_active": best.N_active}
-        curves.append(pd.DataFrame({"C": C, "S": S, **sizes, "L_star": best.L}))
-    return pd.concat(curves)
+        yield pd.DataFrame({"C": C, "S": S, **sizes, "L_star": best.L})
 
 
 def _published_budgets(rows: pd.DataFrame) -> list[float]:
@@ -40,12 +40,11 @@ def inside(inputs: Inputs, size: str) -> pd.DataFrame:
     return table.assign(S_inside=table["S_star"].where(table["inside"]))
 
 
-def published_sparsity(inputs: Inputs, size: str) -> pd.DataFrame:
-    """Returns S* of Eq 6 over N at the paper's budgets among ours, no larger than any of ours."""
+def published_sparsity(inputs: Inputs, size: str) -> Rows:
+    """Yields S* of Eq 6 over N at the paper's budgets among ours, no larger than any of ours."""
     table = inputs.derived("sparsity_optima", size=size)
     N = np.geomspace(table["N"].min(), table["N"].max(), PUBLISHED_POINTS)
-    curves = [pd.DataFrame(columns=["C", "N", "S"], dtype=float)]
+    yield pd.DataFrame(columns=["C", "N", "S"], dtype=float)
     for C in _published_budgets(table):
         S = np.minimum(loss.optimal_sparsity(COEFFICIENTS, N, C), table["S_star"].max())
-        curves.append(pd.DataFrame({"C": C, "N": N, "S": S}))
-    return pd.concat(curves)
+        yield pd.DataFrame({"C": C, "N": N, "S": S})

@@ -6,6 +6,7 @@ Those of Fig 5 and 10 have scores on tasks over the loss, with the relation that
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import MEASURES
 from moelaws.studies.sparsity.derived.scores import regress, regressors
@@ -15,9 +16,7 @@ REWEIGHTED = 50  # times, after which a trend of speeds stays
 
 def contrasts(inputs: Inputs) -> pd.DataFrame:
     """Returns the contrasts with the densest model."""
-    table = inputs.derived("contrasts")
-    densest: pd.DataFrame = table[table["S_against"] == table["S_against"].min()]
-    return densest
+    return inputs.derived("contrasts").query("S_against == S_against.min()")
 
 
 def seed_spread(inputs: Inputs) -> pd.DataFrame:
@@ -71,17 +70,16 @@ def scored(inputs: Inputs, by: str) -> pd.DataFrame:
     )
 
 
-def relations(inputs: Inputs, by: str) -> pd.DataFrame:
-    """Returns each score over the loss at each sparsity, as the regression has it."""
-    lines = [pd.DataFrame(columns=["skill", "S", "L", *MEASURES])]
+def relations(inputs: Inputs, by: str) -> Rows:
+    """Yields each score over the loss at each sparsity, as the regression has it."""
+    yield pd.DataFrame(columns=["skill", "S", "L", *MEASURES])
     for skill, rows in scored(inputs, by).groupby("skill", sort=False):
         fits = {measure: regress(rows, measure) for measure in MEASURES}
         for S, own in rows.groupby("S"):
             L = np.linspace(own["L"].min(), own["L"].max(), 40)
             X = regressors(rows, L, np.full(len(L), S))
             y = {measure: X @ fit[0] for measure, fit in fits.items() if fit is not None}
-            lines.append(pd.DataFrame({"skill": skill, "S": S, "L": L, **y}))
-    return pd.concat(lines)
+            yield pd.DataFrame({"skill": skill, "S": S, "L": L, **y})
 
 
 def usual_errors(inputs: Inputs, by: str) -> pd.DataFrame:

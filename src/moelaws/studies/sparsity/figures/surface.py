@@ -1,11 +1,12 @@
 """Tables of the isoFLOP surfaces (F1, F8), and of their slices (F2a to F2c, F9)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.derive import Rows
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.quantiles import percentiles
@@ -16,23 +17,20 @@ MESH = 33  # points a side
 POINTS = 61  # of a curve
 
 
-def _slices(
-    inputs: FittedInputs, rows_of: Callable[[Surface], Iterable[pd.DataFrame]]
-) -> pd.DataFrame:
-    """Returns rows of all surfaces, with their budget, size and whether it is the middle budget."""
-    every = []
+def _slices(inputs: FittedInputs, rows_of: Callable[[Surface], Rows]) -> Rows:
+    """Yields rows of all surfaces, with their budget, size and whether it is the middle budget."""
     for fit in inputs.fits:
         middle = middle_surface(inputs, fit).C
         for surface in surfaces(inputs, fit):
             about: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
-            every += [f.assign(**about, middle=surface.C == middle) for f in rows_of(surface)]
-    return pd.concat(every)
+            for rows in rows_of(surface):
+                yield rows.assign(**about, middle=surface.C == middle)
 
 
-def mesh(inputs: FittedInputs) -> pd.DataFrame:
+def mesh(inputs: FittedInputs) -> Rows:
     """Returns each surface on sizes and sparsities that fill the range measured at each S."""
 
-    def grid(surface: Surface) -> Iterator[pd.DataFrame]:
+    def grid(surface: Surface) -> Rows:
         v = np.linspace(surface.measured["v"].min(), surface.measured["v"].max(), MESH)
         low, high = (ends[:, None] for ends in surface.sizes_near(v))
         u = low + (high - low) * np.linspace(0, 1, MESH)
@@ -42,20 +40,20 @@ def mesh(inputs: FittedInputs) -> pd.DataFrame:
     return _slices(inputs, grid)
 
 
-def runs(inputs: FittedInputs) -> pd.DataFrame:
+def runs(inputs: FittedInputs) -> Rows:
     """Returns the runs behind each surface, with their size ``N``."""
     return _slices(inputs, lambda surface: [surface.rows.assign(N=surface.rows[surface.size])])
 
 
-def optima(inputs: FittedInputs) -> pd.DataFrame:
+def optima(inputs: FittedInputs) -> Rows:
     """Returns the optimum of each surface at each S."""
     return _slices(inputs, lambda surface: [pd.DataFrame(size_optima(surface, "surface"))])
 
 
-def over_size(inputs: FittedInputs) -> pd.DataFrame:
+def over_size(inputs: FittedInputs) -> Rows:
     """Returns each surface over size at each measured S, with its interval."""
 
-    def lines(surface: Surface) -> Iterator[pd.DataFrame]:
+    def lines(surface: Surface) -> Rows:
         for S, rows in surface.rows.groupby("S"):
             u = np.log(rows[surface.size].to_numpy(float))
             N = np.exp(np.linspace(u.min(), u.max(), POINTS))
@@ -64,7 +62,7 @@ def over_size(inputs: FittedInputs) -> pd.DataFrame:
     return _slices(inputs, lines)
 
 
-def over_sparsity(inputs: FittedInputs) -> pd.DataFrame:
+def over_sparsity(inputs: FittedInputs) -> Rows:
     """Returns each surface over S at five sizes, with its interval."""
     return _slices(
         inputs,
@@ -75,14 +73,14 @@ def over_sparsity(inputs: FittedInputs) -> pd.DataFrame:
     )
 
 
-def moved_runs(inputs: FittedInputs) -> pd.DataFrame:
+def moved_runs(inputs: FittedInputs) -> Rows:
     """Returns the runs at the nearest of the five sizes whose line reaches their S.
 
     No two sparsities have runs of the same size. So a run is moved along the surface to the size of
     its line, and stays as far from the surface as it is at its own size.
     """
 
-    def moved(surface: Surface) -> Iterator[pd.DataFrame]:
+    def moved(surface: Surface) -> Rows:
         N, own_S = surface.columns["N"], surface.columns["S"]
         lines = _sizes(surface)
         if not lines:
