@@ -4,14 +4,14 @@ import json
 import sys
 
 import pytest
-from export_records import copy_run, id_of
+from export_records import copy_run, id_of, replace_column
 
 from command_line import call, printed
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.exports.material import Place, TrackedRun, export, places_of
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
-from moelaws.records.runs import all_records, read_record
+from moelaws.records.runs import all_records, annotate, read_record
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project
@@ -28,9 +28,14 @@ def tracked(results, run, place=Place()):  # noqa: B008, it is frozen
 def exported(results, places, records=None, **options):
     """What ``export`` writes and says: [(study, run), ...], run -> why it was left out."""
     records = all_records(results) if records is None else records
-    runs = []
-    written, left_out = export(records, results, places, runs.append, lambda *_: None, **options)
+    runs, reports = [], []
+
+    def report(stage, done, total, note):
+        reports.append((done, total))
+
+    written, left_out = export(records, results, places, runs.append, report, **options)
     assert written == [{"study": run.place.study, "run_id": run.run_id} for run in runs]
+    assert reports == [(done + 1, len(records)) for done in range(len(records))]
     reasons = {run["run_id"]: run["reason"] for run in left_out}
     return [tuple(run.values()) for run in written], reasons
 
@@ -60,6 +65,20 @@ def test_parameters_are_the_tables_columns_and_the_whole_configuration(results):
     assert parameters["C_sparsity"] == pytest.approx(flops)
     assert parameters["config.optimizer.beta1"] == 0.9  # a default, which config.json leaves out
     assert parameters["config.model.ffn.n_experts"] == parameters["E"] == 4
+
+
+def test_the_digest_is_of_all_that_is_sent(results):
+    run = id_of(results, "moe")
+    digests = [tracked(results, run).digest]
+    assert digests == [tracked(results, run).digest]
+    annotate(results, run, {"baseline": "yes"}, "best so far")
+    digests.append(tracked(results, run).digest)
+    summary = read_json(results.summary(run))
+    write_json(results.summary(run), {**summary, "loss": 1.0})
+    digests.append(tracked(results, run).digest)
+    replace_column(results.run(run) / "history.parquet", "loss", [3.0] * 30)
+    digests.append(tracked(results, run).digest)
+    assert len(set(digests)) == 4
 
 
 def test_a_run_goes_once_for_each_study_that_asks_for_it_or_if_it_is_named(results):
@@ -97,8 +116,8 @@ def test_the_studies_of_a_run_are_those_of_the_grid(project_folder):
     assert places == {}
 
 
-def test_a_missing_package_is_told_with_its_lock(results, tmp_path, monkeypatch):
-    name = "tensorboard"
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_missing_package_is_told_with_its_lock(name, results, tmp_path, monkeypatch):
     # A module below the package may be loaded already, and Python would then not ask the package.
     below = [module for module in sys.modules if module.startswith(f"{name}.")]
     for module in (name, *below):
@@ -121,5 +140,7 @@ def test_locks_can_be_installed_beside_the_environment_and_together():
     locked = set().union(*map(pins, envs.glob("*.lock")))
     every = set().union(*map(pins, envs.glob("*.txt")))
     assert len({package for package, _ in every}) == len(every)
-    trackers = set().union(*(pins(envs / f"{name}.txt") for name in TRACKERS))
-    assert not {package for package, _ in trackers} & {package for package, _ in locked}
+    for name in TRACKERS:
+        packages = {package for package, _ in pins(envs / f"{name}.txt")}
+        assert {name, f"{name}-skinny"} & packages
+        assert not packages & {package for package, _ in locked}

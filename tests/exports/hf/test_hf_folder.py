@@ -57,6 +57,9 @@ def test_the_card_tells_what_was_measured(corpus, config, write, tmp_path):
     loss, error = re.search(r"held-out loss \| ([\d.]+) ± ([\d.]+) nats/token", text).groups()
     assert float(loss) == pytest.approx(summary["loss"], rel=1e-4)
     assert float(error) == pytest.approx(summary["loss_se"], rel=0.05)
+    bits, of_bits = re.search(r"per byte \| ([\d.]+) ± ([\d.]+) bits/byte", text).groups()
+    assert float(bits) == pytest.approx(summary["bits_per_byte"], rel=1e-4)
+    assert float(of_bits) / float(bits) == pytest.approx(float(error) / float(loss), rel=0.1)
     provenance = read_json(corpus[1].run(config.run_id) / "provenance.json")
     for said in (config.run_id, config.corpus.corpus_id, config.corpus.source.digest):
         assert said in text

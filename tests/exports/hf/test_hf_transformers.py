@@ -130,7 +130,6 @@ def test_a_trained_run_gives_its_logits_and_its_loss(load_export, corpus, export
         loss = theirs(tokens, labels=tokens).loss  # each position predicts the next one
     recorded = read_json(corpus[1].summary(run.run_id))["loss"]
     assert loss.item() == pytest.approx(recorded, rel=1e-5)
-    assert theirs.generation_config.eos_token_id == run.model.vocab_size - 1
     assert f"{recorded:.5g}" in (folder / "README.md").read_text("utf-8")
 
 
@@ -149,3 +148,9 @@ def test_its_tokenizer_reads_every_text_as_training_did(transformers, corpus, ex
     assert theirs("<|endoftext|>", split_special_tokens=False).input_ids == [theirs.eos_token_id]
     longer = [record.message for record in caplog.records]
     assert all(re.search("longer than the specified maximum", message) for message in longer)
+
+
+def test_generation_ends_with_the_document(load_export, exported):
+    run, folder = exported
+    settings = load_export(folder).generation_config
+    assert settings.eos_token_id == settings.pad_token_id == run.model.vocab_size - 1
