@@ -31,7 +31,7 @@ from moelaws.tables.at_hand import as_made, fitted_table, lacks_first
 from moelaws.workflow import code
 
 if TYPE_CHECKING:
-    from moelaws.analysis.fitted import FittedInputs
+    from moelaws.analysis.inputs import Inputs
 
 # Key of a study -> the function that makes one of its entries, and the endings of its files
 ENTRIES = {
@@ -60,22 +60,26 @@ class Target:
         """Returns the file to write, which by default lies in the current folder."""
         return self.out or Path(f"{self.name or self.study.study}{suffix}")
 
-    def inputs(self, entries: Sequence[Reader]) -> "FittedInputs":
+    def inputs(self, entries: Sequence[Reader]) -> "Inputs":
         """Returns what ``entries`` read together, from where the workflow puts it."""
-        from moelaws.analysis.fitted import FittedInputs
-        from moelaws.analysis.inputs import read_runs
+        from moelaws.analysis.inputs import Inputs, read_runs
 
         folder, key = tier_folder(self.project), self.study.study
         table = self.table or (folder.table(key) if self.study.has_runs else None)
-        return FittedInputs(
+        fits = {name: folder.fit(key, name) for entry in entries for name in entry.fits}
+        inputs = Inputs(
             frame=read_runs(table) if table else None,
-            fits={name: folder.fit(key, name) for entry in entries for name in entry.fits},
             derived_tables={n: folder.derived(key, n) for entry in entries for n in entry.derived},
             data={n: self.study.shipped(n) for e in entries for n in getattr(e, "data", ())},
             table_file=table,
             speed_file=folder.speed(key),
             code=digest(code.of_readers(self.study, self.kind, entries)),
         )
+        if not fits:  # what reads none must not depend on the code of fits
+            return inputs
+        from moelaws.analysis.fitted import FittedInputs
+
+        return FittedInputs(**vars(inputs), fits=fits)
 
 
 def _entry(target: Target) -> Answer:
