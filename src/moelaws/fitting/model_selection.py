@@ -129,8 +129,8 @@ def akaike_weights(
 def held_out(law: LinearLaw, group: Group) -> tuple[Index, Array] | None:
     """Returns the rows of ``group`` that each resample holds out, and their predictions.
 
-    The resamples are those of ``select`` for a group alone. Both are (k, .), on the scale that the
-    law is fitted on. None where a resample does not determine the law.
+    The resamples are those of ``select`` for a group alone, with its default seed. Both are (k, .),
+    on the scale that the law is fitted on. None where a resample does not determine the law.
     """
     fitted, held = _splits(np.size(group[1]), np.random.default_rng(0), RESAMPLES)
     predictions = _held_out(law, group, fitted, held)

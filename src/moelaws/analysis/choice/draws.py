@@ -65,8 +65,8 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     rng, error = np.random.default_rng(seed), (noise, LEAST_RATE)
     starts = np.clip(mean + sd * rng.standard_normal((STARTS, len(mean))), *law.bounds.T)
 
-    def objective(copies: int) -> Objective:
-        """Returns chi squared by the present error; with copies, of rows drawn anew for each."""
+    def objective(copies: int, error: tuple[float, float]) -> Objective:
+        """Returns chi squared; with copies, of rows that are drawn anew for each."""
         own = np.hypot(error[0], error[1] * known.decades)
         errors = np.concatenate([own, np.full(len(some), SPREAD), np.ones(len(mean))])
         weights, rows = errors**-2, observed
@@ -76,12 +76,12 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
         return Objective(model, rows, np.inf, weights, unit=2.0)
 
     for _ in range(3):  # each time by the rate that the one before found
-        ends, values = descend(objective(0), starts, law.bounds, STEPS, newton=False)
+        ends, values = descend(objective(0, error), starts, law.bounds, STEPS, newton=False)
         starts, values = far_apart(ends, values)
         starts = starts[values < values[0] + NEAR][:ENDS]
         squares = (model.evaluate(starts[:1])[0][0][:n] - known.observed) ** 2
         error = _error(squares, known.decades, noise, n - law.n_free)
-    drawn = objective(draws)
+    drawn = objective(draws, error)
     theta = from_best(drawn, starts, law.bounds, newton=False)
     theta, _ = descend(drawn, theta, law.bounds, STEPS, newton=False)
     variance = error[0] ** 2 + (error[1] * known.decades) ** 2
