@@ -11,6 +11,7 @@ from moelaws.figures.draw import is_current
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
 from moelaws.files.layout import Results
+from moelaws.spec.errors import UserError
 from repository import REPOSITORY
 from sparsity_case import DEMO, Case, simulate, write_case
 
@@ -62,5 +63,10 @@ def test_given_paths_are_read_and_written(project: Case, tmp_path: Path) -> None
     files = record["made_of"]["files"]
     assert {str(path): seal.digest(path) for path in read}.items() <= files.items()
     assert record["files"] == {name: seal.digest(out.with_name(name)) for name in record["files"]}
+    whole = {path: path.read_bytes() for path in out.parent.iterdir()}
+    read[1].unlink()
+    with pytest.raises(UserError, match="no such file"):  # what was drawn before stays
+        printed("make", "figures", "sparsity", "F2b", "--table", project.table, "--out", out)
+    assert {path: path.read_bytes() for path in out.parent.iterdir()} == whole
     out.with_suffix(".json").write_text('{"made_of": 5}')  # by another program
     assert not is_current(*[None] * 3, out)

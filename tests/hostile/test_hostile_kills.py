@@ -16,7 +16,7 @@ from repository import REPOSITORY
 pytestmark = pytest.mark.slow
 # Phase -> kills of a thousand cases; the few of the slow suite
 KILLS = dict.fromkeys(PHASES, 12) | {"train": 24, "fit": 18, "corpus": 18, "contest": 4}
-FEW = ("train", "fit", "archive")
+FEW = ("train", "fit", "figure", "archive")
 
 
 def lost(before, after, about):

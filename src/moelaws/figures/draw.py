@@ -4,6 +4,7 @@ Each has a record (JSON) beside it: the digests of its files, and of its entry, 
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,6 @@ def draw(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     entry = next(picture for picture in study.pictures if picture.name == name)
     own = inputs.declared_by(entry)
     drawn: Sheet | Tabular
-    # An older record would call the new files damaged.
-    out.with_suffix(".json").unlink(missing_ok=True)
     if isinstance(entry, Figure):
         drawn = make(study, name, inputs)
         save(drawn, out)
@@ -51,12 +50,13 @@ def draw(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
 
 def save(sheet: Sheet, out: Path) -> None:
     """Writes a sheet to ``out`` (.pdf), PNG and the plotted numbers (CSV) beside it."""
-    with replacing(out.with_suffix(".csv")) as path:
-        sheet.data.to_csv(path, index=False, lineterminator="\n")
-    for suffix, changing in ((".png", "Software"), (".pdf", "CreationDate")):
-        with replacing(out.with_suffix(suffix)) as path, mpl.rc_context(style.RC):
+    # All take their places once they are drawn: a kill before that leaves those of the old record.
+    with ExitStack() as written, mpl.rc_context(style.RC):
+        pdf, png, csv = (written.enter_context(replacing(out.with_suffix(x))) for x in FIGURE)
+        sheet.data.to_csv(csv, index=False, lineterminator="\n")
+        for path, changing in ((png, "Software"), (pdf, "CreationDate")):
             sheet.figure.savefig(path, metadata={changing: None})
-        sheet.figure.set_layout_engine("none")  # what it has laid out once stays in its place
+            sheet.figure.set_layout_engine("none")  # what it has laid out once stays in its place
 
 
 def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
