@@ -3,22 +3,24 @@
 The keys of a table are the fields of ``PowerLawSum``, ``GeneralLaw`` or ``Formula``, with
 
 - ``variables``, ``outputs`` and ``response``: name -> the fields in which the variable differs from
-  the vocabulary's; one with a unit is the law's own;
+  the vocabulary's; one with a unit is the law's own; its ``domain`` is one of ``base.py``;
 - ``parameters``: name -> unit, bounds, meaning, scale and starts; ``published``: name -> value;
 - ``terms``: coefficient -> variable -> exponent, with a minus where the variable is below the line.
   One term is a straight line in logarithms. A law without terms has a function in its module;
 - ``products``: result -> variable -> exponent, times the constant RESULT_coefficient; and
-  ``quotients`` of two of these or of variables. They make a formula;
+  ``quotients`` of two of these or of variables. They make a formula, of which any other has a
+  function in its module;
 - ``variants``, the other forms. One that is ``like`` another has the keys of that one and its own;
   the law itself is the form without a name.
 
 Texts may be laid out freely, and ``texts`` holds those that several forms name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from moelaws.laws import base
 from moelaws.laws.base import Columns, FitProtocol, Formula, Law, Parameter, Variable
 from moelaws.laws.forms import GeneralLaw, power_law, power_law_sum
 from moelaws.laws.terms import Base, Power, Term, log
@@ -26,17 +28,20 @@ from moelaws.laws.vocabulary import LOSS, VOCABULARY
 from moelaws.spec.from_toml import table_beside
 
 
-def law_beside(module: str, **code: Any) -> tuple[Any, dict[str, Any]]:
+def law_beside(
+    module: str, formulas: Mapping[str, Callable[[Columns], Any]] = {}, **code: Any
+) -> tuple[Any, dict[str, Any]]:
     """Returns the law in the table beside ``module`` (its ``__file__``), and its other forms.
 
-    ``code`` holds the functions of those forms that are general laws.
+    ``formulas`` are the functions of forms, and ``code`` holds those of general laws.
     """
     whole = table_beside(module)
     texts, forms = whole.pop("texts", {}), {"": whole, **whole.pop("variants", {})}
     laws = {}
     for name, own in forms.items():
         stated = {"id": whole["id"], **forms.get(own.pop("like", None), {}), **own, "variant": name}
-        laws[name] = _law(_plain(stated, texts), code)
+        own_code = {"function": formulas[name]} if name in formulas else code
+        laws[name] = _law(_plain(stated, texts), own_code)
     return laws.pop(""), laws
 
 
@@ -52,8 +57,8 @@ def _plain(data: Any, texts: Mapping[str, str]) -> Any:
 def _law(own: dict[str, Any], code: Mapping[str, Any]) -> Law:
     variables = {v.name: v for v in _variables(own["variables"])}
     own["variables"] = (*variables.values(),)
-    if "products" in own:
-        return _formula(**own)
+    if "outputs" in own:
+        return _formula(**own, **code)
     (own["response"],) = _variables(own["response"]) if "response" in own else (LOSS,)
     own["protocol"] = FitProtocol(**own["protocol"])
     published = own.pop("published", {})
@@ -78,20 +83,23 @@ def _law(own: dict[str, Any], code: Mapping[str, Any]) -> Law:
 
 
 def _variables(said: Mapping[str, Any]) -> list[Variable]:
-    return [
-        Variable(name, **own) if "unit" in own else replace(VOCABULARY[name], **own)
-        for name, own in said.items()
-    ]
+    return [_variable(name, **own) for name, own in said.items()]
+
+
+def _variable(name: str, domain: str = "", **own: Any) -> Variable:
+    if domain:
+        own["domain"] = getattr(base, domain)
+    return Variable(name, **own) if "unit" in own else replace(VOCABULARY[name], **own)
 
 
 def _formula(
-    products: Mapping[str, Mapping[str, str]],
     outputs: Mapping[str, Any],
-    constants: Mapping[str, float],
+    products: Mapping[str, Mapping[str, str]] = {},
+    constants: Mapping[str, float] = {},
     quotients: Mapping[str, tuple[str, str]] = {},
     **own: Any,
 ) -> Formula:
-    def function(columns: Columns) -> dict[str, Any]:
+    def of_products(columns: Columns) -> dict[str, Any]:
         found: dict[str, Any] = {**columns}
         for name, powers in products.items():
             found[name] = constants[f"{name}_coefficient"]
@@ -99,5 +107,5 @@ def _formula(
                 found[name] = found[name] * columns[x] ** constants[exponent]
         return found | {name: found[x] / found[y] for name, (x, y) in quotients.items()}
 
-    results = (*_variables(outputs),)
-    return Formula(function=function, outputs=results, constants=constants, **own)
+    own = {"function": of_products} | own
+    return Formula(outputs=(*_variables(outputs),), constants=constants, **own)

@@ -27,12 +27,12 @@ SERIES = ["k", "D"]
 
 @table(
     *of_runs("run_id", "sweep", "corpus", "seed", "n_layers"),
-    Column("width", "int", "1", "hidden width w of an expert"),
+    Column("width", "int", "hidden width w of an expert"),
     *of_runs("d_model", "n_heads"),
-    Column("M", "int", "experts", "routed experts a layer"),
+    Column("M", "int", "routed experts a layer", "experts"),
     *of_runs("k", "context", "N_active", "D"),
-    Column("N_act", "float", "parameters", "active parameters as Tables 3 and 4 count them"),
-    Column("R", "float", "nats", "routing term k L l ln(eM/k) of a sequence"),
+    Column("N_act", "float", "active parameters as Tables 3 and 4 count them", "parameters"),
+    Column("R", "float", "routing term k L l ln(eM/k) of a sequence", "nats"),
     *of_runs("L", "L_se", "L_paired_se"),
 )
 def as_counted(inputs: Inputs) -> Rows:
@@ -51,9 +51,9 @@ def as_counted(inputs: Inputs) -> Rows:
 
 
 @table(
-    Column("part", "string", "1", "fewer or more experts than the middle M of each series"),
-    Column("D", "float", "tokens", "training tokens; missing: all budgets together", True),
-    *estimated("slope", "nats/token", "change of the loss with ln M at fixed k and D"),
+    Column("part", "string", "fewer or more experts than the middle M of each series"),
+    Column("D", "float?", "training tokens; missing: all budgets together", "tokens"),
+    *estimated("slope", "change of the loss with ln M at fixed k and D", "nats/token"),
     COVERAGE,
     RUNS,
     told={
@@ -86,18 +86,18 @@ def _slope(rows: pd.DataFrame) -> Row:
 
 @table(
     *of_runs("corpus"),
-    Column("D", "float", "tokens", "training tokens, n of the bound"),
-    Column("N_act", "float", "parameters", "active parameters of the base architecture"),
-    Column("R", "float", "nats", "its routing term"),
-    Column("p", "float", "1", "2s/d: the measured model exponent above a floor", True),
-    Column("N_cross", "float", "parameters", "n^(1/(1+p)): approximation equals estimation", True),
-    Column("N_cap", "float", "parameters", "(n/R)^(1/p): approximation and routing equal", True),
-    Column("n_route", "float", "samples", "R^(1+p): below it routing dominates", True),
-    Column("regime", "string", "1", "the bound's largest term, and what limits the model", True),
-    Column("routing_share", "float", "1", "R / N_act: routing is negligible where it is small"),
-    Column("k_star", "float", "experts", "k of least bound by Eq 9 with A = B^-p", True),
-    Column("k_best", "float", "experts", "k of the routing runs' least loss at D, any M", True),
-    Column("M_best", "float", "experts", "M of the routing runs' least loss at D", True),
+    Column("D", "float", "training tokens, n of the bound", "tokens"),
+    Column("N_act", "float", "active parameters of the base architecture", "parameters"),
+    Column("R", "float", "its routing term", "nats"),
+    Column("p", "float?", "2s/d: the measured model exponent above a floor"),
+    Column("N_cross", "float?", "n^(1/(1+p)): approximation equals estimation", "parameters"),
+    Column("N_cap", "float?", "(n/R)^(1/p): approximation and routing equal", "parameters"),
+    Column("n_route", "float?", "R^(1+p): below it routing dominates", "samples"),
+    Column("regime", "string?", "the bound's largest term, and what limits the model"),
+    Column("routing_share", "float", "R / N_act: routing is negligible where it is small"),
+    Column("k_star", "float?", "k of least bound by Eq 9 with A = B^-p", "experts"),
+    Column("k_best", "float?", "k of the routing runs' least loss at D, any M", "experts"),
+    Column("M_best", "float?", "M of the routing runs' least loss at D", "experts"),
     told={
         "p.isna()": "{corpus}: the model exponent above a floor is 0: the bound's regimes have no "
         "place"

@@ -10,7 +10,8 @@ whose lower root is the minimum of Phi (Lambert's W_-1) and whose upper root is 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import AT_LEAST_1, NOT_NEGATIVE, Array, Columns, Formula, Variable
+from moelaws.laws.base import Array, Columns
+from moelaws.laws.declared import law_beside
 from moelaws.laws.roots import rising_root
 
 
@@ -57,41 +58,4 @@ def _optimum(c: Columns) -> dict[str, Array]:
     }
 
 
-LAW = Formula(
-    id="generalization.active_experts",
-    title="Number of active experts that minimises the generalization bound",
-    source="generalization, Eq 9, 11 and App G.1",
-    equation=(
-        "k_star = argmin over 0 < k <= M of Phi = A/k^p + k/n*(B + T*ln(e*M/k)), p = 2*s/d; "
-        "where inside: k_star = K*exp(W_-1(-z)/(p + 1)), K = M*exp(B/T), "
-        "z = (p + 1)*(p*A*n/T)/K^(p + 1)"
-    ),
-    latex=(
-        r"k^* = K \exp\frac{W_{-1}(-z)}{p+1},\quad K = M e^{B/T},\quad"
-        r" z = (p+1)\frac{pAn}{T}K^{-(p+1)},\quad p = \frac{2s}{d}"
-    ),
-    variables=(
-        Variable("s", "1", "smoothness of the target function"),
-        Variable("d", "1", "intrinsic dimension of the data"),
-        Variable("A", "experts^p", "coefficient of the approximation error"),
-        Variable("B", "parameters/expert", "parameters that an active expert adds", NOT_NEGATIVE),
-        Variable("T", "1", "routing choices of a sequence: MoE layers times tokens"),
-        Variable("M", "experts", "routed experts a layer", AT_LEAST_1),
-        Variable("n", "samples", "training samples"),
-    ),
-    outputs=(
-        Variable("k_star", "experts", "active experts of the least Phi; below 1 it means one"),
-        Variable("k_whole", "experts", "whole number from 1 to M of the least Phi"),
-        Variable("Phi", "1", "bound on the squared risk at k_star, up to constants"),
-        Variable("saturated", "1", "1 where k_star = M"),
-    ),
-    function=_optimum,
-    errata=(
-        "R (Eq 9, 47): the derivative of k ln(eM/k) is ln(M/k); an iterate that keeps ln(eM/k) "
-        "solves another equation: 3.65687 in place of 5.14431 at s=1, d=8, A=1, B=0, T=128, M=64, "
-        "n=1e4 (29 % below). The rate in n is the same.",
-        "R (Eq 11, 12 and 49): which of the two the paper prints is not certain.",
-        "The first-order condition has two roots; the upper one (Lambert's W_0, 56.4032 at the "
-        "same point) is a local maximum, so that Phi at the lower root is compared with Phi(M).",
-    ),
-)
+LAW, _ = law_beside(__file__, {"": _optimum})

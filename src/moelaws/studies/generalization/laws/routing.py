@@ -12,11 +12,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import AT_LEAST_1, BELOW_1, POSITIVE, Array, Columns, Formula, Mask, Variable
+from moelaws.laws.base import Array, Columns, Mask
+from moelaws.laws.declared import law_beside
 from moelaws.spec.errors import UserError
-
-# The cases of ``regime``
-REGIMES = ("limited by active parameters", "limited by experts", "estimation", "routing")
 
 
 def routing_term(k: ArrayLike, M: ArrayLike, L_T: ArrayLike, l: ArrayLike) -> Array:  # noqa: E741
@@ -94,68 +92,5 @@ def _flag(holds: Mask, needs: Array) -> Array:
     return np.where(np.isnan(needs), np.nan, np.asarray(holds, float))
 
 
-LAW = Formula(
-    id="generalization.routing",
-    title="Price of routing in the generalization bound and its regimes",
-    source="generalization, Eq 1-3, 7, 13-16, App F and G.2",
-    equation=(
-        "R = k*L_T*l*ln(e*M/k); n_route = R^((2*s + d)/d); N_cross = n^(d/(2*s + d)); "
-        "N_cap = (n/R)^(d/(2*s)); approximation = min(N_active^(-2*s/d), (chart*M)^(-2*s/d)); "
-        "bound = approximation + N_active/n + R/n; ln_cover = N_active*ln(1/delta) + R; "
-        "n_target = eps^(-(2*s + d)/(2*s)); N_target = eps^(-d/(2*s)); n_target_routing = R/eps; "
-        "overhead = k*L_T*l/n*ln(M_new/M)"
-    ),
-    latex=(
-        r"R = k L_T l \ln\frac{eM}{k},\quad"
-        r" \mathrm{err} \lesssim \min(N_a^{-2s/d}, M^{-2s/d})"
-        r" + \frac{N_a}{n} + \frac{R}{n},\quad"
-        r" n_{\mathrm{route}} = R^{(2s+d)/d}"
-    ),
-    variables=(
-        Variable("k", "experts", "active routed experts a token"),
-        Variable("M", "experts", "routed experts a layer", AT_LEAST_1),
-        Variable("L_T", "layers", "MoE layers"),
-        Variable("l", "tokens", "length of a sequence"),
-        Variable("s", "1", "smoothness of the target function", POSITIVE, math.nan),
-        Variable("d", "1", "intrinsic dimension of the data", POSITIVE, math.nan),
-        Variable("n", "samples", "training samples", POSITIVE, math.nan),
-        Variable("N_active", "parameters", "active parameters", POSITIVE, math.nan),
-        Variable("eps", "1", "squared risk to reach", POSITIVE, math.nan),
-        Variable("M_new", "experts", "routed experts in place of M", AT_LEAST_1, math.nan),
-        Variable("chart", "parameters/expert", "active parameters worth a chart", POSITIVE, 1.0),
-        Variable("delta", "1", "radius of a cover of the functions", BELOW_1, math.nan),
-    ),
-    outputs=(
-        Variable("R", "nats", "routing term, a bound on the next"),
-        Variable("ln_patterns", "nats", "ln of the number of routing patterns, exactly"),
-        Variable("n_route", "samples", "below it routing dominates"),
-        Variable("N_cross", "parameters", "where approximation and estimation error are equal"),
-        Variable("N_cap", "parameters", "where approximation error and routing are equal"),
-        Variable("routing_dominated", "1", "1 where n < n_route, which is where N_cap < N_cross"),
-        Variable("by_active", "1", "limit of the approximation by active parameters (Eq 1)"),
-        Variable("by_experts", "1", "limit of the approximation by the number of experts (Eq 1)"),
-        Variable("approximation", "1", "first term of Eq 3: the lesser of the two limits"),
-        Variable("estimation", "1", "second term of Eq 3"),
-        Variable("routing", "1", "third term of Eq 3"),
-        Variable("bound", "1", "their sum: squared risk, up to constants"),
-        Variable("regime", "1", "the largest term, and which limit holds", names=REGIMES),
-        Variable("model_scaling", "1", "1 where N_active binds, up to N_cross and N_cap (Eq 7)"),
-        Variable("ln_cover", "nats", "ln of the covering number at delta (Eq 2)"),
-        Variable("cover_by_routing", "1", "1 where routing is the larger term of Eq 2"),
-        Variable("routing_share", "1", "R / N_active: routing is negligible where it is small"),
-        Variable("n_target", "samples", "samples for eps where routing is negligible"),
-        Variable("N_target", "parameters", "active parameters for eps"),
-        Variable("n_target_routing", "samples", "samples for eps where routing dominates"),
-        Variable("overhead", "1", "what M_new experts in place of M add to the bound"),
-    ),
-    function=_evaluate,
-    errata=(
-        "E3.1 (Lemma E.1): the argument given there yields an estimation error of order "
-        "sqrt(ln N / n), not the N/n and R/n of Eq 3; the regimes here are those of Eq 3.",
-        "R bounds the exact count of routing patterns from above: 2443.6 against 1706.1 nats for "
-        "2 of 8 experts, 4 layers and 128 tokens.",
-        "Every result holds up to constants that the paper does not give; here they are 1. That of "
-        "Eq 1's limit by experts is chart: at 1 a model with more active parameters than experts "
-        "is limited by those alone.",
-    ),
-)
+LAW, _ = law_beside(__file__, {"": _evaluate})
+(REGIMES,) = (result.names for result in LAW.results if result.names)
