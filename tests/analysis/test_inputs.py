@@ -16,7 +16,7 @@ CODE = "derived.times:derive"
 @pytest.fixture
 def inputs(tmp_path):
     path = tmp_path / "speed/toy.parquet"
-    columns = (Column("run_id", "string", "1", "run"), Column("step_seconds", "float", "s", "time"))
+    columns = (Column("run_id", "string", "run"), Column("step_seconds", "float", "time", "s"))
     write_table(pd.DataFrame({"run_id": ["a"], "step_seconds": [0.5]}), columns, path)
     return Inputs(frame=None, speed_file=path)
 

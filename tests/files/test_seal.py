@@ -23,8 +23,8 @@ from moelaws.training.columns import write_columns
 from repository import REPOSITORY
 
 COLUMNS = (
-    Column("run_id", "string", "1", "the run"),
-    Column("L", "float", "nats/token", "loss"),
+    Column("run_id", "string", "the run"),
+    Column("L", "float", "loss", "nats/token"),
     Column("E", "int", "experts", "experts"),
 )
 ROWS = pd.DataFrame({"run_id": ["a", "b", "c"], "L": [3.25, 3.5, 3.0], "E": [1, 8, 64]})
@@ -101,7 +101,7 @@ WORDS = f"sha256-of-this-file:{'a' * 64}"
 def test_the_seals_own_words_in_data_mean_nothing(tmp_path):
     """A cell, a name, a note or a text that begins with them is data like any other."""
     table, record = tmp_path / "t.parquet", tmp_path / "r.json"
-    columns = (Column("run_id", "string", WORDS, f'"seal":"{WORDS}"'), *COLUMNS[1:])
+    columns = (Column("run_id", "string", f'"seal":"{WORDS}"', WORDS), *COLUMNS[1:])
     rows = ROWS.assign(run_id=[WORDS, f"seal{WORDS}", f"\x18\x04seal\x18T{WORDS}"])
     write_table(rows, columns, table, {"study": "x", WORDS: WORDS}, made_of={WORDS: WORDS})
     write_json(record, {"L": WORDS, WORDS: {"seal": WORDS}})

@@ -237,7 +237,7 @@ def test_options_reach_the_fit(dense, tmp_path):
 def test_a_loss_in_bits_a_byte_stays_in_them_where_its_unit_says_so(dense, tmp_path):
     frame = dense().rename(columns={"L": "bpb"}).assign(bpb=lambda rows: rows["bpb"] / 3)
     units = {"N": "parameters", "D": "tokens", "bpb": "bits/byte"}
-    columns = [Column(name, "float", units[name], "") for name in ("N", "D", "bpb")]
+    columns = [Column(name, "float", "", units[name]) for name in ("N", "D", "bpb")]
     table, out = tmp_path / "runs.parquet", tmp_path / "fit.json"
     write_table(frame[list(units)].astype(float), columns, table, {})
     words = ("fit", table, "--law", "chinchilla", "--map", "L=bpb", "--bootstrap", 1)

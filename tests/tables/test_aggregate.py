@@ -206,7 +206,7 @@ def test_a_best_rate_at_the_edge_is_told_of_each_optimizer(sweep):
         assert "for 1 of 1 configurations" in line
 
 
-TWO = (Column("a", "int", "1", "a number"), Column("b", "float", "s", "a time", nullable=True))
+TWO = (Column("a", "int", "a number"), Column("b", "float?", "a time", "s"))
 
 
 def test_writing_and_reading_check_the_columns(tmp_path):
@@ -217,11 +217,11 @@ def test_writing_and_reading_check_the_columns(tmp_path):
         read_table(path, TWO)
     write_table(pd.DataFrame({"a": [1, 2], "b": [0.5, None]}), TWO, path)
     with pytest.raises(UserError, match="column 'c' is missing"):
-        read_table(path, (*TWO, Column("c", "int", "1", "another")))
+        read_table(path, (*TWO, Column("c", "int", "another")))
     with pytest.raises(UserError, match="column 'b' is double; it must be int"):
-        read_table(path, (Column("b", "int", "1", "a number"),))
+        read_table(path, (Column("b", "int", "a number"),))
     with pytest.raises(UserError, match="column 'b' has 1 missing values, the first in row 1"):
-        read_table(path, (Column("b", "float", "s", "a time"),))
+        read_table(path, (Column("b", "float", "a time", "s"),))
     path.write_bytes(path.read_bytes()[:-20])  # cut short
     with pytest.raises(UserError, match="this file is damaged"):
         read_table(path, TWO)

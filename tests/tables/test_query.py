@@ -118,7 +118,7 @@ def test_a_select_is_explained():
 def tree(project_folder):
     """A project with a table and two runs, in the current folder."""
     results = Results(project_folder / "results")
-    columns = (Column("S", "float", "1", "sparsity"), Column("L", "float", "nats", "loss", True))
+    columns = (Column("S", "float", "sparsity"), Column("L", "float?", "loss", "nats"))
     table = pd.DataFrame({"S": [0.0, 0.1], "L": [4.1234567890123, None]})
     write_table(table, columns, results.tier("demo").table("sparsity"))
     for run_id, seed, resumed in (("a1", 1, [{"code": "x"}]), ("a2", "unknown", [{"code": 1}])):

@@ -21,7 +21,7 @@ from moelaws.tables.schema import TRAINED_COLUMNS
 Row = dict[str, Any]  # of a derived table
 Rows = Iterable[Any]  # a data frame, or a mapping for each row; a figure may take parts of a frame
 
-SOURCE = Column("source", "string", "1", "where the losses behind it come from")
+SOURCE = Column("source", "string", "where the losses behind it come from")
 
 
 @dataclass(frozen=True)

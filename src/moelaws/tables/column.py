@@ -1,36 +1,48 @@
 """A declared column of a table, and those that several tables have (``column.toml``)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 from moelaws.spec.from_toml import table_beside
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's name, type, unit ("1" for a pure number) and meaning."""
+    """A column's name, kind, meaning and unit ("1" for a pure number).
+
+    Its kind is its type (string, float, int or bool), with a ``?`` behind it where values may be
+    missing.
+    """
 
     name: str
-    type: Literal["string", "float", "int", "bool"]
-    unit: str
+    kind: str
     description: str
-    nullable: bool = False
+    unit: str = "1"
+
+    @property
+    def type(self) -> str:
+        return self.kind.rstrip("?")
+
+    @property
+    def nullable(self) -> bool:
+        return self.kind.endswith("?")
+
+    def with_nulls(self) -> "Column":
+        """Returns the column, of which values may be missing."""
+        return replace(self, kind=f"{self.type}?")
 
 
 def stated(columns: Mapping[str, Sequence[Any]]) -> tuple[Column, ...]:
-    """Returns columns that a table states: name -> type (with a ? if nullable), unit, meaning."""
-    return tuple(
-        Column(name, kind.rstrip("?"), unit, text, nullable=kind.endswith("?"))
-        for name, (kind, unit, text) in columns.items()
-    )
+    """Returns columns that a table states: name -> kind, unit, meaning."""
+    return tuple(Column(name, kind, text, unit) for name, (kind, unit, text) in columns.items())
 
 
 COVERAGE, RUNS, INSIDE, NOTE = stated(table_beside(__file__))
 
 
 def estimated(
-    name: str, unit: str, description: str, ends: str | None = None
+    name: str, description: str, unit: str = "1", ends: str | None = None
 ) -> tuple[Column, ...]:
     """Returns the columns of a number that may be missing, and of the ends of its interval.
 
@@ -38,7 +50,7 @@ def estimated(
     """
     before = name + "_" if ends is None else ends and ends + "_"
     return (
-        Column(name, "float", unit, description, True),
-        Column(f"{before}low", "float", unit, "lower end of its interval", True),
-        Column(f"{before}high", "float", unit, "upper end of its interval", True),
+        Column(name, "float?", description, unit),
+        Column(f"{before}low", "float?", "lower end of its interval", unit),
+        Column(f"{before}high", "float?", "upper end of its interval", unit),
     )

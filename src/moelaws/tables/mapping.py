@@ -32,7 +32,7 @@ def read_mapping(path: Path) -> Mapping:
 def columns_of(mapping: Mapping) -> tuple[Column, ...]:
     """Returns the columns of the table that ``mapping`` makes: a study's, then its own."""
     further = (
-        Column(name, column.type, column.unit, column.description, nullable=True)
+        Column(name, f"{column.type}?", column.description, column.unit)
         for name, column in mapping.more.items()
     )
     return tuple(
@@ -45,7 +45,7 @@ def columns_of(mapping: Mapping) -> tuple[Column, ...]:
 
 def joined_columns(mappings: Iterable[Mapping]) -> tuple[Column, ...]:
     """Returns the columns of a table that joins those of several mappings."""
-    dataset = Column(DATASET, "string", "1", "table of the register that the run is of")
+    dataset = Column(DATASET, "string", "table of the register that the run is of")
     columns = {column.name: column for column in (*IMPORTED_COLUMNS, dataset)}
     for mapping in mappings:
         for own in columns_of(mapping):

@@ -144,9 +144,9 @@ def simulate(
     error = noise * observed if law.log_response else np.full_like(observed, noise)
     name, unit = law.response.name, law.response.unit
     measured = {
-        name: Column(name, "float", unit, f"{law.response.description}: simulated, with noise"),
-        f"{name}_se": Column(f"{name}_se", "float", unit, "its standard error, by the noise"),
-        f"{name}_true": Column(f"{name}_true", "float", unit, "the law's own value"),
+        name: Column(name, "float", f"{law.response.description}: simulated, with noise", unit),
+        f"{name}_se": Column(f"{name}_se", "float", "its standard error, by the noise", unit),
+        f"{name}_true": Column(f"{name}_true", "float", "the law's own value", unit),
     }
     out = frame.assign(source="simulated", status="completed")
     out = out.assign(**dict(zip(measured, (observed, error, true), strict=True)))

@@ -57,8 +57,8 @@ def test_slopes_below_and_above_the_middle_are_separate(tmp_path):
          "L": 3 + 0.1 * k - D / 1e6 + 0.05 * min(np.log(M / 8), 0) - 0.08 * max(np.log(M / 8), 0)}
         for k in (1, 2) for M in (2, 4, 8, 16, 32) for D in (1e5, 4e5)
     ]  # fmt: skip
-    columns = [Column(name, "float", "1", name) for name in ("k", "M", "D", "L")]
-    columns.append(Column("sweep", "string", "1", "sweep"))
+    columns = [Column(name, "float", name) for name in ("k", "M", "D", "L")]
+    columns.append(Column("sweep", "string", "sweep"))
     path = tmp_path / "runs.parquet"
     write_table(pd.DataFrame(rows).assign(sweep="routing"), columns, path)
     table = runs.routing_slopes(Inputs(frame=None, derived_tables={"runs": path}))

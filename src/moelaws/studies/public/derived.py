@@ -30,10 +30,10 @@ RATES = {
     "deepseek": deepseek.LAW,
 }
 BATCHES = ("step_law", "leverage", "deepseek")  # those that give a batch as well
-SIZE_COLUMN = Column("N", "float", "parameters", "active ones, without embeddings where known")
+SIZE_COLUMN = Column("N", "float", "active ones, without embeddings where known", "parameters")
 GROUP = (
-    Column("dataset", "string", "1", "table of the register that the run is of"),
-    Column("group", "string", "1", "the data set and, where it has several, the recipe"),
+    Column("dataset", "string", "table of the register that the run is of"),
+    Column("group", "string", "the data set and, where it has several, the recipe"),
 )
 
 
@@ -42,11 +42,11 @@ GROUP = (
     *of_runs("run_id", "C"),
     SIZE_COLUMN,
     *of_runs("D", "L", "bpb"),
-    Column("E", "float", "experts", "routed experts a layer, where they are known", True),
-    Column("loss", "float", "1", "L or, where a data set has none, bpb"),
-    Column("unit", "string", "1", "of loss"),
-    Column("points", "int", "1", "pairs of size and tokens of the group"),
-    Column("sizes", "int", "1", "sizes of the group"),
+    Column("E", "float?", "routed experts a layer, where they are known", "experts"),
+    Column("loss", "float", "L or, where a data set has none, bpb"),
+    Column("unit", "string", "of loss"),
+    Column("points", "int", "pairs of size and tokens of the group"),
+    Column("sizes", "int", "sizes of the group"),
 )
 def runs(inputs: Inputs) -> Rows:
     """Returns the run of least loss for each recipe, size and number of tokens."""
@@ -73,18 +73,18 @@ def published(inputs: Inputs) -> pd.DataFrame:
 @table(
     *GROUP,
     *of_runs("C"),
-    *estimated("N_star", "parameters", "active size of least loss in the measured range", "N"),
-    *estimated("D_star", "tokens", "tokens of the budget at N_star", "D"),
-    Column("D_se", "float", "tokens", "its standard error, by the scatter of all budgets", True),
-    *estimated("M_star", "FLOP/token", "training FLOPs a token at N_star, C / D_star", "M"),
-    Column("M_se", "float", "FLOP/token", "its standard error, by the same scatter", True),
-    *estimated("L_star", "nats/token", "loss at N_star by the parabola", "L"),
-    *estimated("bpb_star", "bits/byte", "the same of data sets without L", "bpb"),
-    Column("unit", "string", "1", "of the loss that has a value"),
+    *estimated("N_star", "active size of least loss in the measured range", "parameters", "N"),
+    *estimated("D_star", "tokens of the budget at N_star", "tokens", "D"),
+    Column("D_se", "float?", "its standard error, by the scatter of all budgets", "tokens"),
+    *estimated("M_star", "training FLOPs a token at N_star, C / D_star", "FLOP/token", "M"),
+    Column("M_se", "float?", "its standard error, by the same scatter", "FLOP/token"),
+    *estimated("L_star", "loss at N_star by the parabola", "nats/token", "L"),
+    *estimated("bpb_star", "the same of data sets without L", "bits/byte", "bpb"),
+    Column("unit", "string", "of the loss that has a value"),
     COVERAGE,
     INSIDE,
     RUNS,
-    Column("budgets", "int", "1", "budgets of the group whose minimum is inside"),
+    Column("budgets", "int", "budgets of the group whose minimum is inside"),
     NOTE,
 )
 def optima(inputs: Inputs) -> Rows:
@@ -149,12 +149,12 @@ def near(budget: pd.DataFrame) -> pd.DataFrame:
 
 
 @table(
-    Column("floor", "float", "nats/token", "irreducible loss, which is set"),
-    *estimated("leverage", "1", "dense over mixture compute at equal loss", ""),
-    *estimated("in_time", "1", "dense over mixture time at equal loss, by their MFU", "time"),
+    Column("floor", "float", "irreducible loss, which is set", "nats/token"),
+    *estimated("leverage", "dense over mixture compute at equal loss", "1", ""),
+    *estimated("in_time", "dense over mixture time at equal loss, by their MFU", "1", "time"),
     COVERAGE,
-    Column("coefficient", "float", "nats/token", "a in floor + a C^-alpha of the dense models"),
-    Column("alpha", "float", "1", "its exponent, which mixtures share"),
+    Column("coefficient", "float", "a in floor + a C^-alpha of the dense models", "nats/token"),
+    Column("alpha", "float", "its exponent, which mixtures share"),
     RUNS,
 )
 def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Rows:
@@ -189,18 +189,18 @@ def leverage(inputs: Inputs, dataset: str, floors: list[float]) -> Rows:
     *of_runs("C"),
     SIZE_COLUMN,
     *of_runs("D"),
-    Column("trials", "int", "1", "runs alike in recipe, size and tokens"),
-    Column("lr", "float", "1", "learning rate of the best of them"),
-    Column("batch", "float", "tokens", "batch of the best of them"),
+    Column("trials", "int", "runs alike in recipe, size and tokens"),
+    Column("lr", "float", "learning rate of the best of them"),
+    Column("batch", "float", "batch of the best of them", "tokens"),
     *(
         Column(
-            f"{name}_{end}", "float", unit, f"{size} {name} within a thousandth of the best loss"
+            f"{name}_{end}", "float", f"{size} {name} within a thousandth of the best loss", unit
         )
         for name, unit in (("lr", "1"), ("batch", "tokens"))
         for end, size in (("low", "least"), ("high", "largest"))
     ),
-    *(Column(f"lr_{law}", "float", "1", f"rate by {law}", True) for law in RATES),
-    *(Column(f"batch_{law}", "float", "tokens", f"batch by {law}", True) for law in BATCHES),
+    *(Column(f"lr_{law}", "float?", f"rate by {law}") for law in RATES),
+    *(Column(f"batch_{law}", "float?", f"batch by {law}", "tokens") for law in BATCHES),
 )
 def rates(inputs: Inputs) -> Rows:
     """Returns the best learning rate and batch of runs alike in recipe, size and tokens.

@@ -13,16 +13,16 @@ from moelaws.tables.column import Column, estimated
 
 @table(
     *of_runs("run_id", "C"),
-    Column("N", "float", "parameters", "active parameters without embeddings"),
+    Column("N", "float", "active parameters without embeddings", "parameters"),
     *of_runs("D"),
-    Column("fit", "string", "1", "fit to the cheaper runs that predicts"),
-    *estimated("value", "nats/token", "predicted loss, with the interval of the law", "alone"),
-    Column("low", "float", "nats/token", "lower end of the calibrated interval", True),
-    Column("high", "float", "nats/token", "its upper end", True),
-    Column("level", "float", "1", "coverage of both intervals, which are of a new run's loss"),
-    Column("observed", "float", "nats/token", "loss of the run, which no fit has seen"),
-    Column("inside_alone", "bool", "1", "whether the interval of the law alone holds it"),
-    Column("inside", "bool", "1", "whether the calibrated interval holds it"),
+    Column("fit", "string", "fit to the cheaper runs that predicts"),
+    *estimated("value", "predicted loss, with the interval of the law", "nats/token", "alone"),
+    Column("low", "float?", "lower end of the calibrated interval", "nats/token"),
+    Column("high", "float?", "its upper end", "nats/token"),
+    Column("level", "float", "coverage of both intervals, which are of a new run's loss"),
+    Column("observed", "float", "loss of the run, which no fit has seen", "nats/token"),
+    Column("inside_alone", "bool", "whether the interval of the law alone holds it"),
+    Column("inside", "bool", "whether the calibrated interval holds it"),
 )
 def predictions(inputs: FittedInputs) -> Rows:
     """Returns the losses of the runs above the fitted budgets, as each declared fit predicts them.

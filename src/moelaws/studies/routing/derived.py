@@ -15,16 +15,16 @@ from moelaws.laws.clark.routing import STATED_CUTOFFS, effective_parameters, log
 from moelaws.studies.routing.routers import CUTOFF, DENSE, ROUTERS, main_runs
 from moelaws.tables.column import COVERAGE, RUNS, Column, estimated
 
-ROUTER = Column("router", "string", "1", "routing technique")
+ROUTER = Column("router", "string", "routing technique")
 
 
 @table(
     ROUTER,
-    Column("size", "string", "1", "size label of the dense base model"),
-    Column("N_dense", "int", "parameters", "parameters of the dense base model"),
+    Column("size", "string", "size label of the dense base model"),
+    Column("N_dense", "int", "parameters of the dense base model", "parameters"),
     *of_runs("run_id", "E", "L"),
-    Column("gain", "float", "nats/token", "the loss of the dense model of that size, less L"),
-    *estimated("N_effective", "parameters", "dense size of the same loss, by Eq 1", ""),
+    Column("gain", "float", "the loss of the dense model of that size, less L", "nats/token"),
+    *estimated("N_effective", "dense size of the same loss, by Eq 1", "parameters", ""),
 )
 def gains(inputs: FittedInputs) -> Rows:
     """Returns a row for each routed run with one active expert and every other layer routed.
@@ -48,12 +48,12 @@ def gains(inputs: FittedInputs) -> Rows:
 
 @table(
     ROUTER,
-    Column("objective", "string", "1", "of the fit: squared is the paper's, huber is ours"),
+    Column("objective", "string", "of the fit: squared is the paper's, huber is ours"),
     RUNS,
-    *estimated("log10_N", "1", "log10 of the size at which routing stops helping, -b/c", ""),
+    *estimated("log10_N", "log10 of the size at which routing stops helping, -b/c", "1", ""),
     COVERAGE,
-    Column("printed", "float", "1", "the same by b and c as the paper prints them"),
-    Column("stated", "float", "1", "the same as the paper's text states it"),
+    Column("printed", "float", "the same by b and c as the paper prints them"),
+    Column("stated", "float", "the same as the paper's text states it"),
 )
 def cutoffs(inputs: FittedInputs) -> Rows:
     """Yields a row for each fit of Eq 1, by router and objective."""
@@ -78,9 +78,9 @@ def cutoffs(inputs: FittedInputs) -> Rows:
 
 @table(
     ROUTER,
-    Column("quantity", "string", "1", "coefficient of Eq 1, or log10 of the cut-off -b/c"),
-    Column("sizes", "int", "1", "base sizes, each of which is left out once"),
-    *estimated("estimate", "1", "by all sizes", ""),
+    Column("quantity", "string", "coefficient of Eq 1, or log10 of the cut-off -b/c"),
+    Column("sizes", "int", "base sizes, each of which is left out once"),
+    *estimated("estimate", "by all sizes", "1", ""),
 )
 def sizes(inputs: FittedInputs) -> Rows:
     """Yields a row for each router and quantity, with a jackknife interval over base sizes.

@@ -40,12 +40,12 @@ def main_runs(table: pd.DataFrame) -> pd.DataFrame:
 
 @table(
     *of_runs("run_id", "E", "L"),
-    Column("router", "string", "1", "routing technique, or Dense"),
-    Column("size", "string", "1", "size label of the dense base model"),
-    Column("k_source", "int", "experts", "k as in the source"),
-    Column("routing_frequency", "float", "1", "share of blocks with a routed layer"),
-    Column("step", "int", "steps", "training steps before the evaluation"),
-    Column("D", "int", "tokens", "training tokens by then"),
+    Column("router", "string", "routing technique, or Dense"),
+    Column("size", "string", "size label of the dense base model"),
+    Column("k_source", "int", "k as in the source", "experts"),
+    Column("routing_frequency", "float", "share of blocks with a routed layer"),
+    Column("step", "int", "training steps before the evaluation", "steps"),
+    Column("D", "int", "training tokens by then", "tokens"),
 )
 def curves(inputs: Inputs, file: str) -> Rows:
     """Returns a row for each evaluation with a loss in the authors' ``file``."""

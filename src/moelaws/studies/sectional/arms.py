@@ -30,7 +30,7 @@ RATES = "rates_"  # begins the name of the sweep of learning rates from which an
 # Reading -> the sweep of slices at equal widths.
 WIDTHS = {"slice_all": "widths_all", "slice_chunks": "widths_chunks"}
 SIZE = ["d_model", "context", "D"]  # arms that are compared agree in these
-ARM = Column("arm", "string", "1", "sweep of the grid that names the architecture")
+ARM = Column("arm", "string", "sweep of the grid that names the architecture")
 SHAPE = ["E", "n_dense_layers"]  # runs of an arm that agree in these, too, differ in seed alone
 
 

@@ -18,13 +18,13 @@ LAWS = {"alpha_r": ratio.VARIANTS["stage2_alpha"], "beta_r": ratio.VARIANTS["sta
 
 @table(
     *of_runs("run_id", "seed", "C", "N_total", "N_total_nonemb", "D", "r"),
-    Column("N_active", "float", "parameters", "active parameters without embeddings"),
-    Column("S", "float", "1", "sparsity with shared experts in E and k, 1 - A"),
-    Column("E", "float", "experts", "experts a layer, shared ones included"),
-    Column("r_star", "float", "1", "r* at the run's C and S, by the fit to these runs"),
-    Column("r_star_published", "float", "1", "r* there by the paper's coefficients"),
+    Column("N_active", "float", "active parameters without embeddings", "parameters"),
+    Column("S", "float", "sparsity with shared experts in E and k, 1 - A"),
+    Column("E", "float", "experts a layer, shared ones included", "experts"),
+    Column("r_star", "float", "r* at the run's C and S, by the fit to these runs"),
+    Column("r_star_published", "float", "r* there by the paper's coefficients"),
     # What the paper holds out, S = 97.67 % in its own grid (allocation, sec 4.2)
-    Column("sparsest", "int", "1", "1 for runs of the largest sparsity, else 0"),
+    Column("sparsest", "int", "1 for runs of the largest sparsity, else 0"),
     *of_runs("L", "L_se"),
 )
 def runs(inputs: FittedInputs) -> Rows:
@@ -43,13 +43,13 @@ def runs(inputs: FittedInputs) -> Rows:
 
 
 @table(
-    Column("selection", "string", "1", "the fit whose r* stand behind it: raw or adjusted"),
-    Column("coefficient", "string", "1", "of r* = alpha_r C^beta_r: alpha_r or beta_r"),
-    Column("parameter", "string", "1", "prefactor, or exponent of 1 - S"),
-    *estimated("estimate", "1", "from the coefficient at each sparsity", ""),
-    Column("published", "float", "1", "the paper's value"),
+    Column("selection", "string", "the fit whose r* stand behind it: raw or adjusted"),
+    Column("coefficient", "string", "of r* = alpha_r C^beta_r: alpha_r or beta_r"),
+    Column("parameter", "string", "prefactor, or exponent of 1 - S"),
+    *estimated("estimate", "from the coefficient at each sparsity", "1", ""),
+    Column("published", "float", "the paper's value"),
     COVERAGE,
-    Column("n", "int", "1", "sparsities that it rests on"),
+    Column("n", "int", "sparsities that it rests on"),
     NOTE,
     told={"note != ''": "{coefficient} over 1-S ({selection}): {note}"},
 )

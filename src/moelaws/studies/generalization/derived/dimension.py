@@ -88,15 +88,15 @@ def of_full_width(points: int, width: int) -> float:
 
 @table(
     *of_runs("run_id", "corpus", "n_layers", "d_model", "bpb", "D", "seed"),
-    Column("width", "int", "1", "hidden width of an expert"),
-    Column("layer", "int", "layers", "blocks that the states have passed; 0: the embedding"),
-    Column("depth", "float", "1", "layer / n_layers"),
-    Column("middle", "bool", "1", "one of the middle layers, which stand for the model"),
-    Column("points", "int", "1", "distinct states"),
-    Column("neighbours", "int", "1", "k: nearest neighbours of a state"),
-    Column("dimension", "float", "1", "Levina-Bickel dimension, median over subsamples", True),
-    Column("mad", "float", "1", "its median absolute deviation over subsamples", True),
-    Column("full", "float", "1", "the same of as many normal points that fill the width", True),
+    Column("width", "int", "hidden width of an expert"),
+    Column("layer", "int", "blocks that the states have passed; 0: the embedding", "layers"),
+    Column("depth", "float", "layer / n_layers"),
+    Column("middle", "bool", "one of the middle layers, which stand for the model"),
+    Column("points", "int", "distinct states"),
+    Column("neighbours", "int", "k: nearest neighbours of a state"),
+    Column("dimension", "float?", "Levina-Bickel dimension, median over subsamples"),
+    Column("mad", "float?", "its median absolute deviation over subsamples"),
+    Column("full", "float?", "the same of as many normal points that fill the width"),
     told={
         "dimension > d_model / 2": "some models of width {d_model} have a dimension above half of "
         "it, which bounds it: a statement on so narrow states says little of the data"

@@ -104,14 +104,14 @@ def one_row(frame: pd.DataFrame, **values: str) -> Row:
 
 @table(
     *of_runs("corpus"),
-    Column("series", "string", "1", "what is scaled: model (N_act), data (D), or both together"),
-    Column("floor", "string", "1", "loss floor L_inf: none, or fitted"),
-    Column("name", "string", "1", "the number: alpha, a, L_inf; kappa of both series together"),
-    *estimated("value", "1", "its estimate"),
+    Column("series", "string", "what is scaled: model (N_act), data (D), or both together"),
+    Column("floor", "string", "loss floor L_inf: none, or fitted"),
+    Column("name", "string", "the number: alpha, a, L_inf; kappa of both series together"),
+    *estimated("value", "its estimate"),
     COVERAGE,
     RUNS,
-    Column("aicc", "float", "1", "Akaike's criterion for few runs: the less, the better", True),
-    Column("r2", "float", "1", "share of the variance of ln L that the fit explains", True),
+    Column("aicc", "float?", "Akaike's criterion for few runs: the less, the better"),
+    Column("r2", "float?", "share of the variance of ln L that the fit explains"),
     told={
         "name == 'alpha' and not value_low > 0": "{corpus}: {series} scaling, floor {floor}: the "
         "exponent is not told from 0 ({value:.3g}, {value_low:.3g} to {value_high:.3g})"
@@ -174,12 +174,12 @@ def kappa_of(reduced: Mapping[str, Array]) -> Array:
 
 
 @table(
-    Column("origin", "string", "1", "own: of the runs; published: the paper's Table 5"),
-    Column("E", "float", "experts", "experts of a layer"),
+    Column("origin", "string", "own: of the runs; published: the paper's Table 5"),
+    Column("E", "float", "experts of a layer", "experts"),
     *(
         column
         for name in QUANTITIES
-        for column in estimated(name, "1", f"{name}, as in generalization, Table 5")
+        for column in estimated(name, f"{name}, as in generalization, Table 5")
     ),
     COVERAGE,
     RUNS,

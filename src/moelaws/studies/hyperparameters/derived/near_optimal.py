@@ -74,13 +74,11 @@ WORDS = {"lr": "learning rate", "batch_tokens": "batch"}
 
 @table(
     *of_runs("run_id", "kind", "A", "E", "k", "C", "lr", "batch_tokens", "L"),
-    Column("excess", "float", "1", "loss over the least of the same A and C, less 1"),
-    Column("near", "int", "1", "1: excess within the tolerance, and no outlier; 0: not"),
-    Column("tolerance", "float", "1", "of the excess (leverage, App E.1)"),
-    Column("seed_sd", "float", "nats/token", "spread of L between seeds in this study", True),
-    Column(
-        "ends", "string", "1", "of the best run of an A and C: settings at an end of those tried"
-    ),
+    Column("excess", "float", "loss over the least of the same A and C, less 1"),
+    Column("near", "int", "1: excess within the tolerance, and no outlier; 0: not"),
+    Column("tolerance", "float", "of the excess (leverage, App E.1)"),
+    Column("seed_sd", "float?", "spread of L between seeds in this study", "nats/token"),
+    Column("ends", "string", "of the best run of an A and C: settings at an end of those tried"),
     told={
         "ends != ''": "A={A:.3g}, C={C:.3g}: the best run has {ends} tried: a bound, no optimum",
         "seed_sd.isna()": "no run was repeated with another seed: what is chance is not known",
@@ -116,12 +114,12 @@ SIZE_SWEEPS = {"moe": "moe_sizes", "dense": "dense_sizes"}
 
 @table(
     *of_runs("kind", "A", "C"),
-    Column("M_argmin", "float", "FLOP/token", "scale of the run of least loss"),
-    Column("D_argmin", "float", "tokens", "training tokens of the run of least loss"),
-    *estimated("M_star", "FLOP/token", "minimum of a parabola in ln M in the measured range", "M"),
-    *estimated("D_star", "tokens", "C / M_star", "D"),
+    Column("M_argmin", "float", "scale of the run of least loss", "FLOP/token"),
+    Column("D_argmin", "float", "training tokens of the run of least loss", "tokens"),
+    *estimated("M_star", "minimum of a parabola in ln M in the measured range", "FLOP/token", "M"),
+    *estimated("D_star", "C / M_star", "tokens", "D"),
     INSIDE,
-    Column("end", "bool", "1", "the run of least loss has the least or the largest size tried"),
+    Column("end", "bool", "the run of least loss has the least or the largest size tried"),
     RUNS,
     NOTE,
     told={

@@ -30,14 +30,14 @@ KINDS = ("moe", "dense", "both")
 
 
 @table(
-    Column("kind", "string", "1", "models whose runs are used: moe, dense or both"),
-    Column("setting", "string", "1", "lr, or batch_tokens"),
-    Column("draw", "int", "1", "0: as measured; above: with noise and moved within a step"),
-    Column("coefficient", "float", "1", "value at 1 FLOP: a rate, or tokens"),
-    Column("exponent", "float", "1", "exponent of C"),
-    Column("C_low", "float", "FLOPs", "least budget"),
-    Column("C_high", "float", "FLOPs", "largest budget"),
-    Column("at_high", "float", "1", "the law at C_high: a rate, or tokens"),
+    Column("kind", "string", "models whose runs are used: moe, dense or both"),
+    Column("setting", "string", "lr, or batch_tokens"),
+    Column("draw", "int", "0: as measured; above: with noise and moved within a step"),
+    Column("coefficient", "float", "value at 1 FLOP: a rate, or tokens"),
+    Column("exponent", "float", "exponent of C"),
+    Column("C_low", "float", "least budget", "FLOPs"),
+    Column("C_high", "float", "largest budget", "FLOPs"),
+    Column("at_high", "float", "the law at C_high: a rate, or tokens"),
     RUNS,
 )
 def derive(inputs: Inputs, common: Sequence[str] | None = None) -> Rows:

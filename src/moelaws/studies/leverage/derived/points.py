@@ -60,21 +60,21 @@ FORMS = (
 
 
 @table(
-    Column("sweep", "string", "1", "the study's sweeps of the architecture, joined by commas"),
-    Column("architecture", "string", "1", "routed, active and shared experts: E64 k2 s1"),
+    Column("sweep", "string", "the study's sweeps of the architecture, joined by commas"),
+    Column("architecture", "string", "routed, active and shared experts: E64 k2 s1"),
     *of_runs("E", "k", "E_s", "A"),
-    Column("A_routed", "float", "1", "activation ratio k / E, that of the paper's Fig 4"),
-    Column("G", "float", "1", "granularity 2 d_model / d_expert, the middle one of its sizes"),
+    Column("A_routed", "float", "activation ratio k / E, that of the paper's Fig 4"),
+    Column("G", "float", "granularity 2 d_model / d_expert, the middle one of its sizes"),
     *of_runs("C"),
-    Column("measured", "int", "1", "1 at a budget that was trained, 0 beyond: extrapolated"),
-    Column("L_star", "float", "nats/token", "loss of the mixture's curve at C"),
-    Column("C_dense", "float", "FLOP", "the dense counterpart's compute for it", True),
-    *estimated("EL", "1", "efficiency leverage C_dense / C; its upper end may be infinite"),
-    Column("EL_router", "float", "1", "EL with the routers' FLOPs in both computes", True),
+    Column("measured", "int", "1 at a budget that was trained, 0 beyond: extrapolated"),
+    Column("L_star", "float", "loss of the mixture's curve at C", "nats/token"),
+    Column("C_dense", "float?", "the dense counterpart's compute for it", "FLOP"),
+    *estimated("EL", "efficiency leverage C_dense / C; its upper end may be infinite"),
+    Column("EL_router", "float?", "EL with the routers' FLOPs in both computes"),
     COVERAGE,
-    Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
-    Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
-    Column("extrapolated", "int", "1", "1 where C_dense lies beyond the dense runs"),
+    Column("ln_EL_paired_se", "float?", "error of ln EL by held-out documents, paired"),
+    Column("ln_EL_seed_se", "float?", f"error of ln EL {BY_SEEDS}"),
+    Column("extrapolated", "int", "1 where C_dense lies beyond the dense runs"),
     RUNS,
     told={
         "measured == 0": "some points lie beyond the budgets that were trained: there the loss "
@@ -151,14 +151,14 @@ def _points(dense: Curve, moe: Curve, sweep: str, budgets: Array) -> pd.DataFram
 
 @table(
     *of_runs("sweep", "run_id", "C", "C_leverage_no_router", "L"),
-    Column("variant", "int", "1", "number of the architecture, for which budgets share a curve"),
-    Column("budgets", "int", "1", "budgets at which its runs completed"),
-    Column("x", "float", "1", "what the sweep varies: G, or a share"),
-    Column("baseline", "string", "1", "the fit whose curve the loss is looked up on"),
-    *estimated("EL", "1", "compute of the baseline for that loss over the run's"),
+    Column("variant", "int", "number of the architecture, for which budgets share a curve"),
+    Column("budgets", "int", "budgets at which its runs completed"),
+    Column("x", "float", "what the sweep varies: G, or a share"),
+    Column("baseline", "string", "the fit whose curve the loss is looked up on"),
+    *estimated("EL", "compute of the baseline for that loss over the run's"),
     COVERAGE,
-    Column("ln_EL_paired_se", "float", "1", "error of ln EL by held-out documents, paired", True),
-    Column("ln_EL_seed_se", "float", "1", f"error of ln EL {BY_SEEDS}", True),
+    Column("ln_EL_paired_se", "float?", "error of ln EL by held-out documents, paired"),
+    Column("ln_EL_seed_se", "float?", f"error of ln EL {BY_SEEDS}"),
     told={
         "EL.isna()": "{sweep}: some runs have a loss that the baseline's curve never comes down "
         "to: no leverage"
@@ -197,13 +197,13 @@ def _read(runs: pd.DataFrame, baseline: Curve) -> pd.DataFrame:
 
 
 @table(
-    Column("form", "string", "1", "equation of the law"),
-    Column("law", "string", "1", "the law's form"),
+    Column("form", "string", "equation of the law"),
+    Column("law", "string", "the law's form"),
     *of_runs("C"),
-    Column("n", "int", "1", "points of efficiency leverage"),
-    Column("parameters", "int", "1", "parameters of the form"),
-    Column("R2", "float", "1", "share of the variance of EL explained", True),
-    Column("published", "float", "1", "R2 that Table 16, Table 17 or App N.2 prints"),
+    Column("n", "int", "points of efficiency leverage"),
+    Column("parameters", "int", "parameters of the form"),
+    Column("R2", "float?", "share of the variance of EL explained"),
+    Column("published", "float", "R2 that Table 16, Table 17 or App N.2 prints"),
     NOTE,
     told={"note != ''": "{law}: not fitted at some budgets: {note}"},
 )

@@ -15,7 +15,7 @@ ARCHITECTURE = ["C", "E", "k", "E_s"]  # of a sweep at a budget
 
 @table(
     *of_runs("run_id", "status", "trunk"),
-    Column("sweep", "string", "1", "those of the sweeps in which the run has the best size"),
+    Column("sweep", "string", "those of the sweeps in which the run has the best size"),
     *of_runs("C", "C_leverage_no_router", "C_leverage", "n_layers", "d_model", "A", "E", "k"),
     *of_runs("E_s", "S", "G", "L"),
 )
@@ -29,8 +29,8 @@ def losses(inputs: Inputs, sweeps: Sequence[str]) -> Rows:
 
 @table(
     *of_runs("run_id", "N_total", "N_active", "S"),
-    Column("step", "int", "steps", "optimizer steps behind the weights"),
-    Column("D", "float", "tokens", "training tokens behind the weights"),
+    Column("step", "int", "optimizer steps behind the weights", "steps"),
+    Column("D", "float", "training tokens behind the weights", "tokens"),
     *COLUMNS,
 )
 def scores(inputs: Inputs, sweep: str) -> Rows:

@@ -10,12 +10,12 @@ from moelaws.tables.column import Column, estimated
 
 
 @table(
-    Column("choice", "string", "1", "sweep of the arm, or the number of active experts"),
-    Column("words", "string", "1", "the same in words"),
-    *estimated("tokens", "%", "higher loss than the base's at equal FLOPs and tokens"),
-    Column("tokens_se", "float", "%", "its error by documents, paired", True),
-    *estimated("ratio", "1", "time of a training step over that of the base"),
-    *estimated("time", "%", "higher loss than the base's at equal time"),
+    Column("choice", "string", "sweep of the arm, or the number of active experts"),
+    Column("words", "string", "the same in words"),
+    *estimated("tokens", "higher loss than the base's at equal FLOPs and tokens", "%"),
+    Column("tokens_se", "float?", "its error by documents, paired", "%"),
+    *estimated("ratio", "time of a training step over that of the base"),
+    *estimated("time", "higher loss than the base's at equal time", "%"),
 )
 def derive(inputs: Inputs) -> Rows:
     """Yields a row for each arm and number of active experts.

@@ -52,19 +52,19 @@ def spikes(loss: Array) -> int:
 @table(
     ARM,
     *of_runs("E", "n_dense_layers", "d_model", "context", "D", "lr", "n_seeds"),
-    Column("seeds", "string", "1", "their seeds, over which L is a mean"),
+    Column("seeds", "string", "their seeds, over which L is a mean"),
     *of_runs("L"),
-    Column("perplexity", "float", "1", "e^L"),
-    *estimated("difference", "nats/token", "L less the dense model's, over the seeds of both", ""),
-    Column("seed_sd", "float", "nats/token", f"standard deviation of L {_COMMON}", True),
-    Column("freedom", "int", "1", "degrees of freedom of seed_sd"),
-    Column("flops_per_token", "float", "FLOP/token", "training FLOPs without embeddings, M"),
+    Column("perplexity", "float", "e^L"),
+    *estimated("difference", "L less the dense model's, over the seeds of both", "nats/token", ""),
+    Column("seed_sd", "float?", f"standard deviation of L {_COMMON}", "nats/token"),
+    Column("freedom", "int", "degrees of freedom of seed_sd"),
+    Column("flops_per_token", "float", "training FLOPs without embeddings, M", "FLOP/token"),
     *of_runs("N_total", "N_active", "tokens_per_second", "peak_memory"),
-    *estimated("steps_ratio", "1", "steps to the target loss over the dense model's", "steps"),
-    Column("steps_sd", "float", "1", f"standard deviation of ln of the steps {_COMMON}", True),
-    Column("steps_freedom", "int", "1", "degrees of freedom of steps_sd"),
-    Column("reached", "int", "runs", "that reached the target loss", True),
-    Column("spikes", "float", "steps", "logged, far above those around them; mean over seeds"),
+    *estimated("steps_ratio", "steps to the target loss over the dense model's", "1", "steps"),
+    Column("steps_sd", "float?", f"standard deviation of ln of the steps {_COMMON}"),
+    Column("steps_freedom", "int", "degrees of freedom of steps_sd"),
+    Column("reached", "int?", "that reached the target loss", "runs"),
+    Column("spikes", "float", "logged, far above those around them; mean over seeds", "steps"),
     told={
         "n_seeds < 2": "some arms have one seed alone",
         f"arm != '{DENSE}' and difference.isna()": "some arms have no dense model of their size to "
@@ -137,7 +137,7 @@ def _rows(cells: list[pd.DataFrame], inputs: Inputs) -> Iterator[Row]:
 @table(
     ARM,
     *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "D", "seed", "L", "L_beyond"),
-    Column("rise", "float", "nats/token", "L_beyond less L"),
+    Column("rise", "float", "L_beyond less L", "nats/token"),
 )
 def longer(inputs: Inputs) -> Rows:
     """Returns a row for each run of an arm that was evaluated on longer sequences (sec 5.2.6)."""
@@ -148,8 +148,8 @@ def longer(inputs: Inputs) -> Rows:
 @table(
     ARM,
     *of_runs("lr", "L"),
-    Column("chosen", "bool", "1", "whether the arm's other runs have this rate"),
-    Column("best", "bool", "1", "whether no other rate has a lower loss"),
+    Column("chosen", "bool", "whether the arm's other runs have this rate"),
+    Column("best", "bool", "whether no other rate has a lower loss"),
     told={
         "best == True and chosen == False": "{arm}: the best rate tried is {lr:g}, and it is not "
         "the one used"

@@ -22,7 +22,7 @@ from moelaws.tables.column import Column
 
 CAPACITY_FACTORS = (1.0, 1.25)
 _CAPACITY = tuple(
-    Column(f"{name}_{factor:g}", "float", "1", f"{words}, capacity factor {factor:g}")
+    Column(f"{name}_{factor:g}", "float", f"{words}, capacity factor {factor:g}")
     for factor in CAPACITY_FACTORS
     for name, words in (
         ("overflow", "share of assignments beyond capacity"),
@@ -36,14 +36,14 @@ _LAYER = re.compile(r"layers\.(\d+)\.moe\.routed_experts\.w_gate_up")
 @table(
     ARM,
     *of_runs("run_id", "E", "n_dense_layers", "d_model", "context", "seed"),
-    Column("held_out", "bool", "1", "on held-out text at the end, or in a window of training"),
-    Column("step", "int", "steps", "last step of the window"),
-    Column("layer", "int", "1", "transformer block, from 0"),
-    Column("cv", "float", "1", "coefficient of variation of tokens per expert, population"),
-    Column("entropy", "float", "1", "H(p) / ln E of the load, 1 when uniform"),
-    Column("kl", "float", "nats", "KL(p || uniform) = ln E - H(p)"),
+    Column("held_out", "bool", "on held-out text at the end, or in a window of training"),
+    Column("step", "int", "last step of the window", "steps"),
+    Column("layer", "int", "transformer block, from 0"),
+    Column("cv", "float", "coefficient of variation of tokens per expert, population"),
+    Column("entropy", "float", "H(p) / ln E of the load, 1 when uniform"),
+    Column("kl", "float", "KL(p || uniform) = ln E - H(p)", "nats"),
     *_CAPACITY,
-    Column("never_used", "int", "experts", "without one token"),
+    Column("never_used", "int", "without one token", "experts"),
 )
 def load(inputs: Inputs) -> Rows:
     """Yields a row for each run with routed experts, layer and window of training."""
@@ -62,8 +62,8 @@ def load(inputs: Inputs) -> Rows:
 @table(
     ARM,
     *of_runs("n_dense_layers", "d_model", "context", "E"),
-    Column("rank", "int", "1", "of the expert in its layer, 1 for the busiest"),
-    Column("share", "float", "1", "of a layer's held-out assignments, mean over layers and seeds"),
+    Column("rank", "int", "of the expert in its layer, 1 for the busiest"),
+    Column("share", "float", "of a layer's held-out assignments, mean over layers and seeds"),
 )
 def fractions(inputs: Inputs) -> Rows:
     """Yields a row for each arm with routed experts, its shape and rank."""
@@ -79,11 +79,11 @@ def fractions(inputs: Inputs) -> Rows:
 @table(
     ARM,
     *of_runs("run_id", "d_model", "context", "n_dense_layers"),
-    Column("step", "int", "steps", "optimizer steps behind the weights"),
-    Column("layer", "int", "1", "transformer block, from 0"),
-    Column("cosine", "float", "1", "of two experts' weights, mean over pairs"),
-    Column("matched", "float", "1", "of a unit and the most similar unit of another expert, mean"),
-    Column("random", "float", "1", "the same of normal random weights of the same shape"),
+    Column("step", "int", "optimizer steps behind the weights", "steps"),
+    Column("layer", "int", "transformer block, from 0"),
+    Column("cosine", "float", "of two experts' weights, mean over pairs"),
+    Column("matched", "float", "of a unit and the most similar unit of another expert, mean"),
+    Column("random", "float", "the same of normal random weights of the same shape"),
 )
 def similarity(inputs: Inputs) -> Rows:
     """Yields a row for each run with routed experts, kept step and layer that has them."""

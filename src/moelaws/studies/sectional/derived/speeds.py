@@ -33,17 +33,17 @@ _ONE = "over that of one slice"
 
 
 @table(
-    Column("sweep", "string", "1", "arm of the grid, or sweep of slices at equal widths"),
+    Column("sweep", "string", "arm of the grid, or sweep of slices at equal widths"),
     *of_runs("E", "n_dense_layers", "d_model", "context"),
-    Column("flops_per_token", "float", "FLOP/token", "training FLOPs without embeddings, M"),
+    Column("flops_per_token", "float", "training FLOPs without embeddings, M", "FLOP/token"),
     *of_runs("tokens_per_second"),
-    Column("evaluation_tokens_per_second", "float", "tokens/s", "of the forward pass alone"),
-    *estimated("ratio", "1", f"time a token over that of {_BASE}", ""),
-    Column("generation_seconds", "float", "s", "to generate a token, the context computed again"),
-    *estimated("latency_ratio", "1", _LATENCY, "latency"),
-    Column("state_bytes", "float", "bytes", "weights, gradients and both moments"),
-    Column("activation_bytes", "float", "bytes", "that wait for the backward pass of a step"),
-    Column("device", "string", "1", "what it was measured on"),
+    Column("evaluation_tokens_per_second", "float", "of the forward pass alone", "tokens/s"),
+    *estimated("ratio", f"time a token over that of {_BASE}", "1", ""),
+    Column("generation_seconds", "float", "to generate a token, the context computed again", "s"),
+    *estimated("latency_ratio", _LATENCY, "1", "latency"),
+    Column("state_bytes", "float", "weights, gradients and both moments", "bytes"),
+    Column("activation_bytes", "float", "that wait for the backward pass of a step", "bytes"),
+    Column("device", "string", "what it was measured on"),
 )
 def speeds(inputs: Inputs) -> Rows:
     """Yields a row for each architecture of the grid, in its order."""
@@ -69,10 +69,10 @@ def _alike(row: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 @table(
     *of_runs("d_model", "context", "E"),
-    Column("all_ratio", "float", "1", f"training FLOPs, where experts see all positions, {_ONE}"),
-    Column("chunks_ratio", "float", "1", f"where each sees a chunk of n / E positions, {_ONE}"),
-    Column("printed_ratio", "float", "1", f"S(E) as printed for n tokens, without alpha, {_ONE}"),
-    Column("corrected_ratio", "float", "1", f"S(E) corrected for n tokens, without alpha, {_ONE}"),
+    Column("all_ratio", "float", f"training FLOPs, where experts see all positions, {_ONE}"),
+    Column("chunks_ratio", "float", f"where each sees a chunk of n / E positions, {_ONE}"),
+    Column("printed_ratio", "float", f"S(E) as printed for n tokens, without alpha, {_ONE}"),
+    Column("corrected_ratio", "float", f"S(E) corrected for n tokens, without alpha, {_ONE}"),
 )
 def counted(inputs: Inputs) -> Rows:
     """Yields a row for each size of the grid and number of slices that divides it."""

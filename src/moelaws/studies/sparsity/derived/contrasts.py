@@ -16,7 +16,7 @@ SETTINGS = ("G", "lr", "batch_tokens", "load_balance", "warmup")  # that Table 1
 
 @table(
     *of_runs("run_id", "C", "S", "N_total", "d_model", "seed", *SETTINGS, "recipe", "L", "L_se"),
-    Column("trials", "int", "1", "completed runs of this model at this budget and seed"),
+    Column("trials", "int", "completed runs of this model at this budget and seed"),
     told={
         "trials > 1": "some models have several trials: the least of their losses is biased low, "
         "by about the spread between seeds"
@@ -31,11 +31,11 @@ def tuned(inputs: Inputs, best_per: Sequence[str]) -> Rows:
 
 @table(
     *of_runs("run_id", "C", "d_model", "seed", "S"),
-    Column("S_against", "float", "1", "sparsity of the densest run"),
-    Column("difference", "float", "nats/token", "loss of the run less that of the densest one"),
-    Column("paired_se", "float", "nats/token", "its error by documents, paired", True),
-    Column("unpaired_se", "float", "nats/token", "its error if each loss had its own text", True),
-    Column("seed_se", "float", "nats/token", f"its error {BY_SEEDS}", True),
+    Column("S_against", "float", "sparsity of the densest run"),
+    Column("difference", "float", "loss of the run less that of the densest one", "nats/token"),
+    Column("paired_se", "float?", "its error by documents, paired", "nats/token"),
+    Column("unpaired_se", "float?", "its error if each loss had its own text", "nats/token"),
+    Column("seed_se", "float?", f"its error {BY_SEEDS}", "nats/token"),
     told={
         "S_against > S_against.min()": "C={C:.3g}, d_model={d_model:g}, seed={seed:g}: runs are "
         "compared with S={S_against:g}, for the densest run did not complete",

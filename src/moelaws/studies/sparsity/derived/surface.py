@@ -201,16 +201,16 @@ def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
 
 
 # The parameters that a surface or a curve is over
-WHICH = Column("size", "string", "1", "parameters: total or active, with embeddings or without")
+WHICH = Column("size", "string", "parameters: total or active, with embeddings or without")
 
 
 @table(
     *of_runs("C", "run_id", "S", "L"),
     WHICH,
-    Column("N", "float", "parameters", "its size"),
-    Column("predicted", "float", "nats/token", "mean prediction by the refits without it", True),
-    Column("mse", "float", "(nats/token)^2", "mean squared error of these predictions", True),
-    Column("times", "int", "1", "refits without it"),
+    Column("N", "float", "its size", "parameters"),
+    Column("predicted", "float?", "mean prediction by the refits without it", "nats/token"),
+    Column("mse", "float?", "mean squared error of these predictions", "(nats/token)^2"),
+    Column("times", "int", "refits without it"),
 )
 def subsamples(inputs: FittedInputs) -> Rows:
     """Returns the predictions of every isoFLOP surface fit that the study's entry declares.

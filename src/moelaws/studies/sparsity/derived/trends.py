@@ -62,14 +62,14 @@ Pair = tuple[Slope, Slope]  # a slope, and that of its null
 
 
 @table(
-    Column("trend", "string", "1", "what moves with what, such as N_over_S"),
-    Column("at", "string", "1", "the budgets or the sparsity at which; mean: over all of these"),
-    *estimated("slope", "1", "in the unit that stands in `unit`", ""),
-    *estimated("null", "1", "slope of these runs if the effect were not there", "null"),
-    *estimated("beyond", "1", "slope less null, paired", "beyond"),
-    Column("unit", "string", "1", "of the slopes and their ends"),
+    Column("trend", "string", "what moves with what, such as N_over_S"),
+    Column("at", "string", "the budgets or the sparsity at which; mean: over all of these"),
+    *estimated("slope", "in the unit that stands in `unit`", "1", ""),
+    *estimated("null", "slope of these runs if the effect were not there", "1", "null"),
+    *estimated("beyond", "slope less null, paired", "1", "beyond"),
+    Column("unit", "string", "of the slopes and their ends"),
     COVERAGE,
-    Column("n", "int", "1", "optima that the slope is drawn through; of a mean, its slopes"),
+    Column("n", "int", "optima that the slope is drawn through; of a mean, its slopes"),
     NOTE,
     told={"note != ''": "{trend}, {at}: {note}"},
 )
