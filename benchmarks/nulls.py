@@ -68,21 +68,21 @@ Some rules were other ones when their rates were first counted, on such tables:
 """
 # The columns: of which tables, which verdict, and which of several trials is the least favourable
 WORST = [
-    ("null", str(Verdict.SUPPORTED), "max"),
-    ("null", str(Verdict.NOT_SUPPORTED), "max"),
-    ("effect", str(Verdict.SUPPORTED), "min"),
+    ("null", str(Verdict.SUPPORTED), "idxmax"),
+    ("null", str(Verdict.NOT_SUPPORTED), "idxmax"),
+    ("effect", str(Verdict.SUPPORTED), "idxmin"),
 ]
 
 
-def verdicts(task: tuple[str, int, int]) -> list[tuple[str, str]]:
-    """Returns the verdicts on the claims of a study's trial, of the table with this seed."""
-    name, place, seed = task
+def verdicts(task: tuple[str, int, list[str], int]) -> list[tuple[str, str]]:
+    """Returns the verdicts on claims of a study's trial, of the table with this seed."""
+    name, place, claims, seed = task
     study, trial = load_study(name, ROOT), import_module(f"nulls.{name}").TRIALS[place]
     # Tables and fits are written below the current folder, beside a copy of the configuration.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         shutil.copytree(ROOT / "config", "config")
         given = trial.made(seed)
-        return [(claim, decided(study, claim, given)) for claim in trial.claims]
+        return [(claim, decided(study, claim, given)) for claim in claims]
 
 
 def rows(name: str, only: str, tables: int) -> Iterator[pd.DataFrame]:
@@ -91,10 +91,11 @@ def rows(name: str, only: str, tables: int) -> Iterator[pd.DataFrame]:
         for place, trial in enumerate(import_module(f"nulls.{name}").TRIALS):
             if not trial.kind or (only and only not in trial.claims):
                 continue
-            tasks = [(name, place, seed) for seed in range(tables)]
+            claims = [only] if only else list(trial.claims)
+            tasks = [(name, place, claims, seed) for seed in range(tables)]
             each = Counter(one for own in pool.map(verdicts, tasks, chunksize=4) for one in own)
             found = []
-            for claim in trial.claims:
+            for claim in claims:
                 counts = {str(verdict): each[claim, verdict] for verdict in Verdict}
                 about = {"study": name, "claim": claim, "trial": place, "tables": trial.kind}
                 found.append(about | counts)
@@ -109,9 +110,9 @@ def report(counts: pd.DataFrame) -> str:
         n = own[list(map(str, Verdict))].sum(axis=1)
         cells = []
         for kind, verdict, worst in WORST:
-            rows = own["tables"] == kind
-            least = own.loc[rows, verdict].agg(worst) if rows.any() else None
-            cells.append("not counted" if least is None else f"{least} of {n[rows].min()}")
+            share = (own[verdict] / n)[own["tables"] == kind]
+            row = share.agg(worst) if len(share) else None
+            cells.append("not counted" if row is None else f"{own.loc[row, verdict]} of {n[row]}")
         words = str(claim).replace("_", " ")
         lines.append(f"| {study} | {words} | {' | '.join(cells)} |\n")
     return "".join([*lines, MENDED])
@@ -134,8 +135,9 @@ def main() -> None:
         for new in rows(study, claim, given.tables):
             if given.out.is_file():
                 known = pd.read_csv(given.out, keep_default_na=False)  # a kind is "null"
-                same = (known["study"] == study) & (known["trial"] == new["trial"].iloc[0])
-                new = pd.concat([known[~same], new])
+                new = pd.concat([known, new]).drop_duplicates(
+                    ["study", "claim", "trial"], keep="last"
+                )
             new.sort_values(["study", "claim", "trial"]).to_csv(given.out, index=False)
 
 

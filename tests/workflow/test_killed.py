@@ -83,7 +83,8 @@ def test_jobs_that_end_after_snakemake_was_killed_are_done(slow):
     assert slow.planned() == {}
 
 
-def test_a_kill_excludes_no_run_of_a_round_and_a_run_that_fails_twice_is_charged_nothing(slow):
+def test_a_kill_excludes_no_run_of_a_round(slow):
+    """Nor is a round charged for a run that fails twice."""
     words = ("next", "sparsity", "--target", "C=1e12", "--budget", "100%", "--rounds", "1")
     words += ("--cores", "1", "--workers", "4", "--law", "chinchilla", "--json")
     grid = json.loads(slow.moelaws("grid", "sparsity", "--json").stdout)
