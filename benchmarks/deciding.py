@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -37,7 +37,7 @@ from moelaws.grids.sweep import expand_study  # noqa: E402
 from moelaws.spec.errors import UserError  # noqa: E402
 from moelaws.spec.project import Project, load_study  # noqa: E402
 from moelaws.tables.simulate import design  # noqa: E402
-from nulls import leverage, sparsity  # noqa: E402
+from nulls import allocation, leverage, sparsity  # noqa: E402
 from nulls.trial import decided  # noqa: E402
 
 NOISE = 0.003  # of ln L, between seeds
@@ -112,6 +112,21 @@ def growing(seed: int, budgets: tuple[float, ...], seeds: int, power: float) -> 
     return leverage.growing(seed, power, budgets=between, noise=NOISE)
 
 
+def splits(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
+    """Returns runs over ratios of experts to attention, of which the best one moves.
+
+    A ratio that is off by a factor of e costs 0.05 nats, as the paper's own runs have it.
+    """
+    grid = {"budgets": budgets, "experts": EXPERTS, "ratios": RATIOS}
+    runs = allocation.simulate(replace(allocation.PAPER, **grid, seeds=seeds, noise=0.0))
+    c, S = np.log(runs["C"] / 1e15), runs["S_shared"]
+    best = np.log(np.select([S < 0.9, S > 0.95], [1.5, 2 / 3], 1.0)) + 0.1 * c
+    L = 2.3 - 0.1 * c + 0.05 * (np.log(runs["r"]) - best) ** 2
+    runs = runs.assign(L=L * np.exp(np.random.default_rng(seed).normal(0, NOISE, len(L))))
+    derived = {"r_star": allocation.optima(runs)}.get
+    return SimpleNamespace(frame=runs, completed=runs, derived=derived)
+
+
 def move(best: float, by: float) -> Callable[[Any], Any]:
     """Returns a best share over the budget that moves ``by`` so much for a tenfold budget."""
     return lambda C: best + by * np.log10(C / 1e15)
@@ -120,6 +135,8 @@ def move(best: float, by: float) -> Callable[[Any], Any]:
 G, SHARES = "six granularities from 2 to 16", "seven shares of shared experts"
 LAYERS = "six shares of dense layers from 0 to 1/6"
 TRENDS = "six sparsities at five widths"
+EXPERTS = (16, 24, 64, 128)  # two sparsities below 90 %, two above 95 %
+RATIOS = (0.3, 0.45, 0.7, 1.0, 1.4, 2.0, 3.0)
 QUESTIONS = [
     Question("leverage", (claim,), *rest)
     for claim, *rest in (
@@ -190,7 +207,16 @@ QUESTIONS = [
             partial(growing, power=0.1),
         ),
     )
-] + [Question("sparsity", tuple(sparsity.TRENDS), "as on a GPU at 1e15", TRENDS, surfaces)]
+] + [
+    Question(
+        "allocation",
+        ("ratio_rises", "crosses_one"),
+        "the best ratio is 1.5 below 90 % sparsity and 0.67 above 95 % at 1e15, and rises as C^0.1",
+        "seven ratios from 0.3 to 3 at four sparsities",
+        splits,
+    ),
+    Question("sparsity", tuple(sparsity.TRENDS), "as on a GPU at 1e15", TRENDS, surfaces),
+]
 
 
 def verdicts(

@@ -62,7 +62,8 @@ class Outcome:
         lines = [line for line in said if not re.search(r": \d+/\d+$", line)]  # less progress
         # Of several mistakes each has a line.
         clear = self.code == 2 and 0 < len(lines) < 12 and lines[0].startswith("moelaws: ")
-        clear |= self.code == 1 and lines[0].startswith("run ")  # runs of a batch that failed
+        # Runs of a batch that failed, and what ended the batch, if anything did
+        clear |= self.code in (1, 2) and lines[0].startswith("run ")
         return "refused" if clear and "Traceback" not in self.stderr else "traceback"
 
 
