@@ -10,7 +10,7 @@ from page_data import page_data
 
 from moelaws.explore.material import Material
 from moelaws.explore.page import render
-from moelaws.files.atomic import write_json
+from moelaws.files.atomic import write_json, write_page
 from moelaws.files.layout import Results
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY
@@ -26,7 +26,7 @@ def material_in(root):
     (folder / "tables").mkdir()
     shutil.copy(EVIDENCE / "sparsity.parquet", folder / "tables")
     for name in ("laws.md", "outlook.md"):
-        shutil.copy(EVIDENCE / name, folder)
+        write_page(folder / name, (EVIDENCE / name).read_text())
     project = Project(tier="workstation", studies=("sparsity",))
     study = load_study("sparsity", REPOSITORY).at_tier("workstation")
     declared = {path for path in folder.rglob("*") if path.name != "outlook.md"}

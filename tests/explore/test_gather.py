@@ -15,6 +15,7 @@ from moelaws import laws
 from moelaws.explore.material import Material, to_json
 from moelaws.explore.page import gather, render
 from moelaws.explore.studies import pages
+from moelaws.files.atomic import write_page
 from moelaws.files.layout import Results
 from moelaws.files.parquet import read_parquet, write_parquet
 from moelaws.fitting.report import read_fit
@@ -106,10 +107,14 @@ def test_figures_stand_in_the_order_in_which_people_count(data):
 
 
 def test_markup_in_a_page_stays_text(own):
-    own.folder.laws.write_text("# <img src=x>\n\n[a](javascript:alert(1)) ![b](http://c/d.png)\n")
+    text = "# <img src=x>\n\n[a](javascript:alert(1)) ![b](http://c/d.png)\n"
+    write_page(own.folder.laws, text)
     (shown,) = pages(own)
     assert "<img" not in shown["html"]
     assert "href" not in shown["html"].replace('href="http://c/d.png"', "")
+    own.folder.laws.write_text(text)  # its seal was cut off
+    assert [*pages(own)] == []
+    assert "laws.md has no seal" in own.notes[-1]
 
 
 def with_runs(material, run_ids):

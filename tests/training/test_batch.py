@@ -57,6 +57,8 @@ def trainer_of(results, run):
 
 def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_path):
     process, runs = batch(steps=150)
+    log = results.run(runs[3]) / "log"
+    log.mkdir(parents=True)  # so that this run cannot write one
     victim = wait_for(lambda: trainer_of(results, runs[0]))
     victim.kill()
     _, errors = process.communicate(timeout=300)
@@ -64,12 +66,15 @@ def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_pa
     assert (
         f"run {runs[0]} failed: it was ended by SIGKILL (9), usually for lack of memory" in errors
     )
-    assert statuses(results, runs) == [None, *["completed"] * 3]
+    assert f"moelaws: {log}: cannot be written: Is a directory" in errors
+    assert "Traceback" not in errors
+    assert statuses(results, runs) == [None, "completed", "completed", None]
     assert not (tmp_path / "done").exists()
-    assert [failures(results, run) for run in runs] == [0] * 4  # by themselves
+    assert [failures(results, run) for run in runs] == [0, 0, 0, 1]  # by themselves
+    log.rmdir()
     process, _ = batch(steps=150)
     out, _ = process.communicate(timeout=300)
-    assert "4 runs have a summary, 3 had one before" in out
+    assert "4 runs have a summary, 2 had one before" in out
     assert f"{runs[0]} completed: loss" in out
     assert statuses(results, runs) == ["completed"] * 4
     assert "back end torch on cpu" in (results.run(runs[0]) / "log").read_text()

@@ -148,6 +148,8 @@ def _html(path: Path, whole: bool, href: str) -> str:
     Markup in the text stays text. Links within the page lead to its file, at ``href``.
     """
     text = read_page(path)
+    if seal.inspect(path)[0] != "whole":
+        raise UserError(f"{path} has no seal: it was cut short, or an earlier version wrote it")
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     tokens = parser.parse(text if whole else text.partition("\n## ")[0])
     for token in tokens:

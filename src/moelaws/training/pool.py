@@ -7,6 +7,7 @@ that dies ends no other, and its memory is freed. CUDA starts in the forked proc
 import gc
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,10 +98,13 @@ class Pool:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         log = self.log_of(order)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("ab") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
+        except OSError as error:
+            sys.exit(f"moelaws: {log}: cannot be written: {error.strerror}")
         os.environ.update(worker)
         gc.freeze()  # what is loaded stays, and is not looked through again and again
         self.train(order)
