@@ -1,13 +1,14 @@
 """How often rules support and refute claims of simulated tables, without the effect and with it.
 
-    python benchmarks/nulls.py [STUDY[:CLAIM] ...] [--tables 200] [--out docs/evidence/nulls.csv]
+    python benchmarks/nulls.py [STUDY[:CLAIM] ...] [--missing] [--tables 200] [--out FILE.csv]
     python benchmarks/nulls.py --report
 
 Each claim has tables of runs whose losses lack its effect, with the noise between seeds, and most
 have tables with the effect as it was measured or published (tests/nulls says which). A fair rule
 supports a claim in about 5 % of the tables without its effect, and refutes it in as many where the
 effect is at the margin. The counts of what is named replace those in the file, trial by trial.
-``--report`` writes the file's Markdown page beside it, and computes nothing.
+``--missing`` leaves out those that the file has. ``--report`` writes the file's Markdown page
+beside it, and computes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -74,6 +75,9 @@ WORST = [
 ]
 
 
+Counted = tuple[str, str, int]  # study, claim and trial
+
+
 def verdicts(task: tuple[str, int, list[str], int]) -> list[tuple[str, str]]:
     """Returns the verdicts on claims of a study's trial, of the table with this seed."""
     name, place, claims, seed = task
@@ -85,13 +89,14 @@ def verdicts(task: tuple[str, int, list[str], int]) -> list[tuple[str, str]]:
         return [(claim, decided(study, claim, given)) for claim in claims]
 
 
-def rows(name: str, only: str, tables: int) -> Iterator[pd.DataFrame]:
-    """Yields a row for each claim of a trial of a study, with the counts of verdicts."""
+def rows(name: str, only: str, tables: int, done: Container[Counted]) -> Iterator[pd.DataFrame]:
+    """Yields a row for each claim of a trial of a study that is not ``done``, with its counts."""
     with ProcessPoolExecutor() as pool:
         for place, trial in enumerate(import_module(f"nulls.{name}").TRIALS):
-            if not trial.kind or (only and only not in trial.claims):
+            asked = {only or claim for claim in trial.claims} & set(trial.claims)
+            claims = [c for c in trial.claims if c in asked and (name, c, place) not in done]
+            if not trial.kind or not claims:
                 continue
-            claims = [only] if only else list(trial.claims)
             tasks = [(name, place, claims, seed) for seed in range(tables)]
             each = Counter(one for own in pool.map(verdicts, tasks, chunksize=4) for one in own)
             found = []
@@ -123,6 +128,7 @@ def main() -> None:
     parser.add_argument("studies", nargs="*", metavar="STUDY[:CLAIM]", help=", ".join(STUDIES))
     parser.add_argument("--tables", type=int, default=200)
     parser.add_argument("--out", type=Path, default=ROOT / "docs/evidence/nulls.csv")
+    parser.add_argument("--missing", action="store_true", help="count what the file lacks")
     parser.add_argument("--report", action="store_true", help="write the page of the counts alone")
     given = parser.parse_args()
     if given.report:
@@ -130,15 +136,16 @@ def main() -> None:
             report(pd.read_csv(given.out, keep_default_na=False))
         )
         return
+    keys = ["study", "claim", "trial"]
     for word in given.studies or STUDIES:
         study, _, claim = word.partition(":")
-        for new in rows(study, claim, given.tables):
-            if given.out.is_file():
-                known = pd.read_csv(given.out, keep_default_na=False)  # a kind is "null"
-                new = pd.concat([known, new]).drop_duplicates(
-                    ["study", "claim", "trial"], keep="last"
-                )
-            new.sort_values(["study", "claim", "trial"]).to_csv(given.out, index=False)
+        known = pd.DataFrame(columns=keys)
+        if given.out.is_file():
+            known = pd.read_csv(given.out, keep_default_na=False)  # a kind is "null"
+        done = set(known[keys].itertuples(index=False, name=None)) if given.missing else set()
+        for new in rows(study, claim, given.tables, done):
+            known = pd.concat([known, new]).drop_duplicates(keys, keep="last")
+            known.sort_values(keys).to_csv(given.out, index=False)
 
 
 if __name__ == "__main__":
