@@ -46,11 +46,12 @@ def temporaries(folder: Path) -> list[Path]:
 
 def discard(path: Path) -> None:
     """Removes a temporary file or folder, if it is there and can be removed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
+    for _ in range(2):  # a call that failed by itself mostly works again, and nobody comes later
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif os.path.lexists(path):
+            with suppress(OSError):
+                path.unlink()
 
 
 def process_of(pid: int) -> tuple[str, str] | None:
