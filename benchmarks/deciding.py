@@ -127,12 +127,19 @@ def splits(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
     return SimpleNamespace(frame=runs, completed=runs, derived=derived)
 
 
+def over_wide_range(seed: int, curvature: float, **grid: Any) -> pd.DataFrame:
+    """Returns runs of granularities up to 32, of which 10 is the best."""
+    bowl = leverage.bowl(10.0, curvature)
+    return leverage.table("granularity", seed, "G", leverage.MORE_GRANULARITIES, bowl, **grid)
+
+
 def move(best: float, by: float) -> Callable[[Any], Any]:
     """Returns a best share over the budget that moves ``by`` so much for a tenfold budget."""
     return lambda C: best + by * np.log10(C / 1e15)
 
 
-G, SHARES = "six granularities from 2 to 16", "seven shares of shared experts"
+G, WIDE_G = "six granularities from 2 to 16", "eight granularities from 2 to 32"
+SHARES = "seven shares of shared experts"
 LAYERS = "six shares of dense layers from 0 to 1/6"
 TRENDS = "six sparsities at five widths"
 EXPERTS = (16, 24, 64, 128)  # two sparsities below 90 %, two above 95 %
@@ -149,13 +156,13 @@ QUESTIONS = [
         (
             "best_granularity",
             "the bowl that Eq 4 has at 1e20, about 10",
-            G,
-            repeated(leverage.over_granularities, leverage.CURVATURE),
+            WIDE_G,
+            repeated(over_wide_range, leverage.CURVATURE),
         ),
         (
             "best_granularity_is_the_same_at_all_budgets",
             "the same bowl at all budgets",
-            "eight granularities from 2 to 32",
+            WIDE_G,
             repeated(leverage.over_more, 0.0),
         ),
         (
