@@ -62,8 +62,9 @@ class Outcome:
         lines = [line for line in said if not re.search(r": \d+/\d+$", line)]  # less progress
         # Of several mistakes each has a line.
         clear = self.code == 2 and 0 < len(lines) < 12 and lines[0].startswith("moelaws: ")
-        # Runs of a batch that failed, and what ended the batch, if anything did
-        clear |= self.code in (1, 2) and lines[0].startswith("run ")
+        # Runs of a batch that failed, and perhaps behind them what ended the batch
+        last = {1: "", 2: "moelaws: "}.get(self.code)
+        clear |= last is not None and lines[0].startswith("run ") and lines[-1].startswith(last)
         return "refused" if clear and "Traceback" not in self.stderr else "traceback"
 
 

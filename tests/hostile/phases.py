@@ -47,8 +47,7 @@ PHASES = {
 }
 # Of a run's record what tells the time of its processes
 TIMES = ("wall_seconds", "training_seconds", "tokens_per_second", "peak_memory_bytes", "seconds")
-# A cache, and the count of how often a run failed, which stays once it is trained
-PASSING = ("lock", "log", "digests.json", "failures.json")
+PASSING = ("lock", "log", "digests.json")  # the last is a cache
 ROUNDS = "config/studies/sparsity.rounds.yaml"
 
 

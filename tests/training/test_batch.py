@@ -77,6 +77,7 @@ def test_a_run_that_is_killed_stops_no_other_and_is_named(batch, results, tmp_pa
     assert "4 runs have a summary, 2 had one before" in out
     assert f"{runs[0]} completed: loss" in out
     assert statuses(results, runs) == ["completed"] * 4
+    assert [failures(results, run) for run in runs] == [0] * 4
     assert "back end torch on cpu" in (results.run(runs[0]) / "log").read_text()
 
 

@@ -191,8 +191,10 @@ def _train_all(orders: Sequence[Order], setup: Setup, workers: Sequence[dict[str
         failed |= again.run(lacked)
         pool.stopped = again.stopped
     for order in orders:
-        with suppress(UserError):
+        with suppress(UserError, OSError):
             click.echo(_line(read_summary(tree.summary(order.config.run_id))))
+            # A run that is asked for again later has not failed since
+            tree.failures(order.config.run_id).unlink(missing_ok=True)
     if pool.stopped:
         click.echo("stopped; call again to continue from the checkpoints", err=True)
         sys.exit(128 + pool.stopped)
