@@ -222,6 +222,8 @@ def test_writing_and_reading_check_the_columns(tmp_path):
         read_table(path, (Column("b", "int", "a number"),))
     with pytest.raises(UserError, match="column 'b' has 1 missing values, the first in row 1"):
         read_table(path, (Column("b", "float", "a time", "s"),))
+    with pytest.raises(UserError, match="column b: 'number' is no kind; there are string, float"):
+        Column("b", "number", "a time", "s")
     path.write_bytes(path.read_bytes()[:-20])  # cut short
     with pytest.raises(UserError, match="this file is damaged"):
         read_table(path, TWO)

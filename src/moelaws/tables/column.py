@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from moelaws.spec.errors import UserError
 from moelaws.spec.from_toml import table_beside
+
+TYPES = ("string", "float", "int", "bool")
 
 
 @dataclass(frozen=True)
@@ -12,13 +15,20 @@ class Column:
     """A column's name, kind, meaning and unit ("1" for a pure number).
 
     Its kind is its type (string, float, int or bool), with a ``?`` behind it where values may be
-    missing.
+    missing. A UserError refuses any other.
     """
 
     name: str
     kind: str
     description: str
     unit: str = "1"
+
+    def __post_init__(self) -> None:
+        if self.type not in TYPES:
+            raise UserError(
+                f"column {self.name}: {self.kind!r} is no kind; there are {', '.join(TYPES)}, each "
+                "with a ? behind it where values may be missing"
+            )
 
     @property
     def type(self) -> str:
