@@ -93,8 +93,8 @@ def rows(name: str, only: str, tables: int, done: Container[Counted]) -> Iterato
     """Yields a row for each claim of a trial of a study that is not ``done``, with its counts."""
     with ProcessPoolExecutor() as pool:
         for place, trial in enumerate(import_module(f"nulls.{name}").TRIALS):
-            asked = {only or claim for claim in trial.claims} & set(trial.claims)
-            claims = [c for c in trial.claims if c in asked and (name, c, place) not in done]
+            asked = [claim for claim in trial.claims if only in ("", claim)]
+            claims = [claim for claim in asked if (name, claim, place) not in done]
             if not trial.kind or not claims:
                 continue
             tasks = [(name, place, claims, seed) for seed in range(tables)]

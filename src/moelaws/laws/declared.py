@@ -3,12 +3,12 @@
 The keys of a table are the fields of ``PowerLawSum``, ``GeneralLaw`` or ``Formula``, with
 
 - ``variables``, ``outputs`` and ``response``: name -> the fields in which the variable differs from
-  the vocabulary's; one with a unit is the law's own; its ``domain`` is one of ``base.py``;
+  the vocabulary's; one with a unit is the law's own. ``domain`` names one of ``base.py``;
 - ``parameters``: name -> unit, bounds, meaning, scale and starts; ``published``: name -> value;
 - ``terms``: coefficient -> variable -> exponent, with a minus where the variable is below the line.
   One term is a straight line in logarithms. A law without terms has a function in its module;
 - ``products``: result -> variable -> exponent, times the constant RESULT_coefficient; and
-  ``quotients`` of two of these or of variables. They make a formula, of which any other has a
+  ``quotients`` of two of these or of variables. They make a formula. Any other formula has a
   function in its module;
 - ``variants``, the other forms. One that is ``like`` another has the keys of that one and its own;
   the law itself is the form without a name.
@@ -33,7 +33,8 @@ def law_beside(
 ) -> tuple[Any, dict[str, Any]]:
     """Returns the law in the table beside ``module`` (its ``__file__``), and its other forms.
 
-    ``formulas`` are the functions of forms, and ``code`` holds those of general laws.
+    ``formulas`` has the function of each form that is a formula, by the form's name; the law itself
+    has the name "". ``code`` holds the functions of the forms that are general laws.
     """
     whole = table_beside(module)
     texts, forms = whole.pop("texts", {}), {"": whole, **whole.pop("variants", {})}
