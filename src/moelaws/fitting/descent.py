@@ -5,6 +5,9 @@ majoriser of iteratively reweighted least squares, which stays positive; near on
 Hessian, which converges quadratically. The damping is Levenberg's, in the model's own metric: for a
 sum of power laws, how much a step changes the logarithms of the terms. So ln b and beta move freely
 along the valley in which b / D^beta stays the same, and a vanished term's parameters stay in place.
+A step along a valley that bends leaves its floor and fails, so that a second step, of what the
+first one left of its straight line, leads back to it. Sources: Transtrum and Sethna 2012 (geodesic
+acceleration), Fletcher 1982 (second-order correction).
 
 SciPy takes the last steps to a stationary point, and the exact Hessian certifies it.
 
@@ -16,24 +19,30 @@ from functools import lru_cache
 
 import numpy as np
 
-from moelaws.fitting.objective import Objective
+from moelaws.fitting.objective import Evaluation, Index, Objective, Slopes
 from moelaws.laws.base import Array, Mask
 
 MAX_STEP = 10.0  # of any parameter in one step
+ROUNDING = 1e-9  # of a parameter that a bound holds
 LEAST_DAMPING = 1e-12  # the curvature along a flat valley may be 1e-13 of that across it
 Ends = tuple[Array, Array]  # of descents: vectors (B, P) and the objectives (B,) there
 APART = 1.0  # least difference in some parameter of two ends: a factor e of a coefficient
 
 
 def descend(
-    objective: Objective, starts: Array, bounds: Array, iterations: int = 500, newton: bool = True
+    objective: Objective,
+    starts: Array,
+    bounds: Array,
+    iterations: int = 500,
+    newton: bool = True,
+    little: float = 1e-9,
 ) -> Ends:
     """Returns the ends (B, P) and objectives (B,) of a descent from each of ``starts`` (B, P).
 
     Without ``newton`` no second derivatives are taken: a step is quicker and gains less.
 
-    A start stops after three steps in a row that each gained less than 1e-9 of the objective, or
-    when no step helps. ``bounds`` is (P, 2), or (B, P, 2) with each vector's own.
+    A start stops after three steps in a row that each gained less than ``little`` of the objective,
+    or when no step helps. ``bounds`` is (P, 2), or (B, P, 2) with each vector's own.
     """
     bounds = np.broadcast_to(bounds, (*starts.shape, 2))
     here, metric = objective, objective.model.metric
@@ -44,26 +53,47 @@ def descend(
     damping = np.full(len(end), 1e-2)
     exact = np.zeros(len(end), dtype=bool)
     idle = np.zeros(len(end), dtype=int)
+    towards = point.residual  # where the last step led, if it failed
     for _ in range(iterations):
         if not len(alive):
             break
-        f, gradient, curvature, scale = here.derivatives(point, exact)
-        damped = curvature + (2 * damping * scale)[:, None, None] * ridge
-        trial = here.evaluate(_newton(damped, gradient, point.theta, bounds))
+        slopes = here.derivatives(point, exact, towards)
+        f = slopes.value
+        damped = slopes.curvature + (2 * damping * slopes.scale)[:, None, None] * ridge
+        trial = here.evaluate(_newton(damped, slopes.gradient, point.theta, bounds))
+        failed = np.flatnonzero(np.isfinite(trial.value) & (trial.value >= f))
+        if len(failed):
+            bend = _bend(slopes, point, trial, failed)
+            back = _newton(damped[failed], bend, trial.theta[failed], bounds[failed])
+            trial = trial.put(failed, here.take(failed).evaluate(back))
 
         better = trial.value < f
         gain = np.where(better, f - trial.value, 0.0)
         exact = np.where(better, newton & (gain < 1e-3 * f), exact & (damping < 1.0))
-        idle = np.where(better, np.where(gain < 1e-9 * f, idle + 1, 0), idle)
+        idle = np.where(better, np.where(gain < little * f, idle + 1, 0), idle)
         going = np.flatnonzero((idle < 3) & (damping < 1e10) & (f > 0))
-        damping = np.where(better, np.maximum(damping / 5, LEAST_DAMPING), damping * 4)
-        point = point.moved(trial, better)
+        damping = np.where(better, np.maximum(damping / 5, LEAST_DAMPING), damping * 10)
+        point, towards = point.moved(trial, better), trial.residual
         if len(going) < len(alive):
             end[alive], value[alive] = point.theta, point.value
             point, here, bounds = point.take(going), here.take(going), bounds[going]
             alive, damping, exact, idle = (x[going] for x in (alive, damping, exact, idle))
+            towards = towards[going]
     end[alive], value[alive] = point.theta, point.value
     return end, value
+
+
+def _bend(slopes: Slopes, point: Evaluation, trial: Evaluation, index: Index) -> Array:
+    """Returns the gradient (K, P) of what steps that failed changed beyond their straight lines.
+
+    A valley's floor that bends ends most steps that fail: a row whose residual was near 0 is off by
+    the square of the step. The step that this gradient gives leads back to the floor.
+    """
+    J_PKn = slopes.jacobian[:, index]
+    step_KP = trial.theta[index] - point.theta[index]
+    beyond_Kn = trial.residual[index] - point.residual[index]
+    beyond_Kn -= np.einsum("pkn,kp->kn", J_PKn, step_KP)
+    return np.asarray(np.einsum("pkn,kn->kp", J_PKn, slopes.weights[index] * beyond_Kn))
 
 
 def from_best(objective: Objective, ends: Array, bounds: Array, newton: bool = True) -> Array:
@@ -79,9 +109,9 @@ def from_best(objective: Objective, ends: Array, bounds: Array, newton: bool = T
 
 
 def held(theta: Array, gradient: Array, bounds: Array) -> Mask:
-    """Returns which parameters are at a bound that the descent pushes against."""
-    at_low = (theta <= bounds[..., 0]) & (gradient > 0)
-    at_high = (theta >= bounds[..., 1]) & (gradient < 0)
+    """Returns which parameters are at a bound, up to rounding, that the descent pushes against."""
+    at_low = (theta <= bounds[..., 0] + ROUNDING) & (gradient > 0)
+    at_high = (theta >= bounds[..., 1] - ROUNDING) & (gradient < 0)
     return at_low | at_high
 
 
@@ -126,7 +156,6 @@ def far_apart(ends: Array, values: Array) -> Ends:
 
 
 EXACT = np.array([True])
-ARRIVED = 1e-9  # relative gain of another Newton step below which no further search is needed
 
 
 @dataclass(frozen=True)
@@ -146,44 +175,29 @@ class Certificate:
 def polish(objective: Objective, theta: Array, bounds: Array) -> Array:
     """Returns the stationary point next to ``theta`` (P,), (P,).
 
-    A descent mostly ends so near that a trust region arrives in a few steps. Where it does not,
-    L-BFGS-B, which can take thousands of steps along a flat valley, goes first.
+    One more Newton step is taken if it makes the gradient smaller: so near the optimum the values
+    are equal to the last digits, and only the gradient differs.
     """
-    end = _trust_region(objective, theta, bounds)
-    certificate = certify(objective, end, bounds)
-    if certificate.converged and certificate.decrease < ARRIVED:
-        return _sharpened(objective, end, bounds)
-    start = _quasi_newton(objective, theta, bounds)
-    if np.array_equal(start, theta):  # it ends as it did before
-        return end
-    ends = np.array([end, _trust_region(objective, start, bounds)])
-    return np.asarray(ends[np.argmin(objective.value(ends))])
-
-
-def _quasi_newton(objective: Objective, theta: Array, bounds: Array) -> Array:
-    """Returns where L-BFGS-B ends, or ``theta`` if that is no lower."""
-    from scipy.optimize import minimize  # advice descends without it
-
-    # It stops on absolute changes: an objective near 1e-4 is brought near 1 first.
-    unit = _unit(objective, theta)
-
-    def fun(x: Array) -> tuple[float, Array]:
-        f, gradient = _slope(objective, x)
-        return f / unit, gradient / unit
-
-    options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-10}
-    nearby = minimize(fun, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return np.clip(nearby.x, *bounds.T) if nearby.fun <= fun(theta)[0] else theta
+    x = _trust_region(objective, theta, bounds)
+    f, gradient, hessian = (array[0] for array in objective.derivatives(x[None], EXACT)[:3])
+    free = ~held(x, gradient, bounds)
+    y = x.copy()
+    y[free] -= np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True) @ gradient[free]
+    y = np.clip(y, *bounds.T)
+    value, slope = _slope(objective, y)
+    nearer = np.abs(slope[free]).sum() < np.abs(gradient[free]).sum()
+    return y if nearer and value <= f * (1 + 1e-14) else x
 
 
 def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
     """Returns where a trust region with the exact Hessian ends, over the parameters not at a bound.
 
-    The trust region knows no bounds, so a last descent follows those that it ran into.
+    A trust region follows a valley that bends downwards, where a descent is slow. It knows no
+    bounds, so a last descent follows those that it ran into, as long as the objective falls at all.
     """
     from scipy.optimize import minimize  # advice descends without it
 
-    unit = _unit(objective, x)
+    unit = max(float(objective.value(x[None])[0]), 1e-12)
     free = ~held(x, _slope(objective, x)[1], bounds)
     if not free.any():
         return x
@@ -217,32 +231,13 @@ def _trust_region(objective: Objective, x: Array, bounds: Array) -> Array:
             options={"gtol": 1e-10, "maxiter": 500},
         )
     end = np.clip(whole(newton.x), *bounds.T)
-    ends, values = descend(objective, np.array([end, x]), bounds)
+    ends, values = descend(objective, np.array([end, x]), bounds, little=1e-16)
     return np.asarray(ends[np.argmin(values)])
 
 
-def _sharpened(objective: Objective, x: Array, bounds: Array) -> Array:
-    """Returns ``x`` after one more Newton step, if that makes the gradient smaller.
-
-    So near the optimum the values are equal to the last digits, and only the gradient differs.
-    """
-    f, gradient, hessian, _ = (array[0] for array in objective.derivatives(x[None], EXACT))
-    free = ~held(x, gradient, bounds)
-    y = x.copy()
-    y[free] -= np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True) @ gradient[free]
-    y = np.clip(y, *bounds.T)
-    value, slope = _slope(objective, y)
-    nearer = np.abs(slope[free]).sum() < np.abs(gradient[free]).sum()
-    return y if nearer and value <= f * (1 + 1e-14) else x
-
-
 def _slope(objective: Objective, x: Array) -> tuple[float, Array]:
-    f, gradient, _, _ = objective.derivatives(x[None], ~EXACT)  # the exact Hessian is expensive
+    f, gradient, *_ = objective.derivatives(x[None], ~EXACT)  # the exact Hessian is expensive
     return float(f[0]), gradient[0]
-
-
-def _unit(objective: Objective, x: Array) -> float:
-    return max(float(objective.value(x[None])[0]), 1e-12)
 
 
 def normalised(hessian: Array) -> tuple[Array, Array]:
@@ -264,7 +259,7 @@ def inverse(hessian: Array) -> Array:
 
 def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
     """Certifies whether ``theta`` (P,) is a stationary point and no saddle."""
-    f, gradient, hessian, _ = (array[0] for array in objective.derivatives(theta[None], EXACT))
+    f, gradient, hessian = (array[0] for array in objective.derivatives(theta[None], EXACT)[:3])
     at_bound = held(theta, gradient, bounds)
     free = ~at_bound
     if not free.any():
@@ -276,7 +271,8 @@ def certify(objective: Objective, theta: Array, bounds: Array) -> Certificate:
     eigenvalues, vectors = np.linalg.eigh(scaled)
     floor = max(1e-13 * eigenvalues[-1], np.finfo(float).tiny)  # all may be 0 where values are flat
     along = vectors.T @ (g / diagonal)
-    gain = 0.5 * float((along**2 / np.maximum(np.abs(eigenvalues), floor)).sum())
+    with np.errstate(over="ignore"):  # values may be flat around a point that is no optimum
+        gain = 0.5 * float((along**2 / np.maximum(np.abs(eigenvalues), floor)).sum())
     # A perfect fit has objective 0. Residuals of 1e-11 in every row count as perfect, or of 1e-11
     # times the largest response where that is above 1.
     slight = 1e-11 * max(1.0, float(np.abs(objective.observed).max()))

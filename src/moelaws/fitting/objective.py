@@ -65,6 +65,20 @@ class Evaluation:
             tuple(np.take(array, index, axis=-2) for array in self.state),
         )
 
+    def put(self, index: Index, other: Evaluation) -> Evaluation:
+        """Returns a copy with the vectors of ``other`` in the places of ``index``."""
+        value = self.value.copy()
+        value[index] = other.value
+        theta, residual, *state = (
+            _put(own, index, new)
+            for own, new in zip(
+                (self.theta, self.residual, *self.state),
+                (other.theta, other.residual, *other.state),
+                strict=True,
+            )
+        )
+        return Evaluation(theta, residual, value, tuple(state))
+
     def moved(self, other: Evaluation, moves_B: Mask) -> Evaluation:
         """Returns a copy that takes the vectors in ``moves_B`` from ``other``."""
         if moves_B.all():
@@ -78,6 +92,12 @@ class Evaluation:
         )
 
 
+def _put(whole: Array, index: Index, part: Array) -> Array:
+    whole = whole.copy()
+    whole[..., index, :] = part
+    return whole
+
+
 class Slopes(NamedTuple):
     """An objective's derivatives at a batch of vectors.
 
@@ -89,6 +109,8 @@ class Slopes(NamedTuple):
     gradient: Array  # (B, P)
     curvature: Array  # (B, P, P)
     scale: Array  # (B,)
+    jacobian: Array  # (P, B, n) of the predictions
+    weights: Array  # (B, n) of the squares of the rows' residuals within the curvature
 
 
 class Objective:
@@ -145,11 +167,14 @@ class Objective:
         J_Pn = self.model.jacobian(point.state)[0]
         return np.asarray(np.abs(J_Pn) @ (self.unit * self.weights[0] * psi_n))
 
-    def derivatives(self, point: Evaluation | Array, exact_B: Mask) -> Slopes:
+    def derivatives(
+        self, point: Evaluation | Array, exact_B: Mask, towards_Bn: Array | None = None
+    ) -> Slopes:
         """Returns value, gradient and curvature at vectors (B, P), or at an evaluation of them.
 
         Vectors in ``exact_B`` get the exact Hessian. The others get that of the quadratic that
-        touches f from above (iteratively reweighted least squares), which is never negative.
+        touches f from above (iteratively reweighted least squares), which is never negative. In
+        the former, a row's curvature is its mean over the way to the residuals ``towards_Bn``.
         """
         if not isinstance(point, Evaluation):
             point = self.evaluate(point)
@@ -160,18 +185,34 @@ class Objective:
         above = np.broadcast_to(w, size.shape)
         if np.isfinite(self.delta):
             above = w * self.delta / np.maximum(size, self.delta)
+        q = above
         if not exact_B.any():
-            gradient, curvature = _products(J_PBn, psi, above)
+            gradient, curvature = _products(J_PBn, psi, q)
             above_BP = np.diagonal(curvature, axis1=1, axis2=2)
         else:
             bend = psi * exact_B[:, None]
-            q = np.where(exact_B[:, None], w * (size <= self.delta), above)
+            q = np.where(exact_B[:, None], w * self._bends(residual, towards_Bn), above)
             gradient, curvature = _products(J_PBn, psi, q - bend if model.log_of_sum else q)
             curvature += model.curvature(point.state, bend)
             above_BP = np.einsum("pbn,pbn->bp", J_PBn, J_PBn * above)
         length = np.diag(model.metric)
         length = np.maximum(length, 1e-12 * length.max())  # a feature may be 0 in all rows
-        return Slopes(point.value, gradient, curvature, (above_BP / length).max(axis=1))
+        scale = (above_BP / length).max(axis=1)
+        return Slopes(point.value, gradient, curvature, scale, J_PBn, q)
+
+    def _bends(self, residual: Array, towards: Array | None) -> Array:
+        """Returns the second derivative of each row's loss, or its mean on the way to ``towards``.
+
+        The derivative jumps from 1 to 0 where a residual leaves the threshold. So the mean knows
+        of the rows that a step would take across it, and the derivative does not.
+        """
+        d = self.delta
+        own = (np.abs(residual) <= d).astype(float)
+        if towards is None:
+            return own
+        way = towards - residual
+        rise = np.clip(towards, -d, d) - np.clip(residual, -d, d)
+        return np.asarray(np.divide(rise, way, out=own, where=np.abs(way) > 1e-6 * d))
 
 
 def _products(J_PBn: Array, psi_Bn: Array, q_Bn: Array) -> tuple[Array, Array]:

@@ -31,7 +31,6 @@ from moelaws.spec.errors import UserError
 LARGEST_DELTA = 1e-3
 SMALLEST_DELTA = 1e-8
 DELTA_RATIO = 3.0
-ITERATIONS = 2000  # of each descent along a path
 
 MAX_UNPRUNED = 400  # up to this number all starts descend to the end
 FIRST = (4, 0.04, 800)  # steps on some of the rows; fraction and least number of those that go on
@@ -238,10 +237,10 @@ def descend_all(
 def follow(path: list[Objective], phi_BP: Array, bounds: Array) -> Array:
     """Returns the minimum (B, P) of the last objective of ``path``, followed from each vector.
 
-    Most vectors arrive within fifty steps. The last few in a flat valley take a thousand, and
+    Most vectors arrive within fifty steps. The last few in a flat valley take hundreds, and
     without them a bootstrap's intervals are too narrow where rows hardly determine a parameter.
     """
-    return descend_all(path, phi_BP, bounds, ITERATIONS, LARGER)[0]
+    return descend_all(path, phi_BP, bounds, larger=LARGER)[0]
 
 
 def _pruned(
@@ -273,19 +272,24 @@ def _best(value: Array, count: int) -> Index:
 
 
 def _distinct(objective: Objective, theta_BP: Array, value_B: Array, bounds: Array) -> Ends:
-    """Returns the polished optimum and up to ``ENDS - 1`` others far from it, and their values."""
+    """Returns the polished optimum and up to ``ENDS - 1`` others far from it, and their values.
+
+    Only the optimum needs its last digits, and a polish takes longer than all else of a search. So
+    the others descend once more, together, and the best of all that is then found is polished.
+    """
     best = np.nanargmin(value_B)
     is_near = value_B <= value_B[best] * NEARLY + 1e-15
-    is_near[best] = False  # a polish may lead away from where it began
-    near = theta_BP[is_near]
-    chosen = [polish(objective, theta_BP[best], bounds)]
+    is_near[best] = False
+    near, chosen = theta_BP[is_near], [theta_BP[best]]
+    distance = np.full(len(near), np.inf)
     while len(chosen) < ENDS and len(near):
-        distance = np.abs(near[:, None] - np.array(chosen)[None]).max(axis=2).min(axis=1)
+        distance = np.minimum(distance, np.abs(near - chosen[-1]).max(axis=1))
         if distance.max() < APART:
             break
-        chosen.append(polish(objective, near[np.argmax(distance)], bounds))
-        near = np.delete(near, np.argmax(distance), axis=0)
-    ends = np.array(chosen)
+        chosen.append(near[np.argmax(distance)])
+    ends, values = descend(objective, np.array(chosen), bounds)
+    first = np.nanargmin(values)
+    ends[first] = polish(objective, ends[first], bounds)
     return far_apart(ends, objective.value(ends))
 
 
