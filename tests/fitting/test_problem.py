@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from fitting_case import fitted_group, objective_of
+from scipy.optimize import minimize
+from scipy.special import huber
 
 from moelaws import laws
 from moelaws.fitting import problem as search
@@ -185,3 +187,25 @@ def test_a_law_without_a_finite_value_at_any_start_is_refused(dense):
     objective = Objective(Nowhere(), np.zeros(3), 1e-3)
     with pytest.raises(UserError, match="no finite value for these rows at any of its starts"):
         multistart(objective, np.zeros((4, 1)), np.array([[-1.0, 1.0]]))
+
+
+def test_a_search_arrives_at_the_end_of_a_valley_that_bends(solved):
+    """Four rows and three parameters: over a factor of 100 in b, the floor falls by a thousandth.
+
+    Two rows lie within a hundredth of the threshold. A step along the floor takes one across it,
+    where its curvature vanishes, and a search that does not foresee this stops on the way.
+    """
+    law = laws.fittable("leverage.curve")
+    ln_C = np.array([21.82580002, 21.324584, 20.20775727, 20.71040136])
+    ln_L = np.array([1.6529652104547174, 1.667428650373057, 1.682073449934577, 1.683961100633788])
+    task, solution = solved(law, {"C": np.exp(ln_C)}, np.exp(ln_L))
+
+    def with_least_b(x):
+        residual = np.log(np.exp(x[0] + x[1] * (ln_C - 21)) + 1e-3) - ln_L
+        return huber(task.protocol.delta, residual).sum()
+
+    options = {"xatol": 1e-12, "fatol": 1e-18, "maxiter": 10_000}
+    end = minimize(with_least_b, [1.66, -0.01], method="Nelder-Mead", options=options)
+    assert solution.certificate.converged
+    assert solution.value == pytest.approx(end.fun, rel=1e-6)
+    assert law.natural(task.working(solution.phi))[law.names.index("b")] == pytest.approx(1e-3)

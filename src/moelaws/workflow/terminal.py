@@ -44,9 +44,9 @@ Event = dict[str, Any]  # the attributes of a record of Snakemake's
 FAMILIAR = 3  # the most rules at work that are named
 # Seconds of a job of the demo on the core that estimates of trainings are for (docs/demo.md), with
 # its share of the time in which the other core waits.
-SECONDS = {"place_figure": 0, "place_table": 0, "draw": 27, "contest": 18, "power": 110}
+SECONDS = {"place_figure": 0, "place_table": 0, "draw": 27, "contest": 8, "power": 110}
 A_JOB = 2.7  # seconds that a job of any other rule is taken to last
-WHOLE_CONTEST = 72
+WHOLE_CONTEST = 30
 
 
 class CallReport(logging.Handler):
