@@ -91,12 +91,15 @@ def stopped(train, monkeypatch):
 
 @pytest.fixture
 def started(results, corpus):
-    """Starts ``moelaws train`` in a process of its own, which does not outlive the test."""
+    """Starts ``moelaws train`` in a process of its own, which does not outlive the test.
+
+    The test's own words come last, so that they may name other results.
+    """
     processes = []
 
     def start(*words, program=("-m", "moelaws"), config=None):
-        line = [*program, "train", *([] if config is None else ["-"]), *words, "--device", "cpu"]
-        line += ["--results", results.root, "--corpus", corpus[1]]
+        line = [*program, "train", "--device", "cpu", "--results", results.root]
+        line += ["--corpus", corpus[1], *([] if config is None else ["-"]), *words]
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         process = subprocess.Popen([sys.executable, *map(str, line)], text=True, **pipes)
         process.stdin.write("" if config is None else config.canonical_json())

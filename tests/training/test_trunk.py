@@ -194,7 +194,7 @@ def test_several_devices_share_a_trunk(runs, results, started, tmp_path):
     for tree, batches in ((results, [configs]), (alone, [[config] for config in configs])):
         for some in batches:
             file = written(tmp_path / "runs.json", some)
-            process = started(file, *words, to=tree)
+            process = started(file, *words, "--results", tree.root)
             _, errors = process.communicate(timeout=120)
             assert process.returncode == 0, errors
     assert [s["shared_steps"] for s in summaries(results, configs)] == [0, 9]
