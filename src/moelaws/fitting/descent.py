@@ -5,9 +5,9 @@ majoriser of iteratively reweighted least squares, which stays positive; near on
 Hessian, which converges quadratically. The damping is Levenberg's, in the model's own metric: for a
 sum of power laws, how much a step changes the logarithms of the terms. So ln b and beta move freely
 along the valley in which b / D^beta stays the same, and a vanished term's parameters stay in place.
-A step along a valley that bends leaves its floor and fails, so that a second step, of what the
-first one left of its straight line, leads back to it. Sources: Transtrum and Sethna 2012 (geodesic
-acceleration), Fletcher 1982 (second-order correction).
+A step along a valley that bends leaves the valley's floor, and fails. A second step then leads
+back: it makes up for what the first one changed beyond a straight line. Sources: Transtrum and
+Sethna 2012 (geodesic acceleration), Fletcher 1982 (second-order correction).
 
 SciPy takes the last steps to a stationary point, and the exact Hessian certifies it.
 
@@ -63,8 +63,8 @@ def descend(
         trial = here.evaluate(_newton(damped, slopes.gradient, point.theta, bounds))
         failed = np.flatnonzero(np.isfinite(trial.value) & (trial.value >= f))
         if len(failed):
-            bend = _bend(slopes, point, trial, failed)
-            back = _newton(damped[failed], bend, trial.theta[failed], bounds[failed])
+            beyond = _beyond_the_line(slopes, point, trial, failed)
+            back = _newton(damped[failed], beyond, trial.theta[failed], bounds[failed])
             trial = trial.put(failed, here.take(failed).evaluate(back))
 
         better = trial.value < f
@@ -83,11 +83,12 @@ def descend(
     return end, value
 
 
-def _bend(slopes: Slopes, point: Evaluation, trial: Evaluation, index: Index) -> Array:
-    """Returns the gradient (K, P) of what steps that failed changed beyond their straight lines.
+def _beyond_the_line(slopes: Slopes, point: Evaluation, trial: Evaluation, index: Index) -> Array:
+    """Returns the gradient (K, P) of what steps changed beyond a straight line.
 
-    A valley's floor that bends ends most steps that fail: a row whose residual was near 0 is off by
-    the square of the step. The step that this gradient gives leads back to the floor.
+    ``index`` (K,) has the vectors whose steps failed. Most fail because the valley's floor bends: a
+    row whose residual was near 0 is off by the square of the step. The Newton step of this gradient
+    leads back to the floor.
     """
     J_PKn = slopes.jacobian[:, index]
     step_KP = trial.theta[index] - point.theta[index]

@@ -173,8 +173,9 @@ class Objective:
         """Returns value, gradient and curvature at vectors (B, P), or at an evaluation of them.
 
         Vectors in ``exact_B`` get the exact Hessian. The others get that of the quadratic that
-        touches f from above (iteratively reweighted least squares), which is never negative. In
-        the former, a row's curvature is its mean over the way to the residuals ``towards_Bn``.
+        touches f from above (iteratively reweighted least squares), which is never negative.
+        Within the exact Hessian, the second derivative of a row's loss is its mean on the way to
+        the residuals ``towards_Bn``, where these are given.
         """
         if not isinstance(point, Evaluation):
             point = self.evaluate(point)
@@ -191,7 +192,7 @@ class Objective:
             above_BP = np.diagonal(curvature, axis1=1, axis2=2)
         else:
             bend = psi * exact_B[:, None]
-            q = np.where(exact_B[:, None], w * self._bends(residual, towards_Bn), above)
+            q = np.where(exact_B[:, None], w * self._row_curvature(residual, towards_Bn), above)
             gradient, curvature = _products(J_PBn, psi, q - bend if model.log_of_sum else q)
             curvature += model.curvature(point.state, bend)
             above_BP = np.einsum("pbn,pbn->bp", J_PBn, J_PBn * above)
@@ -200,11 +201,11 @@ class Objective:
         scale = (above_BP / length).max(axis=1)
         return Slopes(point.value, gradient, curvature, scale, J_PBn, q)
 
-    def _bends(self, residual: Array, towards: Array | None) -> Array:
+    def _row_curvature(self, residual: Array, towards: Array | None) -> Array:
         """Returns the second derivative of each row's loss, or its mean on the way to ``towards``.
 
-        The derivative jumps from 1 to 0 where a residual leaves the threshold. So the mean knows
-        of the rows that a step would take across it, and the derivative does not.
+        Both are (B, n). The derivative jumps from 1 to 0 where a residual crosses the threshold.
+        Only the mean shows which rows a step would take across it.
         """
         d = self.delta
         own = (np.abs(residual) <= d).astype(float)

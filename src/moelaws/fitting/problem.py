@@ -274,8 +274,8 @@ def _best(value: Array, count: int) -> Index:
 def _distinct(objective: Objective, theta_BP: Array, value_B: Array, bounds: Array) -> Ends:
     """Returns the polished optimum and up to ``ENDS - 1`` others far from it, and their values.
 
-    Only the optimum needs its last digits, and a polish takes longer than all else of a search. So
-    the others descend once more, together, and the best of all that is then found is polished.
+    Only the optimum needs its last digits, and a polish takes one vector at a time. So all of them
+    descend once more, together, and then the best one is polished.
     """
     best = np.nanargmin(value_B)
     is_near = value_B <= value_B[best] * NEARLY + 1e-15
