@@ -28,13 +28,6 @@ def names(folder):
     return sorted(p.name for p in folder.iterdir())
 
 
-def of_another_host(path):
-    """The name that a process on another host would have given."""
-    name = temporary(path).name
-    host = name.split(".")[2].partition("-")[0]
-    return path.with_name(name.replace(host, "0123456789ab"))
-
-
 @pytest.fixture
 def users(tmp_path):
     for name in USERS:
@@ -111,7 +104,9 @@ def test_a_kill_anywhere_leaves_the_old_folder_or_the_new_one(tmp_path, monkeypa
 
 
 def test_what_another_host_left_goes_only_under_the_lock(tmp_path, users):
-    foreign = of_another_host(tmp_path / "history.parquet")
+    own = temporary(tmp_path / "history.parquet").name
+    host = own.split(".")[2].partition("-")[0]
+    foreign = tmp_path / own.replace(host, "0123456789ab")
     foreign.write_text("half")
     write_text(tmp_path / "config.json", "{}")
     sweep(tmp_path)
