@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from architectures import ARCHITECTURES
 from moelaws.accounting.cost import orthogonalizing_flops
-from moelaws.accounting.flops import CONVENTIONS, forward_terms, train_flops_per_token
+from moelaws.accounting.flops import forward_terms
 from moelaws.model.transformer import Transformer
 from moelaws.spec.model import MoE
 from moelaws.spec.run import Muon
@@ -40,9 +40,6 @@ FORMULAS = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward,
 }
-
-
-each_architecture = pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
 # Each part of a model is in one of these.
 ONE_OF_EACH_PART = (
     "slices of all positions", "chunks above dense layers", "grouped-query, QK-norm", "a capacity",
@@ -73,7 +70,7 @@ def counted(model, backward=False):
     return counter.get_total_flops(), modules
 
 
-@each_architecture
+@pytest.mark.parametrize("model", ARCHITECTURES.values(), ids=ARCHITECTURES)
 def test_each_term_is_what_its_module_computes(model):
     total, modules = counted(model)
     tokens = SEQUENCES * model.context
@@ -86,19 +83,6 @@ def test_each_term_is_what_its_module_computes(model):
     assert modules["slice_attention kernel"] == terms["slice_scores"]
     for name in ("router", "routed_experts", "shared_experts", "dense_ffn", "slice_ffn"):
         assert modules[name] == pytest.approx(terms[name], rel=1e-12), name
-
-
-@each_architecture
-@pytest.mark.parametrize("name", CONVENTIONS)
-def test_a_convention_is_the_models_flops_but_for_the_terms_it_names(name, model):
-    """Left-out terms in full, and the terms counted otherwise by their difference."""
-    total, _ = counted(model)
-    terms, convention = forward_terms(model), CONVENTIONS[name]
-    missing = sum(terms[term] for term in convention.left_out)
-    missing += sum(terms[term] - count(model) for term, count in convention.instead.items())
-    forward = total / (SEQUENCES * model.context)
-    expected = 3 * (forward - missing)
-    assert train_flops_per_token(model, name) == pytest.approx(expected, rel=1e-12)
 
 
 @each_part
