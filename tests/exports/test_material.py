@@ -19,6 +19,7 @@ from moelaws.spec.run import RunConfig
 from repository import REPOSITORY
 
 TRACKERS = ["mlflow", "tensorboard", "wandb"]
+LOAD = ("cv", "entropy", "kl", "overflow", "unused", "never_used")
 
 
 def tracked(results, run, place=Place()):  # noqa: B008, it is frozen
@@ -50,11 +51,17 @@ def test_the_points_are_the_history_the_load_and_the_summary_at_times_of_the_tra
         assert point.time == pytest.approx(material.started + row["seconds"], abs=1e-6)
     for row in read_parquet(results.run(run) / "load.parquet").to_pylist():
         if not row["validation"]:
-            assert points[row["step"]].values[f"load/cv/layer{row['layer']}"] == row["cv"]
-    summary = read_json(results.summary(run))
-    assert points[30].values["final/L"] == summary["loss"]
-    assert points[30].values["final/balance_cv"] == summary["balance"]["cv"]
+            load = {f"load/{name}/layer{row['layer']}": row[name] for name in LOAD}
+            assert load.items() <= points[row["step"]].values.items()
+    summary, final = read_json(results.summary(run)), points[30].values
+    assert final["final/L"] == summary["loss"]
+    assert final["final/bits_per_byte"] == summary["bits_per_byte"]
+    assert final["final/seconds"] == summary["wall_seconds"]
+    assert final["final/balance_cv"] == summary["balance"]["cv"]
     assert [step for step, p in points.items() if "final/L" in p.values] == [30]
+    for other, lacks in (("diverged", "final/L"), (id_of(results, "dense"), "final/balance_cv")):
+        step, _, values = tracked(results, other).points[-1]
+        assert (step, values.get("final/seconds", 0) > 0, lacks in values) == (30, True, False)
 
 
 def test_parameters_are_the_tables_columns_and_the_whole_configuration(results):

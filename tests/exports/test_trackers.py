@@ -16,6 +16,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import defaultdict
 from datetime import datetime
 
 import numpy as np
@@ -24,9 +25,10 @@ from export_records import copy_run, id_of, replace_column
 from tracker_readers import READERS
 
 from command_line import printed
+from moelaws.exports.material import Place, TrackedRun
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
-from moelaws.records.runs import annotate
+from moelaws.records.runs import annotate, read_record
 from optional_package import need
 from waiting import wait_for
 
@@ -66,41 +68,21 @@ def tracker(request, results, tmp_path, monkeypatch):
     return Tracker(request.param, tmp_path, results)
 
 
-def same(got, expected):
-    assert [step for step, _ in got] == [step for step, _ in expected]
-    np.testing.assert_array_equal([v for _, v in got], [v for _, v in expected])
-
-
 def test_all_that_was_measured_is_there_exactly(tracker):
+    """Test_material.py compares these points with the records."""
     tracker.export()
     held, results = tracker.held(), tracker.results
     runs = [id_of(results, "moe"), id_of(results, "dense"), "diverged"]
-    assert sorted(run for _, run in held) == sorted(runs)
-    assert {study for study, _ in held} == {"moelaws"}
+    assert sorted(held) == sorted(("moelaws", run) for run in runs)
     for run in runs:
-        metrics = dict(held["moelaws", run].metrics)
-        history = read_parquet(results.run(run) / "history.parquet")
-        steps = history["step"].to_pylist()
-        for column in history.column_names:
-            if column != "step":
-                values = map(tracker.stored, history[column].to_pylist())
-                same(metrics.pop(f"train/{column}"), list(zip(steps, values, strict=True)))
-        if (path := results.run(run) / "load.parquet").exists():
-            rows = [row for row in read_parquet(path).to_pylist() if not row["validation"]]
-            for name in ("cv", "entropy", "kl", "overflow", "unused", "never_used"):
-                for layer in (0, 1):
-                    of_layer = [r for r in rows if r["layer"] == layer]
-                    expected = [(r["step"], tracker.stored(r[name])) for r in of_layer]
-                    same(metrics.pop(f"load/{name}/layer{layer}"), expected)
-        summary = read_json(results.summary(run))
-        final = {name: value for name, ((_, value),) in metrics.items()}
-        assert all(steps[0][0] == summary["steps"] for steps in metrics.values())
-        if summary["status"] == "completed":
-            assert final["final/L"] == tracker.stored(summary["loss"])
-            assert final["final/bits_per_byte"] == tracker.stored(summary["bits_per_byte"])
-        assert final["final/seconds"] == tracker.stored(summary["wall_seconds"])
-        assert ("final/L" in final) == (run != "diverged")
-        assert ("final/balance_cv" in final) == (run != id_of(results, "dense"))
+        expected, metrics = defaultdict(list), held["moelaws", run].metrics
+        for point in TrackedRun.of(read_record(results, run), results, Place()).points:
+            for name, value in point.values.items():
+                expected[name].append((point.step, tracker.stored(value)))
+        assert metrics.keys() == expected.keys()
+        for name, steps in expected.items():
+            assert [step for step, _ in metrics[name]] == [step for step, _ in steps]
+            np.testing.assert_array_equal([v for _, v in metrics[name]], [v for _, v in steps])
 
 
 def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
@@ -108,7 +90,8 @@ def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
     annotate(tracker.results, run, {"baseline": "yes"}, "The node was rebooted.")
     tracker.export()
     held = tracker.held()["moelaws", run]
-    provenance = read_json(tracker.results.run(run) / "provenance.json")
+    file = tracker.results.run(run) / "provenance.json"
+    provenance = read_json(file)
     assert held.name.startswith("d16 E4 ")
     assert held.name.endswith(f" s0 · {run[:8]}")
     assert float(held.params["N_total"]) > float(held.params["N_active"]) > 1000
@@ -119,9 +102,7 @@ def test_a_run_has_its_sizes_its_tags_its_files_and_its_end(tracker):
     assert held.tags[f"{ours}status"] == "completed"
     assert "baseline" in " ".join(held.tags)
     assert held.note == "The node was rebooted."
-    assert json.loads(held.files["provenance.json"]) == json.loads(
-        (tracker.results.run(run) / "provenance.json").read_text()
-    )
+    assert json.loads(held.files[file.name]) == json.loads(file.read_text())
     assert {"config.json", "summary.json", "log"} <= set(held.files)
     began = datetime.fromisoformat(provenance["started"]).timestamp()
     seconds = read_parquet(tracker.results.run(run) / "history.parquet")["seconds"].to_pylist()
