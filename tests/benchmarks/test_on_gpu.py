@@ -10,7 +10,6 @@ from moelaws.files.atomic import read_json
 from repository import REPOSITORY
 
 BENCHMARKS = REPOSITORY / "benchmarks"
-SECTION = REPOSITORY / "docs/speed.md", REPOSITORY / "docs/evidence/gpu.json"
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ def test_all_that_training_imports_is_known_to_be_needed_and_is_carried(on_gpu):
 def test_docs_hold_what_was_measured_and_nothing_else(on_gpu):
     from gpu.report import BEGIN, END, render
 
-    page, evidence = SECTION
+    page, evidence = REPOSITORY / "docs/speed.md", REPOSITORY / "docs/evidence/gpu.json"
     parts = read_json(evidence) if evidence.exists() else {}
     section = page.read_text().partition(BEGIN)[2].partition(END)[0]
     assert section.strip() == render(parts).strip()

@@ -64,13 +64,9 @@ def test_no_picture_of_a_study_lacks_a_row():
     assert named >= ENTRIES
 
 
-INSTRUCTIONS = {"FROM", "RUN", "WORKDIR", "COPY", "CMD"}
-
-
 def test_the_image_is_made_of_files_that_exist_and_of_the_tested_lock():
     text = re.sub(r"^#.*\n", "", (REPOSITORY / "Dockerfile").read_text(), flags=re.M)
     steps = [line.split(maxsplit=1) for line in text.replace("\\\n", " ").splitlines() if line]
-    assert {name for name, _ in steps} == INSTRUCTIONS
     assert steps[0][0] == "FROM"
     for words in (rest.split() for name, rest in steps if name == "COPY"):
         for source in words[:-1]:

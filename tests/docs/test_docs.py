@@ -21,18 +21,9 @@ from repository import REPOSITORY, copy_repository
 
 PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
 SLOW = {
-    "adding-a-law.md",
-    "adding-a-study.md",
-    "advice.md",
-    "corpora.md",
-    "exports.md",
-    "fitting.md",
-    "importing.md",
-    "laws.md",
-    "planning.md",
-    "tasks.md",
-    "training.md",
-}
+    "adding-a-law.md", "adding-a-study.md", "advice.md", "corpora.md", "exports.md", "fitting.md",
+    "importing.md", "laws.md", "planning.md", "tasks.md", "training.md",
+}  # fmt: skip
 OVER_A_SWEEP = {"tracking.md"}  # tests/workflow runs these, where a sweep is finished
 CONCEPTS = (REPOSITORY / "docs/concepts.md").read_text()
 PLACE = re.compile(r"# ([\w./-]+/[\w./-]+)(?:, under (\w+):)?\n")

@@ -64,8 +64,6 @@ def root(tmp_path_factory):
 def test_the_pages_print_calls():
     assert len(PRINTED) >= 35
     assert len(PLANNED) >= 12
-    assert sum("device=cuda" in call for call in PLANNED) >= 5
-    assert sum("--profile slurm" in call for call in PLANNED) >= 5
     named = {name for call in PRINTED for name in re.findall(r"studies=(\w+)", call)}
     assert named <= {*study_names(REPOSITORY), "all", "settle"}
     words = {word for call in PRINTED for word in shlex.split(call)}

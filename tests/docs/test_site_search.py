@@ -60,14 +60,8 @@ def visit(site):
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("word", "first"),
-    [
-        ("advise", "advice.html"),
-        ("serve memory", "advice.html"),
-    ],
-)
-def test_a_command_is_found_where_it_is_explained(visit, word, first):
+@pytest.mark.parametrize("word", ["advise", "serve memory"])
+def test_a_command_is_found_where_it_is_explained(visit, word):
     page = visit("index.html")
     box = page.locator(".md-search__input")
     box.click()
@@ -75,7 +69,7 @@ def test_a_command_is_found_where_it_is_explained(visit, word, first):
     box.press("Shift")  # the search listens to keys
     link = page.locator(".md-search-result__link").first
     link.wait_for(timeout=30_000)
-    assert link.get_attribute("href").split("?")[0].endswith(f"/{first}")
+    assert link.get_attribute("href").split("?")[0].endswith("/advice.html")
 
 
 def test_commands_are_copied_without_prompt_and_output(visit):

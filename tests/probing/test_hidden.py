@@ -33,11 +33,11 @@ def tree(tmp_path_factory):
     return results, config
 
 
-def probe(tree, tmp_path, tokens=100, seed=0):
+def probe(tree, tmp_path, tokens=100):
     results, config = tree
     out = tmp_path / "states.parquet"
     corpus = results.corpus(config.corpus.corpus_id)
-    hidden.probe(results.weights(config.run_id), corpus, out, tokens, seed)
+    hidden.probe(results.weights(config.run_id), corpus, out, tokens, seed=0)
     return pd.read_parquet(out)
 
 

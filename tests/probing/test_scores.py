@@ -110,9 +110,8 @@ def test_errors_of_independent_items_are_the_textbook_ones_and_count_documents_e
     thrice = [i.model_copy(update={"document": str(int(i.id) % 3)}) for i in items]
     clustered = task_score(thrice, said)
     assert clustered["documents"] == 3
-    assert (
-        clustered["accuracy_se"] > alone["accuracy_se"]
-    )  # three documents, each all right or wrong
+    # Each of the three documents is all right or all wrong.
+    assert clustered["accuracy_se"] > alone["accuracy_se"]
 
 
 def test_a_longer_choice_wins_by_bytes_that_loses_in_all():

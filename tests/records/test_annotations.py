@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,23 +78,9 @@ def test_a_damaged_file_of_tags_is_told_and_damages_no_run(results):
         annotate(results, "aa1", {"y": "1"})
 
 
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    now = 100.0
-
-    def monotonic(self):
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
+def test_a_log_gets_a_line_every_five_seconds_and_none_of_the_work_done_before(monkeypatch, capsys):
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(progress, "time", clock)
-    return clock
-
-
-def test_a_log_gets_a_line_every_five_seconds_and_none_of_the_work_done_before(clock, capsys):
     with reporting() as report:
         for step in range(10, 24):
             report("run", step, 100, f"step {step}/100", tokens=512 * step)

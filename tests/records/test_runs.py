@@ -6,7 +6,7 @@ import re
 import pytest
 
 from full_disk import files_of_at_most
-from moelaws.files.atomic import read_json, replacing, write_json
+from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.files.lock import acquire
 from moelaws.records.code import PACKAGE, closure, digest, training_code
@@ -55,28 +55,20 @@ def test_a_run_by_the_beginning_of_its_id(results):
             find_record(results, unknown)
 
 
-@pytest.fixture
-def named(results, run_data):
-    """Two runs that differ in their learning rate alone, and one of another seed."""
+def test_a_run_by_its_name(results, run_data):
+    """Two runs differ in their learning rate alone, and one has another seed."""
     for run_id, lr, seed in (("c1", 3e-3, 0), ("c2", 6e-3, 0), ("c3", 3e-3, 1)):
         data = run_data | {"optimizer": {"lr": lr}, "seed": seed}
         write_json(results.run(run_id) / "config.json", data)
-    return name_of(RunConfig.model_validate(run_data))
-
-
-def test_a_run_by_its_name(results, named):
+    named = name_of(RunConfig.model_validate(run_data))
+    other = named.replace("s0", "s1")
     assert re.fullmatch(r"d32 E8 \d\.\de\d+ s0", named)
-    assert find_record(results, named.replace("s0", "s1")).run_id == "c3"
+    assert find_record(results, other).run_id == "c3"
     with pytest.raises(UserError, match=r"may be any of c1 lr=0\.003, c2 lr=0\.006; "):
         find_record(results, named)
     with pytest.raises(UserError, match="no such run"):
         find_record(results, "d33 E8")
-
-
-def test_commands_take_a_run_by_its_name(results, named):
-    cwd, other = results.root.parent, named.replace("s0", "s1")
-    assert json.loads(moelaws("show", other, "--json", cwd=cwd).stdout)["run_id"] == "c3"
-    assert other in moelaws("diff", "c1", other, cwd=cwd).stdout
+    assert other in moelaws("diff", "c1", other, cwd=results.root.parent).stdout
 
 
 def test_the_command_line_retries_and_shows(results):
@@ -101,25 +93,13 @@ def test_closure_follows_imports_and_stops_at_them():
     assert digest(closure("moelaws.grids.expand")) != digest(closure("moelaws.grids.derive"))
 
 
-def fail_half_way(path):
-    path.write_text("half")
-    raise RuntimeError
-
-
 def test_a_failed_write_leaves_what_was_there(tmp_path):
     path = tmp_path / "f.json"
     write_json(path, {"a": 1})
-    with pytest.raises(RuntimeError), replacing(path) as temporary:
-        fail_half_way(temporary)
-    assert read_json(path) == {"a": 1}
-    assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError, match="Out of range"):
         write_json(path, {"a": float("nan")})
-
-
-def test_no_room_on_the_disk_is_one_clear_line(tmp_path):
-    path = tmp_path / "f.json"
     with files_of_at_most(1000), pytest.raises(UserError) as error:
         write_json(path, {"x": "x" * 100_000})
     assert str(error.value) == f"{path}: cannot be written: File too large"
-    assert list(tmp_path.iterdir()) == []
+    assert read_json(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
