@@ -17,8 +17,6 @@ from allocation_case import PAPER, STUDY, TRUE, simulate
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
-from moelaws.fitting.fit import fit
-from moelaws.fitting.report import write_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.spec.project import Project
 from moelaws.studies.allocation.claims import MISALLOCATION
@@ -26,7 +24,7 @@ from moelaws.studies.allocation.derived import fits, r_star
 from moelaws.studies.allocation.laws.loss import FRACTIONS, LAW
 from moelaws.studies.allocation.laws.ratio import ratio
 from moelaws.tables.simulate import design
-from nulls.trial import Trial, edge, null, seen
+from nulls.trial import Trial, edge, fit_of, null, seen
 from repository import REPOSITORY
 from study_case import filled
 
@@ -119,12 +117,10 @@ def fitted(seed, names, settings, params, tier="gpu", **form):
     runs, paths = noisy(grid(tier), eq_2(grid(tier), params, **form), seed), {}
     table, derived = optima(runs), Path("runs.parquet")
     for name in ("ratio", *names):
-        spec, paths[name] = STUDY.fit(name), Path(f"{name}.json")
-        law = laws.fittable(spec.law)
-        starts = {"sample": 10, "grid": STARTS if law.id == LAW.id else {}}
+        spec = STUDY.fit(name)
+        starts = {"sample": 10, "grid": STARTS if laws.fittable(spec.law).id == LAW.id else {}}
         quick = {"protocol": starts if name != "ratio" else {}, **settings}
-        quick = spec.model_copy(update=quick)
-        write_fit(fit(law, table, quick, calibrated=False), paths[name])
+        paths[name] = fit_of(spec.model_copy(update=quick), table)
         if name == "ratio":
             table = fits.runs(FittedInputs(frame=runs, fits=paths))
             table.to_parquet(derived)

@@ -7,17 +7,13 @@ tokens and a floor. Dimensions are given, so that their claims depend on losses 
 
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs, having
-from moelaws.fitting.fit import fit
-from moelaws.fitting.report import write_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.laws.joint import loss as joint
 from moelaws.spec.project import Project, load_study
@@ -25,7 +21,7 @@ from moelaws.studies.generalization.derived import exponents
 from moelaws.studies.generalization.derived.runs import as_counted, routing_slopes
 from moelaws.tables.simulate import design, simulate
 from moelaws.tables.sweeps import in_sweep
-from nulls.trial import edge, null, seen
+from nulls.trial import edge, fit_of, null, seen
 from repository import REPOSITORY
 from study_case import filled
 
@@ -59,9 +55,7 @@ def of_experts(seed, changes):
     known = {"mapping": entry.mapping, "noise": entry.noise, "seed": seed}
     table = simulate(experts(), joint.LAW, params, **known)
     quick = {"bootstrap": DRAWS, "protocol": {"grid": TRUTH}}
-    spec, path = STUDY.fit("joint").model_copy(update=quick), Path("joint.json")
-    # Nothing is predicted beyond the runs.
-    write_fit(fit(joint.LAW, table.frame, spec, calibrated=False), path)
+    path = fit_of(STUDY.fit("joint").model_copy(update=quick), table.frame)
     return FittedInputs(frame=table.frame, fits={"joint": path})
 
 
@@ -80,9 +74,7 @@ def powers(seed, alpha_N=ALPHA_N, kappa=1.0, forms=("line", "floor")):
     frame, fits = runs.assign(L=L), {}
     for name in (f"{series}_{form}" for series in ("model", "data") for form in forms):
         spec = STUDY.fit(name).model_copy(update={"bootstrap": 100})
-        fits[name] = Path(f"{name}.json")
-        rows = frame[in_sweep(frame, spec.sweep)]
-        write_fit(fit(laws.fittable(spec.law), rows, spec, calibrated=False), fits[name])
+        fits[name] = fit_of(spec, frame[in_sweep(frame, spec.sweep)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exponents, "FLOORS", {form: exponents.FLOORS[form] for form in forms})
         return exponents.slopes(FittedInputs(frame=frame, fits=fits))
@@ -91,11 +83,7 @@ def powers(seed, alpha_N=ALPHA_N, kappa=1.0, forms=("line", "floor")):
 def over_powers(seed, **chosen):
     """What the rules on exponents read; the dimension is that of one model's middle layers."""
     tables = {"slopes": powers(seed, **chosen), "dimension": dimensions()}
-
-    def derived(table, /, **cells):
-        return having(tables[table], **cells)
-
-    return SimpleNamespace(derived=derived)
+    return SimpleNamespace(derived=lambda table, /, **cells: having(tables[table], **cells))
 
 
 @cache

@@ -11,12 +11,9 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.fitting.fit import fit
-from moelaws.fitting.report import write_fit
 from moelaws.spec.project import load_study
 from moelaws.studies.leverage.laws import joint
-from moelaws.studies.leverage.laws.curve import LAW
-from nulls.trial import Trial, edge, null, seen
+from nulls.trial import Trial, edge, fit_of, null, seen
 from repository import REPOSITORY
 
 STUDY = load_study("leverage", REPOSITORY)
@@ -29,7 +26,7 @@ SHARED = np.array([0, 1, 2, 4, 6, 8, 10])
 HEADS = np.array([2, 4, 8, 16])
 # Of the paper's grid: (A, G) of Tables 8 and 9, and budgets up to those of Figures 4c and 1.
 SHAPES = [(2 / E, 2.0) for E in (4, 8, 16, 32, 64, 128, 256)]
-SHAPES += [(1 / 32, G) for G in (2.0, 4.0, 6.0, 8.0, 12.0, 16.0)]
+SHAPES += [(1 / 32, G) for G in GRANULARITIES]
 POINTS = np.array([m * 10.0**e for e in (18, 19, 20, 21) for m in (1, 2, 3, 6)] + [1e22])
 EQ_4 = "eq_4_predicts_large_leverage"
 CURVATURE = 0.0018  # of ln L in log2 G, by Eq 4 at 1e20 FLOPs on the assumed dense curve
@@ -84,11 +81,13 @@ def over_more(seed, doublings, curvature=CURVATURE, **grid):
     return table("granularity", seed, "G", MORE_GRANULARITIES, loss, **grid)
 
 
-def over_shares(seed, best_of_C, curvature=0.02, **grid):
-    def loss(C, E_s):
-        return dense_loss(C) * (1 + curvature * (E_s / 12 - best_of_C(C)) ** 2)
+def moving(best_of_C, curvature, whole):
+    """A bowl in the share of ``whole``, whose best share depends on the budget."""
+    return lambda C, n: dense_loss(C) * (1 + curvature * (n / whole - best_of_C(C)) ** 2)
 
-    frame = table("shared", seed, "E_s", SHARED, loss, **grid)
+
+def over_shares(seed, best_of_C, curvature=0.02, **grid):
+    frame = table("shared", seed, "E_s", SHARED, moving(best_of_C, curvature, 12), **grid)
     return frame.assign(k=12 - frame["E_s"])
 
 
@@ -112,10 +111,7 @@ def over_layers(seed, change, **grid):
 
 def over_more_layers(seed, best_of_C, **grid):
     """Shares of dense layers with a bowl about the best one, of a curvature as that of shares."""
-
-    def loss(C, n):
-        return dense_loss(C) * (1 + 8 * (n / 60 - best_of_C(C)) ** 2)
-
+    loss = moving(best_of_C, 8, 60)
     return table("dense_layers", seed, "n_dense_layers", np.arange(0, 12, 2), loss, **grid)
 
 
@@ -155,10 +151,8 @@ def fitted(frame, **splits):
     for name, split_by in splits.items():
         spec = STUDY.fit(name)
         quick = {"rows": "", "split_by": split_by, "bootstrap": 60, "protocol": {"sample": 6}}
-        fits[name] = Path(f"{name}.json")
-        quickly = spec.model_copy(update=quick)
         rows = frame[frame["sweep"] == spec.sweep]
-        write_fit(fit(LAW, rows, quickly, calibrated=False), fits[name])
+        fits[name] = fit_of(spec.model_copy(update=quick), rows)
     losses = Path("losses.parquet")
     frame.to_parquet(losses)
     return FittedInputs(frame=frame, fits=fits, derived_tables={"losses": losses})
@@ -211,17 +205,15 @@ def of_points(points):
     They take a tenth of the time of the study's robust loss. A_max, which takes most of the rest,
     stays as published, where it is too large to matter.
     """
-    spec, table = STUDY.fit("joint"), Path("points.parquet")
+    table = Path("points.parquet")
     points.to_parquet(table)
     quick = {
         "bootstrap": 20,
         "protocol": {"objective": "squared", "sample": 1},
         "fixed": {"A_max": joint.LAW.published["A_max"]},
     }
-    quickly = spec.model_copy(update=quick)
-    write_fit(fit(joint.LAW, points, quickly, calibrated=False), Path("joint.json"))
-    fits, tables = {"joint": Path("joint.json")}, {"points": table}
-    return FittedInputs(frame=None, fits=fits, derived_tables=tables)
+    fits = {"joint": fit_of(STUDY.fit("joint").model_copy(update=quick), points)}
+    return FittedInputs(frame=None, fits=fits, derived_tables={"points": table})
 
 
 def validating(seed, curves=0.04, other_models=False):

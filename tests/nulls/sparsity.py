@@ -9,7 +9,6 @@ for each width.
 import json
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,14 +19,13 @@ from moelaws.analysis.contrasts import seed_sd
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.fitting.fit import fit
 from moelaws.fitting.model_selection import akaike_weights
-from moelaws.fitting.report import write_fit
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
 from moelaws.studies.sparsity.derived import scores
 from moelaws.studies.sparsity.derived.surface import Surface, averaged
 from moelaws.studies.sparsity.derived.trends import SMALL, beside_nulls, derive
 from moelaws.studies.sparsity.laws.isoflop import VARIANTS
-from nulls.trial import Trial, null, seen
+from nulls.trial import Trial, fit_of, null, seen
 from repository import REPOSITORY
 
 STUDY = load_study("sparsity", REPOSITORY)
@@ -71,7 +69,13 @@ def chinchilla(sweep):
 @cache
 def one_total_size(sweep):
     """Losses by parabolas of each budget in ln N and -ln(1-S), of which N* does not know S."""
-    return quadratic(sweep, lambda u, v: [u, u**2, v, v**2])
+    losses = np.empty(len(sweep.runs))
+    for _, rows in sweep.runs.groupby("C"):
+        u, v = np.log(rows["N_total"].to_numpy()), -np.log1p(-rows["S"].to_numpy())
+        u = u - u.mean()
+        X = np.column_stack([np.ones_like(u), u, u**2, v, v**2])
+        losses[rows.index] = X @ np.linalg.lstsq(X, rows["L"], rcond=None)[0]
+    return losses
 
 
 @cache
@@ -101,15 +105,6 @@ def changing(sweep, change):
         own = w[rows.index]
         level[rows.index] = np.polyval(np.polyfit(own, rows["L"], 2), own)
     return np.asarray(level - 0.05 * v * (1 + change * (c - np.log(3e12))))
-
-
-def quadratic(sweep, terms):
-    losses = np.empty(len(sweep.runs))
-    for _, rows in sweep.runs.groupby("C"):
-        u, v = np.log(rows["N_total"].to_numpy()), -np.log1p(-rows["S"].to_numpy())
-        X = np.column_stack([np.ones_like(u), *terms(u - u.mean(), v)])
-        losses[rows.index] = X @ np.linalg.lstsq(X, rows["L"], rcond=None)[0]
-    return losses
 
 
 def one_best_size(sweep):
@@ -152,8 +147,7 @@ def fits_to(seed, law, names=("loss",), bootstrap=20, **protocol):
     for name in names:
         update = {"bootstrap": bootstrap, "protocol": protocol}
         spec = STUDY.at_tier("workstation").fit(name).model_copy(update=update)
-        fits[name] = Path(f"{name}.json")
-        write_fit(fit(laws.fittable(spec.law), frame, spec, calibrated=False), fits[name])
+        fits[name] = fit_of(spec, frame)
     return FittedInputs(frame=frame, fits=fits)
 
 

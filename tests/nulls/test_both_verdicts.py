@@ -11,12 +11,8 @@ from nulls import leverage, routing
 from nulls.trial import NOT_SUPPORTED, SUPPORTED, decided
 
 
-def moving(change):
-    return lambda C: 0.3 + change * np.log10(C / 3.5e19)
-
-
-def layers(change):
-    return lambda C: 0.08 + change * np.log10(C / 3.5e19)
+def moving(middle, change):
+    return lambda C: middle + change * np.log10(C / 3.5e19)
 
 
 def worse(router):
@@ -50,9 +46,11 @@ LEVERAGE = {
     ),
     "weak_balance_favours_coarse": (by_balance, True, False),
     "fewer_shared_with_compute": (
-        partial(leverage.over_shares, curvature=1.0), moving(-0.1), moving(0.1),
+        partial(leverage.over_shares, curvature=1.0), moving(0.3, -0.1), moving(0.3, 0.1),
     ),
-    "more_dense_layers_with_compute": (leverage.over_more_layers, layers(0.03), layers(-0.03)),
+    "more_dense_layers_with_compute": (
+        leverage.over_more_layers, moving(0.08, 0.03), moving(0.08, -0.03),
+    ),
     "heads_hardly_matter": (leverage.over_heads, 0.0, 0.02),
     "sparser_is_better": (
         leverage.over_ratios, leverage.law_of_A, lambda C, A: 1 / leverage.law_of_A(C, A),

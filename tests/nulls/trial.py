@@ -2,12 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from moelaws import laws
 from moelaws.analysis.inputs import Inputs
 from moelaws.claims.base import Verdict, verdict
+from moelaws.fitting.fit import fit
+from moelaws.fitting.report import write_fit
+from moelaws.spec.fit import Fit
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Study
 
@@ -51,6 +56,13 @@ def seen(
 
 def _names(claims: str | tuple[str, ...]) -> tuple[str, ...]:
     return (claims,) if isinstance(claims, str) else claims
+
+
+def fit_of(spec: Fit, rows: pd.DataFrame) -> Path:
+    """A fit's report in the current folder, without the errors of predictions beyond the runs."""
+    path = Path(f"{spec.name}.json")
+    write_fit(fit(laws.fittable(spec.law), rows, spec, calibrated=False), path)
+    return path
 
 
 def decided(study: Study, name: str, given: Any) -> Verdict:
