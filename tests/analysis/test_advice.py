@@ -219,12 +219,6 @@ def test_a_fit_that_its_runs_do_not_determine_does_not_count():
     assert advise([*LAWS, odd], Constraints(1e20), ADVICE.shape).robust.worst > without.robust.worst
 
 
-def test_beyond_two_decades_a_law_judges_nothing():
-    plans = ideal([1e9, 1e9, 1e13], [0.9, 0.9, 0.9], [1e10, 1e14, 1e10], Constraints(1e21))
-    law = replace(CHINCHILLA, fitted_on={"D": (1e9, 1e11), "N_active": (1e8, 1e10)})
-    assert np.isfinite(law.loss(plans)).tolist() == [True, False, False]
-
-
 def test_where_no_law_of_mixtures_judges_the_sparsity_is_that_of_the_nearest_budget():
     at_edge = advise(LAWS, Constraints(0.999e23), ADVICE.shape)
     beyond = advise(LAWS, Constraints(1e24), ADVICE.shape)
@@ -299,14 +293,15 @@ def test_the_ceiling_on_sparsity_does_not_decide():
     assert plan.D / plan.N_active > 5
 
 
-A_NODE = {"max_parameters": {"memory": 1024 * 64e9 / 18}, "gpus": 1024, "gpu_memory": 80e9}
 FIVE = {
     "free": {},
     "served": {"max_parameters": {"the memory to serve from": 2.4e10}},
     "stack": {"experts": (64, 128, 256), "k": 8, "max_tokens": 2e12},
     "many tokens": {"served_tokens": 1e12},
-    "cluster": A_NODE,
-}
+    "cluster": {
+        "max_parameters": {"memory": 1024 * 64e9 / 18}, "gpus": 1024, "gpu_memory": 80e9,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FIVE)
@@ -370,11 +365,9 @@ def test_a_mixture_of_the_leverage_paper_and_its_dense_model_come_out_level_by_o
 
 
 def test_three_advisers_name_nearly_the_same_tokens():
-    limits = Constraints(1e20)
-    models = space(limits)
+    models = space(Constraints(1e20))
     plans = [models.plans.at(advised(entry, models)) for entry in ADVICE.advisers]
     tokens = [float(plan.D) for plan in plans]
-    assert len(plans) == 3
     assert max(tokens) < 1.4 * min(tokens)
     assert [float(1 / (1 - plan.S)) for plan in plans] == pytest.approx([32, 20, 16], rel=0.07)
 
@@ -408,10 +401,8 @@ def test_clarks_effective_size_saturates():
     """More experts than the law's E_max count as that many."""
     N = np.full(3, 1e9)
     E = np.array([1.0, 64.0, 1e6])
-    columns = ideal(N, 1 - 1 / E, 1e10, Constraints(1e21)).columns()
+    sizes = ideal(N, 1 - 1 / E, 1e10, Constraints(1e21)).columns()["N_effective"]
     law = clark.LAW
     losses = law.predict(law.published, {"N_active": N, "E": E})
-    alike = law.predict(law.published, {"N_active": columns["N_effective"], "E": 1.0})
+    alike = law.predict(law.published, {"N_active": sizes, "E": 1.0})
     assert alike == pytest.approx(losses)
-    assert columns["N_effective"][0] == pytest.approx(1e9)
-    assert 1 < columns["N_effective"][2] / columns["N_effective"][1] < 2.5

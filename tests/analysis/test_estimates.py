@@ -7,13 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from moelaws.analysis.effect import Effect
-from moelaws.analysis.minimum import (
-    AT_HIGH_END,
-    AT_LOW_END,
-    NOT_CONVEX,
-    minima,
-    minima_along,
-)  # fmt: skip
+from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, minima, minima_along
 from moelaws.analysis.predictions import Prediction, excess, rmse
 from moelaws.analysis.regression import contrast, indicators, of_draws, of_mean, slope_weights
 
