@@ -23,12 +23,12 @@ number = st.floats(-100, 100)
 effects = st.tuples(number, st.floats(0, 10), st.floats(0, 10)).map(
     lambda x: (x[0], x[0] - x[1], x[0] + x[2])
 )
+KEYS = {"statement": "s", "source": "s", "rule": "r", "expect": {"above": 0}, "figure": "F1"}
 SLOPES = {"rule": "rows", "table": "slopes", "effect": "slope", "of": "at"}
 
 
 def rule(**measure):
-    keys = {"statement": "s", "source": "s", "rule": "r", "expect": {"above": 0}, "figure": "F1"}
-    return parse(Claim, {"name": "c", **keys, "measure": measure}, "study.yaml").measure
+    return parse(Claim, {"name": "c", **KEYS, "measure": measure}, "study.yaml").measure
 
 
 def rows(*slopes, names=None, note=""):
@@ -99,10 +99,6 @@ def test_a_bound_is_broken_by_one_run():
     assert verdict(evidence.intervals, 0.8, 1.1) is Verdict.NOT_SUPPORTED
 
 
-def fit(*parts):
-    return SimpleNamespace(parts=parts)
-
-
 def part(where, n=5, profile=None, **params):
     estimates = {
         name: SimpleNamespace(estimate=x[0], low=x[1], high=x[2]) for name, x in params.items()
@@ -112,7 +108,7 @@ def part(where, n=5, profile=None, **params):
 
 def test_the_groups_of_a_split_fit_that_are_meant_decide():
     parts = part({"group": "a"}, b=(0.5, 0.4, 0.6)), part({"group": "b"}, b=(0.2, None, None))
-    inputs = SimpleNamespace(fit={"size": fit(*parts)}.get)
+    inputs = SimpleNamespace(fit={"size": SimpleNamespace(parts=parts)}.get)
     exponent = {"rule": "parameter", "parameter": "b", "fits": ["size"]}
     assert measured(inputs, rule(**exponent, where="group == a")).intervals == [(0.4, 0.6)]
     every = measured(inputs, rule(**exponent))
@@ -124,7 +120,8 @@ def test_the_groups_of_a_split_fit_that_are_meant_decide():
 
 
 def test_a_profile_without_an_end_is_endless():
-    inputs = SimpleNamespace(fit={"f": fit(part({}, E_max=(300.0, None, None)))}.get)
+    parts = [part({}, E_max=(300.0, None, None))]
+    inputs = SimpleNamespace(fit={"f": SimpleNamespace(parts=parts)}.get)
     saturates = rule(rule="parameter", parameter="E_max", fits=["f"], ends="profile")
     assert measured(inputs, saturates).intervals == [(0.0, np.inf)]
 
@@ -154,8 +151,7 @@ def test_what_the_table_has_not_is_refused_in_one_line(changes, message):
 
 
 def study(**measure):
-    keys = {"statement": "S.", "source": "toy", "rule": "R.", "expect": {"above": 0}}
-    claim = {"name": "c", **keys, "figure": "F1", "measure": measure}
+    claim = {"name": "c", **KEYS, "measure": measure}
     figure = {"name": "F1", "code": "figures:draw", "caption": "A picture."}
     derived = {"name": "slopes", "code": "derived:slopes"}
     known = {"figures": [figure], "derived": [derived], "claims": [claim]}
@@ -171,9 +167,8 @@ def study(**measure):
     ],
 )
 def test_a_claim_has_one_rule(changes, message):
-    keys = {"statement": "s", "source": "s", "rule": "r", "expect": {"above": 0}, "figure": "F1"}
     with pytest.raises(UserError, match=message):
-        parse(Claim, {"name": "c", **keys, "measure": SLOPES} | changes, "study.yaml")
+        parse(Claim, {"name": "c", **KEYS, "measure": SLOPES} | changes, "study.yaml")
 
 
 @pytest.mark.parametrize(
