@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -93,12 +92,11 @@ def test_json_may_begin_with_the_mark_of_an_editor():
 def test_every_file_of_a_user_goes_through_these_readers():
     """A loader of one's own would have none of these limits."""
     own = {"spec/from_json.py", "spec/from_yaml.py"}
-    readers = r"\b(json\.loads?|json\.JSONDecoder|yaml\.\w*load\w*|model_validate_json)\("
-    loaders = re.compile(readers)
+    loaders = r"\b(json\.loads?|json\.JSONDecoder|yaml\.\w*load\w*|model_validate_json)\("
     users = {
         str(path.relative_to(REPOSITORY / "src/moelaws"))
-        for path in Path(REPOSITORY / "src").rglob("*.py")
-        if loaders.search(path.read_text())
+        for path in (REPOSITORY / "src").rglob("*.py")
+        if re.search(loaders, path.read_text())
     }
     assert users == own
 

@@ -14,14 +14,7 @@ from repository import REPOSITORY
 
 def test_golden_id(run_data):
     # Runs on disk go by this id: a change here orphans every trained model.
-    config = RunConfig.model_validate(run_data)
-    assert config.canonical_json() == (
-        '{"balance_group":4,"batch":4,"corpus":{"source":{"digest":"' + "0" * 64 + '"},'
-        '"vocab_size":300},"model":{"context":64,"d_model":32,"ffn":{"d_expert":32,"kind":"moe",'
-        '"n_experts":8,"top_k":2},"n_heads":2,"n_kv":2,"n_layers":2,"vocab_size":300},'
-        '"optimizer":{"lr":0.003},"steps":10}'
-    )
-    assert config.run_id == "851235e800d2cb35"
+    assert RunConfig.model_validate(run_data).run_id == "851235e800d2cb35"
 
 
 def test_spelled_out_defaults_and_strings_are_the_same_run(run_data):
@@ -86,12 +79,7 @@ def test_golden_ids():
     """Corpora on disk go by these."""
     assert corpus({"digest": "0" * 64}).corpus_id == "2a695396ab33ffd6"
     assert corpus({"digest": "0" * 64}, tokenizer="1" * 64).corpus_id == "cb3e44b28e3bf398"
-    hub = corpus({**HUB, "bytes": "1e9"})
-    assert hub.canonical_json() == (
-        '{"source":{"bytes":1000000000,"commit":"' + COMMIT + '","kind":"hub",'
-        '"name":"owner/stories"},"vocab_size":300}'
-    )
-    assert hub.corpus_id == "c74327591f4af55e"
+    assert corpus({**HUB, "bytes": "1e9"}).corpus_id == "c74327591f4af55e"
     assert corpus({"kind": "folder", "digest": "0" * 64}).corpus_id == "49b5e18675545b21"
 
 
