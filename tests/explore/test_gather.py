@@ -30,13 +30,10 @@ def data(published):
     return gather(published)
 
 
-def numbers(values):
-    return np.array(values, float)
-
-
 def interpolated(law, point):
     """The law at a point, as the page does: linear between the grid's points, in ln of the loss."""
-    values = np.log(numbers(law["mean"])).reshape([len(v["grid"]) for v in law["variables"]])
+    shape = [len(v["grid"]) for v in law["variables"]]
+    values = np.log(np.array(law["mean"], float)).reshape(shape)
     for variable in law["variables"]:
         grid, x = np.array(variable["grid"]), point[variable["name"]]
         if variable["log"]:
@@ -70,7 +67,7 @@ def test_a_law_between_the_points_of_its_grid(data, published, name):
         errors.append(abs(interpolated(law, point) - exact))
     assert np.median(errors) < 0.003  # nats
     assert max(errors) < 0.008
-    low, mean, high = (numbers(law[end]) for end in ("low", "mean", "high"))
+    low, mean, high = (np.array(law[end], float) for end in ("low", "mean", "high"))
     assert np.mean((low <= mean) & (mean <= high)) > 0.9
 
 

@@ -45,13 +45,6 @@ def drawn_runs(page):
     return sorted(row for points in traces for rows in points for row in rows)
 
 
-def highlighted_runs(page):
-    """Runs that stand out in the scatter plot."""
-    return page.locator("#scatter-plot").evaluate(
-        "box => box.data.flatMap(one => (one.selectedpoints ?? []).flatMap(i => one.customdata[i]))"
-    )
-
-
 def curves_of(page, mode=""):
     """Traces of the training curves, all or those of one mode."""
     traces = page.locator("#curves-plot").evaluate(
@@ -60,13 +53,9 @@ def curves_of(page, mode=""):
     return [trace for trace in traces if mode in trace["mode"]]
 
 
-def table_rows(page, which="[data-row]"):
-    rows = page.locator(f"#runs-table tr{which}")
-    return rows.evaluate_all("all => all.map(one => Number(one.dataset.row))")
-
-
 def picked_rows(page):
-    return sorted(table_rows(page, ".picked"))
+    rows = page.locator("#runs-table tr.picked")
+    return sorted(rows.evaluate_all("all => all.map(one => Number(one.dataset.row))"))
 
 
 def count(page):
@@ -207,7 +196,10 @@ def test_runs_picked_in_the_table_stand_out_in_the_plots(visit, file):
     for run in (3, 5):
         page.locator(f'#runs-table tr[data-row="{run}"] input').check()
     show(page, "scatter")
-    until(lambda: sorted(highlighted_runs(page)), [3, 5])
+    stand_out = (
+        "box => box.data.flatMap(one => (one.selectedpoints ?? []).flatMap(i => one.customdata[i]))"
+    )
+    until(lambda: sorted(page.locator("#scatter-plot").evaluate(stand_out)), [3, 5])
     assert page.locator("#parallel-plot path.rest").count() == 1
     show(page, "curves")
     until(
