@@ -293,15 +293,14 @@ def test_the_ceiling_on_sparsity_does_not_decide():
     assert plan.D / plan.N_active > 5
 
 
+A_NODE = {"max_parameters": {"memory": 1024 * 64e9 / 18}, "gpus": 1024, "gpu_memory": 80e9}
 FIVE = {
     "free": {},
     "served": {"max_parameters": {"the memory to serve from": 2.4e10}},
     "stack": {"experts": (64, 128, 256), "k": 8, "max_tokens": 2e12},
     "many tokens": {"served_tokens": 1e12},
-    "cluster": {
-        "max_parameters": {"memory": 1024 * 64e9 / 18}, "gpus": 1024, "gpu_memory": 80e9,
-    },
-}  # fmt: skip
+    "cluster": A_NODE,
+}
 
 
 @pytest.mark.parametrize("name", FIVE)
