@@ -10,14 +10,13 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
-from fitting_case import entry, fitted
+from fitting_case import entry, fitted, fitted_group
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from command_line import call, printed
 from moelaws import laws
 from moelaws.analysis.fitted import FittedInputs
-from moelaws.cli import cli
 from moelaws.cli.fit import fit_entry
 from moelaws.files import seal
 from moelaws.files.atomic import read_json, write_json
@@ -103,8 +102,7 @@ def written(dense, tmp_path_factory):
 
 
 def evaluated(path):
-    words = ["eval", "chinchilla", "N=1e9", "D=2e10", "--params", str(path)]
-    return CliRunner().invoke(cli, words, catch_exceptions=False).exit_code
+    return call("eval", "chinchilla", "N=1e9", "D=2e10", "--params", path).exit_code
 
 
 @pytest.mark.parametrize(
@@ -146,29 +144,24 @@ def test_whatever_a_report_holds_is_read_or_refused(data, written):
         assert evaluated(broken) == 0
 
 
-def _run(*arguments):
-    result = CliRunner().invoke(cli, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result
+def data_of(*words):
+    return json.loads(printed(*words, "--json"))
 
 
 def test_fit_then_predict_from_it(simulated, tmp_path):
     table = tmp_path / "runs.csv"
     simulated().rename(columns={"L": "loss", "N": "N_total"}).to_csv(table, index=False)
     out = tmp_path / "surface.json"
-    result = _run(
+    data = data_of(
         *("fit", table, "--law", "sparsity.isoflop", "--map", "L=loss", "--map", "N=N_total"),
-        *("--split-by", "C", "--bootstrap", 20, "--out", out, "--json"),
+        *("--split-by", "C", "--bootstrap", 20, "--out", out),
     )
-    data = json.loads(result.stdout)
     assert [group["where"]["C"] for group in data["parts"]] == [3e19, 1.7e20, 1e21]
     written = read_json(out)
     assert len(written.pop("draws_digest")) == 64
     assert written.pop("made_of")["files"] == {str(table): seal.digest(table)}
     assert written == data
-    at = ("N=2e9", "S=0.5", "C=1e21")
-    result = _run("eval", "sparsity.isoflop", *at, "--params", out, "--json")
-    data = json.loads(result.stdout)
+    data = data_of("eval", "sparsity.isoflop", "N=2e9", "S=0.5", "C=1e21", "--params", out)
     group = read_fit(out).group({"C": 1e21})
     assert data["params"] == group.estimates()
     assert data["inputs"] == {"N": 2e9, "S": 0.5, "C": 1e21}
@@ -181,12 +174,12 @@ def test_a_fit_that_is_split_by_words_predicts_for_a_word(simulated, tmp_path):
     frame = simulated(sizes=4)
     better = frame.assign(L=0.9 * frame["L"], data="pile")
     pd.concat([frame.assign(data="c4"), better]).to_csv(table, index=False)
-    _run(
+    printed(
         *("fit", table, "--law", "sparsity.isoflop", "--rows", "C < 1e20", "--split-by", "data"),
         *("--bootstrap", 2, "--out", out),
     )
-    at = ("eval", "sparsity.isoflop", "N=2e9", "S=0.5", "--params", out, "--json")
-    c4, pile = (json.loads(_run(*at, f"data={x}").stdout)["value"] for x in ("c4", "pile"))
+    at = ("eval", "sparsity.isoflop", "N=2e9", "S=0.5", "--params", out)
+    c4, pile = (data_of(*at, f"data={x}")["value"] for x in ("c4", "pile"))
     assert pile == pytest.approx(0.9 * c4)
     for value, message in (
         (["data=c5"], "data is c5; it must be one of c4, pile"),
@@ -194,7 +187,7 @@ def test_a_fit_that_is_split_by_words_predicts_for_a_word(simulated, tmp_path):
         ([], "is split by data: give data=VALUE, one of c4, pile"),
     ):
         with pytest.raises(UserError, match=message):
-            _run(*at, *value)
+            printed(*at, *value)
 
 
 @pytest.mark.parametrize("command", ["fit", "compare"])
@@ -204,9 +197,9 @@ def test_a_file_of_held_out_rows_is_what_an_expression_would_hold_out(dense, tmp
     for name, rows in (("all", table), ("fitted", table[~is_held]), ("held", table[is_held])):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
     laws = ["--law", "chinchilla"] if command == "fit" else ["--laws", "chinchilla,clark.dense"]
-    options = (*laws, "--bootstrap", 2, "--json", "--holdout")
-    one = json.loads(_run(command, tmp_path / "all.csv", *options, "N > 3e9").stdout)
-    two = json.loads(_run(command, tmp_path / "fitted.csv", *options, tmp_path / "held.csv").stdout)
+    options = (*laws, "--bootstrap", 2, "--holdout")
+    one = data_of(command, tmp_path / "all.csv", *options, "N > 3e9")
+    two = data_of(command, tmp_path / "fitted.csv", *options, tmp_path / "held.csv")
     of_fit = [data if command == "fit" else data["laws"][0] for data in (one, two)]
     assert of_fit[0]["holdout"]["n"] == is_held.sum()
     assert of_fit[0]["holdout"] == of_fit[1]["holdout"]
@@ -221,7 +214,7 @@ def test_options_reach_the_fit(dense, tmp_path):
         *("--level", 0.5, "--profile", "beta", "--bootstrap", 5, "--seed", 3),
     )
     out = tmp_path / "fit.json"
-    text = _run("fit", table, "--law", "chinchilla", *options, "--out", out).stdout
+    text = printed("fit", table, "--law", "chinchilla", *options, "--out", out)
     data = json.loads(out.read_text())
     assert data["diagnostics"]["objective"] == "absolute"
     assert data["diagnostics"]["starts"]["run"] == 20
@@ -242,26 +235,20 @@ def test_a_loss_in_bits_a_byte_stays_in_them_where_its_unit_says_so(dense, tmp_p
     write_table(frame[list(units)].astype(float), columns, table, {})
     words = ("fit", table, "--law", "chinchilla", "--map", "L=bpb", "--bootstrap", 1)
     with pytest.raises(UserError, match=r"a fit stays in bits a byte with --unit L=bits/byte"):
-        _run(*words)
-    text = _run(*words, "--unit", "L=bits/byte", "--out", out).stdout
+        printed(*words)
+    text = printed(*words, "--unit", "L=bits/byte", "--out", out)
     assert "L and what is fitted of it are in bits/byte, as column bpb is" in text
-    nats = dense()
-    nats.to_csv(tmp_path / "nats.csv", index=False)
-    in_nats = _run("fit", tmp_path / "nats.csv", "--law", "chinchilla", "--bootstrap", 1, "--json")
-    theirs = json.loads(in_nats.stdout)["params"]
-    ours = read_json(out)["params"]
+    theirs = fitted_group(LAW, dense(), bootstrap=1).estimates()
+    ours = read_fit(out).parts[0].estimates()
     for name, factor in {"A": 3, "B": 3, "E": 3, "alpha": 1, "beta": 1}.items():
-        same = pytest.approx(theirs[name]["estimate"], rel=1e-3)
-        assert factor * ours[name]["estimate"] == same
-    data = json.loads(
-        _run("eval", "chinchilla", "N=1e9", "D=2e10", "--params", out, "--json").stdout
-    )
+        assert factor * ours[name] == pytest.approx(theirs[name], rel=1e-3)
+    data = data_of("eval", "chinchilla", "N=1e9", "D=2e10", "--params", out)
     assert data["unit"] == "bits/byte"
     grid = ("--study", "leverage", "--params", out)
     with pytest.raises(UserError, match="its losses are in bits/byte, and tables in nats/token"):
-        _run("simulate", "chinchilla", *grid)
+        printed("simulate", "chinchilla", *grid)
     with pytest.raises(UserError, match="its losses are in bits/byte, and plans are compared in"):
-        _run("advise", "--compute", "1e21", "--fits", out)
+        printed("advise", "--compute", "1e21", "--fits", out)
 
 
 def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(dense, tmp_path):
@@ -271,7 +258,7 @@ def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(den
     words = ("--law", "chinchilla", "--sample", 5, "--bootstrap", 1, "--unit", "C=PF-days")
     sizes = {"t.csv": "C / (6 D) (dense: no S, nor E and k)", "sparse.csv": "C / (6 D (1 - S))"}
     for name, size in sizes.items():
-        text = _run("fit", tmp_path / name, *words, "--out", tmp_path / f"{name}.json").stdout
+        text = printed("fit", tmp_path / name, *words, "--out", tmp_path / f"{name}.json")
         assert f"  N = {size}\n" in text
     dense_fit, sparse_fit = (read_json(tmp_path / f"{name}.json")["params"] for name in sizes)
     factor = 4 ** dense_fit["alpha"]["estimate"]
@@ -281,8 +268,7 @@ def test_a_size_that_a_table_of_others_lacks_follows_from_compute_and_tokens(den
     with pytest.raises(UserError, match="no column 'N' for N of chinchilla"):
         fit_entry(parse(Fit, entry, "x"), tmp_path / "t.csv", None)
     both = ("compare", tmp_path / "t.csv", "--laws", "chinchilla,wang.loss", *words[4:])
-    refused = json.loads(_run(*both, "--json").stdout)["refused"]
-    assert list(refused) == ["wang.loss"]
+    assert list(data_of(*both)["refused"]) == ["wang.loss"]
 
 
 def test_one_refusal_names_all_columns_and_units_and_the_call_that_has_them(ended, tmp_path):
@@ -305,21 +291,17 @@ def test_one_refusal_names_all_columns_and_units_and_the_call_that_has_them(ende
     assert ended(*call, "--out", tmp_path / "f.json")[0] == 0
 
 
-EVIDENCE = REPOSITORY / "docs/evidence/sparsity.parquet"
-
-
 def test_n_of_a_law_is_its_own_column_of_a_studys_table():
-    table = pd.read_parquet(EVIDENCE)
-    law = laws.fittable("sparsity.loss")
+    evidence = REPOSITORY / "docs/evidence/sparsity.parquet"
+    table, law = pd.read_parquet(evidence), laws.fittable("sparsity.loss")
     assert with_size(law, table, entry(law)).mapping == {"N": "N_total"}
     with pytest.raises(UserError, match="may be either here: say --map N=N_total or --map N=N_act"):
-        _run("fit", EVIDENCE, "--law", "chinchilla")
+        printed("fit", evidence, "--law", "chinchilla")
     dense = table.query("S == 0")  # there both columns are one
     assert with_size(LAW, dense, entry(LAW)).mapping == {"N": "N_total"}
 
 
 def test_numbers_are_written_as_people_write_them():
-    words = ("eval", "sparsity.loss", "--json")
-    data = json.loads(_run(*words, "N=1B", "D=20B", "S=98%").stdout)
+    data = data_of("eval", "sparsity.loss", "N=1B", "D=20B", "S=98%")
     assert data["inputs"] == {"N": 1e9, "D": 2e10, "S": 0.98}
-    assert data == json.loads(_run(*words, "N=1,000M", "D=2e10", "S=49/50").stdout)
+    assert data == data_of("eval", "sparsity.loss", "N=1,000M", "D=2e10", "S=49/50")

@@ -232,7 +232,7 @@ def test_an_entry_that_does_not_fit_the_table(simulated, fields, message):
         ({"L": 1.0}, {}, "L is 1 in every row, as no losses are"),
         ({"L_se": 0.0}, {"weights": "L_se"}, "row 1: column L_se is 0, as the standard error of L"),
         ({"run": "a"}, {"resample_by": "run"}, "resample_by run: all 72 rows are one block"),
-        ({"D": np.nan, "flops": np.nan}, {"mapping": {"C": "flops"}}, r"the table's column flops, "),
+        ({"D": np.nan, "flops": np.nan}, {"mapping": {"C": "flops"}}, r"the table's column flops,"),
         ({"S": np.nan, "E": 16, "k": 16.5}, {}, r"row 1: S = \(E - k\) / E is -0\.03125, as in 71"),
     ],
 )
