@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from fitting_case import fitted, fitted_group
 
+from command_line import printed
 from moelaws import laws
-from moelaws.cli import cli
 from moelaws.fitting.diagnostics import Calibration
 from moelaws.fitting.prediction import predict, reaches
 from moelaws.fitting.rollout import BUDGETS, Average
@@ -125,19 +124,12 @@ def test_an_average_prefers_the_law_that_rolls_out_better():
     assert sum(average.weights) == pytest.approx(1)
 
 
-@pytest.fixture
-def runs(tmp_path):
-    path = tmp_path / "runs.csv"
-    isoflops(4, bend=0.004).to_csv(path, index=False)
-    return path
-
-
-def test_compare_says_how_many_held_out_rows_are_inside_and_predicts_a_point(runs):
+def test_compare_says_how_many_held_out_rows_are_inside_and_predicts_a_point(tmp_path):
+    runs = tmp_path / "runs.csv"
+    isoflops(4, bend=0.004).to_csv(runs, index=False)
     words = ["compare", runs, "--laws", "chinchilla,marin:loss", "--holdout", "C > 1e20"]
     words += ["--bootstrap", 40, "--at", "N=7e9 D=3e10 C=1.26e21", "--json"]
-    result = CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    data = json.loads(result.stdout)
+    data = json.loads(printed(*words))
     inside = {law["law"]: law["holdout"]["inside"] for law in data["laws"]}
     assert all(0 <= fraction <= 1 for fraction in inside.values())
     average = data["average"]

@@ -19,13 +19,6 @@ X = np.vander(np.linspace(-1, 1, 7), 3)
 Y = X @ [0.3, -0.2, 2.0] + 0.05 * np.random.default_rng(1).standard_normal(7)
 
 
-def _line_of_optima(parabola, solved, n, seed, noise=0.3):
-    rng = np.random.default_rng(seed)
-    x = np.linspace(-1, 2, n)
-    y = 1 - 2 * x + 0.5 * x**2 + noise * rng.standard_normal(n)
-    return x, y, *solved(parabola, {"x": x}, y)
-
-
 def _textbook(x, y, w=None):
     """Least-squares estimates, their covariance and the degrees of freedom."""
     w = np.ones_like(x) if w is None else w
@@ -82,7 +75,9 @@ def test_whole_blocks_are_drawn():
 
 
 def test_bootstrap_of_least_squares_is_least_squares_of_each_resample(parabola, solved):
-    x, y, task, solution = _line_of_optima(parabola, solved, 30, seed=4)
+    x = np.linspace(-1, 2, 30)
+    y = 1 - 2 * x + 0.5 * x**2 + 0.3 * np.random.default_rng(4).standard_normal(30)
+    task, solution = solved(parabola, {"x": x}, y)
     draws = task.working(bootstrap(task, solution, None, 40, seed=9))
     counts = resampled(30, None, 40, np.random.default_rng(9))
     for draw, count in zip(draws, counts, strict=True):
@@ -106,12 +101,10 @@ def test_delta_method_of_a_wide_huber_is_the_sandwich(parabola, solved):
 
 def test_draws_stay_within_bounds(dense, solved):
     law, table = laws.fittable("chinchilla"), dense(noise=0.2, sizes=4, tokens=3)
-    task, solution = solved(law, table, table["L"], sample=30)
-    draws = bootstrap(task, solution, None, 60, seed=0)
-    assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
-    task, solution = solved(law, table, table["L"], sample=30, objective="squared")
-    draws = student(task, solution, 1000, seed=0)
-    assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
+    by_rows = bootstrap(*solved(law, table, table["L"], sample=30), None, 60, seed=0)
+    squared = solved(law, table, table["L"], sample=30, objective="squared")
+    for draws in (by_rows, student(*squared, 1000, seed=0)):
+        assert ((draws >= law.bounds[:, 0]) & (draws <= law.bounds[:, 1])).all()
 
 
 def test_leaving_groups_out_gives_a_mean_the_interval_of_the_groups_means():
@@ -162,31 +155,20 @@ def test_draws_follow_from_the_seed_to_the_last_digit():
     assert (draws == fitted + t).all()
 
 
-@pytest.fixture(scope="module")
-def line(parabola):
-    """y = p0 + p1 x, for which the best intercept at a given slope is a median."""
+@pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9)])
+def test_a_slope_with_laplace_noise(parabola, seed, level):
+    """Laplace: with sigma at its best, twice the fall is 2 n ln(sum |r| / least sum |r|)."""
     protocol = FitProtocol(objective="absolute")
-    return dataclasses.replace(parabola, parameters=parabola.parameters[:2], protocol=protocol)
-
-
-def _laplace(seed):
-    """200 rows about a line whose errors are Laplace's."""
+    line = dataclasses.replace(parabola, parameters=parabola.parameters[:2], protocol=protocol)
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 2, 200)
-    return x, 1 - 2 * x + 0.3 * rng.laplace(size=200)
-
-
-def _profile(law, table, *names, **fields):
-    return fitted_group(law, table, profile=names, bootstrap=2, **fields).profile
-
-
-@pytest.mark.parametrize(("seed", "level"), [(0, 0.68), (1, 0.9)])
-def test_a_slope_with_laplace_noise(line, seed, level):
-    """Laplace: with sigma at its best, twice the fall is 2 n ln(sum |r| / least sum |r|)."""
-    x, y = _laplace(seed)
-    profile = _profile(line, pd.DataFrame({"x": x, "y": y}), "p1", level=level)["p1"]
+    y = 1 - 2 * x + 0.3 * rng.laplace(size=200)
+    table = pd.DataFrame({"x": x, "y": y})
+    group = fitted_group(line, table, profile=["p1"], bootstrap=2, level=level)
+    profile = group.profile["p1"]
 
     def total(slope):
+        """With the best intercept at this slope, which is a median."""
         r = y - slope * x
         return np.abs(r - np.median(r)).sum()
 
@@ -212,7 +194,8 @@ def test_a_term_that_vanished_is_not_held_below(dense):
     table = dense(noise=0.0, sizes=8, tokens=8)
     errors = 0.01 * np.random.default_rng(0).standard_normal(len(table))
     table["L"] = (table["L"] - 0.9999 * law.published["E"]) * np.exp(errors)
-    profiles = _profile(law, table, "E", "alpha", protocol={"sample": 40})
+    fields = {"profile": ["E", "alpha"], "protocol": {"sample": 40}, "bootstrap": 2}
+    profiles = fitted_group(law, table, **fields).profile
     assert profiles["E"].low is None
     assert profiles["E"].high < 0.5
     assert profiles["alpha"].low < law.published["alpha"] < profiles["alpha"].high

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from scipy.special import huber as scipy_huber
+from scipy.special import huber
 from scipy.stats import norm
 
 from moelaws import laws
-from moelaws.fitting.objective import Objective, huber, sigma_huber
+from moelaws.fitting.objective import Objective, sigma_huber
 from moelaws.laws.forms import LinearModel
 
 KINDS = {"huber": (0.03, 1.0), "squared": (np.inf, 2.0), "absolute": (1e-8, 1e8)}
@@ -38,7 +38,7 @@ def _case(kind, law_id, seed):
 @given(seed=seeds)
 def test_values_are_the_sums_that_they_are_named_after(seed):
     sums = {
-        "huber": lambda r, w: (w * scipy_huber(0.03, r)).sum(),
+        "huber": lambda r, w: (w * huber(0.03, r)).sum(),
         "squared": lambda r, w: (w * r**2).sum(),
         "absolute": lambda r, w: (w * np.abs(r)).sum(),
     }
@@ -104,7 +104,7 @@ def test_the_likelihood_is_the_least_over_its_scale(delta):
         + 2 * np.exp(-(delta**2) / 2) / delta
     )
     ln_sigma = np.linspace(-14, 2, 200_001)[:, None]
-    losses = np.sum(w * scipy_huber(delta, r / np.exp(ln_sigma)), axis=1)
+    losses = np.sum(w * huber(delta, r / np.exp(ln_sigma)), axis=1)
     expected = (losses + len(r) * (ln_sigma[:, 0] + normaliser)).min()
     assert sigma_huber(r, delta, w) == pytest.approx(expected, abs=1e-6)
 
@@ -126,14 +126,6 @@ def test_a_flat_optimum_of_absolute_values_is_certified(solved):
     assert solution.value == pytest.approx(np.log(1.1) + np.log(1.2), rel=1e-6)
     assert solution.certificate.converged
     assert solution.certificate.decrease == 0
-
-
-@settings(max_examples=50)
-@given(seed=seeds, delta=st.floats(1e-6, 10))
-def test_huber_loss_is_scipys(seed, delta):
-    r = np.random.default_rng(seed).normal(0, 2 * delta, 50)
-    assert huber(r, delta) == pytest.approx(scipy_huber(delta, r), rel=1e-12)
-    assert huber(r, np.inf) == pytest.approx(r**2 / 2)
 
 
 @settings(max_examples=25)

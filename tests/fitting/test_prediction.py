@@ -84,11 +84,6 @@ def test_least_squares_predicts_to_first_order_where_the_law_bends(dense):
 SIZE = laws.fittable("chinchilla")  # N and D, each on its logarithm
 
 
-def _with(*domains):
-    variables = tuple(Variable(f"x{i}", "1", "", domain) for i, domain in enumerate(domains))
-    return dataclasses.replace(SIZE, variables=variables)
-
-
 def _columns(law, points):
     """Columns whose own scale is ``points`` (n, V)."""
     back = {SPARSITY: lambda x: -np.expm1(-x), NOT_NEGATIVE: lambda x: x, POSITIVE: np.exp}
@@ -101,7 +96,8 @@ def _columns(law, points):
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_random_clouds(domains, seed):
-    law = _with(*domains)
+    variables = tuple(Variable(f"x{i}", "1", "", domain) for i, domain in enumerate(domains))
+    law = dataclasses.replace(SIZE, variables=variables)
     rng = np.random.default_rng(seed)
     points = rng.uniform(0.1, 3, (25, len(domains)))
     queries = rng.uniform(0, 3.2, (300, len(domains)))

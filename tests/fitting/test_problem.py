@@ -174,7 +174,7 @@ def test_a_step_to_where_the_law_has_no_value_is_refused():
     assert group.objective <= flat * (1 + 1e-9)
 
 
-def test_a_law_without_a_finite_value_at_any_start_is_refused(dense):
+def test_a_law_without_a_finite_value_at_any_start_is_refused():
     class Nowhere:
         n, n_params, metric, log_of_sum = 3, 1, np.eye(1), False
 
