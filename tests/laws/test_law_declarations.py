@@ -169,15 +169,6 @@ def test_a_prediction_imports_neither_pandas_nor_scipy_nor_torch():
     assert done.stdout
 
 
-def test_the_law_of_wang_at_one_expert_is_the_dense_law():
-    law, dense = laws.get("wang.loss"), laws.get("chinchilla")
-    own = {"a": 400.0, "b": 2000.0, "tau": 1.7, "alpha": 0.34, "beta": 0.37, "gamma": 0.05}
-    same = {"A": 400.0, "B": 2000.0, "E": 1.7, "alpha": 0.34, "beta": 0.37}
-    columns = {"N": np.geomspace(1e8, 1e10, 5), "D": 2e10}
-    expected = dense.predict(same, columns)
-    assert law.predict(own, columns | {"E": 1}) == pytest.approx(expected, rel=1e-13)
-
-
 def test_a_vanished_term_is_nothing_and_costs_no_nan():
     law = laws.get("chinchilla")
     theta = law.vector(law.published | {"A": 1e-3, "alpha": 4.0})
