@@ -18,8 +18,6 @@ from moelaws.fitting.cores import each, using_cores
 from moelaws.fitting.fit import fit
 from moelaws.spec.errors import UserError
 
-COUNTS = (1, 2, 3)
-
 
 def test_reports_are_the_same_bytes_whatever_the_number_of_cores(dense, monkeypatch):
     monkeypatch.setattr(cores, "BATCH", 15)  # two batches at least of starts and of draws
@@ -45,7 +43,7 @@ def test_groups_on_several_cores_are_those_of_one_in_their_order(dense):
     assert progress == [("groups", 1, 2), ("groups", 2, 2)]
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("count", [1, 2, 3])
 def test_each_reports_in_order_from_the_callers_process(count):
     together, order = multiprocessing.get_context("fork").Barrier(count), []
 
@@ -62,7 +60,7 @@ def test_each_reports_in_order_from_the_callers_process(count):
     assert len({process for _, process in ended}) == count
 
 
-@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_error_of_the_first_item_that_fails_is_raised(count):
     order = []
 
@@ -89,17 +87,11 @@ def test_processes_that_cannot_be_started_are_an_error():
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-AFTER_FORKS = []  # what this process does as soon as it has forked
-os.register_at_fork(after_in_parent=lambda: [act() for act in AFTER_FORKS])
+AFTER_FORK = {"act": lambda: None}  # what this process does as soon as it has forked
+os.register_at_fork(after_in_parent=lambda: AFTER_FORK["act"]())
 
 
-@pytest.fixture
-def after_forks():
-    yield AFTER_FORKS
-    AFTER_FORKS.clear()
-
-
-def test_ctrl_c_as_processes_start_is_heard_by_this_one_alone(capfd, after_forks):
+def test_ctrl_c_as_processes_start_is_heard_by_this_one_alone(capfd, monkeypatch):
     """A terminal sends it to all of them."""
 
     def interrupt():
@@ -108,7 +100,7 @@ def test_ctrl_c_as_processes_start_is_heard_by_this_one_alone(capfd, after_forks
             os.kill(int(children[-1]), signal.SIGINT)
             time.sleep(1e-4)
 
-    after_forks.append(interrupt)
+    monkeypatch.setitem(AFTER_FORK, "act", interrupt)
     with using_cores(2):
         assert each(lambda item: item, range(2), 2) == [0, 1]
     assert capfd.readouterr().err == ""
