@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from fitting_case import entry, fitted
 
-from command_line import call
 from moelaws import laws
 from moelaws.fitting.fit import source_of
 from moelaws.fitting.rows import digest, selected_rows, split_rows, used_columns
@@ -206,6 +205,7 @@ def test_a_bad_row_that_is_not_used_is_no_mistake(simulated):
     ("fields", "message"),
     [
         ({"mapping": {"L": "loss"}}, "no column 'loss' for L of sparsity.loss"),
+        ({"mapping": {"Q": "N"}}, "mapping: 'Q' is not a variable of sparsity.loss; it has"),
         ({"mapping": {"N": "status"}}, "row 1: column status is 'completed'; it must be a number"),
         ({"rows": "S > 2"}, r"no row is left to fit; left out: 72 \(not in rows: S > 2\)"),
         ({"holdout": "S > 0.99"}, "holdout 'S > 0.99' selects none of the 72 rows"),
@@ -250,24 +250,6 @@ def test_a_unit_says_that_unlikely_numbers_are_meant(simulated):
     billions = rows_of(small, units={"N": "B"})
     assert np.sort(billions.columns["N"]) == pytest.approx(np.sort(table["N"]))
     assert billions.notes == ("N = 1e+09 x column N (unit B)",)
-
-
-@pytest.mark.parametrize(
-    ("content", "law", "message"),
-    [
-        ("N D L\n1 2 3\n", "chinchilla", "one column alone, 'N D L'"),
-        ("N,D,L\n1,2,3\n", "chinchilla --map Q=N", "mapping: 'Q' is not a variable"),
-        ("N,D,L\n1,2,3\n", "sectional.cost", "is a formula: it has nothing to fit"),
-    ],
-)
-def test_the_command_says_it_in_one_line_and_writes_nothing(content, law, message, tmp_path):
-    table = tmp_path / "runs.csv"
-    table.write_text(content)
-    with pytest.raises(UserError) as error:
-        call("fit", table, "--law", *law.split(), "--out", tmp_path / "fit.json")
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]
 
 
 def test_a_strangers_status_and_source_are_ordinary_columns(simulated, tmp_path):
