@@ -84,10 +84,6 @@ class Demo(Copy):
             files = {Path(file).resolve() for file in record["files"]}
             yield record["words"], {file.relative_to(package).as_posix() for file in files}
 
-    def planned_entries(self):
-        """The fits, derived tables, figures, ... that a call would make again."""
-        return entries(self.snakemake("-n", "--quiet", "host", *self.words).stdout)
-
 
 def output(words):
     """What a command writes, by its own words; None where they name nothing."""
@@ -145,7 +141,7 @@ def test_a_constant_of_a_law_reruns_exactly_what_evaluates_it(demo, file, known)
         stale |= more
     expected = entries(" ".join(log for out in stale for log in jobs[out]["log"]))
     with demo.edited(f"src/moelaws/{file}", r"\Z", "\nCHANGED = 1\n"):
-        planned = demo.planned_entries()
+        planned = entries(demo.snakemake("-n", "--quiet", "host", *demo.words).stdout)
     assert planned == expected
     assert known in planned
 

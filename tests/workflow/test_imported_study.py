@@ -1,7 +1,6 @@
 """A study of published runs in the workflow: its table is taken, checked, and verified."""
 
 import shutil
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from moelaws.workflow.verify import Verification
 from repository import REPOSITORY
 
 DATA = "moelaws/studies/routing/data"
-numbers = count()
 
 
 def test_the_table_of_published_runs_is_that_of_every_tier(project_folder):
@@ -60,7 +58,7 @@ def test_a_taken_table_is_whole_and_leads_back_to_the_authors_file(root, tmp_pat
 @pytest.fixture
 def own(tmp_path):
     """A user's own study of imported runs, the published ones under another name."""
-    package = f"theirs_{next(numbers)}"  # Python imports a package of one name once
+    package = tmp_path.name  # another one in each test: Python imports a package of a name once
     shutil.copytree(REPOSITORY / "src" / DATA, tmp_path / package)
     (tmp_path / package / "__init__.py").touch()
     data = yaml.safe_load((REPOSITORY / "config/studies/routing.yaml").read_text())
@@ -73,7 +71,6 @@ def own(tmp_path):
         return load_study(str(path), REPOSITORY)
 
     load.folder = tmp_path / package
-
     return load
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from moelaws.files.layout import Results
-from moelaws.records.code import closure
 from moelaws.spec.errors import UserError
 from moelaws.workflow.code import of_explore
 from moelaws.workflow.jobs import Jobs
@@ -131,9 +130,3 @@ def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
     assert {*trained.tables(), *trained.fits(), *trained.pictures(), *trained.verdicts()} <= shown
     assert trained.folder.derived("leverage", "losses") in shown  # a law is fitted to it
     assert trained.folder.draws("sparsity", "loss") in shown
-
-
-@pytest.mark.parametrize("command", ["bench", "hidden", "speed"])
-def test_scores_hidden_states_and_speeds_follow_code_of_the_model(command):
-    """As docs/concepts.md says: an edit of that code, even of a comment, makes them again."""
-    assert {"model/router.py", "corpus/shards.py"} <= names(closure(f"moelaws.probing.{command}"))

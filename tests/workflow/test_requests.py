@@ -78,9 +78,8 @@ def test_a_job_has_the_gpus_of_its_node_and_each_of_these_some_runs():
     node = asked(gpus_per_job=8, runs_per_gpu=2)
     assert (node.job_gpus(small), node.workers(small)) == (8, 16)
     assert (node.job_gpus(small[:3]), node.workers(small[:3])) == (3, 3)
-    assert node.project.batch_seconds == 8 * asked().project.batch_seconds, (
-        "two runs share a GPU's time"
-    )
+    # Two runs share a GPU's time.
+    assert node.project.batch_seconds == 8 * asked().project.batch_seconds
     assert node.minutes(small, 1) < asked().minutes(small, 1)
     assert node.memory_mb(small, 1) > asked().memory_mb(small, 1)
     assert asked(here=True, gpus_per_job=8).job_gpus(small) == 1

@@ -59,11 +59,6 @@ def drawn(simulated):
     return call
 
 
-def pictures(copy, is_one):
-    study = copy.study()
-    return {e["name"] for kind in ("figures", "tables") for e in study[kind] if is_one(e)}
-
-
 def test_pictures_are_drawn_again_one_by_one(simulated, drawn):
     """Of an edited entry, edited code, and files that a user deleted or changed."""
     root, study = simulated.root / FIGURES, simulated.study()
@@ -71,8 +66,8 @@ def test_pictures_are_drawn_again_one_by_one(simulated, drawn):
     simulated.write_study(study)
     assert drawn() == {study["figures"][0]["name"]}
     simulated.edit(f"{STUDY}/figures/optima.py", r"\Z", "\n# Edited.\n")
-    mine = pictures(simulated, lambda entry: "figures.optima:" in str(entry))
-    assert drawn() == mine
+    entries = [*study["figures"], *study["tables"]]
+    assert drawn() == {e["name"] for e in entries if "figures.optima:" in str(e)}
     (root / "F3a.png").unlink()
     assert drawn() == {"F3a"}
     (root / "F11.csv").write_text("1\n")  # which Snakemake does not see

@@ -108,4 +108,3 @@ def test_sigterm_waits_for_the_jobs_at_work(call, tmp_path):
 def test_a_job_ended_by_a_signal_is_said_to_be_so(call):
     stderr = call("killed.txt", "--config", "kill=(kill -9 $BASHPID)").stderr
     assert "the job killed failed: it was ended by SIGKILL (9), usually for lack of mem" in stderr
-    assert "moelaws: the job make bad failed; its log" in call("bad.txt").stderr

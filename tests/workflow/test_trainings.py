@@ -45,10 +45,8 @@ def test_one_run_more_changes_one_batch_and_the_order_of_runs_none(seconds, more
     shuffled = list(seconds)
     random.shuffle(shuffled)
     assert digests(shuffled) == before
-    known = more in seconds
-    seconds = {**seconds, more: 1.0}
-    if not known:
-        assert len(before - digests(seconds)) <= 1
+    seconds = {more: 1.0, **seconds}
+    assert len(before - digests(seconds)) <= 1
 
 
 @given(SECONDS, st.integers(1, 9))
@@ -57,7 +55,6 @@ def test_runs_of_one_trunk_are_in_one_batch(seconds, trunks):
         return run_id(f"trunk {int(run, 16) % trunks}") if int(run, 16) % 2 else None
 
     batches = batches_of(seconds, seconds.__getitem__, LONGEST, trunk)
-    assert sorted(run for batch in batches.values() for run in batch) == sorted(seconds)
     places = {run: digest for digest, batch in batches.items() for run in batch}
     for group in {trunk(run) for run in seconds} - {None}:
         assert len({places[run] for run in seconds if trunk(run) == group}) == 1
@@ -100,7 +97,7 @@ def test_a_marker_that_is_not_true_any_more_is_removed(trainings):
     run = next(run for run in finish(first, digest) if run != other)
     assert digest not in trainings().pending
 
-    def expires(change, undo):
+    def expires(change, undo=lambda: None):
         change()
         now = trainings()
         assert digest in now.pending
@@ -113,15 +110,10 @@ def test_a_marker_that_is_not_true_any_more_is_removed(trainings):
     summary = results.summary(run)
     content = summary.read_bytes()
     expires(summary.unlink, lambda: summary.write_bytes(content))  # a record removed by hand
-    expires(results.kept(other).unlink, lambda: None)  # weights removed by hand
-    expires(
-        lambda: write_json(summary, {"status": "completed", "loss": 1.0}),  # trained anew
-        lambda: None,
-    )
-    expires(
-        lambda: results.batch(digest).write_text(results.batch(digest).read_text()[:-40]),
-        lambda: None,
-    )
+    expires(results.kept(other).unlink)  # weights removed by hand
+    expires(lambda: write_json(summary, {"status": "completed", "loss": 1.0}))  # trained anew
+    marker = results.batch(digest)
+    expires(lambda: marker.write_text(marker.read_text()[:-40]))
 
 
 def test_a_run_that_lacked_memory_makes_its_batch_run_again_and_one_that_diverged_does_not(
