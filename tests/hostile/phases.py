@@ -22,6 +22,7 @@ import moelaws.training.run
 import moelaws.workflow.archive  # noqa: F401
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
+from moelaws.files.leftovers import temporaries
 from moelaws.tables.parquet import read_table
 
 TIER = "results/demo"
@@ -67,6 +68,12 @@ class Phase:
     def clear(self):
         for path in self.gone:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def left_over(root):
+    """What a writer that was killed or failed left beside the files that it writes."""
+    folders = [root / "config/studies", *root.glob("results/**/")]
+    return [path for folder in folders for path in temporaries(folder)]
 
 
 def content(root):

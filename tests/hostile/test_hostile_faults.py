@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from forks import Forks
 from hostile_outcome import cases, chance_of, command, judged, outcome
-from phases import PHASES, TIER, Phase, content
+from phases import PHASES, TIER, Phase, content, left_over
 
 from full_disk import files_of_at_most
-from moelaws.files.leftovers import temporaries
 from repository import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -47,10 +46,6 @@ def whole(swept):
     return made
 
 
-def clean(root):
-    return not [path for above in root.glob("results/**/") for path in temporaries(above)]
-
-
 @pytest.mark.parametrize("name", PHASES)
 def test_a_call_that_fails_is_one_line_and_loses_nothing(swept, forks, whole, tmp_path, name):
     """Each kind of call fails, at one place after the other, until a command has no further one."""
@@ -74,7 +69,7 @@ def test_a_call_that_fails_is_one_line_and_loses_nothing(swept, forks, whole, tm
             done = outcome(phase.work)
             assert done.code == 0, case + done.stderr
             assert content(swept.root) == before, case
-            assert clean(swept.root), case
+            assert left_over(swept.root) == [], case
 
 
 @pytest.mark.parametrize("name", PHASES)
@@ -93,9 +88,8 @@ def test_a_full_disk_odd_clocks_and_masks(swept, forks, whole, name):
     judged(f"{name} without room", outcome(small), None, "full disks")
     assert left.items() <= content(swept.root).items()
     for _ in range(cases(few, 3)):
-        jump = (
-            f"{chance.choice((-40 * YEAR, -90_000, 3_600, 40 * YEAR))}:{chance.choice((0, 9, 99))}"
-        )
+        seconds = chance.choice((-40 * YEAR, -90_000, 3_600, 40 * YEAR))
+        jump = f"{seconds}:{chance.choice((0, 9, 99))}"
         phase.clear()
         judged(f"{name}, clock {jump}", forks.ended(swept.root, phase.words, MOELAWS_CLOCK=jump))
         assert content(swept.root) == before, jump
@@ -104,7 +98,7 @@ def test_a_full_disk_odd_clocks_and_masks(swept, forks, whole, name):
         done = outcome(lambda mask=mask: (os.umask(mask), phase.work()))
         assert judged(f"{name}, umask {mask:o}", done) == "answered"
         assert content(swept.root) == before, mask
-    assert clean(swept.root)
+    assert left_over(swept.root) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
@@ -139,7 +133,7 @@ def test_a_file_that_cannot_be_replaced_stays(swept):
         (out / "in").mkdir(parents=True)
         judged(f"{name} onto a folder", outcome(phase.work))
         assert (out / "in").is_dir()
-        assert clean(swept.root)
+        assert left_over(swept.root) == []
         shutil.rmtree(out)
         if aside:
             aside.rename(out)

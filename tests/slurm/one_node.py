@@ -85,8 +85,10 @@ def one_node() -> Iterator[dict[str, str]]:
         srun = folder / "bin/srun"
         srun.write_text(f'#!/bin/sh\nSLURM_CONF={file} exec {_which("srun")} "$@"\n')
         srun.chmod(0o755)
+        # Started from a job of another Slurm, its variables would mislead the clients.
+        foreign = ("SLURM", "SBATCH_", "SRUN_")
         environment = {
-            **_without_slurm(os.environ),
+            **{key: value for key, value in os.environ.items() if not key.startswith(foreign)},
             "SLURM_CONF": str(file),
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
         }
@@ -158,12 +160,6 @@ def _free_ports(count: int) -> list[int]:
 
 def _which(program: str) -> str:
     return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or ""
-
-
-def _without_slurm(environment: os._Environ[str]) -> dict[str, str]:
-    """Started from a job of another Slurm, its variables would mislead the clients."""
-    prefixes = ("SLURM", "SBATCH_", "SRUN_")
-    return {key: value for key, value in environment.items() if not key.startswith(prefixes)}
 
 
 def main(words: list[str]) -> int:

@@ -81,8 +81,9 @@ class Sweep:
         return {file.parent.name: json.loads(file.read_text()) for file in files if file.is_file()}
 
 
-def write_study(root: Path, name: str, *sweeps: dict) -> None:
-    study = {"study": name, "title": "Some runs", "grids": {"demo": {**GRID, "sweeps": sweeps}}}
+def write_study(root: Path, name: str, *sweeps: dict, **settings: object) -> None:
+    grid = {**GRID, "settings": GRID["settings"] | settings, "sweeps": sweeps}
+    study = {"study": name, "title": "Some runs", "grids": {"demo": grid}}
     (root / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
 
 
@@ -219,9 +220,7 @@ def test_runs_share_a_jobs_gpu_and_one_that_fails_leaves_the_others_alone(sweep,
 
 
 def test_two_processes_of_a_job_train_a_run_together(sweep):
-    grid = {**GRID, "settings": {**GRID["settings"], "balance_group": 1}}
-    study = {"study": "alone", "title": "A run", "grids": {"demo": {**grid, "sweeps": [ALONE]}}}
-    (sweep.root / "config/studies/alone.yaml").write_text(yaml.safe_dump(study))
+    write_study(sweep.root, "alone", ALONE, balance_group=1)
     sweep.snakemake("--config", "studies=alone", "devices_per_run=2", "seed=7")
     origins = sweep.records("provenance.json")
     (run,) = [run for run, origin in origins.items() if origin["devices"] == 2]

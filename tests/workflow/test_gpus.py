@@ -38,6 +38,10 @@ def sweep(fresh, tmp_path, monkeypatch):
 
 def test_all_gpus_work_without_another_option(sweep, tmp_path):
     nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
+    plan = sweep.snakemake("-n", "--quiet", "host", *CALL, "batch_minutes=0", "--", "runs").stdout
+    jobs = plan.count("rule train:")
+    assert plan.count("threads: 3") == jobs > 1, "cores are shared out"
+    assert not re.search(r"\bgpu=", plan)
     output = sweep.snakemake(*CALL, "runs_per_gpu=4", "batch_minutes=0.3", "--", "runs")
     said = output.stdout + output.stderr
     assert "trains on GPU 0 (NVIDIA H100), 1 (NVIDIA H100)\n" in said
@@ -48,14 +52,6 @@ def test_all_gpus_work_without_another_option(sweep, tmp_path):
     assert {origin["threads"] for origin in origins} <= {1, 3}  # of 6 cores for 2 GPUs
     logs = [log.read_text() for log in (sweep.root / "results/logs/batches").iterdir()]
     assert all(re.search(r"on GPU [01]: NVIDIA H100 \(GPU-[01]\)", log) for log in logs)
-
-
-def test_no_more_jobs_start_than_there_are_gpus_and_cores_are_shared_out(sweep, tmp_path):
-    nvidia_smi(tmp_path / "bin", [f"{i}, GPU-{i}, NVIDIA H100, 81559, 0, 0" for i in range(2)])
-    plan = sweep.snakemake("-n", "--quiet", "host", *CALL, "batch_minutes=0", "--", "runs").stdout
-    jobs = plan.count("rule train:")
-    assert plan.count("threads: 3") == jobs > 1
-    assert not re.search(r"\bgpu=", plan)
 
 
 def test_where_there_is_no_gpu_a_start_is_refused_and_a_plan_is_not(sweep, tmp_path):

@@ -39,9 +39,7 @@ def test_snakemake_prints_the_mistake_and_ends(fresh):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"S": [0.3]}, "is not whole"),
         ({"n_experts": 1, "top_k": 2}, "top_k = 2 of n_experts = 1 is S = -1"),
-        ({"C": [1e5]}, "at least min_steps = 5 are needed"),
         ({"C": [1e15]}, "set corpus in config/config.yaml to a larger text"),
     ],
 )
@@ -69,7 +67,6 @@ def test_mistakes_on_the_command_line(fresh, key, value, message):
     [
         (("figures.optima:in", "figures.optim:in"), "F4: code: there is no module moelaws."),
         (("figures.optima:in", "figures.optima:n"), "optima has no function nside"),
-        (("role: size", "role: sizes"), "role is 'sizes'; it must be plain, log, loss, size"),
         (("over: C_6N", "over: C_7N"), "F7: panels: 'C_7N' is no column; there are run_id"),
         (("size: total\n", "sizes: total\n"), "F4: code: with: figures.optima:inside takes"),
     ],
@@ -118,9 +115,7 @@ def test_a_sweep_over_its_limits_is_refused_and_a_dry_run_warns(fresh):
     limits = ("--config", "limits={cpu_hours: 1e-6}")
     dry = fresh.snakemake("-n", *limits)
     assert "more than limits.cpu_hours = 1e-06" in dry.stderr
-    refused = fresh.snakemake(*limits, check=False)
-    assert refused.returncode != 0
-    assert (
-        "refused: more than limits in config/config.yaml allow" in refused.stdout + refused.stderr
-    )
+    done = fresh.snakemake(*limits, check=False)
+    assert done.returncode != 0
+    assert "refused: more than limits in config/config.yaml allow" in done.stdout + done.stderr
     assert fresh.summaries() == []
