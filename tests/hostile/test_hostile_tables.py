@@ -1,6 +1,5 @@
 """A table of a user's with anything in it: a fit of it ends in an answer or in one clear line."""
 
-import io
 import random
 
 import numpy as np
@@ -73,18 +72,12 @@ def separated(mark):
     return lambda table: table.to_csv(index=False, sep=mark).encode("utf-8", "surrogatepass")
 
 
-def json_lines(table):
-    return table.to_json(orient="records", lines=True).encode()
-
-
-def parquet(table):
-    file = io.BytesIO()
-    table.to_parquet(file, index=False)
-    return file.getvalue()
-
-
-FORMATS = {".csv": separated(","), ".tsv": separated("\t")}
-FORMATS |= {".jsonl": json_lines, ".parquet": parquet}
+FORMATS = {
+    ".csv": separated(","),
+    ".tsv": separated("\t"),
+    ".jsonl": lambda table: table.to_json(orient="records", lines=True).encode(),
+    ".parquet": lambda table: table.to_parquet(index=False),
+}
 
 
 def spoilt(data, chance):

@@ -2,12 +2,9 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
-import sysconfig
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,8 @@ from moelaws.records.batches import Orders
 from moelaws.spec.run import RunConfig
 from moelaws.workflow.jobs import Jobs
 from nvidia_smi import nvidia_smi
-from repository import REPOSITORY, copy_repository
+from repository import REPOSITORY
+from sweep_copy import Copy
 
 pytestmark = pytest.mark.slow
 
@@ -44,21 +42,13 @@ SITE = {
 }
 
 
-@dataclass
-class Sweep:
-    root: Path
-    environment: dict[str, str]
+class Sweep(Copy):
+    """A copy of the repository whose jobs go to the Slurm of its ``environment``."""
+
+    environment: dict[str, str] = {}
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--profile", "slurm", *words, "--", "tables"]
-
-    def snakemake(self, *words: str, fails: bool = False) -> str:
-        done = subprocess.run(
-            self.command(*words), cwd=self.root, env=self.environment,
-            capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
-        assert bool(done.returncode) == fails, done.stdout + done.stderr
-        return done.stdout + done.stderr
 
     def slurm(self, *words: str) -> str:
         return subprocess.run(
@@ -96,21 +86,18 @@ def sweep(tmp_path_factory):
     if why := lacking():
         pytest.skip(why)
     root = tmp_path_factory.mktemp("slurm")
-    copy_repository(root)
-    shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", root / "text")
-    (root / "config/config.yaml").write_text("corpus: [text/*.py]\n")
-    shutil.rmtree(root / "config/studies")
-    (root / "config/studies").mkdir()
+    sweep = Sweep.of_repository(root)
+    sweep.edit("config/config.yaml", "studies: .*", "studies: [alone, sparsity]")
     write_study(root, "sparsity", SHORT, LONG)
     write_study(root, "alone", ALONE)
     (root / "profiles/slurm/site.yaml").write_text(yaml.safe_dump(SITE))
     with one_node() as environment:
-        environment = {**environment, "PYTHONPATH": str(root / "src")}
-        sweep = Sweep(root, environment)
-        sweep.plan = sweep.snakemake("-n", "--quiet", "host")
+        sweep.environment = {**environment, "PYTHONPATH": str(root / "src")}
+        done = sweep.snakemake("-n", "--quiet", "host")
+        sweep.plan = done.stdout + done.stderr
         with (root / "first.txt").open("w") as output:
             process = subprocess.Popen(
-                sweep.command(), cwd=root, env=environment, stdout=output, stderr=output
+                sweep.command(), cwd=root, env=sweep.environment, stdout=output, stderr=output
             )
         try:
             sweep.cancelled = _cut_off_the_longest(sweep, process)
@@ -118,7 +105,6 @@ def sweep(tmp_path_factory):
         finally:
             process.kill()
             process.wait()
-        sweep.said = (root / "first.txt").read_text()
         yield sweep
 
 
@@ -203,7 +189,9 @@ def test_runs_share_a_jobs_gpu_and_one_that_fails_leaves_the_others_alone(sweep,
     runs = [run.run_id for run in Jobs.load({"studies": "alone"}, sweep.root).runs.values()]
     obstacle = sweep.root / "results/runs" / runs[0] / "config.json"
     obstacle.mkdir(parents=True)
-    said = sweep.snakemake("--retries", "0", *call, fails=True)
+    done = sweep.snakemake("--retries", "0", *call, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
     assert f"run {runs[0]} failed: it ended with exit code 2; its log" in said
     assert "config.json: cannot be written: Is a directory" in said
     origins = [sweep.records("provenance.json")[run] for run in runs[1:]]
@@ -213,7 +201,7 @@ def test_runs_share_a_jobs_gpu_and_one_that_fails_leaves_the_others_alone(sweep,
     assert asked["NumCPUs"] == "2"
     # Only that run is left.
     obstacle.rmdir()
-    assert "jobs to do: 3 (train 1, aggregate 1, tables 1)" in sweep.snakemake(*call)
+    assert "jobs to do: 3 (train 1, aggregate 1, tables 1)" in sweep.snakemake(*call).stderr
     last = sweep.records("provenance.json")
     assert last[runs[0]]["job"] != first
     assert {last[run]["job"] for run in runs[1:]} == {first}

@@ -32,11 +32,8 @@ def test_a_row_for_each_architecture_and_a_table_made_of_them(tmp_path):
     (tmp_path / "ours/dense/derived/times.py").write_text(CODE)
     path = tmp_path / "ours/study.yaml"
     study = yaml.safe_load(path.read_text())
-    study["grids"]["demo"]["sweeps"][0]["axes"] = {
-        "steps": [5, 10],
-        "d_model": [8, 16],
-        "d_ffn": 16,
-    }
+    axes = {"steps": [5, 10], "d_model": [8, 16], "d_ffn": 16}
+    study["grids"]["demo"]["sweeps"] = [{"axes": axes}]
     study["derived"] = [{"name": "times", "code": "derived.times:derive", "speed": True}]
     path.write_text(yaml.safe_dump(study))
     timed.edit("config/config.yaml", r"studies: .*", "studies: [ours/study.yaml]")

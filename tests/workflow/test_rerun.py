@@ -50,19 +50,16 @@ def test_new_time_stamps_and_another_readme_rerun_nothing(finished):
         assert finished.planned() == {}
 
 
-def test_no_model_is_trained_again_for_workflow_text(finished):
+def test_no_model_is_trained_again_for_workflow_text_or_training_code(finished):
+    """Those that other code trained are shown."""
     rules = "workflow/rules/runs.smk"
     with (
         finished.edited(rules, r"exec moelaws", "exec  moelaws"),  # shell text
         finished.edited(rules, r"envs/cpu.yaml", "envs/gpu.yaml"),  # conda: line
         finished.edited(rules, r"\A", "# A comment.\n"),
         finished.edited("envs/cpu.yaml", r"python=3.11", "python=3.12"),
+        finished.edited("src/moelaws/training/loop.py", r"\Z", "\n# Changed.\n"),
     ):
-        assert "train" not in finished.planned()
-
-
-def test_training_code_edit_trains_nothing_and_is_shown(finished):
-    with finished.edited("src/moelaws/training/loop.py", r"\Z", "\n# Changed.\n"):
         assert "train" not in finished.planned()
         assert "18 runs" in finished.moelaws("runs", "--stale").stdout
     assert "\n0 runs" in finished.moelaws("runs", "--stale").stdout

@@ -1,4 +1,4 @@
-"""The workflow as text: linter and formatter are quiet, profiles leave each other alone."""
+"""What the default profile may say, and that both files of the environment say the same."""
 
 import yaml
 
@@ -11,11 +11,7 @@ def test_default_profile_leaves_the_choice_of_machine_to_others():
     taken = {"executor", "jobs", "cores", "local-cores", "retries", "keep-going", "latency-wait"}
     assert not taken & set(profile)
     assert not [key for key in profile if "resources" in key or "slurm" in key]
-
-
-def test_code_is_no_trigger():
-    """One more space in a rule would train every model again."""
-    profile = yaml.safe_load((REPOSITORY / "profiles/default/config.yaml").read_text())
+    # No code among them: one more space in a rule would train every model again.
     assert sorted(profile["rerun-triggers"]) == ["input", "mtime", "params"]
 
 
@@ -24,5 +20,4 @@ def test_the_conda_environment_is_the_lock_file():
     pinned = [line for line in lock if line and not line.startswith("#")]
     environment = yaml.safe_load((REPOSITORY / "envs/cpu.yaml").read_text())
     assert environment["dependencies"][-1] == {"pip": pinned}
-    assert "torch==2.13.0" in pinned
     assert all("==" in line for line in pinned)
