@@ -52,26 +52,18 @@ def show_weights(path):
 SHOWN = {"parquet": show_table, "corpus": show_corpus, "weights": show_weights}
 COLLECT, PAGE = "make runs sparsity --out collected.parquet", "--out page.md --json"
 AT = "N=1e4 D=1e5 S=0.5"
+CLAIMS, FIT = "results/demo/claims/sparsity.json", "results/demo/fits/sparsity/loss.json"
 # Kind -> its files below results/, the words that read one, and the file that these write
 KINDS = {
-    "table": (
-        "demo/tables/*",
-        "query 'SELECT sum(L), sum(C), max(run_id) FROM sparsity' --json",
-    ),
+    "table": ("demo/tables/*", "query 'SELECT sum(L), sum(C), max(run_id) FROM sparsity' --json"),
     "summary": ("runs/*/summary.json", "show {run} --json"),
     "configuration": ("runs/*/config.json", "query 'SELECT * FROM runs' --json"),
     "collected": ("runs/*/[sp]*.json runs/*/history.parquet", COLLECT, "collected.parquet"),
     "curves": ("runs/*/history.parquet runs/*/load.parquet demo/derived/*/*", "parquet"),
     "documents": ("runs/*/documents.parquet", "diff {run} {other} --json"),
-    "fit": (
-        "demo/fits/sparsity/loss.*",
-        f"eval sparsity.loss {AT} --params results/demo/fits/sparsity/loss.json --json",
-    ),
+    "fit": ("demo/fits/sparsity/loss.*", f"eval sparsity.loss {AT} --params {FIT} --json"),
     "verdicts": ("demo/claims/*", f"claims {{path}} {PAGE}"),
-    "power": (
-        "demo/power/*",
-        f"claims results/demo/claims/sparsity.json --power {{path}} {PAGE}",
-    ),
+    "power": ("demo/power/*", f"claims {CLAIMS} --power {{path}} {PAGE}"),
     "contest": ("demo/contests/*/*", f"contests {{path}} {PAGE}"),
     "record": ("demo/figures/sparsity/*.json", "show {path} --json"),
     "page": (
