@@ -139,10 +139,10 @@ def test_mistakes_are_told_in_one_line(project_folder, words, message):
     assert "\n" not in str(mistake.value)
 
 
-def fitted(frame, mapping, law="chinchilla", units=None, **options):
+def fitted(frame, mapping, law="chinchilla", **options):
     """The report of a user's own fit of a law, from few starts."""
     entry = Fit(name="own", law=law, mapping=mapping, protocol={"sample": 50}, **options)
-    return fit(laws.fittable(law), frame, entry, units=units or {})
+    return fit(laws.fittable(law), frame, entry)
 
 
 def test_a_users_own_fit_judges_beside_the_published_laws(project_folder):
@@ -152,9 +152,8 @@ def test_a_users_own_fit_judges_beside_the_published_laws(project_folder):
     given = answer("--compute", 1e13, "--fits", project_folder / "chinchilla.json", *SMALL)
     judge = given["judges"][-1]
     assert judge["source"] == "trained"
-    runs = pd.read_parquet(EVIDENCE / "sparsity.parquet").query(
-        "S <= 0.875"
-    )  # the sparsest are held out
+    # The sparsest are held out.
+    runs = pd.read_parquet(EVIDENCE / "sparsity.parquet").query("S <= 0.875")
     ends = (6 * runs["N_active"] * runs["D"]).agg(["min", "max"])
     assert judge["fitted_on"].keys() == {"N_active", "D", "C"}
     assert judge["fitted_on"]["C"] == pytest.approx(ends.tolist())

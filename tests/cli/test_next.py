@@ -61,10 +61,13 @@ def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
     pool, frame = tmp_path / "pool.csv", pd.read_csv(table)
     frame[:3].to_csv(table, index=False)
     frame.drop(columns=["L", "status"]).to_csv(pool, index=False)
-    words = ("--pool", pool, "--target-rows", "N >= 1e9", "--budget", 1e20, "--cost", "6*N*D")
+    cost = "(5 + exp(0)) * N*D -- in FLOPs"
+    words = ("--pool", pool, "--target-rows", "N >= 1e9", "--budget", 1e20, "--cost", cost)
     data = chosen(table, *words)
     assert data["known"] == 3
     assert all(run["cost"] <= 1e20 and run["run"] > 3 for run in data["runs"])
+    costs = [run["cost"] for run in data["runs"]]
+    assert costs == pytest.approx([frame["C"][run["run"] - 1] for run in data["runs"]])
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,7 @@ def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
         (("--budget", "1e20", "--target-rows", "N>1e30"), "selects no row"),
         (("--budget", "1e20", "--target", "1e21", "--cost", "N-1e8"), "not above 0"),
         (("--budget", "1e20", "--target", "1e21", "--cost", "6*M*D"), "no column 'M'"),
+        (("--budget", "1e20", "--target", "1e21", "--cost", "unnest([1, 2])"), "gives 18 values"),
         (("--budget", "1e20", "--target", "1e21", "--rounds", "3"), "go with a study"),
     ],
 )

@@ -63,9 +63,8 @@ def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, case):
     law = read_fit(case.fits["lr"]).parts[0]
     pinned = read_pinned("demo", gates="all")
     assert pinned.lr.exponent == pytest.approx(law.params["exponent"].estimate, rel=1e-5)
-    assert pinned.lr.coefficient_interval[0] == pytest.approx(
-        law.params["coefficient"].low, rel=1e-5
-    )
+    low = law.params["coefficient"].low
+    assert pinned.lr.coefficient_interval[0] == pytest.approx(low, rel=1e-5)
     source = pinned.provenance
     search = pd.read_parquet(case.derived["near_optimal"])
     assert (source.study, source.tier, source.searched) == (STUDY, "demo", len(search))
@@ -99,10 +98,10 @@ def test_grids_follow_it(project):
         assert lr == pytest.approx(pinned.lr.at(C), rel=1e-4)
         assert abs(batch - pinned.batch_tokens.at(C)) <= 64  # half a sequence
     assert before != after
-    searched = [
+    first, second = (
         {r["run_id"] for r in every if "sizes" not in r["sweep"]} for every in (runs, again)
-    ]
-    assert searched[0] == searched[1]  # the search does not depend on what it finds
+    )
+    assert first == second  # the search does not depend on what it finds
 
 
 def by_optimizer(path, optimizer):
@@ -126,10 +125,6 @@ def test_rates_of_muon_are_not_pinned_as_those_of_adamw(project):
     assert FILE.exists()
 
 
-def change(path, **values):
-    write_json(path, read_json(path) | values)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -138,7 +133,8 @@ def change(path, **values):
     ],
 )
 def test_what_is_not_pinned(project, values, message):
-    change(project.fit(STUDY, "lr"), **values)
+    path = project.fit(STUDY, "lr")
+    write_json(path, read_json(path) | values)
     with pytest.raises(UserError, match=message):
         pin()
     assert not FILE.exists()
@@ -152,8 +148,8 @@ def test_best_rates_are_pinned_per_budget_and_width(project):
     table = pd.read_parquet(project.table(STUDY))
     assert rates.runs == len(table)
     assert {row[:2] for row in rates.lr.rows} == set(zip(table["C"], table["d_model"], strict=True))
-    grid = {"rule": "chosen", "search": STUDY}
-    rule = settled("lr", Chosen(**grid), choice_of(load_project(Path())), "all", "adamw")
+    asked = Chosen(rule="chosen", search=STUDY)
+    rule = settled("lr", asked, choice_of(load_project(Path())), "all", "adamw")
     C, d_model, lr = rates.lr.rows[0]
     assert learning_rate({"C": C, "d_model": d_model}, rule) == lr
     with pytest.raises(UserError, match="the table of lr has no row for"):

@@ -2,13 +2,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from moelaws.corpus.shards import PreparedCorpus
 from moelaws.corpus.tokenizer import Tokenizer
 from repository import moelaws
+from waiting import wait_for
 
 COMMAND = (sys.executable, "-m", "moelaws")
 
@@ -24,7 +24,6 @@ def call(texts):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--set", "corpus=gone.txt"], "gone.txt matches no file"),
         (["--vocab-size", "200"], "vocab_size is 200; it must be at least 257"),
         (["--hold-out", "1000000"], "and a run measures its loss on 1,000,000 and the one before"),
     ],
@@ -78,8 +77,7 @@ def test_an_interruption_leaves_nothing(call, tmp_path, number):
         # A background job of a shell ignores Ctrl-C, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    while process.poll() is None and not list(tmp_path.glob("out/.corpus.*.tmp")):
-        time.sleep(0.01)
+    wait_for(lambda: list(tmp_path.glob("out/.corpus.*.tmp")))
     process.send_signal(number)
     _, errors = process.communicate()
     assert (process.returncode, errors.strip()) == (130, "moelaws: interrupted")

@@ -164,10 +164,9 @@ def test_mistakes_are_named_and_leave_nothing(tmp_path, texts, setting, says):
 
 def call(folder, dataset, **options):
     """``moelaws corpus`` of a data set, in a process of its own."""
-    (folder / "config").mkdir(exist_ok=True)
-    (folder / "config" / "config.yaml").write_text(
-        f"corpus: {json.dumps(dataset)}\nvalidation: 0.2\n"
-    )
+    path = folder / "config/config.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"corpus: {json.dumps(dataset)}\nvalidation: 0.2\n")
     command = [sys.executable, "-m", "moelaws", "corpus", "--vocab-size", "300", "--json"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, **options)
 
@@ -207,11 +206,8 @@ def test_the_hub_by_name_and_commit(tmp_path):
 
 @pytest.mark.slow
 def test_no_network_is_one_message(tmp_path):
-    done = call(
-        tmp_path,
-        {"dataset": "owner/stories", "commit": COMMIT},
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")},
-    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
+    done = call(tmp_path, {"dataset": "owner/stories", "commit": COMMIT}, env=environment)
     assert done.returncode == 2
     assert "check these and the network, or fetch the data set elsewhere" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -70,22 +70,16 @@ def test_texts_go_by_their_own_words_or_by_names(texts):
         ids(study_of({"none": "none.txt"}))
 
 
-@pytest.mark.parametrize(
-    ("fit", "refused"),
-    [
-        ({"sweep": "both", "split_by": "N_total"}, True),
-        ({"sweep": "both", "split_by": "corpus"}, False),
-        ({"sweep": "one"}, False),
-    ],
-)
-def test_a_fit_that_would_mix_texts_is_refused(texts, fit, refused):
-    fits = [{"name": "loss", "law": "chinchilla", "mapping": {"N": "N_active"}, **fit}]
-    study_of(["b.txt"], fits=fits)
-    if not refused:
-        study_of(["b.txt", "c.txt"], fits=fits)
-        return
+def test_a_fit_that_would_mix_texts_is_refused(texts):
+    def fitted(*corpora, **fit):
+        entry = {"name": "loss", "law": "chinchilla", "mapping": {"N": "N_active"}, **fit}
+        return study_of(list(corpora), fits=[entry])
+
+    fitted("b.txt", sweep="both", split_by="N_total")
+    fitted("b.txt", "c.txt", sweep="both", split_by="corpus")
+    fitted("b.txt", "c.txt", sweep="one")
     with pytest.raises(UserError, match="loss: it would fit one law to the losses on several"):
-        study_of(["b.txt", "c.txt"], fits=fits)
+        fitted("b.txt", "c.txt", sweep="both", split_by="N_total")
 
 
 def test_the_workflow_prepares_each_text_by_its_own_words(texts):

@@ -9,7 +9,7 @@ from grid_runs import runs_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.accounting.flops import train_flops_per_token
+from moelaws.accounting.flops import CONVENTIONS, train_flops_per_token
 from moelaws.corpus.sources import resolve
 from moelaws.grids.model import TOLERANCE
 from moelaws.grids.sweep import too_long_for
@@ -106,15 +106,16 @@ def run_of(settings, **derive):
     rule=st.sampled_from(sorted(RULES)),
     group=st.none() | st.integers(1, 64),
     min_steps=st.integers(1, 2000),
+    convention=st.sampled_from(sorted(CONVENTIONS)),
 )
 def test_a_run_is_refused_or_has_its_least_steps_whole_groups_and_its_budget(
-    C, rule, group, min_steps
+    C, rule, group, min_steps, convention
 ):
     settings = {"C": C if rule != "table" else min(BUDGETS, key=lambda b: abs(b - C))}
     C = settings["C"]
     if group:
         settings["balance_group"] = group
-    steps = {"rule": "compute", "convention": "leverage", "min_steps": min_steps}
+    steps = {"rule": "compute", "convention": convention, "min_steps": min_steps}
     try:
         config = run_of(settings, batch=RULES[rule], steps=steps)
     except UserError as error:
@@ -126,21 +127,16 @@ def test_a_run_is_refused_or_has_its_least_steps_whole_groups_and_its_budget(
     assert config.steps >= min_steps
     assert config.balance_group == (group or config.batch)
     assert config.batch % config.balance_group == 0
-    spent = train_flops_per_token(config.model, "leverage") * config.tokens
+    spent = train_flops_per_token(config.model, convention) * config.tokens
     assert abs(spent - C) <= spent / config.steps / 2 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        {"rule": "given", "min_steps": 100},
-        {"rule": "compute", "convention": "sparsity", "min_steps": 100},
-    ],
-)
+@pytest.mark.parametrize("rule", [{"rule": "given"}, {"rule": "compute", "convention": "sparsity"}])
 def test_steps_that_are_set_are_held_to_the_least_number_too(rule):
-    assert run_of({"steps": 100, "batch": 8}, steps=rule).steps == 100
+    steps = {**rule, "min_steps": 100}
+    assert run_of({"steps": 100, "batch": 8}, steps=steps).steps == 100
     with pytest.raises(UserError, match=r"steps is 99 .*; at least min_steps = 100 are needed"):
-        run_of({"steps": 99, "batch": 8}, steps=rule)
+        run_of({"steps": 99, "batch": 8}, steps=steps)
 
 
 @pytest.mark.parametrize("size", [None, 10**18, 6 * 10**5])

@@ -14,7 +14,6 @@ from moelaws.files import seal
 from moelaws.spec.errors import UserError
 from moelaws.tables.imported import import_table
 from moelaws.tables.parquet import column_metadata, is_study, notes, read_study
-from moelaws.tables.selected import evaluate
 from repository import REPOSITORY
 
 ORIGIN = {"file": "runs.csv", "licence": "CC0-1.0", "attribution": "Nobody, 2026."}
@@ -236,10 +235,10 @@ def test_the_mapping_of_the_step_law_reads_a_table_of_its_columns(tmp_path):
 def test_the_pattern_for_weights_and_biases_reads_such_an_export(tmp_path):
     header = (
         "Name,State,Runtime,seed,n_params,n_active_params,num_experts,top_k,d_model,d_expert,"
-        "n_layers,seq_len,lr,batch_size,trainer/global_step,train/loss,val/loss"
+        "n_layers,seq_len,lr,batch_size,trainer/global_step,train/loss,val/loss\n"
     )
     (tmp_path / "wandb_export.csv").write_text(
-        f'{header}\n"a","finished",60,1,9000000,3000000,8,2,64,128,4,256,0.01,32,1000,2.9,3.0\n'
+        f'{header}"a","finished",60,1,9000000,3000000,8,2,64,128,4,256,0.01,32,1000,2.9,3.0\n'
         '"b","running",30,1,9000000,3000000,8,2,64,128,4,256,0.01,32,400,3.3,\n'
         '"c","failed",10,2,9000000,3000000,8,2,64,128,4,256,0.3,32,90,3.1,NaN\n'
         '"d","finished",10,2,9000000,3000000,8,2,64,128,4,256,0.3,32,90,Infinity,NaN\n'
@@ -251,14 +250,3 @@ def test_the_pattern_for_weights_and_biases_reads_such_an_export(tmp_path):
     assert frame["status"].tolist() == ["completed", "diverged"]
     assert frame["D"].tolist() == [1000 * 32 * 256, 90 * 32 * 256]
     assert frame[["S", "G"]].iloc[0].tolist() == [0.75, 1.0]
-
-
-def test_an_expression_is_arithmetic_over_the_columns():
-    expression = "(experts - 1) / experts + ppl / 2 -- as the table has them"
-    expected = [10, 9.875, np.nan]
-    np.testing.assert_allclose(evaluate(expression, RUNS), expected, rtol=1e-15)
-
-
-def test_what_is_no_arithmetic_is_refused():
-    with pytest.raises(UserError, match=r"gives 6 values in 3 rows"):
-        evaluate("unnest([1, 2])", RUNS)
