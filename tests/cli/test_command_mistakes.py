@@ -11,17 +11,10 @@ from command_line import call, printed
 from moelaws import cli as cli_module
 from moelaws.cli.common import check_out
 from moelaws.spec.errors import UserError
+from repository import REPOSITORY
 
-FIT = ("fit", "losses.csv", "--law", "chinchilla")
-
-
-@pytest.fixture
-def losses(tmp_path):
-    """A table of nine losses of Chinchilla's form."""
-    points = [(n * 1e6, d * 1e7) for n in (1, 3, 9) for d in (2, 5, 20)]
-    rows = [f"{N},{D},{2 + 400 / N**0.35 + 800 / D**0.37}" for N, D in points]
-    (tmp_path / "losses.csv").write_text("\n".join(["N,D,L", *rows]))
-    return tmp_path / "losses.csv"
+MAPPING = ("--map", "N=params", "--map", "D=tokens", "--map", "L=loss")
+FIT = ("fit", REPOSITORY / "docs/losses.csv", "--law", "chinchilla", *MAPPING)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +86,7 @@ def test_a_missing_file_is_refused_before_libraries_are_loaded(words):
         (("fti", "runs.csv"), "No such command 'fti'. Did you mean 'fit'?"),
     ],
 )
-def test_a_mistake_is_one_line(project_folder, losses, ended, words, message):
+def test_a_mistake_is_one_line(project_folder, ended, words, message):
     code, _, text = ended(*words)
     assert (code, text.count("\n")) == (2, 1)
     assert text.startswith("moelaws: ")
@@ -126,7 +119,7 @@ def test_memory_that_does_not_suffice_is_no_traceback(ended, monkeypatch):
 
 
 def test_a_broken_configuration_is_no_matter_to_a_command_that_does_not_need_it(
-    tmp_path, monkeypatch, losses
+    tmp_path, monkeypatch
 ):
     (tmp_path / "config").mkdir()
     (tmp_path / "config/config.yaml").write_text("colour: red\n")

@@ -14,24 +14,18 @@ from moelaws.grids.sweep import expand_study
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project, load_study
 from moelaws.training.evaluation import DocumentLosses
+from repository import REPOSITORY
 
 
-@pytest.fixture
-def table(tmp_path):
-    """Losses of dense models that follow chinchilla's form: they have no number of experts."""
-    points = [(n * 1e6, d * 1e7) for n in (1, 3, 9, 27) for d in (2, 5, 20, 60)]
-    lines = [f"{N},{D},{1.7 + 400 / N**0.35 + 800 / D**0.37}" for N, D in points]
-    path = tmp_path / "losses.csv"
-    path.write_text("\n".join(["N,D,L", *lines]) + "\n")
-    return path
+def compare(refs, *options):
+    """The table that README fits, of dense models: it has no number of experts."""
+    mapping = ("--map", "N=params", "--map", "D=tokens", "--map", "L=loss")
+    words = (REPOSITORY / "docs/losses.csv", "--laws", refs, "--bootstrap", "2", *mapping)
+    return call("compare", *words, *options)
 
 
-def compare(table, refs, *options):
-    return call("compare", table, "--laws", refs, "--bootstrap", "2", *options)
-
-
-def test_a_law_that_is_refused_leaves_the_others(table):
-    done = compare(table, "wang.loss,chinchilla,sparsity.loss", "--json")
+def test_a_law_that_is_refused_leaves_the_others():
+    done = compare("wang.loss,chinchilla,sparsity.loss", "--json")
     assert done.exit_code == 0
     data = json.loads(done.stdout)
     assert [law["law"] for law in data["laws"]] == ["chinchilla"]
@@ -40,7 +34,7 @@ def test_a_law_that_is_refused_leaves_the_others(table):
     assert "no column 'E' for E of wang.loss" in data["refused"]["wang.loss"]
     assert f"wang.loss is refused: {data['refused']['wang.loss']}\n" in done.stderr
     with pytest.raises(UserError, match=r"no law can be fitted; wang.loss: no column 'E'.*"):
-        compare(table, "wang.loss,sparsity.loss")
+        compare("wang.loss,sparsity.loss")
 
 
 # Differences of -5, -30 and 10 nats; -25 / 600 a token; residuals -5/6, -17.5 and 18.33.

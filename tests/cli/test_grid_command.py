@@ -11,6 +11,7 @@ from command_line import call, printed
 from moelaws import laws
 from planned_study import STUDY as SMALL
 
+pytestmark = pytest.mark.usefixtures("project_folder")
 CHOSEN = "studies=generalization,sparsity,routing"
 
 
@@ -40,10 +41,8 @@ def test_step_law_beyond_its_searches_is_said_once(project_folder, source, times
 def test_a_tier_of_ones_own_is_a_file_and_no_shipped_one_is_edited(grid, project_folder, ended):
     assert "it must be demo, workstation, gpu or paper" in ended("grid", "--tier", "lab")[2]
     study = yaml.safe_load(Path("config/studies/sparsity.yaml").read_text())
-    own = {
-        **study["grids"]["demo"],
-        "sweeps": [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": 16}}],
-    }
+    sweeps = [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": 16}}]
+    own = study["grids"]["demo"] | {"sweeps": sweeps}
     Path("config/tiers").mkdir()
     Path("config/tiers/lab.yaml").write_text(yaml.safe_dump({"sparsity": own}))
     rows = json.loads(grid("sparsity", "--tier", "lab", "--json"))
@@ -66,17 +65,12 @@ STUDY = {
 SIMULATION = {"law": "chinchilla", "mapping": {"N": "N_total"}, "noise": 0.001, "assumed": "much"}
 
 
-@pytest.fixture(autouse=True)
-def folder(project_folder):
-    return project_folder
-
-
 def plan(*words, study=STUDY):
     Path("config/studies/small.yaml").write_text(yaml.safe_dump(study))
     return printed("plan", "small", *words, "--sample", "50")
 
 
-def test_the_studys_own_law_its_intervals_and_the_cost(folder):
+def test_the_studys_own_law_its_intervals_and_the_cost(project_folder):
     data = json.loads(plan("--json", "--all", study={**STUDY, "simulation": SIMULATION}))
     assert (data["law"], data["noise"], data["seed"], data["rows"]) == ("chinchilla", 0.001, 1, 12)
     assert data["assumed"] == "much"
@@ -92,7 +86,7 @@ def test_the_studys_own_law_its_intervals_and_the_cost(folder):
     assert (cpu["device"], gpu["device"]) == ("CPU core", "H100")
     assert cpu["runs"] == gpu["runs"] == 12
     assert cpu["flops"] == pytest.approx(4 * (1e16 + 1e17 + 1e18), rel=0.01)
-    assert not (folder / "results").exists() or not list(folder.glob("results/demo"))
+    assert not (project_folder / "results/demo").exists()
 
 
 def test_less_noise_and_more_seeds_narrow_the_intervals():

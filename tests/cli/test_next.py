@@ -23,9 +23,7 @@ from waiting import wait_for
 ROWS = [{"N": n, "D": d, "C": 6 * n * d} for n in (1e7, 1e8, 1e9) for d in (1e9, 1e10, 1e11)]
 
 
-@pytest.fixture(autouse=True)
-def folder(project_folder):
-    return project_folder
+pytestmark = pytest.mark.usefixtures("project_folder")
 
 
 @pytest.fixture

@@ -67,15 +67,12 @@ def test_shuffling_keeps_every_document_where_it_is_and_what_it_is_made_of(docum
     text = np.array([token for d in documents for token in (*d, END)][:-1], np.uint16)
     mixed = shuffled(text, END, seed)
     np.testing.assert_array_equal(mixed == END, text == END)
-    for before, after in zip(*(_documents(t, END) for t in (text, mixed)), strict=True):
+    ends = np.flatnonzero(text == END)
+    for before, after in zip(np.split(text, ends), np.split(mixed, ends), strict=True):
         assert sorted(before) == sorted(after)
     np.testing.assert_array_equal(shuffled(text, END, seed), mixed)
     long = np.arange(100, dtype=np.uint16)
     assert (shuffled(long, 255, seed) != shuffled(long, 255, seed + 1)).mean() > 0.9
-
-
-def _documents(tokens, end):
-    return [part.tolist() for part in np.split(tokens, np.flatnonzero(tokens == end))]
 
 
 def test_a_restored_run_goes_on_with_the_batches_it_would_have_seen():

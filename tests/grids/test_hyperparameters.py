@@ -17,10 +17,6 @@ from moelaws.spec.hyperparameters import BestRates, Choice, Pinned
 LAW = PublishedLaw(rule="leverage")
 
 
-def rule(name, **data):
-    return getattr(parse(Derivations, {name: data}, "g.yaml"), name)
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -69,11 +65,6 @@ TABLE = parse(Derivations, {"lr": {"rule": "chosen", "by": ["C"], "rows": [[1e8,
 POINT = {"C": 1e8, "context": 128}
 
 
-def rate(rule, source, pinned=PINNED):
-    choice = Choice(source, (pinned,) if pinned else ())
-    return learning_rate(POINT, settled("lr", rule, choice, "selected", "adamw"))
-
-
 OF_ALL = PINNED.model_copy(
     update={
         "lr": PINNED.lr.model_copy(update={"coefficient": 8.0}),
@@ -108,16 +99,18 @@ def test_a_pinned_law_is_followed_in_tokens():
 @pytest.mark.parametrize(
     ("rule", "source", "pinned", "expected"),
     [
-        (BARE, "auto", PINNED, 4 * 1e8**-0.25),
-        (TABLE, "auto", PINNED, 4 * 1e8**-0.25),  # what was searched here precedes what was printed
-        (TABLE, "auto", None, 0.02),
-        (BARE, "auto", None, 1.1576 * 1e8**-0.1529),
-        (TABLE, "tables", PINNED, 0.02),
-        (TABLE, "published", PINNED, 1.1576 * 1e8**-0.1529),
+        (BARE, "auto", [PINNED], 4 * 1e8**-0.25),
+        # What was searched here precedes what was printed.
+        (TABLE, "auto", [PINNED], 4 * 1e8**-0.25),
+        (TABLE, "auto", [], 0.02),
+        (BARE, "auto", [], 1.1576 * 1e8**-0.1529),
+        (TABLE, "tables", [PINNED], 0.02),
+        (TABLE, "published", [PINNED], 1.1576 * 1e8**-0.1529),
     ],
 )
 def test_auto_is_the_first_there_is_of_pinned_table_and_published(rule, source, pinned, expected):
-    assert rate(rule, source, pinned) == pytest.approx(expected, rel=1e-5)
+    followed = settled("lr", rule, Choice(source, tuple(pinned)), "selected", "adamw")
+    assert learning_rate(POINT, followed) == pytest.approx(expected, rel=1e-5)
 
 
 SETTINGS = {
