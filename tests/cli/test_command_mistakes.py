@@ -71,10 +71,7 @@ def test_a_missing_file_is_refused_before_libraries_are_loaded(words):
         (("query", "SELECT 1 FROM sparsity"), "sparsity does not exist!; allowed is one SELECT"),
         (("grid", "config/studies/nope.yaml"), "config/studies/nope.yaml: no such file\n"),
         (("make", "fits", "sparsity", "los"), "'sparsity' has no fit 'los'; did you mean loss?"),
-        (
-            ("make", "claims", "sparsity"),
-            "tables/sparsity.parquet: no such table; run the workflow first",
-        ),
+        (("make", "claims", "sparsity"), "tables/sparsity.parquet: no such table; run the workfl"),
         # A zero that was given is not forgotten
         ((*FIT, "--sample", "0"), "protocol: sample is 0; it must be at least 1"),
         # A number that cannot be meant

@@ -1,6 +1,7 @@
 """What is set side by side: laws, runs, and files with what asks for them."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -53,8 +54,7 @@ def runs(tmp_path, monkeypatch):
     return Results()
 
 
-def diff(*words):
-    return printed("diff", "first", "second", *words)
+diff = partial(printed, "diff", "first", "second")
 
 
 def test_the_difference_of_two_losses_has_its_paired_error(runs):

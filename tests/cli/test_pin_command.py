@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +23,7 @@ from moelaws.tables.schema import COLUMNS, TRAINED_COLUMNS
 from repository import REPOSITORY
 
 STUDY = "hyperparameters"
+pin = partial(printed, "pin", STUDY)
 FILE = Path("config/hyperparameters/demo-gates-over-all.yaml")  # the paper's gates, as searched
 
 
@@ -52,14 +54,10 @@ def copy(source, target):
     shutil.copy(source, target)
 
 
-def pin(*words):
-    return printed("pin", STUDY, *words)
-
-
 def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, case):
-    printed = pin()
-    assert printed == f"{FILE.read_text()}\n{FILE}\n"
-    assert "old" not in printed
+    said = pin()
+    assert said == f"{FILE.read_text()}\n{FILE}\n"
+    assert "old" not in said
     law = read_fit(case.fits["lr"]).parts[0]
     pinned = read_pinned("demo", gates="all")
     assert pinned.lr.exponent == pytest.approx(law.params["exponent"].estimate, rel=1e-5)

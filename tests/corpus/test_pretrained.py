@@ -86,14 +86,16 @@ def test_shards_are_the_librarys_tokens_and_all_bytes_are_counted(make, texts, t
     assert sorted(tokens) == sorted(plain.encode(t, add_special_tokens=False).ids for t in expected)
 
 
-LLAMA3 = Tokenizer(llama3().to_str())
+OURS, LLAMA3 = Tokenizer.train(LEARNT_FROM, 400), Tokenizer(llama3().to_str())
 
 
-@given(st.text() | st.text("an über()\n\t<|endoftext|>", max_size=100))
-def test_any_text_round_trips_through_a_complete_byte_level_file(text):
-    tokens = LLAMA3.encode(text)
-    assert LLAMA3.decode_bytes(tokens) == text.encode()
-    assert LLAMA3.token_bytes[tokens].sum() == len(text.encode())
+@pytest.mark.parametrize("tokenizer", [OURS, LLAMA3], ids=["ours", "Llama 3"])
+@given(text=st.text() | st.text("an über()\n\t<|endoftext|>", max_size=100))
+def test_any_text_round_trips_through_a_complete_byte_level_file(tokenizer, text):
+    tokens = tokenizer.encode(text)
+    assert tokenizer.decode_bytes(tokens) == text.encode()
+    assert tokenizer.token_bytes[tokens].sum() == len(text.encode())
+    assert tokenizer.end_of_document not in tokens
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from moelaws.corpus import sources as module
 from moelaws.corpus.sources import resolve
@@ -147,18 +145,6 @@ def test_a_character_across_two_reads_is_utf8(tmp_path):
     assert len(resolve("a.txt", tmp_path).identity().digest) == 64
 
 
-TEXTS = [Path(os.__file__).read_text(encoding="utf-8"), Path(re.__file__).read_text("utf-8")]
-TOKENIZER = Tokenizer.train(TEXTS, 400)
-
-
-@given(st.text() | st.text("def self(): \n\t<|endoftext|>", max_size=200))
-def test_any_text_round_trips_and_its_bytes_are_counted(text):
-    tokens = TOKENIZER.encode(text)
-    assert TOKENIZER.decode(tokens) == text
-    assert TOKENIZER.token_bytes[tokens].sum() == len(text.encode())
-    assert TOKENIZER.end_of_document not in tokens
-
-
 def test_a_vocabulary_that_the_text_cannot_fill_is_refused():
     with pytest.raises(UserError, match=r"finds only 2.. entries; lower vocab_size"):
         Tokenizer.train(["a short text"], 5000)
@@ -174,8 +160,10 @@ def test_same_texts_in_any_order_on_any_number_of_threads_give_the_same_tokenize
     alone = {**os.environ, "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     saved = tmp_path / "other.json"
     subprocess.run([sys.executable, "-c", program, saved], env=alone, check=True)
-    TOKENIZER.save(tmp_path / "mine.json")
+    texts = [Path(os.__file__).read_text("utf-8"), Path(re.__file__).read_text("utf-8")]
+    mine = Tokenizer.train(texts, 400)
+    mine.save(tmp_path / "mine.json")
     assert saved.read_bytes() == (tmp_path / "mine.json").read_bytes()
     loaded = Tokenizer.load(saved)
     assert loaded.vocab_size == 400
-    assert loaded.encode(TEXTS[0]) == TOKENIZER.encode(TEXTS[0])
+    assert loaded.encode(texts[0]) == mine.encode(texts[0])
