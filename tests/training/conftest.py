@@ -97,11 +97,12 @@ def started(results, corpus):
     """
     processes = []
 
-    def start(*words, program=("-m", "moelaws"), config=None):
-        line = [*program, "train", "--device", "cpu", "--results", results.root]
-        line += ["--corpus", corpus[1], *([] if config is None else ["-"]), *words]
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        process = subprocess.Popen([sys.executable, *map(str, line)], text=True, **pipes)
+    def start(*words, program=("-m", "moelaws"), config=None, **environment):
+        where = ["--device", "cpu", "--results", results.root, "--corpus", corpus[1]]
+        line = [*program, "train", *where, *([] if config is None else ["-"]), *words]
+        how = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        how |= {"text": True, "env": {**os.environ, **environment}}
+        process = subprocess.Popen([sys.executable, *map(str, line)], **how)
         process.stdin.write("" if config is None else config.canonical_json())
         process.stdin.close()
         process.stdin = None

@@ -37,18 +37,7 @@ if os.environ.get("RANK") == "1":
 
 
 @pytest.fixture
-def loaded_first(tmp_path):
-    """Makes the PYTHONPATH by which each process loads a text first."""
-
-    def make(text):
-        (tmp_path / "sitecustomize.py").write_text(text)
-        return f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
-
-    return make
-
-
-@pytest.fixture
-def arguments(configure, corpus, tmp_path):
+def arguments(configure, tmp_path):
     """Makes the words that train a run in a folder."""
 
     def make(folder, *words, steps=30):
@@ -56,28 +45,19 @@ def arguments(configure, corpus, tmp_path):
         small = {"steps": steps, "batch": 4, "balance_group": 1, "optimizer": {"lr": 3e-4}}
         file = tmp_path / f"{steps}.json"
         file.write_text(configure(**small, max_epochs=1e6).canonical_json())
-        line = ["train", str(file), "--corpus", str(corpus[1]), "--device", "cpu"]
-        return [*line, "--out", str(tmp_path / folder), *words]
+        return [file, "--out", tmp_path / folder, *words]
 
     return make
 
 
 @pytest.fixture
-def command(arguments):
-    """Trains a run in a process of its own, which is returned if it is only to ``start``."""
+def command(arguments, started):
+    """Starts the training of a run in a process of its own."""
 
-    def make(folder, *words, start=False, steps=30, first=(), **environment):
-        line = [sys.executable, "-P", *first, "-m", "moelaws"]
-        line += arguments(folder, *words, steps=steps)
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen(line, env=environment, **pipes)
-        if start:
-            return process
-        out, errors = process.communicate()
-        return process.returncode, out, errors
+    def start(folder, *words, steps=30, **how):
+        return started(*arguments(folder, *words, steps=steps), **how)
 
-    return make
+    return start
 
 
 def children(process):
@@ -96,8 +76,8 @@ KEEP = ("--keep-weights", "--keep-steps", "5")  # passed before the first kill
 
 @slow
 def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, tmp_path):
-    assert command("alone", *KEEP, steps=300)[0] == 0
-    process = command("run", "--devices", "2", *KEEP, start=True, steps=300)
+    assert command("alone", *KEEP, steps=300).wait() == 0
+    process = command("run", "--devices", "2", *KEEP, steps=300)
     training(process, tmp_path / "run")
     process.terminate()
     _, errors = process.communicate()
@@ -105,7 +85,7 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     lines = errors.splitlines()
     assert sum("stopped by SIGTERM; checkpoint written" in line for line in lines) == 1
 
-    process = command("run", "--devices", "4", *KEEP, start=True, steps=300)
+    process = command("run", "--devices", "4", *KEEP, steps=300)
     training(process, tmp_path / "run")
     (tmp_path / "run/history_so_far.parquet").unlink()
     training(process, tmp_path / "run")
@@ -121,8 +101,9 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
     ]
     assert not any(worker.is_running() for worker in workers)
 
-    code, out, errors = command("run", "--devices", "2", *KEEP, "--json", steps=300)
-    assert code == 0, errors
+    process = command("run", "--devices", "2", *KEEP, "--json", steps=300)
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
     assert "resumed at step" in errors
     summary, alone = (read_json(tmp_path / name / "summary.json") for name in ("run", "alone"))
     assert json.loads(out)["run_id"] == summary["run_id"]
@@ -141,11 +122,13 @@ def test_a_run_ends_with_any_of_its_processes_and_goes_on_with_others(command, t
 
 
 @slow
-@pytest.mark.parametrize("first", [(), ("-m", "torch.distributed.run", "--nproc-per-node", "2")])
-def test_no_process_outlives_the_one_that_started_it(command, tmp_path, first):
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [([], ["--devices", "2"]), (["-m", "torch.distributed.run", "--nproc-per-node", "2"], [])],
+)
+def test_no_process_outlives_the_one_that_started_it(command, tmp_path, program, words):
     """What it locked, such as GPUs, is free from then on."""
-    words = () if first else ("--devices", "2")
-    process = command("run", *words, start=True, steps=3000, first=first)
+    process = command("run", *words, steps=3000, program=(*program, "-m", "moelaws"))
     training(process, tmp_path / "run")
     workers = children(process)
     assert len(workers) == 2
@@ -172,26 +155,22 @@ def on_two_nodes(command, tmp_path):
         "SLURM_JOB_ID": str(job), "SLURM_STEP_ID": "0",
         "PATH": f"{program.parent}:{os.environ['PATH']}",
     }  # fmt: skip
-    tasks = []
 
     def start(steps=30, **environment):
-        for node in range(2):
-            variables = {**step, "SLURM_NODEID": str(node), **environment}
-            words = ("run", "--devices", "2")
-            tasks.append(command(*words, start=True, steps=steps, **variables))
-        return tasks
+        return [
+            command("run", "--devices", "2", steps=steps, **step, SLURM_NODEID=node, **environment)
+            for node in ("0", "1")
+        ]
 
-    yield start
-    for task in tasks:
-        task.kill()
-        task.wait()
+    return start
 
 
 @slow
 def test_processes_meet_across_nodes_and_where_one_lacks_memory_all_begin_again(
-    on_two_nodes, loaded_first, tmp_path
+    on_two_nodes, tmp_path
 ):
-    tasks = on_two_nodes(PYTHONPATH=loaded_first(LACK))
+    (tmp_path / "sitecustomize.py").write_text(LACK)
+    tasks = on_two_nodes(PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     said = [task.communicate(timeout=120) for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
     assert "out of memory; all processes start again" in said[1][1]
@@ -234,7 +213,7 @@ def test_strangers_reach_no_port_by_which_they_command_the_training_user(
     command, on_two_nodes, tmp_path, nodes
 ):
     if nodes == 1:
-        tasks = [command("run", "--devices", "2", start=True, steps=100_000)]
+        tasks = [command("run", "--devices", "2", steps=100_000)]
     else:
         tasks = on_two_nodes(steps=100_000)
     training(tasks[0], tmp_path / "run")
@@ -273,7 +252,7 @@ TWO = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
 def test_a_mistake_is_told_in_a_line(arguments, ended, monkeypatch, variables, words, told):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    code, _, errors = ended(*arguments("run", *words))
+    code, _, errors = ended("train", *arguments("run", *words))
     assert code == 2
     assert re.match(f"moelaws: {told}", errors, re.MULTILINE), errors
     assert len(errors.splitlines()) == 1
