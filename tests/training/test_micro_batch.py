@@ -98,10 +98,6 @@ def dies(train, monkeypatch):
     return make
 
 
-def micro_batch(results, config):
-    return read_json(results.run(config.run_id) / "provenance.json")["micro_batch"]
-
-
 def test_one_death_in_the_first_step_changes_nothing_two_are_lack_of_memory(
     configure, results, train, dies, tmp_path
 ):
@@ -114,7 +110,8 @@ def test_one_death_in_the_first_step_changes_nothing_two_are_lack_of_memory(
         summary = train(config, log=lines.append)
         tried = f"ended without a word in training, with {2 * micro} sequences at a time"
         assert any(tried in line for line in lines) == (deaths > 1)
-        assert micro_batch(results, config) == micro
+        made_by = read_json(results.run(config.run_id) / "provenance.json")
+        assert made_by["micro_batch"] == micro
         assert summary.loss == pytest.approx(whole.loss, rel=1e-5)
         assert (summary.loss == whole.loss) or deaths > 1
         assert not results.checkpoint(config.run_id).exists()

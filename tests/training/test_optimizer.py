@@ -14,10 +14,6 @@ def parameters():
     return [torch.randn(s, generator=generator).requires_grad_() for s in shapes]
 
 
-def named(ps):
-    return [(f"{i}.{'w_in' if p.ndim >= 2 else 'gain'}", p) for i, p in enumerate(ps)]
-
-
 def set_gradients(ps, step, scale=1.0):
     generator = torch.Generator().manual_seed(step)
     for p in ps:
@@ -28,7 +24,9 @@ def set_gradients(ps, step, scale=1.0):
 def test_agrees_with_torch_adamw_and_clipping(clip, scale):
     mine, theirs = parameters(), parameters()
     settings = AdamW(lr=3e-2, weight_decay=0.2, clip=clip)
-    optimizer = Optimizer(named(mine), settings)
+    leaves = ["w_in", "gain", "w_in", "gain"]
+    named = ((f"{i}.{leaf}", p) for i, (leaf, p) in enumerate(zip(leaves, mine, strict=True)))
+    optimizer = Optimizer(named, settings)
     reference = torch.optim.AdamW(
         [
             {"params": [p for p in theirs if p.ndim >= 2], "weight_decay": 0.2},
@@ -62,26 +60,22 @@ def shrinkage(settings, lr):
     return tuple(p.flatten()[0].item() for p in ps.values())
 
 
-def test_decay_scales_with_the_rate_and_spares_gains_and_biases():
-    matrix, gain, bias = shrinkage(AdamW(lr=1e-2, weight_decay=0.1), 5e-3)
-    assert matrix == pytest.approx(1 - 0.1 * 5e-3, abs=1e-7)
-    assert gain == bias == 1
-
-
 @pytest.mark.parametrize("peak", [1e-3, 1e-1])
-def test_scale_free_decay_does_not_depend_on_the_peak_rate(peak):
-    settings = AdamW(lr=peak, weight_decay=0.01, scale_free=True)
-    assert shrinkage(settings, peak)[0] == pytest.approx(1 - 0.01, abs=1e-6)
-    assert shrinkage(settings, peak / 2)[0] == pytest.approx(1 - 0.005, abs=1e-6)
-
-
-def muon(**settings):
-    return Muon(kind="muon", lr=2e-2, weight_decay=0.1, **settings)
+@pytest.mark.parametrize("scale_free", [False, True])
+def test_decay_scales_with_the_rate_or_its_share_of_the_peak_and_spares_gains_and_biases(
+    peak, scale_free
+):
+    settings = AdamW(lr=peak, weight_decay=0.01, scale_free=scale_free)
+    for rate in (peak, peak / 2):
+        matrix, gain, bias = shrinkage(settings, rate)
+        by = rate / peak if scale_free else rate
+        assert matrix == pytest.approx(1 - 0.01 * by, abs=1e-6 if scale_free else 1e-7)
+        assert gain == bias == 1
 
 
 def test_muon_agrees_with_torchs_on_matrices_and_with_adamw_elsewhere():
     mine, theirs, adam = parameters(), parameters(), parameters()
-    settings = muon(clip=0)
+    settings = Muon(kind="muon", lr=2e-2, weight_decay=0.1, clip=0)
     leaves = ["w_in", "gain", "w_gate_up", "embedding"]
     optimizer = Optimizer(zip(leaves, mine, strict=True), settings)
     other = Optimizer(zip(leaves, adam, strict=True), AdamW(lr=2e-2, weight_decay=0.1, clip=0))

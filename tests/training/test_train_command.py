@@ -47,14 +47,10 @@ def test_a_deterministic_run_meets_no_operation_that_torch_refuses(configure, re
         ("{", ["standard input", "not valid JSON"]),
         ("[]", ["standard input"]),
         ('{"stepz": 3}', ["unknown key stepz", "steps"]),
-        ("", ["no prepared corpus"]),
     ],
 )
-def test_a_bad_configuration_and_a_missing_file_are_one_clear_message(
-    configure, results, tmp_path, text, words
-):
-    text = text or configure().canonical_json()
-    done = moelaws("train", "-", "--results", results.root, input=text)
+def test_a_bad_configuration_and_a_missing_file_are_one_clear_message(tmp_path, text, words):
+    done = moelaws("train", "-", input=text)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     for word in words:

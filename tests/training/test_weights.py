@@ -83,9 +83,7 @@ def test_weights_go_with_the_record_that_they_belong_to(configure, train, result
     config = configure(steps=2)
     train(config, keep_weights=True)
     folder = results.weights(config.run_id)
-    (folder / ".model.000000000000-1-0-0123abcd.tmp.safetensors").write_text(
-        "of a trainer that was killed"
-    )
+    (folder / ".model.000000000000-1-0-0123abcd.tmp.safetensors").touch()  # a killed trainer's
     retry(results, read_record(results, config.run_id))
     assert not folder.exists()
     train(config, keep_weights=True)
@@ -114,13 +112,6 @@ def test_a_damaged_file_is_refused(configure, train, tmp_path):
         weights.load(path.parent)
 
 
-def swap(one, other):
-    """Exchanges two files."""
-    first, second = one.read_bytes(), other.read_bytes()
-    one.write_bytes(second)
-    other.write_bytes(first)
-
-
 def test_files_of_another_run_are_refused(configure, train, results):
     """Runs that differ in their seeds alone: each is found with the other's files."""
     configs = [configure(steps=2, seed=seed) for seed in (1, 2)]
@@ -128,9 +119,11 @@ def test_files_of_another_run_are_refused(configure, train, results):
         train(config, keep_weights=True, keep_steps=(1,))
     two = [config.run_id for config in configs]
     assert len(paired_losses(results, two).nats) == 2
-    for name in (file_of(None), file_of(1)):
-        swap(*(results.weights(run) / name for run in two))
-    swap(*(results.run(run) / "documents.parquet" for run in two))
+    kept = [[results.weights(run) / file_of(step) for run in two] for step in (None, 1)]
+    for one, other in (*kept, [results.run(run) / "documents.parquet" for run in two]):
+        aside = one.rename(one.with_suffix(".aside"))
+        other.rename(one)
+        aside.rename(other)
     for run, other in (two, two[::-1]):
         for step in (None, 1):
             with pytest.raises(UserError, match=f"it is weights/{other}/{file_of(step)}"):
@@ -147,16 +140,13 @@ def test_only_finite_floating_point_numbers_of_the_model_are_weights(configure, 
     whole = load_file(path)
     name = next(iter(whole))
     wider = configure(steps=1, model={"d_model": 2**19})
+    of_wider = {"run_id": wider.run_id, "config": wider.canonical_json()}
     for changed, header, told in (
         ({name: torch.full_like(whole[name], torch.nan)}, {}, f"{name} has values that are no"),
         ({name: whole[name].int()}, {}, f"{name} has values that are no finite"),
         ({name: torch.ones(1)}, {}, "numbers, and the model of its header"),
         ({}, {"run_id": "0" * 16}, "it names run 0000000000000000, and has the configuration"),
-        (
-            {},
-            {"run_id": wider.run_id, "config": wider.canonical_json()},
-            "numbers, and the model of its header",
-        ),
+        ({}, of_wider, "numbers, and the model of its header"),
     ):
         write_tensors(path, whole | changed, about | header)
         with pytest.raises(UserError, match=told):
