@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from architectures import routed
 from expert_inputs import ROUTINGS, draw, value_and_gradients
 from moelaws.model import backends
 from moelaws.spec.errors import UserError
-from moelaws.spec.model import Model, MoE
 
 
 @pytest.mark.parametrize("mlp", ["swiglu", "gelu"])
@@ -33,10 +33,6 @@ def test_bf16_agrees_with_the_loop_to_its_precision(D, mlp):
         assert (got.double() - want).norm() / want.norm() < 0.02
 
 
-ROUTED = MoE(kind="moe", n_experts=2, top_k=1, d_expert=8, normalize_top_k=False)
-MODEL = Model(n_layers=1, d_model=8, n_heads=1, n_kv=1, context=8, vocab_size=8, ffn=ROUTED)
-
-
 @pytest.mark.parametrize(
     ("capability", "missing", "picked"),
     [((8, 0), "", "megablocks"), ((8, 0), "no such", "torch"), ((9, 0), "", "torch")],
@@ -46,7 +42,7 @@ def test_on_a_gpu_auto_takes_the_faster_one_that_can_be_used(
 ):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     monkeypatch.setattr(backends, "megablocks_obstacle", lambda *_: missing)
-    backend, line = backends.choose_backend("auto", MODEL, "cuda", "bf16")
+    backend, line = backends.choose_backend("auto", routed(), "cuda", "bf16")
     assert backend.name == picked
     assert "on cuda" in line
     assert ("not megablocks: no such" in line) == bool(missing)
@@ -59,4 +55,4 @@ def test_an_unusable_back_end_says_what_is_missing(monkeypatch):
         ("megablocks", "back end megablocks cannot be used: no such"),
     ):
         with pytest.raises(UserError, match=message):
-            backends.choose_backend(name, MODEL, "cpu", "fp32")
+            backends.choose_backend(name, routed(), "cpu", "fp32")

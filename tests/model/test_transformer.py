@@ -7,21 +7,12 @@ import pytest
 import torch
 from scipy.special import erf
 
-from architectures import ARCHITECTURES, DENSE, GELU, SLICED
+from architectures import ARCHITECTURES, DENSE, GELU, SLICED, routed, small
 from moelaws.accounting.parameters import count_parameters
 from moelaws.model.backends import BACKENDS
 from moelaws.model.transformer import Block, Transformer
-from moelaws.spec.model import Model, MoE
 
 GROUPS = {"slice_attention": "slices", "slice_ffn": "slices", "w_join": "aggregation"}
-ROUTED = MoE(kind="moe", n_experts=6, top_k=2, d_expert=10, n_shared=1)
-
-
-def spec(ffn=ROUTED, **changes):
-    fields = {
-        "n_layers": 2, "d_model": 16, "n_heads": 4, "n_kv": 2, "context": 12, "vocab_size": 30,
-    }  # fmt: skip
-    return Model(**{**fields, **changes}, ffn=ffn)
 
 
 def tokens(model, batch=3, seed=0):
@@ -107,7 +98,7 @@ def numpy_logits(model, spec, ids):
     ids=["grouped queries", "GELU, tied", "multi-head", "QK-norm", "heads of their own width"],
 )
 def test_a_dense_model_agrees_with_numpy(ffn, changes):
-    model = spec(ffn, init_std=0.3, **changes)
+    model = small(ffn, **{"n_heads": 4, **changes})
     built = Transformer(model, 1)
     for name, p in built.named_parameters():  # those that start as ones and zeros
         if name.rpartition(".")[2].startswith(("b_", "gain")):
@@ -121,7 +112,7 @@ def test_a_dense_model_agrees_with_numpy(ffn, changes):
 
 
 def test_initial_weights_follow_from_the_seed_alone():
-    model = spec()
+    model = routed(n_shared=1)
     before = torch.get_rng_state()
     a = Transformer(model, 5, BACKENDS["torch"]).state_dict()
     torch.rand(7)
@@ -133,8 +124,8 @@ def test_initial_weights_follow_from_the_seed_alone():
 
 
 def test_initial_matrices_have_the_configured_spread():
-    ffn = ROUTED.model_copy(update={"mlp": "gelu"})
-    built = Transformer(spec(ffn, d_model=64, n_heads=2, vocab_size=300, init_std=0.006), 0)
+    sizes = {"d_model": 64, "vocab_size": 300, "init_std": 0.006}
+    built = Transformer(routed(sizes, n_shared=1, mlp="gelu"), 0)
     for name, p in built.named_parameters():
         if name.endswith("gain"):
             assert (p == 1).all(), name
@@ -145,7 +136,7 @@ def test_initial_matrices_have_the_configured_spread():
 
 
 def test_bf16_stays_close_to_fp32_and_keeps_fp32_weights():
-    model = spec(MoE(kind="moe", n_experts=4, top_k=2, d_expert=16), init_std=0.1)
+    model = routed({"init_std": 0.1}, n_experts=4)
     exact, rough = (Transformer(model, 0, precision=p) for p in ("fp32", "bf16"))
     a, b = exact.losses(tokens(model)), rough.losses(tokens(model))
     assert b.cross_entropy.item() == pytest.approx(a.cross_entropy.item(), abs=0.02)
