@@ -20,7 +20,7 @@ STAND_IN = """#!/bin/sh
 pipes=$CUDA_MPS_PIPE_DIRECTORY
 echo "$1 $pipes $CUDA_MPS_LOG_DIRECTORY ${CUDA_VISIBLE_DEVICES-all}" >> %s
 if [ "$1" = -d ]; then
-    %s
+    [ -z "$FAILS" ] || exit 1
     touch "$pipes/control"
     sleep 300 & echo $! > "$pipes/pid"
 else
@@ -40,25 +40,17 @@ with service() as (variables, _):
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     """The lines of the calls of the program on the PATH."""
-
-    def install(start=""):
-        program = tmp_path / "bin" / CONTROL
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(STAND_IN % (tmp_path / "calls", start))
-        program.chmod(0o755)
-
-    install()
+    program = tmp_path / "bin" / CONTROL
+    program.parent.mkdir()
+    program.write_text(STAND_IN % (tmp_path / "calls"))
+    program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path / "of-nobody"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
-    def read():
-        return [line.split(" ") for line in (tmp_path / "calls").read_text().splitlines()]
-
-    read.install = install
-    return read
+    return lambda: [line.split(" ") for line in (tmp_path / "calls").read_text().splitlines()]
 
 
 def test_it_runs_in_a_private_folder_while_the_block_does(record):
@@ -104,8 +96,8 @@ def test_one_that_somebody_else_started_is_used_and_left_alone(record, tmp_path)
     assert not (tmp_path / "calls").exists()
 
 
-def test_where_it_does_not_start_the_runs_go_on_without(record, tmp_path):
-    record.install(start="exit 1")
+def test_where_it_does_not_start_the_runs_go_on_without(record, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAILS", "yes")
     with service() as (variables, said):
         assert variables == {}
         assert said.startswith("does not run, so they lose time")

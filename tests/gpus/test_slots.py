@@ -148,7 +148,7 @@ def test_what_others_put_in_the_place_of_the_locks_is_told(put, tmp_path):
     elsewhere.mkdir(mode=0o700)
     put(tmp_path / LOCKS, elsewhere)
     with (
-        pytest.raises(UserError, match=f"{LOCKS}, where locks of GPUs lie, is no folder that is y"),
+        pytest.raises(UserError, match=f"{LOCKS}, .* is no folder that is yours alone"),
         held(GPUS, 1, pytest.fail),
     ):
         pass

@@ -1,7 +1,7 @@
 """What the user reads where MegaBlocks cannot be used."""
 
-import importlib.util
 import sys
+from importlib.util import spec_from_loader
 
 import pytest
 from expert_cases import BF16, model_of, moe_of
@@ -27,9 +27,7 @@ PYTHON = {"megablocks", "stk", "triton"}
     ],
 )
 def test_it_says_what_is_missing(monkeypatch, installed, interpreted, mlp, target, words):
-    specs = {
-        name: importlib.util.spec_from_loader(name, None, origin="there") for name in installed
-    }
+    specs = {name: spec_from_loader(name, None, origin="there") for name in installed}
     monkeypatch.setattr(backend, "find_spec", specs.get)
     monkeypatch.setenv("TRITON_INTERPRET", interpreted)
     line = megablocks_obstacle(model_of(moe_of(mlp=mlp)), *target)

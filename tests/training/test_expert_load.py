@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.training.expert_load import COLUMNS, WINDOWS, balance, metrics
+from moelaws.training.expert_load import WINDOWS, balance, metrics
 from random_corpus import EXPERTS
 
 
@@ -38,12 +38,7 @@ def test_the_record_counts_every_assignment_of_every_layer(configure, train, res
     changes = {"n_dense_layers": 1, "d_ffn": 8, "capacity_factor": 0.5}
     config = configure({**EXPERTS, **changes}, model={"n_layers": 3}, steps=30)
     summary = train(config)
-    table = pq.read_table(results.run(config.run_id) / "load.parquet")
-    for name, (unit, about) in COLUMNS.items():
-        assert table.schema.field(name).metadata == {
-            b"unit": unit.encode(), b"description": about.encode(),
-        }  # fmt: skip
-    rows = table.to_pylist()
+    rows = pq.read_table(results.run(config.run_id) / "load.parquet").to_pylist()
     assert {row["layer"] for row in rows} == {1, 2}  # layer 0 is dense
     for layer in (1, 2):
         trained = [r for r in rows if r["layer"] == layer and not r["validation"]]
