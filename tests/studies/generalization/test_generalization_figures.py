@@ -69,18 +69,3 @@ def test_table_2_has_the_distance_from_the_identity_with_its_interval(clear):
     assert frame["alpha_N"].iloc[:3].to_list() == pytest.approx(
         [s / frame["d"].iloc[0] * 2 for s in (0.5, 1, 2)]
     )
-
-
-def test_the_regimes_are_those_of_the_bound(clear):
-    regimes = set_table(STUDY, "T_regimes", clear.inputs).frame
-    p, n, R = (regimes[name] for name in ("p = 2s/d", "tokens n", "R (nats)"))
-    assert (regimes["N_cross"] ** -p).to_numpy() == pytest.approx(regimes["N_cross"] / n)
-    assert (regimes["N_cap"] ** -p).to_numpy() == pytest.approx(R / n)
-    routing_dominates = regimes["N_cap"] < regimes["N_cross"]
-    assert routing_dominates.to_list() == (n < regimes["n_route"]).to_list()
-
-
-def test_simulated_losses_leave_out_what_no_law_gives():
-    study = STUDY.of_simulated()
-    assert [figure.name for figure in study.figures] == ["F6a", "F6b", "F7a", "F7b"]
-    assert [claim.name for claim in study.claims] == ["kappa_grows", "ratio_rises"]

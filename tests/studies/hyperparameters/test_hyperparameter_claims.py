@@ -9,7 +9,7 @@ import pytest
 from hyperparameters_case import DEMO, STUDY, Truth, published, table, write_case
 from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judge, judged
-from nulls.hyperparameters import TOP, made
+from nulls.hyperparameters import made
 from nulls.trial import decided
 
 SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
@@ -84,9 +84,3 @@ def test_missing_runs_end_in_no_verdict_not_in_an_error(lost, tmp_path):
             if claim.name in silent:
                 assert verdict["verdict"] == CANNOT_TELL
                 assert verdict["needed"]
-
-
-def test_a_rate_tried_at_the_least_budget_alone_makes_no_trend():
-    """The best rate is the same at all budgets, and only the least one has values so high."""
-    for seed in range(3):
-        assert decided(STUDY, "lr_falls", made(seed, "demo", TOP)) != SUPPORTED

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperparameters_case import DEMO, published, table, write_case
-from moelaws import laws
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import read_fit
 from moelaws.studies.hyperparameters.derived import near_optimal
@@ -122,18 +121,3 @@ def test_modified_z_of_iglewicz_and_hoaglin():
     mostly_equal = pd.Series([0.0] * 9 + [10.0])  # deviation 0; the mean one is 1
     assert modified_z(mostly_equal).iloc[-1] == pytest.approx(10 / 1.2533)
     assert (modified_z(pd.Series([0.1] * 4)) == 0).all()
-
-
-def test_eq_5_from_near_optimal_runs():
-    """A search whose loss is a bowl about Eq 5's learning rate: least squares find Eq 5."""
-    law = laws.get("leverage.hyperparameters:lr")
-    x = np.linspace(-2, 2, 41)
-    C = np.repeat(np.geomspace(3e17, 3e20, 7), len(x))
-    x = np.tile(x, 7)
-    lr = law.predict(law.published, {"C": C}) * np.exp(x)
-    frame = pd.DataFrame({"C": C, "lr": lr, "L": 2 + 0.02 * x**2})
-    kept = frame[near_optimal.near_optimal(frame, ["lr"])]
-    assert 7 * 5 <= len(kept) < len(frame) / 2
-    X = law.design({"C": kept["C"].to_numpy()})
-    theta, *_ = np.linalg.lstsq(X, np.log(kept["lr"].to_numpy()), rcond=None)
-    assert law.natural(theta) == pytest.approx([1.1576, -0.1529], rel=1e-8)

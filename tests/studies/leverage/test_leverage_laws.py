@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws import laws
-from moelaws.studies.leverage.laws import activation, joint
+from moelaws.laws.clark.routing import effective_experts
+from moelaws.studies.leverage.laws import joint
 from moelaws.studies.leverage.laws.curve import LAW as CURVE
 from moelaws.studies.leverage.laws.curve import efficiency_leverage
 
@@ -48,22 +49,11 @@ def test_best_granularity_is_where_a_fine_grid_has_its_largest_leverage():
 
 
 def test_leverage_of_table_6_grows_with_compute_by_eq_3():
-    a_C = TABLE_6["d"] * math.log10(_saturated(0.031))
+    A_hat = effective_experts(1 + 0.031, TABLE_6["A_start"], TABLE_6["A_max"])
+    a_C = TABLE_6["d"] * math.log10(A_hat)
     assert a_C == pytest.approx(0.10084306718985254, rel=1e-5)
     low, high = joint.LAW.predict(TABLE_6, {"A": 0.031, "G": 6, "C": [1e20, 1e21]})
     assert math.log10(high / low) == pytest.approx(float(a_C), rel=1e-12)
-
-
-def _saturated(x, start=TABLE_6["A_start"], top=TABLE_6["A_max"]):
-    return float(np.exp(activation.ln_saturated(x, np.log(start), np.log(top))[0]))
-
-
-@given(x=st.floats(0, 1e3), start=st.floats(1e-4, 0.9), top=st.floats(1.5, 1e17))
-def test_saturation_bends_from_start_to_top(x, start, top):
-    assert _saturated(0.0, start, top) == pytest.approx(start, rel=1e-9)
-    x_hat = _saturated(x, start, top)
-    assert start * (1 - 1e-9) <= x_hat <= top * (1 + 1e-9)
-    assert _saturated(2 * x + 1, start, top) > x_hat * (1 - 1e-12)
 
 
 def test_the_published_A_max_is_not_identified():
@@ -88,22 +78,14 @@ def test_the_loss_is_the_dense_one_at_EL_times_the_compute(A, G, C, A_max):
     assert LAW.predict(params, {"C": C, "S": 1 - A, "G": G}) == pytest.approx(dense, rel=1e-9)
 
 
-CURVE_LAW = laws.get("leverage.curve")
 DENSE = {"alpha": 60.0, "beta": -0.085, "b": 1.6}
 MOE = {"alpha": 58.0, "beta": -0.0865, "b": 1.58}
-
-
-def test_algorithm_1():
-    leverage = efficiency_leverage(DENSE, MOE, 1e20)
-    assert pytest.approx(2.6600105392644635, rel=1e-6) == leverage.L
-    assert pytest.approx(4.1846545558175805, rel=1e-6) == leverage.EL
-    assert leverage.C_dense == pytest.approx(4.1846545558175805e20, rel=1e-6)
 
 
 def test_leverage_is_undefined_where_the_dense_curve_never_gets_there():
     deep = MOE | {"b": 1.0}
     leverage = efficiency_leverage(DENSE, deep, [1e18, 1e20, 1e24])
-    L = CURVE_LAW.predict(deep, {"C": [1e18, 1e20, 1e24]})
+    L = CURVE.predict(deep, {"C": [1e18, 1e20, 1e24]})
     assert (L > 1.6).tolist() == [True, True, False]
     assert np.isfinite(leverage.EL).tolist() == [True, True, False]
     assert pytest.approx(L, rel=1e-12) == leverage.L

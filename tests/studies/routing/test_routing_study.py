@@ -166,27 +166,6 @@ def test_nothing_is_clipped_and_published_runs_say_so(make_sheet, figure):
     assert set(sheet.data["data"]) == {"PUBLISHED RUNS"}
 
 
-def drawn(sheet, *starts):
-    """The plotted points whose series begin with one of ``starts``."""
-    return sheet.data[sheet.data["series"].str.startswith(starts)]
-
-
-@pytest.mark.parametrize("figure", ["losses", "goodness"])
-def test_each_run_of_eq_1_is_a_point(make_sheet, figure):
-    points = drawn(make_sheet(figure), "E=")
-    assert points.groupby("panel").size().tolist() == [61, 62, 59]
-
-
-def test_the_cutoff_lies_where_every_curve_crosses_no_gain(make_sheet):
-    data = make_sheet("gains").data
-    for panel, rows in data.groupby("panel"):
-        cut = float(rows[rows["series"] == "cut-off"]["x"].iloc[0])
-        for name, line in rows[rows["series"].str.startswith("Eq 1")].groupby("series"):
-            line = line[line["x"] > 2e9]
-            sign = np.interp(np.log(cut), np.log(line["x"]), line["y"])
-            assert sign == pytest.approx(0, abs=2e-3), (panel, name)
-
-
 def test_both_intervals_of_the_cutoff_are_drawn(inputs, make_sheet):
     """The claims decide by the one over base sizes."""
     data = make_sheet("gains").data

@@ -82,17 +82,6 @@ def test_rows_implied_by_the_reported_huber_error():
     assert np.isnan(loss.implied_rows(0.0036, 1e-8))
 
 
-def test_a_fraction_outside_the_experts_gives_the_loss_a_minimum_in_sparsity():
-    """With 5 % of N active whatever S, the best loss turns up again beyond S = .95."""
-    S = np.array([0.9, 0.93, 0.95, 0.97, 0.98])
-    N = np.geomspace(1e8, 1e12, 4001)[:, None]
-    for C in (3e19, 1e20, 1e21):
-        within = PAPER, {"N": N, "D": C / (6 * (1 - S) * N), "S": S}
-        assert (np.diff(loss.LAW.predict(*within).min(axis=0)) < 0).all()
-        outside = PAPER, {"N": N, "D": C / (6 * (0.05 + 0.95 * (1 - S)) * N), "S": S}
-        assert S[loss.LAW.predict(*outside).min(axis=0).argmin()] in (0.93, 0.95)
-
-
 def test_every_degree_is_a_variant():
     variants = laws.variants("sparsity.isoflop")
     assert len(variants) == len(set(variants)) == 125

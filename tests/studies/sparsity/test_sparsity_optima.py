@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from moelaws import laws
-from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END
 from moelaws.studies.sparsity.derived.optima import (
     UNMEASURED,
     optimal_sparsities,
@@ -51,16 +50,6 @@ def test_surface_optimum_is_the_vertex_of_eq_8():
     # The draws shift the surface: they move the loss, by 2 x 1.645 x .01, and not the size
     assert best.loc[0.9, "N_low"] == pytest.approx(best.loc[0.9, "N_high"], rel=1e-6)
     assert 0.02 < best.loc[0.9, "L_high"] - best.loc[0.9, "L_low"] < 0.05
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "note", "end"), [(1e7, 1e8, AT_HIGH_END, 1e8), (1e10, 1e12, AT_LOW_END, 1e10)]
-)
-def test_a_minimum_outside_the_measured_sizes_is_a_bound(low, high, note, end):
-    best = next(o for o in size_optima(bowl(low, high), "surface") if o["S"] == 0.9)
-    assert not best["inside"]
-    assert best["note"] == note
-    assert best["N_star"] == pytest.approx(end)
 
 
 def test_optimal_sparsity_is_the_vertex_along_s():
