@@ -38,6 +38,10 @@ def with_table(folder, name, table, frame):
     return {name: path}
 
 
+def of_dimensions(folder, frame):
+    return with_table(folder, "dimension", dimension.dimensions, frame)
+
+
 def slopes(folder, *corpora, **columns):
     """The derived table slopes: value and ends for each corpus."""
     ends = ["value_low", "value_high"]
@@ -96,10 +100,8 @@ def states(layers, width, profile, corpus="text 0", seed=0, bpb=2.0):
     [(512, 20, SUPPORTED), (24, 1, SUPPORTED), (512, 80, NOT_SUPPORTED), (24, 3, CANNOT_TELL)],
 )
 def test_small_is_a_quarter_of_what_full_width_seems_to_have(tmp_path, width, size, verdict):
-    derived = with_table(
-        tmp_path, "dimension", dimension.dimensions, states(8, width, lambda _: size)
-    )
-    assert judged("small_dimension", derived) is verdict
+    tables = of_dimensions(tmp_path, states(8, width, lambda _: size))
+    assert judged("small_dimension", tables) is verdict
 
 
 @pytest.mark.parametrize(
@@ -109,9 +111,7 @@ def test_small_is_a_quarter_of_what_full_width_seems_to_have(tmp_path, width, si
 )  # fmt: skip
 def test_the_profile_over_depth_falls(tmp_path, layers, slope, models, verdict):
     each = [states(layers, 512, lambda x: 20 + slope * x, seed=seed) for seed in range(models)]
-    frame = pd.concat(each)
-    tables = with_table(tmp_path, "dimension", dimension.dimensions, frame)
-    assert judged("depth_profile", tables) is verdict
+    assert judged("depth_profile", of_dimensions(tmp_path, pd.concat(each))) is verdict
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,7 @@ def test_the_profile_over_depth_falls(tmp_path, layers, slope, models, verdict):
 )
 def test_the_dimension_gives_the_exponent_at_a_smoothness_near_one(tmp_path, size, verdict):
     """alpha_N = 0.5: s = d/4."""
-    frame = states(4, 24, lambda _: size)
-    tables = with_table(tmp_path, "dimension", dimension.dimensions, frame)
+    tables = of_dimensions(tmp_path, states(4, 24, lambda _: size))
     tables |= slopes(tmp_path, (0.48, 0.52), floor="fitted", series="model", name="alpha")
     assert judged("dimension_and_exponents", tables) is verdict
 
@@ -141,8 +140,7 @@ def probed(dimensions, spread, rng, models=4):
 )  # fmt: skip
 def test_four_corpora_in_order_show_that_the_simplest_is_lowest(tmp_path, dimensions, verdict):
     frame = probed(dimensions, 0.1, np.random.default_rng(0))
-    tables = with_table(tmp_path, "dimension", dimension.dimensions, frame)
-    assert judged("simplest_corpus", tables) is verdict
+    assert judged("simplest_corpus", of_dimensions(tmp_path, frame)) is verdict
 
 
 def one_law(folder, changes, counts, spread=1e-3):
@@ -176,34 +174,25 @@ def test_what_changes_with_experts_by_one_law(tmp_path, claim, changes, counts, 
         assert result["value"] == pytest.approx(0.126, abs=0.002)  # as the paper's Table 5
 
 
-# ---- each rule where its effect is not there: chance supports it in at most 10 of 100 tables
+def in_an_order_by_chance(rng):
+    """Dimensions that differ between four corpora, whatever their simplicity."""
+    return probed(rng.permutation([10, 12, 14, 16]), 0.1, rng)
 
 
-def supported(claim, tables_of, n=100):
-    """In how many of ``n`` tables the rule supports the claim."""
-    return sum(judged(claim, tables_of(seed)) is SUPPORTED for seed in range(n))
-
-
-@pytest.mark.slow
-def test_corpora_in_an_order_by_chance_do_not_support_that_the_simplest_is_lowest(tmp_path):
-    """Dimensions differ between four corpora, and have nothing to do with their simplicity."""
-
-    def tables(seed):
-        rng = np.random.default_rng(seed)
-        frame = probed(rng.permutation([10, 12, 14, 16]), 0.1, rng)
-        return with_table(tmp_path, "dimension", dimension.dimensions, frame)
-
-    assert supported("simplest_corpus", tables) <= 10
+def layers_by_chance(rng):
+    each = [states(8, 512, lambda _: 20 + 5 * rng.standard_normal(), seed=i) for i in range(2)]
+    return pd.concat(each)
 
 
 @pytest.mark.slow
-def test_layers_that_differ_by_chance_do_not_support_a_profile(tmp_path):
-    def tables(seed):
-        rng = np.random.default_rng(seed)
-        each = [states(8, 512, lambda _: 20 + 5 * rng.standard_normal(), seed=i) for i in range(2)]
-        return with_table(tmp_path, "dimension", dimension.dimensions, pd.concat(each))
-
-    assert supported("depth_profile", tables) <= 10
+@pytest.mark.parametrize(
+    ("claim", "drawn"),
+    [("simplest_corpus", in_an_order_by_chance), ("depth_profile", layers_by_chance)],
+)
+def test_chance_supports_a_rule_in_at_most_ten_of_a_hundred_tables(tmp_path, claim, drawn):
+    frames = map(drawn, map(np.random.default_rng, range(100)))
+    verdicts = [judged(claim, of_dimensions(tmp_path, frame)) for frame in frames]
+    assert verdicts.count(SUPPORTED) <= 10
 
 
 def test_states_that_fill_their_width_are_not_small():

@@ -29,14 +29,6 @@ def curve(params, n=50, seed=0, spread=2e-3, noise=0.0):
     return Curve(params, draws, rows, 0.9)
 
 
-def test_compute_for_a_loss_inverts_the_curve():
-    dense = curve(DENSE)
-    assert dense.compute_for(dense.loss(C)) == pytest.approx(C, rel=1e-9)
-    assert np.isnan(dense.compute_for(np.array([1.6, 1.5]))).all()
-    flat = curve(DENSE | {"beta": 0.0})
-    assert np.isnan(flat.compute_for(np.array([2.0]))).all()
-
-
 def test_the_band_of_a_curve_holds_it_and_is_none_without_draws():
     moe = curve(MOE, noise=0.01)
     alike = moe.draws.assign(**moe.params)  # as all draws may be where one run stands alone

@@ -1,13 +1,17 @@
 """The errors of a leverage: by held-out documents that both architectures share, and by seeds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from leverage_case import DEMO
 from scipy.optimize import least_squares
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.files.layout import Results
-from moelaws.studies.leverage.derived.curves import COMPUTE, Curve, leverage_errors
+from moelaws.studies.leverage.derived import curves, points
+from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, leverage_errors
 from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage
 from study_case import write_documents
 
@@ -60,3 +64,20 @@ def test_the_error_of_a_leverage_is_that_of_other_documents(tmp_path):
     assert scale < errors["ln_EL_seed_se"][0] < 2 * scale
     nowhere = leverage_errors(inputs, dense, moe.rows, moe.influence(at), np.array([np.nan]))
     assert np.isnan([values[0] for values in nowhere.values()]).all()
+
+
+def test_a_point_moves_with_the_runs_of_both_curves(make_case, tmp_path):
+    case = make_case(DEMO)
+    write_documents(Results(tmp_path), case.inputs.completed, 40, seed=7)
+    measured = replace(case.inputs, results=Results(tmp_path))
+    inputs = measured.declared_by(case.study.derived_table("points"))
+    moe, *_ = curves.curves(inputs, "curve_activation")
+    table = points.points(inputs)
+    own = (table[["E", "k"]] == moe.rows[["E", "k"]].iloc[0]).all(axis=1)
+    rows = table[own & table["EL"].notna() & table["sweep"].str.contains("activation")]
+    C, C_dense = rows["C"].to_numpy(float), rows["C_dense"].to_numpy(float)
+    dense = curves.curve(inputs, DENSE)
+    errors = leverage_errors(inputs, dense, moe.rows, moe.influence(C), C_dense)
+    assert len(rows) > 1
+    assert np.isfinite(errors["ln_EL_paired_se"]).all()
+    np.testing.assert_allclose(rows["ln_EL_paired_se"], errors["ln_EL_paired_se"], rtol=1e-6)

@@ -1,6 +1,6 @@
 """The leverage study's grids beside what the paper prints of its models."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from statistics import mean, pstdev
 
 import numpy as np
@@ -124,6 +124,7 @@ def test_table_9_holds_the_activation_ratio_and_rounds_widths_down(runs):
         assert ffn.activation == pytest.approx(3 / 65)
         widths[run.config.model.d_model].append(ffn.d_expert)
     assert widths[640] == [640, 320, 213, 160, 106, 80]
+    assert widths[768] == [768, 384, 256, 192, 128, 96]  # of which Table 15 has the last four
     assert widths[1024] == [1024, 512, 341, 256, 170, 128]
     assert widths[1280] == [1280, 640, 426, 320, 213, 160]
 
@@ -141,63 +142,46 @@ def test_table_12_gives_attention_the_shares_of_figure_14(runs):
     assert (share.min(), share.max()) == pytest.approx((0.304, 0.474), abs=1e-3)
 
 
+def flops_by_budget(runs, convention="leverage"):
+    """FLOPs a token of the runs, in a list for each budget."""
+    by_budget = defaultdict(list)
+    for run in runs:
+        by_budget[run.C].append(train_flops_per_token(run.config.model, convention))
+    return list(by_budget.values())
+
+
 @pytest.mark.parametrize(("sweep", "spread"), [("attention", 0.003), ("dense_layers", 0.03)])
 def test_flops_a_token_are_constant_where_the_paper_says_so(runs, sweep, spread):
     """Table 12 to rounding; Table 11's dense layers lack their routers alone (E1.10)."""
-    by_size = defaultdict(list)
-    for run in runs[sweep]:
-        by_size[run.C].append(train_flops_per_token(run.config.model, "leverage"))
-    assert len(by_size) == 6
-    for M in by_size.values():
-        assert max(M) / min(M) - 1 < spread
+    groups = flops_by_budget(runs[sweep])
+    assert len(groups) == 6
+    assert all(max(M) / min(M) - 1 < spread for M in groups)
 
 
 def test_table_12_is_most_constant_with_the_router_which_app_i_does_not_count(runs):
     """Mean variation over its six groups: .030 % with the router, .039 % without."""
-
-    def variation(convention):
-        by_size = defaultdict(list)
-        for run in runs["attention"]:
-            by_size[run.C].append(train_flops_per_token(run.config.model, convention))
-        return 100 * mean(pstdev(M) / mean(M) for M in by_size.values())
-
-    assert variation("leverage") == pytest.approx(0.030, abs=5e-4)
-    assert variation("leverage_no_router") == pytest.approx(0.039, abs=5e-4)
-
-
-def test_table_9_contains_table_15(runs):
-    widths = {
-        r.config.model.ffn.n_experts: r.config.model.ffn.d_expert
-        for r in runs["granularity"]
-        if r.C == 6e19 and r.config.model.d_model == SIZES[6e19]
-    }
-    assert {E: widths[E] for E in (192, 256, 384, 512)} == {192: 256, 256: 192, 384: 128, 512: 96}
+    for convention, printed in (("leverage", 0.030), ("leverage_no_router", 0.039)):
+        groups = flops_by_budget(runs["attention"], convention)
+        variation = 100 * mean(pstdev(M) / mean(M) for M in groups)
+        assert variation == pytest.approx(printed, abs=5e-4)
 
 
 def test_table_1_is_dense_6b_and_moe_mini(runs):
+    """Their FLOPs a token are those of the models in tests/accounting (E1.6)."""
+    flops = [train_flops_per_token(run.config.model, "leverage") for run in runs["validation"]]
+    assert flops == pytest.approx([42_278_584_320, 7_046_430_720], rel=1e-9)
     dense, mini = (describe(run) for run in runs["validation"])
-    assert dense["N_total_nonemb"] == pytest.approx(6_106_906_624, rel=1e-4)  # and its norms
     assert mini["N_total_nonemb"] == pytest.approx(17.5144e9, rel=1e-4)  # printed: 17.5B
-    assert mini["N_active_nonemb"] == pytest.approx(0.8389e9, rel=1e-3)  # printed: 0.85B
-    for run in runs["validation"]:
-        assert run.config.tokens == pytest.approx(1e12, rel=1e-3)
-    assert dense["C_leverage_no_router"] == pytest.approx(4.22786e22, rel=1e-3)
-    assert mini["C_leverage_no_router"] == pytest.approx(6.95678e21, rel=1e-3)
-    ratio = dense["C_leverage"] / mini["C_leverage"]
-    assert ratio == pytest.approx(6.0, abs=0.005)  # E1.6: not "more than 7"
+    assert [dense["D"], mini["D"]] == pytest.approx([1e12, 1e12], rel=1e-3)
     assert mini["G"] == pytest.approx(32 / 3)
 
 
 @pytest.mark.parametrize("tier", ["demo", "gpu"])
 def test_smaller_tiers_hold_flops_where_they_compare(tier):
     runs = expand(load_study("leverage", REPOSITORY).grids[tier], TEXT, "leverage")
-    shapes = defaultdict(set)
-    for run in runs:
-        if "attention" in run.sweeps:
-            shapes[run.C].add(train_flops_per_token(run.config.model, "leverage"))
-    assert all(max(M) / min(M) < 1.015 for M in shapes.values())
-    swept = Counter(name for run in runs for name in run.sweeps)
-    assert set(swept) == {
+    attention = flops_by_budget(run for run in runs if "attention" in run.sweeps)
+    assert all(max(M) / min(M) < 1.015 for M in attention)
+    assert {name for run in runs for name in run.sweeps} == {
         "dense", "activation", "granularity", "granularity_weak", "shared", "dense_layers",
         "attention", "heads", "validation",
     }  # fmt: skip

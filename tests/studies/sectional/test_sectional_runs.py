@@ -177,6 +177,12 @@ def times_of(slices):
     return {"times": {(f"widths_{r}", E): t for r in ("all", "chunks") for E, t in slices.items()}}
 
 
+# However large a difference is, nothing tells how much another seed would move it.
+ONE_SEED = {
+    "seeds": 1,
+    "offset": {"slice_all": 0.5, "slice_chunks": -0.5, "position": 0.5},
+    "pace": {"slice_all": 2.0, "slice_chunks": 0.5},
+}
 CASES = {
     "slices_need_fewer_flops": [
         ({"slope": -0.2}, SUPPORTED), ({"slope": 0.2}, REFUTED), ({}, OPEN),
@@ -187,6 +193,7 @@ CASES = {
         # Better than the dense model, but not than one of half the blocks.
         ({"offset": {"slice_all": -0.3, "slice_chunks": -0.3, "shallow": -0.6}}, REFUTED),
         ({"left_out": ("top1", "rates_top1")}, OPEN),
+        (ONE_SEED, OPEN),
     ],
     "mixtures_beat_dense": [
         ({"offset": {"top1": -0.3, "top2": -0.3}}, SUPPORTED),
@@ -197,6 +204,7 @@ CASES = {
         ({"offset": {"position": -0.2, "chunk": -0.2}}, SUPPORTED),
         ({"offset": {"position": 0.2, "chunk": -0.2}}, REFUTED),
         ({"offset": {"position": -0.2}, "left_out": ("chunk", "rates_chunk")}, OPEN),
+        (ONE_SEED, OPEN),
     ],
     "sections_read_longer_sequences": [
         ({"beyond": dict.fromkeys(SECTIONS, -0.2)}, SUPPORTED),
@@ -231,6 +239,7 @@ CASES = {
         ({"pace": {"slice_all": 2.0, "slice_chunks": 2.0, "shallow": 4.0}}, REFUTED),
         ({"pace": {"slice_all": 2.0, "slice_chunks": 0.5}}, REFUTED),
         ({"pace": {"slice_all": 2.0}, "left_out": ("slice_chunks",)}, OPEN),
+        (ONE_SEED, OPEN),
     ],
 }  # fmt: skip
 
@@ -251,17 +260,6 @@ def test_a_tier_whose_models_fit_no_device_side_by_side_measures_no_speeds():
     assert {"speeds", "experts", "speed", "T_speed", "cost_falls_to_an_optimum"} <= lost
     assert "arms" in {figure.name for figure in left.figures}
     assert "speed" in {figure.name for figure in STUDY.at_tier("gpu").figures}
-
-
-@pytest.mark.parametrize(
-    "claim", ["slices_beat_dense_and_conventional", "chunks_keep_the_loss", "slices_learn_faster"]
-)
-def test_one_seed_alone_decides_nothing_about_losses(case, claim):
-    """However large a difference is: nothing tells how much another seed would move it."""
-    offset = {"slice_all": 0.5, "slice_chunks": -0.5, "position": 0.5}
-    paces = {"slice_all": 2.0, "slice_chunks": 0.5}
-    judgement = case(seeds=1, offset=offset, pace=paces).judge(claim)
-    assert judgement["verdict"] == OPEN, judgement["measured"]
 
 
 UNEVEN, EVEN = [8, 8, 4, 4, 4, 4, 0, 0], [5, 5, 4, 4, 4, 4, 3, 3]

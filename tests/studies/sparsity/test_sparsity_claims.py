@@ -88,14 +88,10 @@ def test_the_papers_own_law_supports_what_is_no_arithmetic(claim, world):
     assert judgement.verdict == BY_EQ_6.get(claim, Verdict.SUPPORTED), judgement
     assert judgement.low < judgement.value < judgement.high
     assert judgement.unit in judgement.measured
-
-
-@pytest.mark.parametrize("claim", ARITHMETIC)
-def test_the_papers_own_law_has_weaker_trends_than_arithmetic(claim, world):
-    judgement = verdict_on(claim, world(eq_6, 0.002))
-    assert (judgement.high < 0) == (CLAIMS[claim].expect.above == 0), judgement
-    assert "null" in judgement.measured
-    assert "no number of runs" in judgement.needed
+    if claim in ARITHMETIC:  # the trends are weaker than that
+        assert (judgement.high < 0) == (CLAIMS[claim].expect.above == 0), judgement
+        assert "null" in judgement.measured
+        assert "no number of runs" in judgement.needed
 
 
 def against(frame):
@@ -112,9 +108,17 @@ def smaller_when_sparser(frame):
     return 2.5 + 0.05 * (u - 1.2 + 0.2 * v) ** 2
 
 
+def flattens(frame):
+    """A world whose slope over sparsity changes with the budget."""
+    v, C = -np.log1p(-frame["S"]), np.log(frame["C"] / 1e20)
+    u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
+    return 2.5 + 0.05 * u**2 - 0.05 * (1 - 0.3 * C) * v
+
+
 @pytest.mark.parametrize(
     ("claim", "loss", "verdict"),
     [
+        ("loss_falls_alike_at_all_budgets", flattens, Verdict.NOT_SUPPORTED),
         ("loss_falls_with_sparsity", against, Verdict.NOT_SUPPORTED),
         ("active_size_falls_with_sparsity", against, Verdict.NOT_SUPPORTED),
         ("active_size_rises_with_budget", against, Verdict.NOT_SUPPORTED),
@@ -181,17 +185,6 @@ def test_too_few_fitted_runs_decide_nothing(tmp_path):
     judgement = verdict_on(UNSEEN, held_out(tmp_path, chinchilla, "S >= 0.95", fitted=26))
     assert judgement.verdict == Verdict.CANNOT_TELL
     assert judgement.measured.startswith("26 runs were fitted, fewer than 3 for each of 10")
-
-
-def test_the_slope_over_sparsity_may_change_with_the_budget(world):
-    def flattens(frame):
-        v, C = -np.log1p(-frame["S"]), np.log(frame["C"] / 1e20)
-        u = np.log(frame["N_active"] / (4e8 * (frame["C"] / 1e20) ** 0.5))
-        return 2.5 + 0.05 * u**2 - 0.05 * (1 - 0.3 * C) * v
-
-    judgement = verdict_on("loss_falls_alike_at_all_budgets", world(flattens, 0.001))
-    assert judgement.verdict == Verdict.NOT_SUPPORTED, judgement
-    assert judgement.high < -0.15
 
 
 def test_what_the_real_runs_show_beyond_their_null():
