@@ -12,6 +12,7 @@ from allocation_case import alpha_r, beta_r
 from moelaws import laws
 from moelaws.fitting.caveats import require_identifiable
 from moelaws.spec.errors import UserError
+from moelaws.spec.rows import select
 from moelaws.studies.allocation.laws import ratio
 
 RATIO = laws.get("allocation.ratio")
@@ -79,6 +80,12 @@ points = st.fixed_dictionaries(
 def eq_3(ln_r, C, a, e, alpha_A, alpha_E):
     r = np.exp(ln_r)
     return alpha_A * (C / (1 + r)) ** -a + alpha_E * (C * r / (1 + r)) ** -e
+
+
+def test_exact_optimum_and_its_slope():
+    values = EXACT.evaluate({}, CASE)
+    assert values["r"] == pytest.approx(2.8843812650377445, rel=1e-6)
+    assert values["slope"] == pytest.approx(0.07847717403221514, rel=1e-6)
 
 
 def test_printed_form_reverses_the_sign():
@@ -182,6 +189,18 @@ def test_at_one_size_the_loss_rises_with_r_read_literally_and_abslog_is_least_at
         deviation = {"N": N, "D": 1e10, "S": 62 / 65, "r": r, "r_star": 0.9}
         penalty = LAW.predict(TABLE_1 | {"d": 1e-6}, deviation)
         assert r[penalty.argmin()] == pytest.approx(0.9)
+
+
+def test_table_1_gives_losses_of_about_20_nats():
+    columns = design()
+    L = LAW.predict(TABLE_1, columns)
+    assert L.min() > 19
+    assert L.max() < 22
+
+
+def test_the_printed_hold_out_is_the_sparsest_sweep():
+    sweeps = {"S": 1 - 3 / np.array([17, 33, 65, 129])}
+    assert select(sweeps, LAW.protocol.holdout).tolist() == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws import laws
+from moelaws.fitting.fit import fit
+from moelaws.spec.fit import Fit
 from moelaws.studies.generalization.derived.exponents import QUANTITIES
 from moelaws.studies.generalization.laws.routing import REGIMES
 
@@ -31,6 +34,11 @@ def table_5():
     """The consistency of the two exponents that Table 5 prints."""
     slopes = dict(zip(("alpha_N", "alpha_D"), CELLS.T, strict=False))
     return evaluated("generalization.exponents:consistency", **slopes)
+
+
+def test_kappa_of_table_5():
+    expected = [1.27795294, 1.36661236, 1.48552005, 1.62878807, 1.79176240, 1.96847553]
+    assert table_5()["kappa"] == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +149,36 @@ def test_the_covering_number_has_a_part_of_weights_and_one_of_routing():
     assert [few["cover_by_routing"], many["cover_by_routing"]] == [1, 0]
 
 
+def test_overhead_is_the_difference_of_two_bounds():
+    columns = {"s": 1, "d": 8, "n": 1e6, "N_active": 1e4}
+    small, large = priced(**CASE, **columns), priced(**CASE | {"M": 64}, **columns)
+    overhead = priced(**CASE, **columns, M_new=64)["overhead"]
+    assert overhead == pytest.approx(float(large["bound"] - small["bound"]), rel=1e-9)
+    # M = c k experts cost k T ln(e c) / n.
+    assert large["routing"] == pytest.approx(2 * 512 * math.log(math.e * 32) / 1e6, rel=1e-12)
+
+
+LINE, FLOOR = "generalization.scaling", "generalization.scaling:floor"
+TRUTH = {"a": 46.0, "alpha": 0.47, "L_inf": 2.06}
+X = np.geomspace(4e3, 5e4, 9)
+
+
+def fitted(ref, L):
+    table = pd.DataFrame({"x": X, "L": L}).assign(source="trained")
+    spec = Fit(name="f", law=ref, mapping={}, units={"x": "1"}, bootstrap=20)
+    return fit(laws.fittable(ref), table, spec).parts[0]
+
+
+def test_a_floor_is_recovered_and_a_line_without_it_is_too_flat():
+    L = laws.fittable(FLOOR).predict(TRUTH, {"x": X})
+    assert fitted(FLOOR, L).estimates() == pytest.approx(TRUTH, rel=1e-4)
+    line = fitted(LINE, L)
+    # The slope of ln L is alpha times the fraction of the loss above its floor.
+    above = (L - TRUTH["L_inf"]) / L
+    slope = line.params["alpha"].estimate
+    assert TRUTH["alpha"] * above.min() < slope < TRUTH["alpha"] * above.max()
+
+
 positive = st.floats(0.05, 50)
 
 
@@ -152,6 +190,15 @@ def test_exponents_at_smoothness_1_in_8_dimensions():
     )
     assert values["alpha_D_slow"] == pytest.approx(1 / 6, rel=1e-12)  # erratum E3.1
     assert np.isnan(values["N_star"])  # no compute given
+
+
+def test_smoothness_from_either_slope():
+    assert evaluated("generalization.exponents:from_N", alpha_N=0.1817, d=8)["s"] == pytest.approx(
+        0.7268, rel=1e-6
+    )
+    assert evaluated("generalization.exponents:from_D", alpha_D=0.1965, d=8)["s"] == pytest.approx(
+        0.9782202862476665, rel=1e-6
+    )
 
 
 @given(s=positive, d=positive)

@@ -66,18 +66,34 @@ def test_the_error_of_a_leverage_is_that_of_other_documents(tmp_path):
     assert np.isnan([values[0] for values in nowhere.values()]).all()
 
 
-def test_a_point_moves_with_the_runs_of_both_curves(make_case, tmp_path):
-    case = make_case(DEMO)
-    write_documents(Results(tmp_path), case.inputs.completed, 40, seed=7)
-    measured = replace(case.inputs, results=Results(tmp_path))
-    inputs = measured.declared_by(case.study.derived_table("points"))
-    moe, *_ = curves.curves(inputs, "curve_activation")
-    table = points.points(inputs)
-    own = (table[["E", "k"]] == moe.rows[["E", "k"]].iloc[0]).all(axis=1)
-    rows = table[own & table["EL"].notna() & table["sweep"].str.contains("activation")]
-    C, C_dense = rows["C"].to_numpy(float), rows["C_dense"].to_numpy(float)
-    dense = curves.curve(inputs, DENSE)
-    errors = leverage_errors(inputs, dense, moe.rows, moe.influence(C), C_dense)
+@pytest.fixture(scope="module")
+def paired(make_case, tmp_path_factory):
+    """The demo's case with losses by document, which are those of its table."""
+    case, root = make_case(DEMO), tmp_path_factory.mktemp("documents")
+    losses = write_documents(Results(root), case.inputs.completed, 40, seed=7)
+    return case, replace(case.inputs, results=Results(root)), losses
+
+
+def error(losses, dense, C_dense, run_ids, moves):
+    """The error of ln EL: of the loss looked up less the dense curve's, over the curve's slope."""
+    at = np.array([C_dense])
+    beside = pd.Series(dense.influence(at)[0], dense.rows["run_id"])
+    weights = pd.Series(moves, run_ids).sub(beside, fill_value=0)
+    weights = weights.reindex(losses.run_ids, fill_value=0) / dense.slope(at)[0]
+    return float(losses.standard_error(weights))
+
+
+def test_a_point_moves_with_the_runs_of_both_curves(paired):
+    case, inputs, losses = paired
+    own = inputs.declared_by(case.study.derived_table("points"))
+    table = points.points(own)
+    dense = curves.curve(own, DENSE)
+    (moe, *_) = curves.curves(own, "curve_activation")
+    E, k = (int(moe.rows[name].iloc[0]) for name in ("E", "k"))
+    rows = table[(table["E"] == E) & (table["k"] == k) & table["EL"].notna()]
+    rows = rows[rows["sweep"].str.contains("activation")]
     assert len(rows) > 1
-    assert np.isfinite(errors["ln_EL_paired_se"]).all()
-    np.testing.assert_allclose(rows["ln_EL_paired_se"], errors["ln_EL_paired_se"], rtol=1e-6)
+    for row in rows.itertuples():
+        moves = moe.influence(np.array([row.C]))[0]
+        expected = error(losses, dense, row.C_dense, moe.rows["run_id"], moves)
+        assert row.ln_EL_paired_se == pytest.approx(expected, rel=1e-6)

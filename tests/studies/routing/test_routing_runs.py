@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from moelaws.tables.foreign import read_any
 from moelaws.tables.imported import import_table
 from moelaws.tables.parquet import column_metadata, notes, read_study
 from repository import REPOSITORY
@@ -59,6 +60,19 @@ def test_tokens_are_those_of_the_paper(runs):
     assert runs["steps"].value_counts().to_dict() == {249000: 221, 248000: 1, 250000: 1}
 
 
+def test_counts_of_parameters_follow_from_the_shapes_without_embeddings():
+    """No text says so: attention with relative positions, and no embeddings."""
+    source, _ = read_any(DATA / "curves.csv.gz")
+    heads = source["num_heads"] * source["kqv_size"]
+    block = 5 * source["d_model"] * heads + 8 * source["d_model"] ** 2 + 4 * source["d_model"]
+    assert (source["num_blocks"] * block == source["dense_parameter_count"]).all()
+    routed = source[source["router_type"].isin(["S-Base", "Hash"])]
+    layers = routed["routing_frequency"] * routed["num_blocks"]
+    E, d = routed["num_experts"], routed["d_model"]
+    total = routed["dense_parameter_count"] + layers * ((E - 1) * 8 * d**2 + E * d)
+    assert (total == routed["total_parameter_count"]).all()
+
+
 def test_active_parameters_are_the_base_models_with_the_routers_and_more_experts(runs):
     routed = runs[runs["router"].isin(["S-Base", "Hash"])]
     layers = routed["n_layers"] - routed["n_dense_layers"]
@@ -68,3 +82,15 @@ def test_active_parameters_are_the_base_models_with_the_routers_and_more_experts
     dense = runs[runs["router"] == "Dense"]
     assert (dense["N_active_nonemb"] == dense["N_total_nonemb"]).all()
     assert (dense[["E", "k", "utilisation"]] == 1).all(axis=None)
+
+
+def test_runs_of_the_same_settings_and_seed_differ_by_more_than_runs_of_other_seeds(runs):
+    """Four pairs differ in something that the file does not tell; the fits leave them out."""
+    settings = ["router", "size", "E", "k_source", "routing_frequency"]
+    spread = runs.groupby([*settings, "seed"])["L"].agg(lambda L: L.max() - L.min())
+    pairs = spread[spread > 0]
+    assert len(pairs) == 4
+    assert pairs.between(0.01, 0.09).all()
+    assert not set(pairs.index.get_level_values("routing_frequency")) & {0.5}
+    seeds = runs[(runs["router"] == "Dense") & (runs["size"] == "130M")]["L"]
+    assert seeds.std() == pytest.approx(7e-4, abs=1e-4)
