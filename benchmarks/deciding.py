@@ -37,7 +37,8 @@ from moelaws.grids.sweep import expand_study  # noqa: E402
 from moelaws.spec.errors import UserError  # noqa: E402
 from moelaws.spec.project import Project, load_study  # noqa: E402
 from moelaws.tables.simulate import design  # noqa: E402
-from nulls import allocation, leverage, sparsity  # noqa: E402
+from moelaws.tables.sweeps import in_sweep  # noqa: E402
+from nulls import allocation, generalization, hyperparameters, leverage, sparsity  # noqa: E402
 from nulls.trial import decided  # noqa: E402
 
 NOISE = 0.003  # of ln L, between seeds
@@ -126,6 +127,27 @@ def splits(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
     runs = runs.assign(L=L * np.exp(np.random.default_rng(seed).normal(0, NOISE, len(L))))
     derived = {"r_star": allocation.optima(runs)}.get
     return SimpleNamespace(frame=runs, completed=runs, derived=derived)
+
+
+def regimes(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
+    """Returns losses over the number of experts, with both regimes of tests/nulls.
+
+    The models are those of the generalization study's tier gpu with two active experts.
+    """
+    runs = generalization.counted()
+    runs = runs[in_sweep(runs, "routing")].query("k == 2 and D == D.min()")
+    parts = [runs.assign(D=C, C=C, seed=i) for C in budgets for i in range(seeds)]
+    return generalization.over_experts(seed, 0.01, -0.01, pd.concat(parts, ignore_index=True))
+
+
+def searches(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
+    """Returns a search of rates by Eq 5 at each budget, each run with these seeds.
+
+    A rate that is off by a factor of e costs 0.03 nats.
+    """
+    truth = replace(hyperparameters.published(1e15), noise=2.3 * NOISE)
+    best = truth.lr["moe"][0]
+    return hyperparameters.of_rates(seed, truth, budgets, best * 2 ** np.arange(-3, 3, 0.5), seeds)
 
 
 def over_wide_range(seed: int, curvature: float, **grid: Any) -> pd.DataFrame:
@@ -223,6 +245,20 @@ QUESTIONS = [
         "; a factor of e off costs 0.05 nats",
         "seven ratios from 0.3 to 3 at four sparsities",
         splits,
+    ),
+    Question(
+        "generalization",
+        ("routing_regimes",),
+        "the loss rises by 0.01 nats for each e-fold of experts up to 16, and then falls so",
+        "six numbers of experts from 2 to 64",
+        regimes,
+    ),
+    Question(
+        "hyperparameters",
+        ("lr_falls",),
+        "the best rate falls as C^-0.15, and a rate that is off by a factor of e costs 0.03 nats",
+        "twelve rates, each 1.4 times the one before",
+        searches,
     ),
     Question("sparsity", tuple(sparsity.TRENDS), "as on a GPU at 1e15", TRENDS, surfaces),
 ]

@@ -58,23 +58,26 @@ DEMO = Truth(
 
 
 @cache
-def _grid(tier: str) -> pd.DataFrame:
+def grid(tier: str) -> pd.DataFrame:
     runs = expand(STUDY.grids[tier], TEXT, "hyperparameters.yaml")  # type: ignore[index]
     return pd.DataFrame([{**describe(run), "C": run.C} for run in runs])
 
 
 def table(tier: str, truth: Truth, seed: int = 0, source: str = "trained") -> pd.DataFrame:
     """A study's table: the tier's grid with simulated losses."""
-    frame = _grid(tier).copy()
+    return with_losses(grid(tier), truth, seed, tier=tier, source=source)
+
+
+def with_losses(runs: pd.DataFrame, truth: Truth, seed: int, **columns: str) -> pd.DataFrame:
+    """A study's table of the runs of a grid, with simulated losses and these columns."""
+    frame = runs.copy()
     rng = np.random.default_rng(seed)
     L = np.array([_loss(row, truth) for _, row in frame.iterrows()])
     frame["L"] = L + truth.noise * rng.standard_normal(len(frame))
     point = ["A", "C", "d_model", "lr", "batch_tokens", "E"]
     repeated = frame.groupby(point)["L"]
     frame["n_seeds"], frame["L_seed_sd"] = repeated.transform("size"), repeated.transform("std")
-    frame = frame.assign(
-        source=source, status="completed", study="hyperparameters", tier=tier, L_se=0.004
-    )
+    frame = frame.assign(status="completed", study="hyperparameters", L_se=0.004, **columns)
     return filled(frame)
 
 

@@ -93,15 +93,15 @@ def dimensions():
     return deepest.assign(**known, bpb=1.0)
 
 
-def over_experts(seed, few, many):
+def over_experts(seed, few, many, runs=None):
     """Losses with slopes over ln M below and above the middle M = 16 of each series."""
-    runs = counted()
+    runs = counted() if runs is None else runs
     x = np.log(runs["M"] / 16)
     noise = SEED_SD * np.random.default_rng(seed).standard_normal(len(runs))
     frame = runs.assign(L=3 + few * np.minimum(x, 0) + many * np.maximum(x, 0) + noise)
     routed = frame[in_sweep(frame, "routing")]
     table = routing_slopes(SimpleNamespace(derived=lambda name, sweep: routed))
-    return SimpleNamespace(derived={"routing": table}.get)
+    return SimpleNamespace(frame=frame, derived={"routing": table}.get)
 
 
 EXPONENTS = "exponent_identity", "dimension_and_exponents"

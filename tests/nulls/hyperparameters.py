@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 
-from hyperparameters_case import DEMO, STUDY, published, table
+from hyperparameters_case import DEMO, STUDY, grid, published, table, with_losses
 from moelaws import laws
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.fit import fit
@@ -35,8 +37,24 @@ def shifted(frame, rng):
 
 
 def made(seed, tier, truth, change=lambda frame, rng: frame):
-    """What the rules read of a search; each table is derived when it is asked for."""
-    inputs = Inputs(frame=change(table(tier, truth, seed), np.random.default_rng(seed + 1000)))
+    """What the rules read of a search of a tier's runs."""
+    return derived(change(table(tier, truth, seed), np.random.default_rng(seed + 1000)))
+
+
+def of_rates(seed, truth, budgets, rates, seeds):
+    """What the rules read of a search of a mixture's rates at each budget, with one batch."""
+    run, (batch, _) = grid("gpu").query("sweep == 'moe'").iloc[:1], truth.batch_tokens["moe"]
+    parts = [
+        run.assign(C=C, lr=lr, batch_tokens=batch, seed=i)
+        for C, lr, i in product(budgets, rates, range(seeds))
+    ]
+    runs = pd.concat(parts, ignore_index=True)
+    return derived(with_losses(runs, truth, seed, tier="gpu", source="simulated"))
+
+
+def derived(frame):
+    """What the rules read of a table; each derived table is made when it is asked for."""
+    inputs = Inputs(frame=frame)
     make = {
         "near_optimal": lambda: near_optimal.derive(inputs),
         "best_sizes": lambda: near_optimal.best_sizes(inputs),
@@ -49,7 +67,8 @@ def made(seed, tier, truth, change=lambda frame, rng: frame):
         spec = STUDY.fit(name).model_copy(update={"bootstrap": 0})
         return fit(laws.fittable(spec.law), in_memory.derived("best_sizes"), spec)
 
-    in_memory = SimpleNamespace(derived=cache(lambda name: make[name]()), fit=fitted)
+    tables = cache(lambda name: make[name]())
+    in_memory = SimpleNamespace(frame=frame, derived=tables, fit=fitted)
     return in_memory
 
 
