@@ -15,6 +15,8 @@ from moelaws.studies.generalization import claims
 from moelaws.studies.generalization.derived import dimension, exponents, runs
 from moelaws.tables.describe import kept_runs
 from moelaws.tables.parquet import write_table
+from nulls.generalization import EXPONENTS, LOW_END, over_powers
+from nulls.trial import decided
 from repository import REPOSITORY
 from study_case import OPTIMUM, as_fitted
 
@@ -122,6 +124,15 @@ def test_the_dimension_gives_the_exponent_at_a_smoothness_near_one(tmp_path, siz
     tables = of_dimensions(tmp_path, states(4, 24, lambda _: size))
     tables |= slopes(tmp_path, (0.48, 0.52), floor="fitted", series="model", name="alpha")
     assert judged("dimension_and_exponents", tables) is verdict
+
+
+@pytest.mark.parametrize("claim", EXPONENTS)
+def test_a_floor_at_its_bound_leaves_the_exponents_open(project_folder, claim):
+    """Losses of a small exponent above a floor look as those of an even smaller one above none."""
+    tables = over_powers(10, **LOW_END)
+    (floor,) = tables.derived("slopes", series="model", floor="fitted", name="L_inf")["value"]
+    assert floor == pytest.approx(1e-3)
+    assert decided(STUDY, claim, tables) is CANNOT_TELL
 
 
 def probed(dimensions, spread, rng, models=4):
