@@ -153,7 +153,8 @@ def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
     if parabola is None:
         return Evidence(f"{len(runs)} runs determine no parabola in {name}.")
     # An interval that reaches an end of the measured range has no end there.
-    low, high = percentile_interval(parabola.optima()[1:], LEVEL)
+    lows, highs = parabola.optima_between()
+    low, high = percentile_interval(lows, LEVEL)[0], percentile_interval(highs, LEVEL)[1]
     low = -math.inf if low <= parabola.low + 1e-9 else low
     high = math.inf if high >= parabola.high - 1e-9 else high
     ends = parabola.low, parabola.high, float(parabola.optima()[0]), low, high

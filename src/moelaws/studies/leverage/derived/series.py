@@ -52,6 +52,16 @@ class Parabola:
         """Returns the t of least ln L in the range, of the estimate and each draw, (1 + draws,)."""
         return minima(self.y_n3, self.low, self.high).x
 
+    def optima_between(self) -> tuple[Array, Array]:
+        """Returns the least and the largest t at which each draw's ln L may be least, (draws,).
+
+        They differ where a draw has its top inside the range: then ln L is least at an end, and
+        chance says at which. Where nothing moves the loss, this is so in half of the draws.
+        """
+        slope, curvature = terms(self.y_n3[1:])
+        topped, least = -curvature > np.abs(slope), self.optima()[1:]
+        return np.where(topped, self.low, least), np.where(topped, self.high, least)
+
     def end_slopes(self) -> Array:
         """Returns d ln L / dt at both ends, of the estimate and of each draw, (1 + draws, 2)."""
         slope, curvature = terms(self.y_n3)
