@@ -67,6 +67,7 @@ def test_groups_of_their_own_levels_share_the_slope_that_made_them():
     own = contrast(np.column_stack([x, indicators(groups)]), y, np.array([1.0, 0.0, 0.0]))
     assert own.interval == pytest.approx((2, 2, 2))
     assert slope_weights(x) @ (2 * x + 5) == pytest.approx(2)
+    assert np.isnan(slope_weights(np.array([3.0, 3.0]))).all()
     # Columns that depend on each other determine nothing
     assert np.isnan(contrast(np.ones((4, 2)), np.arange(4.0), np.array([1.0, 0.0])).value)
 

@@ -30,7 +30,12 @@ def of_draws(values: Array, n: int = 0, level: float = LEVEL) -> Effect:
 
 
 def slope_weights(x: Array) -> Array:
-    """Returns the weights (n,) by which values at ``x`` (n,) sum to their slope on ``x``."""
+    """Returns the weights (n,) by which values at ``x`` (n,) sum to their slope on ``x``.
+
+    They are NaN where ``x`` has fewer than two values.
+    """
+    if len(np.unique(x)) < 2:
+        return np.full(len(x), np.nan)
     centred = x - x.mean()
     return np.asarray(centred / np.sum(centred**2))
 

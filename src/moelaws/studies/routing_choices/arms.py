@@ -21,7 +21,6 @@ from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL, BySeed, Spread, of_mean, slope_weights
 from moelaws.fitting.quantiles import t_interval
-from moelaws.laws.base import Array
 from moelaws.spec.experts import MoE
 from moelaws.spec.model import Model
 
@@ -145,7 +144,7 @@ class Arms:
         """Returns the slope of an arm's 100 ln L over ln C; NaN for one budget."""
         rows = self.runs[(self.runs["arm"] == arm) & (self.runs["k"] == TOP_K)]
         mean = rows.groupby("C")["y"].mean()
-        return float(_weights(mean.index.to_numpy()) @ mean)
+        return float(slope_weights(np.log(mean.index.to_numpy())) @ mean)
 
     def own_products(self) -> float:
         """Returns what Muon computes to make its steps orthogonal, over the FLOPs of training."""
@@ -160,7 +159,7 @@ class Arms:
     def flattening(self) -> Effect:
         """Returns the slope over ln C of shuffled text over that of text, which is not varied."""
         changes, budgets = self.changes(SHUFFLED)
-        weights, noise = _weights(budgets.to_numpy(float)), self.noise(SHUFFLED)
+        weights, noise = slope_weights(np.log(budgets.to_numpy(float))), self.noise(SHUFFLED)
         change = float(weights @ changes) if len(changes) else np.nan
         ends = t_interval(change, noise.sd * np.sqrt(2 * weights @ weights), noise.freedom, LEVEL)
         slope = self.slope(BASE)
@@ -171,13 +170,6 @@ class Arms:
 def _pair(arm: str) -> tuple[str, str]:
     """Returns the arm whose runs show what ``arm`` does, and the one with which it is compared."""
     return (BEST[MUON], BEST[BASE]) if arm == MUON else (arm, BASE)
-
-
-def _weights(C: Array) -> Array:
-    """Returns the weights of a slope over ln C, NaN for one budget."""
-    if len(np.unique(C)) < 2:
-        return np.full(len(C), np.nan)
-    return slope_weights(np.log(C))
 
 
 def means(runs: pd.DataFrame) -> pd.DataFrame:
