@@ -89,6 +89,8 @@ def parameter(rule: Parameter, inputs: FittedInputs, frame: None = None) -> Evid
     """Returns a parameter of fits, or of groups of a fit, with its interval."""
     every, decides = [], []
     for fit in rule.fits:
+        if few := _few(rule, inputs, fit):
+            return few
         for part in inputs.fit(fit).parts:
             of = " ".join(map(str, part.where.values())) or fit
             known: Mapping[str, Any] = part.profile if rule.ends == "profile" else part.params
@@ -106,14 +108,21 @@ def parameter(rule: Parameter, inputs: FittedInputs, frame: None = None) -> Evid
     return Evidence(text, decides[0], rule.unit, decides)
 
 
+def _few(rule: Parameter | Excess, inputs: FittedInputs, fit: str) -> Evidence | None:
+    """Returns that a fit has fewer runs than the rule asks for, if it has."""
+    if not rule.fewest:
+        return None
+    fitted, free = inputs.fit(fit).parts[0].n, inputs.law(fit).n_free
+    few = f"{fitted} runs were fitted, fewer than {rule.fewest} for each of {free} coefficients"
+    return Evidence(few, needed=rule.missing) if fitted < rule.fewest * free else None
+
+
 def errors(rule: Excess, inputs: FittedInputs, frame: pd.DataFrame | None) -> Evidence:
     """Returns how much larger the errors of other fits are than those of one."""
     runs = inputs.derived(rule.table) if rule.table else inputs.table
     own, *others = (predicted(inputs, fit, runs) for fit in rule.read_fits)
-    fitted, free = inputs.fit(rule.fit).parts[0].n, inputs.law(rule.fit).n_free
-    if fitted < rule.fewest * free:
-        few = f"fewer than {rule.fewest} for each of {free} coefficients"
-        return Evidence(f"{fitted} runs were fitted, {few}", needed=rule.missing)
+    if few := _few(rule, inputs, rule.fit):
+        return few
     mask = own.used if rule.runs == "fitted" else own.held
     if rule.runs == "fitted":
         L = runs["L"].to_numpy(float)
