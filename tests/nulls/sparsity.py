@@ -151,7 +151,7 @@ def fits_to(seed, law, names=("loss",), bootstrap=20, **protocol):
     return FittedInputs(frame=frame, fits=fits)
 
 
-# Of twenty draws an interval is so narrow that it refutes one true null in seven.
+# As many draws as the study's own fit has at the demo
 alone = partial(fits_to, bootstrap=100, sample=3)
 both_laws = partial(
     fits_to, names=("loss", "chinchilla"), bootstrap=1, objective="squared", sample=1
