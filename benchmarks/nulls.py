@@ -78,14 +78,15 @@ Some rules were other ones when their rates were first counted, on such tables:
   knows the noise between seeds alone, and shuffled losses spread much further. Where the losses are
   those of a search whose best batch is the same, it is contradicted by 3 or fewer.
 - *the best size grows faster than the tokens* is contradicted by 19 of 200 tables of even growth:
-  by twice the noise of such runs the parabolas' minima lie too near to the middle of the sizes.
-- *sparsity alone lowers the loss* is contradicted by 27 of 200 tables. Where sparsity does nothing by
-  itself, lambda is not determined, and intervals by draws are too narrow.
+  the minima of noisy parabolas lie a little too near to the middle of the sizes.
+- *sparsity alone lowers the loss* is contradicted by 27 of 200 tables. Where sparsity does nothing
+  by itself, lambda is not determined, and intervals by draws are too narrow.
 - *share fits best* is supported by 42 of 200 tables whose share lies halfway between two forms, and
   by 45 of those with the effect: it tells hardly one from the other.
 - *ratio rises* of the study generalization is contradicted by 21 of 200 tables at the edge.
 - *equal split*, *eq 4 predicts large leverage*, *eq 6 predicts the sparsest*, *law tells text from
-  shuffled text* and *the frontier predicts a larger budget* are contradicted by many tables that lie beyond the edge of what they claim.
+  shuffled text* and *the frontier predicts a larger budget* are contradicted by many tables that
+  lie beyond the edge of what they claim.
 """
 # The columns: of which tables, which verdict, and which of several trials is the least favourable
 WORST = [
