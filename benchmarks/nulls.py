@@ -66,9 +66,10 @@ Some rules were other ones when their rates were first counted, on such tables:
 - *attention share* was contradicted by 73 of 1000 tables at the edge. The noise of a least value no
   longer counts as an excess over it.
 - *best granularity* was contradicted by 19 of 200 tables in which the granularity does nothing, and
-  *few shared experts* by 17. A curve with a top between the ends is least at either, by chance.
+  *few shared experts* by 17. A drawn parabola that has its top between the ends is least at one of
+  them by chance. It counts at both now.
 - *exponent identity* was contradicted by 26 of 200 tables at the edge. Where a fit held the floor
-  of the loss at its bound, the exponent above it seemed certain.
+  of the loss at its bound, the exponent above it seemed certain. It has no interval now.
 - *routing regimes* was contradicted by 5 of 40 tables at the edge, and *ratio rises* by 6 of 40,
   for any of several numbers could refute them. Now several refute as seldom as one.
 
@@ -82,7 +83,7 @@ Some rules were other ones when their rates were first counted, on such tables:
 - *sparsity alone lowers the loss* is contradicted by 27 of 200 tables. Where sparsity does nothing
   by itself, lambda is not determined, and intervals by draws are too narrow.
 - *share fits best* is supported by 42 of 200 tables whose share lies halfway between two forms, and
-  by 45 of those with the effect: it tells hardly one from the other.
+  by 45 of those with the effect. So the rule hardly tells one form from another.
 - *ratio rises* of the study generalization is contradicted by 21 of 200 tables at the edge.
 - *equal split*, *eq 4 predicts large leverage*, *eq 6 predicts the sparsest*, *law tells text from
   shuffled text* and *the frontier predicts a larger budget* are contradicted by many tables that

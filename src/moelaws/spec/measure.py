@@ -136,7 +136,7 @@ class Parameter(_Rule):
     fits: tuple[Name, ...]
     where: RowExpression = ""  # if the fit is split, the groups whose numbers decide
     ends: Literal["report", "profile"] = "report"  # whose interval
-    fewest: Whole = 0  # fitted runs for each free parameter, below which it says nothing
+    fewest: Whole = 0  # runs for each free parameter of a fit, below which it says nothing
     facts = "each", "n"
 
     @property
@@ -158,7 +158,7 @@ class Excess(_Rule):
     # Fitted: mean square errors, paired by run
     runs: Literal["held out", "fitted"] = "held out"
     blocks: tuple[Name, ...] = ()  # columns; runs that agree in them err together
-    fewest: Whole = 0  # fitted runs for each free parameter of the fit, as above
+    fewest: Whole = 0  # runs for each free parameter of the fit, below which it says nothing
     says: str = "RMSE on {n} runs is {own} by {fit}; by others it is larger by: {each}"
     facts = "fit", "own", "n", "each"
 

@@ -58,15 +58,6 @@ class Estimates:
         ends = interval(values, level or self.level, self.stretch)
         return Effect(float(values[0]), *ends)
 
-    @property
-    def floor_is_held(self) -> bool:
-        """Returns whether the loss floor stands at its bound.
-
-        All draws are held there too, so that the exponent above it looks certain. By simulation it
-        is not: at a small exponent one table in eight is so, with an interval far from the truth.
-        """
-        return "L_inf" in self.result.diagnostics.at_bounds
-
 
 def estimates(inputs: FittedInputs, fit: str) -> list[Estimates]:
     """Returns what ``fit`` estimates for each value that splits it, in rising order."""
@@ -151,9 +142,14 @@ def slopes(inputs: FittedInputs) -> Rows:
 
 
 def _determined(effect: Effect, *fits: Estimates) -> Effect:
-    """Returns the effect, without an interval where a floor of the ``fits`` is held."""
-    held = any(fit.floor_is_held for fit in fits)
-    return Effect(effect.value, np.nan, np.nan) if held else effect
+    """Returns the effect, without an interval where one of the ``fits`` holds its floor at a bound.
+
+    The bound holds the floor of all draws, too, so that the exponent above it looks certain. By
+    simulation it is not: where the true exponent is small, one table in eight has such a fit, and
+    its interval lies far from the truth.
+    """
+    held = any("L_inf" in fit.result.diagnostics.at_bounds for fit in fits)
+    return Effect(effect.value) if held else effect
 
 
 def experts(inputs: FittedInputs) -> Array:
