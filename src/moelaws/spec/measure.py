@@ -159,6 +159,8 @@ class Excess(_Rule):
     runs: Literal["held out", "fitted"] = "held out"
     blocks: tuple[Name, ...] = ()  # columns; runs that agree in them err together
     fewest: Whole = 0  # runs for each free parameter of the fit, below which it says nothing
+    # Of fitted runs: by which part of the fit's own mean square error another's has to differ
+    margin: Annotated[Real, Field(ge=0)] = 0.0
     says: str = "RMSE on {n} runs is {own} by {fit}; by others it is larger by: {each}"
     facts = "fit", "own", "n", "each"
 
