@@ -140,7 +140,7 @@ def errors(rule: Excess, inputs: FittedInputs, frame: pd.DataFrame | None) -> Ev
         return Evidence(f"{facts['n']} runs are {rule.runs}", needed=rule.missing)
     text = _said(rule.says, facts | {"each": _listed(effects)})
     # What all fits miss alike may be less for one of them, whichever is true.
-    apart = rule.margin * facts["own"] ** 2
+    apart = rule.margin * rmse(own, mask) ** 2
     decides = [replace(one, low=one.low - apart, high=one.high + apart) for one in effects]
     return Evidence(text, least, rule.unit, decides)
 
