@@ -185,7 +185,7 @@ def relation(seed, by, **equivalent_of_group):
 
 
 TRIALS = [
-    null(tuple(set(TRENDS) - OWN_NULL), partial(trends, law=chinchilla), 20),
+    null(tuple(sorted(set(TRENDS) - OWN_NULL)), partial(trends, law=chinchilla), 20),
     null(TOTAL_SIZE, partial(trends, law=one_total_size), 20),
     null(SMALL_DENSE, partial(trends, law=dense_best_to_the_margin), 20),
     null(RISES, partial(trends, law=one_best_size), 20),
