@@ -10,7 +10,6 @@ With MOELAWS_EXPORTS=required a test that would be skipped for lack of a package
 
 import json
 import math
-import os
 import shutil
 import signal
 import sqlite3
@@ -30,7 +29,6 @@ from moelaws.files.atomic import read_json, write_json
 from moelaws.files.parquet import read_parquet
 from moelaws.records.runs import annotate, read_record
 from optional_package import need
-from waiting import wait_for
 
 LARGEST = sys.float_info.max
 
@@ -140,25 +138,31 @@ def test_two_exports_at_once_have_each_run_once(tracker):
     assert len(tracker.held()) == 3
 
 
+INTERRUPTED = """
+import os, sys
+from moelaws.cli import main
+
+number, file = int(sys.argv.pop(1)), sys.argv.pop(1)
+
+def interrupt(event, words):
+    if event == "open" and str(words[0]).endswith(file):
+        os.kill(os.getpid(), number)
+
+sys.addaudithook(interrupt)
+main()
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda s: s.name)
 def test_what_was_interrupted_is_completed_by_the_next_export(tracker, number):
+    """The signal comes where the exporter reads what a run in the middle has printed."""
     for copy in range(40):
         copy_run(tracker.results, id_of(tracker.results, "moe"), f"copy{copy:02}")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moelaws", *tracker.words], stderr=subprocess.PIPE, text=True
+    words = [str(int(number)), "copy20/log", *tracker.words]
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *words], capture_output=True, text=True
     )
-
-    def begun():
-        """Some runs are there, and not all."""
-        if tracker.name == "mlflow":
-            artifacts = tracker.place.with_name("runs_artifacts")
-            return len(list(artifacts.glob("*/*/artifacts/log"))) > 4
-        return len(list(tracker.place.glob("moelaws/*"))) > 4
-
-    wait_for(begun)
-    os.kill(process.pid, number)
-    complaint = process.communicate()[1]
-    assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL), complaint
+    assert ended.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL), ended.stderr
     assert len(tracker.export()[0]) == 43
     held = tracker.held()
     assert len(held) == 43
