@@ -24,6 +24,10 @@ def of(architecture, ffn, **changes):
 
 
 TIED, NORMED, HEADS = {"tied_embeddings": True}, {"qk_norm": True}, {"n_heads": 3, "n_kv": 1}
+BASE = {
+    "d_model": 12, "n_layers": 1, "n_heads": 2, "n_kv": 1, "n_experts": 2, "top_k": 1, "d_expert": 3
+}  # fmt: skip
+SCALED = {"parameterization": "completep", "base": BASE}
 # Name -> (the class of transformers, what differs from SHAPE).
 MODELS = {
     "dense": of("Llama", DENSE),
@@ -46,6 +50,10 @@ MODELS = {
     "sigmoids": of("Glm4Moe", SIGMOID, head_width=6, **TIED),
     "sigmoids, QK-norm, shared ones, gates as they are": of(
         "Glm4Moe", SIGMOID | SHARED | {"normalize_top_k": False}, n_kv=1, **NORMED
+    ),
+    "experts, QK-norm, by a base's rules": of("Qwen3Moe", EXPERTS, **SCALED, **NORMED),
+    "sigmoids, gates as they are, by a base's rules": of(
+        "Glm4Moe", SIGMOID | {"normalize_top_k": False}, **SCALED
     ),
     "sigmoids without a bias, one a token, odd width": of(
         "Glm4Moe", EXPERTS | ALONE | FIRST_DENSE | {"gate": "sigmoid", "d_expert": 7}

@@ -59,6 +59,26 @@ def test_gates_and_balance_are_axes_that_cost_nothing_and_whose_defaults_are_the
         runs_of(changed("sweeps.0.axes", axes | {"load_balance": [0.02]}))
 
 
+def test_the_parameterization_is_an_axis_that_costs_nothing_and_a_base_stands_beside_it():
+    axes = {"C": [1e11], "S": [0.75], "d_model": [32]}
+    (old,) = runs_of(changed("sweeps.0.axes", axes))
+    axes |= {"parameterization": ["standard", "mup", "completep"]}
+    base = {
+        "base_d_model": 16, "base_n_layers": 2, "base_n_heads": 1, "base_n_kv": 1,
+        "base_n_experts": 8, "base_top_k": 2, "base_d_expert": 32,
+    }  # fmt: skip
+    data = changed("sweeps.0.axes", axes)
+    data["settings"] |= base
+    standard, *others = runs_of(data)
+    assert standard.run_id == old.run_id
+    assert len({run.run_id for run in (standard, *others)}) == 3
+    assert {run.config.steps for run in others} == {old.config.steps}
+    assert {run.config.model.base.d_model for run in others} == {16}
+    data["settings"].pop("base_top_k")
+    with pytest.raises(UserError, match=r"base\.top_k = None, and the model's top_k = 2"):
+        runs_of(data)
+
+
 @given(st.permutations([16, 32, 48]), st.permutations(["C", "S", "d_model"]))
 def test_order_and_repetition_change_nothing(widths, names):
     axes = {"C": [1e11, 2e11], "S": [0, 0.75], "d_model": widths}

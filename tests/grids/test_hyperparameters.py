@@ -222,3 +222,11 @@ def test_step_law_counts_all_experts_and_the_tokens_of_the_budget(size, steps):
     rate = 1.79 * blocks**-0.713 * tokens**0.307
     assert run.config.optimizer.lr == pytest.approx(rate, rel=1e-4)
     assert run.config.batch == max(1, math.floor(0.58 * tokens**0.571 / 128 + 0.5))
+
+
+def test_rates_of_standard_models_are_refused_for_others():
+    chosen = Chosen(rule="chosen")
+    known = chosen, Choice("auto"), "selected", "adamw", "mup"
+    with pytest.raises(UserError, match="chosen} with parameterization: mup; its laws are of"):
+        settled("lr", *known)
+    assert settled("batch", *known) == LAW

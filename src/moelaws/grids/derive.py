@@ -46,7 +46,7 @@ def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choic
         known["C"] = train_flops_per_token(model, at.convention) * known["D"]
     elif isinstance(steps, StepsFromCompute) and "C" in point:
         known["D"] = point["C"] / train_flops_per_token(model, steps.convention)
-    kinds = model.gates, point.get("optimizer", "adamw")
+    kinds = model.gates, point.get("optimizer", "adamw"), model.parameterization
     if rules.batch and "batch" not in point:
         point["batch"] = batch_size(known, settled("batch", rules.batch, choice, *kinds))
     if rules.lr and "lr" not in point:

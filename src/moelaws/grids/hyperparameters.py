@@ -34,11 +34,21 @@ PUBLISHED = {
 
 
 def settled(
-    name: Literal["lr", "batch"], rule: Hyperparameter, choice: Choice, gates: Gates, optimizer: str
+    name: Literal["lr", "batch"],
+    rule: Hyperparameter,
+    choice: Choice,
+    gates: Gates,
+    optimizer: str,
+    parameterization: str = "standard",
 ) -> Settled:
-    """Returns ``rule``, or what the project chooses for it; refuses another optimizer's rates."""
+    """Returns ``rule``, or what the project chooses for it; refuses rates of other trainings."""
     if not isinstance(rule, Chosen):
         return rule
+    if name == "lr" and parameterization != "standard":
+        raise UserError(
+            f"lr: {{rule: chosen}} with parameterization: {parameterization}; its laws are of "
+            "standard models: set lr to the best rate at the base shape"
+        )
     source, pinned = choice.source, choice.of(gates)
     rates = choice.rates.get(rule.search) if source in ("auto", "pinned") else None
     if name == "lr" and optimizer != (of := rates.optimizer if rates else "adamw"):

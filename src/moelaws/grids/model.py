@@ -9,6 +9,7 @@ from typing import Any
 from moelaws.accounting.flops import attention_and_ffn, train_flops_per_token
 from moelaws.grids.hyperparameters import Point, needed
 from moelaws.spec.base import parse
+from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.errors import UserError
 from moelaws.spec.experts import routers
 from moelaws.spec.grid import WidthFromFlops, WidthsFromRatio, data_of
@@ -29,6 +30,8 @@ def model_data(point: Mapping[str, Any]) -> dict[str, Any]:
     if "n_slices" in point:
         heads = {"n_heads": point["n_heads"]} if "n_heads" in point else {}
         data["slices"] = heads | data_of(point, Slices)
+    if point.get("parameterization", "standard") != "standard":
+        data["base"] = data_of(point, BaseShape)
     return data
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from moelaws.model.casting import cast
 from moelaws.model.fused import fused, mapped
+from moelaws.model.parameterization import multipliers
 from moelaws.spec.model import Model
 
 EPSILON = 1e-6
@@ -24,10 +25,11 @@ class RMSNorm(nn.Module):
     def __init__(self, *shape: int) -> None:
         super().__init__()
         self.gain = nn.Parameter(torch.ones(shape))
+        self.scale = 1.0  # of y, in fp32
 
     def forward(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Returns y in ``dtype``, rounded once."""
-        return normed(x, self.gain, dtype)
+        return normed(x, self.gain if self.scale == 1 else self.gain * self.scale, dtype)
 
 
 @fused(rows=1)
@@ -63,24 +65,28 @@ class Attention(nn.Module):
             nn.init.normal_(weight, std=model.init_std, generator=generator)
         self.q_norm = RMSNorm(self.width) if model.qk_norm else None
         self.k_norm = RMSNorm(self.width) if model.qk_norm else None
+        self.scores = multipliers(model).scores
 
     def forward(self, x_BND: Tensor, rotation: Tensor) -> Tensor:
         """Returns (B, N, D) in the type of ``x_BND``; ``rotation`` comes from ``rotary``."""
         B, N, _ = x_BND.shape
         qkv_BNX = F.linear(x_BND, cast(self.w_qkv, x_BND.dtype))
-        y_BNV = attend(
-            qkv_BNX.view(B, N, -1, self.width), self.n_heads, (self.q_norm, self.k_norm), rotation
-        )
+        qkv_BNXW = qkv_BNX.view(B, N, -1, self.width)
+        norms = self.q_norm, self.k_norm
+        y_BNV = attend(qkv_BNXW, self.n_heads, norms, rotation, self.scores)
         return F.linear(y_BNV, cast(self.w_out, x_BND.dtype))
 
 
 Norms = tuple[RMSNorm | None, RMSNorm | None]
 
 
-def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Tensor:
+def attend(
+    qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor, scores: float = 1.0
+) -> Tensor:
     """Returns causal attention (..., N, H W) of queries, keys and values (..., N, H + 2 G, W).
 
-    ``norms`` are those of queries and of keys: two modules, or None twice.
+    ``norms`` are those of queries and of keys: two modules, or None twice. ``scores`` multiplies
+    the scores, which are divided by W^1/2.
     """
     H, G = n_heads, (qkv_NXW.shape[-2] - n_heads) // 2
     # Split, not sliced: the backward pass of a slice fills a whole tensor with zeros.
@@ -93,8 +99,9 @@ def attend(qkv_NXW: Tensor, n_heads: int, norms: Norms, rotation: Tensor) -> Ten
     q_NHW, k_NGW = torch.split_with_sizes(turned, [H, G], -2)
     # Fused kernels take four axes, so the sequences of several experts become one batch.
     q_BHNW, k_BGNW, v_BGNW = (t.transpose(-3, -2).flatten(0, -4) for t in (q_NHW, k_NGW, v_NGW))
+    scale = None if scores == 1 else scores * qkv_NXW.shape[-1] ** -0.5
     y_BHNW = F.scaled_dot_product_attention(
-        q_BHNW, k_BGNW, v_BGNW, is_causal=True, enable_gqa=G != H
+        q_BHNW, k_BGNW, v_BGNW, is_causal=True, enable_gqa=G != H, scale=scale
     )
     return y_BHNW.transpose(1, 2).reshape(*qkv_NXW.shape[:-2], -1)
 

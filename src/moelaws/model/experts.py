@@ -45,6 +45,7 @@ class MoELayer(nn.Module):
         super().__init__()
         self.settings = moe
         self.capacity: int | None = None  # of an expert, in assignments of a sequence
+        self.scale = 1.0  # of what the routed experts add
         self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator, layer)
         self.routed_experts = RoutedExperts(moe, d_model, init_std, backend, generator)
         width = moe.n_shared * moe.d_expert
@@ -59,6 +60,8 @@ class MoELayer(nn.Module):
             routing = within_capacity(routing, len(x_BND), self.capacity)
         x_TD = x_BND.flatten(0, -2)
         y_TD = self.routed_experts(x_TD, routing)
+        if self.scale != 1:
+            y_TD = y_TD * self.scale
         if self.shared_experts is not None:
             y_TD = y_TD + self.shared_experts(x_TD)
         return y_TD, routing

@@ -18,6 +18,7 @@ from moelaws.model.casting import cast
 from moelaws.model.experts import MoELayer
 from moelaws.model.head import mean_loss
 from moelaws.model.mlp import MLP
+from moelaws.model.parameterization import bias_rate, factors, multipliers
 from moelaws.model.router import Noise, Routing
 from moelaws.model.slices import SlicedBlock
 from moelaws.spec.model import Model, MoE
@@ -46,10 +47,12 @@ class Block(nn.Module):
         self.attention_norm = RMSNorm(d)
         self.attention = Attention(model, generator)
         self.ffn_norm = RMSNorm(d)
+        self.residual = multipliers(model).residual
         self.moe: MoELayer | None = None
         self.dense_ffn: nn.Module | None = None
         if isinstance(ffn, MoE) and layer >= ffn.n_dense_layers:
             self.moe = MoELayer(ffn, d, std, backend, generator, layer)
+            self.moe.scale = multipliers(model).routed
         else:
             assert ffn.d_ffn is not None  # the configuration's checks refuse a model without it
             self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
@@ -64,21 +67,25 @@ class Block(nn.Module):
         tokens_BN: Tensor,
     ) -> tuple[Tensor, Routing | None]:
         y_BND = self.attention(self.attention_norm(x_BND, dtype), rotation)
-        x_BND, h_BND = added_and_normed(x_BND, y_BND, self.ffn_norm.gain, dtype)
+        x_BND, h_BND = added_and_normed(x_BND, self._added(y_BND), self.ffn_norm.gain, dtype)
         routing = None
         if self.moe is not None:
             y_TD, routing = self.moe(h_BND, groups, noise, tokens_BN)
         else:
             assert self.dense_ffn is not None
             y_TD = self.dense_ffn(h_BND.flatten(0, 1))
-        return x_BND + y_TD.view(x_BND.shape), routing
+        return x_BND + self._added(y_TD).view(x_BND.shape), routing
+
+    def _added(self, y: Tensor) -> Tensor:
+        return y if self.residual == 1 else y * self.residual
 
 
 class Transformer(nn.Module):
     """A pre-norm decoder with a final norm.
 
-    Matrices start as N(0, init_std^2), gains at 1 and biases at 0. They depend on the seed alone,
-    not on device or back end. Parameters and the residual stream are in fp32. With ``precision``
+    Matrices start as N(0, init_std^2), gains at 1 and biases at 0. A parameterization that is not
+    the standard one multiplies the matrices of blocks. Weights depend on the seed alone, not on
+    device or back end. Parameters and the residual stream are in fp32. With ``precision``
     bf16, matrix products and attention are computed in bf16 from weights that are cast at use,
     while router, norms, rotation and losses stay in fp32.
     """
@@ -104,9 +111,11 @@ class Transformer(nn.Module):
                 block = SlicedBlock(model, generator)
             else:
                 block = Block(model, layer, backend, generator)
+            start_by_rule(block, model, f"layers.{layer}.")
             place(block)
             self.layers.append(block)
         self.final_norm = RMSNorm(model.d_model)
+        self.final_norm.scale = multipliers(model).logits
         self.unembedding: nn.Parameter | None = None
         if not model.tied_embeddings:
             self.unembedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
@@ -150,7 +159,7 @@ class Transformer(nn.Module):
             # The last column counts dropped assignments, and they move no bias.
             counts_LE = counts_LE[:, :E]
             signs_LE = (counts_LE.sum(1, keepdim=True) - E * counts_LE).sign()
-            moves = (self.config.ffn.bias_rate * signs_LE).unbind()
+            moves = (bias_rate(self.config) * signs_LE).unbind()
             torch._foreach_add_(biases, list(moves))
 
     def forward(
@@ -189,6 +198,14 @@ class Transformer(nn.Module):
         balance = torch.stack([r.balance for r in routings]).mean()
         z = torch.stack([r.z for r in routings]).mean()
         return Losses(cross_entropy, balance, z, assignments(routings))
+
+
+@torch.no_grad()
+def start_by_rule(block: nn.Module, model: Model, prefix: str) -> None:
+    """Multiplies the initial weights of a block by the factors of the parameterization."""
+    if model.base is not None:
+        for name, weight in block.named_parameters():
+            weight.mul_(factors(model, prefix + name).std)
 
 
 def assignments(routings: list[Routing]) -> Tensor:

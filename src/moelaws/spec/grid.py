@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, create_model, model_validator
 
 from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Real, Size
+from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.errors import refuse_unknown
 from moelaws.spec.experts import routers
 from moelaws.spec.fit import Name
@@ -30,16 +31,23 @@ ConventionName = Literal[
 # The parts of a run whose fields a grid may set. Its name for a field is the field's own behind the
 # part's prefix, if there is one, unless ``RENAMED`` gives another.
 PARTS: tuple[type[Frozen], ...] = (
-    Model, *routers().values(), DenseFFN, Slices, RunConfig, *OPTIMIZERS, Schedule, Evaluation,
+    Model, BaseShape, *routers().values(), DenseFFN, Slices, RunConfig, *OPTIMIZERS, Schedule,
+    Evaluation,
 )  # fmt: skip
-PREFIX: dict[type[Frozen], str] = {Slices: "slice_", Evaluation: "evaluation_"}
+PREFIX: dict[type[Frozen], str] = {
+    BaseShape: "base_",
+    Slices: "slice_",
+    Evaluation: "evaluation_",
+}
 RENAMED: dict[tuple[type[Frozen], str], str] = {
     (Slices, "n_experts"): "n_slices",
     (Slices, "n_heads"): "slice_heads",
     (Schedule, "kind"): "schedule",
 }
 # Fields that hold a part, or that say which of several classes a part has
-HOLDERS = ("model", "corpus", "ffn", "slices", "optimizer", "schedule", "evaluation", "kind")
+HOLDERS = (
+    "model", "base", "corpus", "ffn", "slices", "optimizer", "schedule", "evaluation", "kind",
+)  # fmt: skip
 
 
 def names(part: type[Frozen]) -> dict[str, str]:

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from moelaws.spec.base import Count, Frozen, Positive, Size
+from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.experts import Gates, MoE, routers
 from moelaws.spec.parts import DenseFFN, Mlp, Part, SlicePositions, Slices
 
@@ -50,6 +51,10 @@ class Model(Frozen):
     init_std: Positive = 0.02
     head_width: Size | None = None  # d_model / n_heads unless set
     slices: Slices | None = None
+    # How deviations, rates and outputs follow from the sizes (``model.parameterization``): not at
+    # all, or from those of the ``base``, over width and experts (mup), and over depth (completep)
+    parameterization: Literal["standard", "mup", "completep"] = "standard"
+    base: BaseShape | None = None
 
     @model_validator(mode="after")
     def _shapes_fit(self) -> Self:
@@ -98,6 +103,37 @@ class Model(Frozen):
             raise ValueError(
                 f"context = {self.context} with positions: chunks; its {E} slices must divide it"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _base_fits(self) -> Self:
+        base, of = self.base, f"parameterization = {self.parameterization}"
+        if base is None or self.parameterization == "standard":
+            if base is None and self.parameterization == "standard":
+                return self
+            raise ValueError(
+                f"{of} {'without' if base is None else 'with'} base; mup and completep need the "
+                "base shape that they take hyperparameters from, and standard has none"
+            )
+        routing = getattr(self.ffn, "route_by", "token")
+        if self.slices or routing == "chunk":
+            what = "slices" if self.slices else "route_by = chunk"
+            raise ValueError(f"{of} with {what}; there is no rule for these weights: use standard")
+        for name in ("head_width", "d_ffn", "n_experts", "top_k", "d_expert", "n_shared"):
+            own = getattr(self if name == "head_width" else self.ffn, name, None) or None
+            if (own is None) != (getattr(base, name) is None):
+                raise ValueError(
+                    f"base.{name} = {getattr(base, name)}, and the model's {name} = {own}; a base "
+                    "states each size that the model has, and no other"
+                )
+        for part, whole in (("n_kv", "n_heads"), ("top_k", "n_experts")):
+            of_part, of_whole = getattr(base, part), getattr(base, whole)
+            own = self if part == "n_kv" else self.ffn
+            if of_part and of_part * getattr(own, whole) != getattr(own, part) * of_whole:
+                raise ValueError(
+                    f"{part} / {whole} = {getattr(own, part)} / {getattr(own, whole)}, and the "
+                    f"base's is {of_part} / {of_whole}; rates transfer at one ratio alone"
+                )
         return self
 
     @property

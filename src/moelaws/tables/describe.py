@@ -63,6 +63,7 @@ def describe(run: Run) -> dict[str, Any]:
         "optimizer": config.optimizer.kind,
         **{name: getattr(config.optimizer, name, None) for name in DESCRIBED_OPTIONS},
         "shuffle": config.shuffle,
+        "parameterization": model.parameterization,
         "recipe": config.model_copy(update=common).fingerprint(),
     }
 

@@ -71,7 +71,7 @@ class Trainer:
         self.config, self.model, self.data = config, model, data
         self.callbacks, self.ranks = callbacks, ranks
         self.groups = ranks.split(config.groups)[ranks.rank]
-        self.optimizer = Optimizer(model.named_parameters(), config.optimizer, ranks)
+        self.optimizer = Optimizer(model.named_parameters(), config.optimizer, ranks, config.model)
         self.history = History()
         self.step = 0
         self.seconds = 0.0  # in the loop, summed over resumptions

@@ -1,11 +1,14 @@
 """AdamW with decoupled decay (Loshchilov & Hutter, 2019), its scale-free form, and Muon."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from moelaws.model.parameterization import Factors, factors
+from moelaws.spec.model import Model
 from moelaws.spec.run import AdamW, Muon
 from moelaws.training.checkpoint import held, take
 from moelaws.training.ranks import ALONE, Ranks, own, place_of
@@ -29,10 +32,21 @@ class Optimizer:
     """
 
     def __init__(
-        self, parameters: Iterable[tuple[str, Tensor]], settings: AdamW, ranks: Ranks = ALONE
+        self,
+        parameters: Iterable[tuple[str, Tensor]],
+        settings: AdamW,
+        ranks: Ranks = ALONE,
+        model: Model | None = None,
     ) -> None:
-        """Takes a module's named ``parameters``; each of the ``ranks`` updates what it holds."""
+        """Takes a module's named ``parameters``; each of the ``ranks`` updates what it holds.
+
+        The parameterization of ``model`` multiplies rates and epsilons; None multiplies nothing.
+        """
         named = dict(parameters)
+        self.factors = [
+            factors(model, name, weight.shape) if model else Factors()
+            for name, weight in named.items()
+        ]
         self.whole = list(named.values())
         self.parameters = [own(parameter.detach()) for parameter in self.whole]
         self.settings, self.ranks = settings, ranks
@@ -48,11 +62,13 @@ class Optimizer:
         self.decay = settings.weight_decay / (settings.lr if settings.scale_free else 1.0)
         # Names decide, not shapes, because the stacked biases of experts have two dimensions.
         spared = {i for i, leaf in enumerate(leaves) if leaf.startswith(("gain", "b_"))}
-        places = list(enumerate(self.adaptive))  # (among second moments, among all)
-        self.groups = [
-            ([place for place in places if place[1] not in spared], self.decay),
-            ([place for place in places if place[1] in spared], 0.0),
-        ]
+        # (rate, decay, epsilon) -> places (among second moments, among all). A step shrinks weights
+        # by rate times decay, which no factor changes.
+        self.groups = defaultdict[tuple[float, float, float], list[tuple[int, int]]](list)
+        for place in enumerate(self.adaptive):
+            by = self.factors[place[1]]
+            decay = 0.0 if place[1] in spared else self.decay / by.rate
+            self.groups[by.rate, decay, settings.eps * by.eps].append(place)
 
     @torch.no_grad()
     def step(self, lr: float) -> Tensor:
@@ -68,7 +84,7 @@ class Optimizer:
         clip = self.settings.clip
         divisor = (norm / clip).clamp(min=1.0) if clip else None
         self.count += 1
-        for members, decay in self.groups:
+        for (rate, decay, eps), members in self.groups.items():
             torch._fused_adamw_(
                 [self.parameters[i] for _, i in members],
                 [gradients[i] for _, i in members],
@@ -76,11 +92,11 @@ class Optimizer:
                 [self.second[j] for j, _ in members],
                 [],
                 [self.count] * len(members),
-                lr=lr,
+                lr=lr * rate,
                 beta1=self.settings.beta1,
                 beta2=self.settings.beta2,
                 weight_decay=decay,
-                eps=self.settings.eps,
+                eps=eps,
                 amsgrad=False,
                 maximize=False,
                 grad_scale=divisor,
@@ -104,7 +120,7 @@ class Optimizer:
             from moelaws.training.sharding import all_rows
 
             direction = orthogonalized(all_rows(ahead, whole))[place[0] : place[0] + len(own_rows)]
-        size = 0.2 * max(whole.shape[-2:]) ** 0.5
+        size = 0.2 * max(whole.shape[-2:]) ** 0.5 * self.factors[i].muon
         own_rows.mul_(1 - lr * self.decay).sub_(direction, alpha=lr * size)
 
     def drop_gradients(self) -> None:

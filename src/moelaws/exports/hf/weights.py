@@ -12,6 +12,7 @@ from huggingface_hub import split_state_dict_into_shards_factory
 from torch import Tensor
 
 from moelaws.exports.hf.architecture import Architecture
+from moelaws.model.parameterization import multipliers
 from moelaws.records.tensors import write_tensors
 from moelaws.spec.model import Model
 
@@ -39,6 +40,7 @@ def convert(
     Each expert has tensors of its own, as in published checkpoints; transformers stacks them when
     it loads them.
     """
+    weights = folded(model, weights)
     tensors = {"model.embed_tokens.weight": weights["embedding"]}
     for i in range(model.n_layers):
         prefix = f"layers.{i}."
@@ -58,6 +60,30 @@ def convert(
     if not model.tied_embeddings:
         tensors["lm_head.weight"] = weights["unembedding"]
     return tensors
+
+
+def folded(model: Model, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Returns weights of the same function without the multipliers of its parameterization."""
+    if model.base is None:
+        return weights
+    by, folded = multipliers(model), dict(weights)
+    queries = model.n_heads * model.width_of_head
+    for name, weight in weights.items():
+        factor = by.routed if "routed_experts" in name else 1.0
+        if name == "final_norm.gain":
+            factor *= by.logits
+        elif name.endswith(("w_down", "w_out", "b_out")):
+            factor *= by.residual
+        elif name.endswith("q_norm.gain"):
+            factor = by.scores
+        elif name.endswith("w_qkv") and not model.qk_norm:
+            of_queries, others = torch.split_with_sizes(weight, [queries, len(weight) - queries])
+            folded[name] = torch.cat((of_queries * by.scores, others))
+            continue
+        else:
+            factor = 1.0
+        folded[name] = weight * factor
+    return folded
 
 
 def _layer(

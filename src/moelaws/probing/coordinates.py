@@ -1,0 +1,213 @@
+"""The coordinate check: whether first steps change models of all sizes alike.
+
+Under the right rules the entries of what a model computes change by the same amount in the first
+steps, whatever its width or depth; by other rules they change more the larger it is, so that no
+rate suits all sizes (Yang et al., 2022, sec 8). The control shows that the check can tell.
+
+Of a model's and a router's logits counts the part that the update of their own matrix makes,
+(W_t - W_0) h_t. The rest, W_0 (h_t - h_0), comes of random starts and falls as width^-1/2, which
+would hide it at these sizes. Tokens are drawn by Zipf's law.
+
+Shapes: T tokens, D model width, E experts, F expert width.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from moelaws.analysis.effect import Effect
+from moelaws.analysis.regression import of_mean, slope_weights
+from moelaws.model.mlp import swiglu
+from moelaws.model.transformer import Block, Transformer
+from moelaws.records.progress import Report
+from moelaws.spec.base import parse
+from moelaws.spec.errors import UserError
+from moelaws.spec.model import Model
+from moelaws.spec.run import AdamW, Muon
+from moelaws.training.optimizer import Optimizer
+
+BASE = {
+    "d_model": 32, "n_layers": 3, "n_heads": 2, "n_kv": 2, "n_experts": 8, "top_k": 2,
+    "d_expert": 64,
+}  # fmt: skip
+HEAD = BASE["d_model"] // BASE["n_heads"]  # the width of a head, in all models
+SIZES = {"width": (32, 64, 128, 256, 512), "depth": (2, 4, 8, 16)}
+# What the check shows at fault: one deviation by inputs and one rate; depth without a rule
+CONTROL = {"width": "standard", "depth": "mup"}
+STEPS = (1, 3, 10)
+RATE, DEVIATION = 2e-3, 0.1
+SEQUENCES, CONTEXT, VOCABULARY = 4, 128, 512
+# What is measured in the last block and above it
+QUANTITIES = (
+    "stream", "scores", "attention", "router logits", "hidden units", "experts", "logits",
+)  # fmt: skip
+NEAR, WIDEST = 0.15, 0.25  # of a slope: its farthest distance from 0, and that of its interval
+# The quantities whose control must grow over the width, at this step, by this slope
+BITING, JUDGED, BITES = ("router logits", "logits"), 3, 0.5
+
+
+class Arm(NamedTuple):
+    """Models of several sizes under one rule."""
+
+    ladder: str  # width or depth
+    parameterization: str
+    optimizer: str
+
+    def model(self, size: int) -> Model:
+        """Returns the model with ``size`` columns or layers."""
+        d = size if self.ladder == "width" else BASE["d_model"]
+        if d % HEAD:
+            raise UserError(f"a width is {d}; it must be a multiple of {HEAD}, the width of a head")
+        ffn = {
+            "kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 2 * d, "load_balance": 0,
+            "router_z": 0,
+        }  # fmt: skip
+        data: dict[str, Any] = {
+            "n_layers": size if self.ladder == "depth" else BASE["n_layers"], "d_model": d,
+            "n_heads": d // HEAD, "n_kv": d // HEAD, "context": CONTEXT, "vocab_size": VOCABULARY,
+            "qk_norm": True, "tied_embeddings": True, "init_std": DEVIATION, "ffn": ffn,
+        }  # fmt: skip
+        if self.parameterization == "standard":
+            data["init_std"] = DEVIATION * (d / BASE["d_model"]) ** -0.5
+        else:
+            data |= {"parameterization": self.parameterization, "base": BASE}
+        return parse(Model, data, "the coordinate check")
+
+
+def arms(ladder: str, optimizer: str) -> tuple[Arm, Arm]:
+    """Returns what is checked, and its control."""
+    return Arm(ladder, "completep", optimizer), Arm(ladder, CONTROL[ladder], optimizer)
+
+
+def measure(
+    sizes: Mapping[str, Sequence[int]], optimizer: str, seeds: int, report: Report
+) -> pd.DataFrame:
+    """Returns rows: an arm, a size, a seed, a step, a quantity and its RMS.
+
+    ``sizes`` are those of the ladders. At step 0 the RMS is that of the quantity itself, later that
+    of its change. Raises UserError for a width that is no whole number of heads.
+    """
+    jobs = [
+        (arm, size, seed)
+        for ladder, known in sizes.items()
+        for arm in arms(ladder, optimizer)
+        for size in known
+        for seed in range(seeds)
+    ]
+    rows = []
+    for number, (arm, size, seed) in enumerate(jobs, 1):
+        about = f"{number}/{len(jobs)} models, now {arm.ladder} {size} ({arm.parameterization})"
+        report("coordinates", number, len(jobs), about)
+        for step, found in _run(arm, size, seed).items():
+            place = {**arm._asdict(), "size": size, "seed": seed, "step": step}
+            rows += [{**place, "quantity": name, "rms": rms} for name, rms in found.items()]
+    return pd.DataFrame(rows)
+
+
+def _run(arm: Arm, size: int, seed: int) -> dict[int, dict[str, float]]:
+    model = arm.model(size)
+    net = Transformer(model, seed)
+    settings = {"lr": RATE, "weight_decay": 0, "clip": 0}
+    rule = Muon(kind="muon", **settings) if arm.optimizer == "muon" else AdamW(**settings)
+    optimizer = Optimizer(net.named_parameters(), rule, model=model)
+    by_zipf = 1 / torch.arange(1.0, VOCABULARY + 1)
+    generator = torch.Generator().manual_seed(seed)
+    drawn = by_zipf.multinomial(2 * SEQUENCES * (CONTEXT + 1), True, generator=generator)
+    tokens, probe = drawn.view(2, SEQUENCES, CONTEXT + 1)
+    start = {name: weight.detach().clone() for name, weight in net.named_parameters()}
+    first = _seen(net, probe, start)
+    found = {0: {name: _rms(first[name]) for name in QUANTITIES}}
+    for step in range(1, STEPS[-1] + 1):
+        torch.autograd.backward(net.losses(tokens).cross_entropy)
+        optimizer.step(RATE)
+        if step in STEPS:
+            now = _seen(net, probe, start)
+            changes = {name: now.get(f"moved {name}", now[name] - first[name]) for name in first}
+            found[step] = {name: _rms(changes[name]) for name in QUANTITIES}
+    return found
+
+
+def _rms(value: Tensor) -> float:
+    return float(value.square().mean().sqrt())
+
+
+@torch.no_grad()
+def _seen(net: Transformer, tokens: Tensor, start: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns each quantity at the probe's tokens, and those of logits that the updates moved."""
+    block = net.layers[-1]
+    assert isinstance(block, Block)
+    assert block.moe is not None
+    attention, moe, seen = block.attention, block.moe, dict[str, Any]()
+
+    def keep(name: str, module: Any, given: Any, made: Any) -> None:
+        seen[name] = given[0], made
+
+    hooks = [
+        module.register_forward_hook(partial(keep, name))
+        for name, module in (("attention", attention), ("moe", moe), ("norm", net.final_norm))
+    ]
+    logits, _ = net(tokens[:, :-1])
+    for hook in hooks:
+        hook.remove()
+    x_BND, y_BND = seen["attention"]
+    W = attention.width
+    q, k, _ = F.linear(x_BND, attention.w_qkv).view(*x_BND.shape[:2], -1, W).chunk(3, -2)
+    assert attention.q_norm is not None
+    assert attention.k_norm is not None
+    # Those of a token with itself, which no rotation changes
+    scores = (attention.q_norm(q) * attention.k_norm(k)).sum(-1) * attention.scores * W**-0.5
+    h_TD = seen["moe"][0].flatten(0, 1)
+    place = f"layers.{net.config.n_layers - 1}.moe.router.weight"
+    weight = moe.router.get_parameter("weight")
+    stream, last = seen["norm"]
+    return {
+        "stream": stream,
+        "scores": scores,
+        "attention": y_BND,
+        "router logits": F.linear(h_TD, weight),
+        "moved router logits": F.linear(h_TD, weight - start[place]),
+        "hidden units": swiglu(h_TD @ moe.routed_experts.get_parameter("w_gate_up")),
+        "experts": seen["moe"][1][0],
+        "logits": logits,
+        "moved logits": F.linear(last, net.embedding - start["embedding"]),
+    }
+
+
+def slopes(runs: pd.DataFrame) -> list[dict[str, Any]]:
+    """Returns a row for each arm, step and quantity: d ln RMS / d ln size, and whether it passes.
+
+    It is the mean slope of the seeds, with an interval of 90 % by Student's t. A slope that is
+    checked must lie within .15 of 0, and its interval within .25. A random start of logits has -1/2
+    over the width. Of other slopes nothing is asked, and ``passes`` is None.
+    """
+    rows = []
+    columns = [*Arm._fields, "step", "quantity"]
+    for key, own in runs.groupby(columns, sort=False):
+        place: dict[str, Any] = dict(zip(columns, key, strict=True))
+        rms = own.pivot_table("rms", "seed", "size")
+        weights = slope_weights(np.log(rms.columns.to_numpy(float)))
+        effect = of_mean(np.log(rms.to_numpy()) @ weights)
+        number = {"slope": effect.value, "low": effect.low, "high": effect.high}
+        rows.append({**place, **number, "passes": _passes(effect, **place)})
+    return rows
+
+
+def _passes(
+    effect: Effect, ladder: str, parameterization: str, optimizer: str, step: int, quantity: str
+) -> bool | None:
+    """Returns whether a slope is as predicted; None where nothing is."""
+    wide = ladder == "width"
+    if parameterization == "completep" and (wide or (step > 0 and quantity == "stream")):
+        predicted = -0.5 if not step and quantity.endswith("logits") else 0.0
+        low, high = effect.low - predicted, effect.high - predicted
+        return abs(effect.value - predicted) < NEAR and -WIDEST < low and high < WIDEST
+    grows = quantity in BITING if wide else quantity == "stream"
+    if parameterization == CONTROL[ladder] and step == JUDGED and grows:
+        return effect.value > BITES
+    return None
