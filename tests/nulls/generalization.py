@@ -31,7 +31,7 @@ FLAT = {"gamma": 0.0, "zeta": 0.0, "omega": joint.LAW.published["delta"]}
 # Starts of the fit of the joint law; from others it comes to the same optimum, but later
 PUBLISHED = joint.LAW.vector(joint.LAW.published)[:, None].tolist()
 TRUTH = dict(zip(joint.LAW.names, PUBLISHED, strict=True))
-DRAWS = 40  # refits behind an interval, where the study has a hundred
+DRAWS = 100
 FEW_ERRORS = 0.001  # of ln L, that of the mean of ten seeds
 SEED_SD = 0.009  # nats, between seeds
 DIMENSION = 12.0  # of the hidden states

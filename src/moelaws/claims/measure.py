@@ -99,9 +99,12 @@ def parameter(rule: Parameter, inputs: FittedInputs, frame: None = None) -> Evid
             low, high = number_or_nan(own.low), number_or_nan(own.high)
             if rule.ends == "profile":
                 low, high = own.low or 0.0, math.inf if own.high is None else own.high
-            every.append(Effect(own.estimate, low, high, part.n, of))
+            every.append(effect := Effect(own.estimate, low, high, part.n, of))
+            if rule.ends == "report" and rule.parameter in part.diagnostics.unidentified:
+                # Draws that find no bound say where they stopped, not where the parameter may lie.
+                effect = replace(effect, low=-math.inf, high=math.inf)
             if select(part.where, rule.where):
-                decides.append(every[-1])
+                decides.append(effect)
     text = _said(rule.says, {"each": _listed(every), "n": sum(one.n for one in every)})
     if not decides:
         return Evidence(f"no fit has {rule.where}", needed=rule.missing)

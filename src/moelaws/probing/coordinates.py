@@ -41,7 +41,10 @@ SIZES = {"width": (32, 64, 128, 256, 512), "depth": (2, 4, 8, 16)}
 # What the check shows at fault: one deviation by inputs and one rate; depth without a rule
 CONTROL = {"width": "standard", "depth": "mup"}
 STEPS = (1, 3, 10)
-RATE, DEVIATION = 2e-3, 0.1
+RATE = 2e-3
+# What random blocks add to a stream falls as depth^-1/2. It must be less than the embedding, or the
+# stream would fall, and its changes with it.
+DEVIATION = {"width": 0.1, "depth": 0.02}
 SEQUENCES, CONTEXT, VOCABULARY = 4, 128, 512
 # What is measured in the last block and above it
 QUANTITIES = (
@@ -71,10 +74,11 @@ class Arm(NamedTuple):
         data: dict[str, Any] = {
             "n_layers": size if self.ladder == "depth" else BASE["n_layers"], "d_model": d,
             "n_heads": d // HEAD, "n_kv": d // HEAD, "context": CONTEXT, "vocab_size": VOCABULARY,
-            "qk_norm": True, "tied_embeddings": True, "init_std": DEVIATION, "ffn": ffn,
+            "qk_norm": True, "tied_embeddings": True, "init_std": DEVIATION[self.ladder],
+            "ffn": ffn,
         }  # fmt: skip
         if self.parameterization == "standard":
-            data["init_std"] = DEVIATION * (d / BASE["d_model"]) ** -0.5
+            data["init_std"] *= (d / BASE["d_model"]) ** -0.5
         else:
             data |= {"parameterization": self.parameterization, "base": BASE}
         return parse(Model, data, "the coordinate check")

@@ -108,13 +108,13 @@ class Model(Frozen):
     @model_validator(mode="after")
     def _base_fits(self) -> Self:
         base, of = self.base, f"parameterization = {self.parameterization}"
-        if base is None or self.parameterization == "standard":
-            if base is None and self.parameterization == "standard":
-                return self
+        if (base is None) != (self.parameterization == "standard"):
             raise ValueError(
                 f"{of} {'without' if base is None else 'with'} base; mup and completep need the "
                 "base shape that they take hyperparameters from, and standard has none"
             )
+        if base is None:
+            return self
         routing = getattr(self.ffn, "route_by", "token")
         if self.slices or routing == "chunk":
             what = "slices" if self.slices else "route_by = chunk"
