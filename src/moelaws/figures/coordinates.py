@@ -41,7 +41,7 @@ def draw(runs: pd.DataFrame) -> Sheet:
                     label=label if checked else None,
                 )
             axes.log(panel.ax.xaxis, str(ladder), sorted({*rows["size"]}), "{:g}".format)
-            axes.log(panel.ax.yaxis, "RMS", text=axes.power)
+            axes.log(panel.ax.yaxis, "RMS", text="{:g}".format)
     sheet.panels[0].key("control", color=style.GREY, linestyle="--")
     sheet.align()
     sheet.legend()
