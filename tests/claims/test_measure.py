@@ -101,11 +101,12 @@ def test_a_bound_is_broken_by_one_run():
     assert verdict(evidence.intervals, 0.8, 1.1) is Verdict.NOT_SUPPORTED
 
 
-def part(where, n=5, profile=None, **params):
+def part(where, n=5, profile=None, unidentified=(), **params):
     estimates = {
         name: SimpleNamespace(estimate=x[0], low=x[1], high=x[2]) for name, x in params.items()
     }
-    return SimpleNamespace(where=where, n=n, params=estimates, profile=profile or estimates)
+    own = {"where": where, "n": n, "params": estimates, "profile": profile or estimates}
+    return SimpleNamespace(**own, diagnostics=SimpleNamespace(unidentified=unidentified))
 
 
 def test_the_groups_of_a_split_fit_that_are_meant_decide():
@@ -119,6 +120,14 @@ def test_the_groups_of_a_split_fit_that_are_meant_decide():
     assert measured(inputs, rule(**exponent, where="group == c")).intervals == []
     with pytest.raises(UserError, match="the report of size has no 'c'"):
         measured(inputs, rule(**exponent | {"parameter": "c"}))
+
+
+def test_a_parameter_that_the_runs_do_not_identify_decides_nothing():
+    parts = [part({}, unidentified=["b"], b=(0.3, 0.01, 4.0))]
+    inputs = SimpleNamespace(fit={"f": SimpleNamespace(parts=parts)}.get)
+    found = measured(inputs, rule(rule="parameter", parameter="b", fits=["f"]))
+    assert found.measured == "f 0.3 [0.01, 4]"
+    assert verdict(found.intervals, above=0) is Verdict.CANNOT_TELL
 
 
 def test_a_profile_without_an_end_is_endless():

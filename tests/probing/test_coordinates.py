@@ -6,8 +6,13 @@ import pandas as pd
 import pytest
 
 from command_line import call
-from moelaws.probing.coordinates import QUANTITIES, SIZES, STEPS, arms, slopes
+from moelaws.analysis.coordinates import slopes
+from moelaws.probing.coordinates import SIZES, STEPS, arms
 from moelaws.spec.errors import UserError
+
+QUANTITIES = (
+    "stream", "scores", "attention", "router logits", "hidden units", "experts", "logits",
+)  # fmt: skip
 
 
 def runs_of(slope_of):

@@ -40,9 +40,10 @@ def command(
     \b
     moelaws coordinates --out coordinates.pdf
     """
+    from moelaws.analysis.coordinates import slopes
     from moelaws.figures import coordinates as figure
     from moelaws.figures.draw import save
-    from moelaws.probing.coordinates import SIZES, measure, slopes
+    from moelaws.probing.coordinates import SIZES, measure
     from moelaws.records.progress import reporting
 
     sizes = {"width": widths or SIZES["width"], "depth": depths or SIZES["depth"]}
@@ -52,9 +53,8 @@ def command(
     if out:
         save(figure.draw(runs), out)
     judged = [row for row in rows if row["passes"] is not None]
-    columns = [name for name in rows[0] if name != "optimizer"]
     failed = [row for row in judged if not row["passes"]]
     verdict = f"{len(judged) - len(failed)} of {len(judged)} slopes are as predicted"
-    print_answer(as_json, rows, "\n".join([rows_text(judged, *columns), "", verdict]))
+    print_answer(as_json, rows, "\n".join([rows_text(judged, *rows[0]), "", verdict]))
     if failed:
         sys.exit(1)

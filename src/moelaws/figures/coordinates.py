@@ -4,9 +4,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
+from moelaws.analysis.coordinates import CHECKED
 from moelaws.figures import axes, style
 from moelaws.figures.sheet import Sheet
-from moelaws.probing.coordinates import QUANTITIES
 
 WIDTH, HEIGHT = 11.0, 2.1  # inches, of the page and of a row of panels
 
@@ -18,18 +18,19 @@ def draw(runs: pd.DataFrame) -> Sheet:
     Colours are steps. Dashed lines are those of the control.
     """
     ladders = [*runs.groupby("ladder", sort=False)]
-    across = len(QUANTITIES)
+    quantities = [*runs["quantity"].unique()]
+    across = len(quantities)
     sheet = Sheet(WIDTH, HEIGHT * len(ladders) + 0.3, across * len(ladders), across)
     colours = style.palette(runs["step"])
     panels = iter(sheet.panels)
     for ladder, rows in ladders:
-        for name, panel in zip(QUANTITIES, panels, strict=False):
+        for name, panel in zip(quantities, panels, strict=False):
             panel.title(name)
             shown = rows[rows["quantity"] == name]
             for (of, step), own in shown.groupby(["parameterization", "step"], sort=False):
                 mean = np.exp(np.log(own["rms"]).groupby(own["size"]).mean())
                 label = f"change by step {step}" if step else "at the start"
-                checked = of == "completep"
+                checked = of == CHECKED
                 panel.line(
                     f"{of}, {label}",
                     mean.index,

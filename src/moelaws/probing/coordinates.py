@@ -15,14 +15,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from moelaws.analysis.effect import Effect
-from moelaws.analysis.regression import of_mean, slope_weights
 from moelaws.model.mlp import swiglu
 from moelaws.model.transformer import Block, Transformer
 from moelaws.records.progress import Report
@@ -46,13 +43,6 @@ RATE = 2e-3
 # stream would fall, and its changes with it.
 DEVIATION = {"width": 0.1, "depth": 0.02}
 SEQUENCES, CONTEXT, VOCABULARY = 4, 128, 512
-# What is measured in the last block and above it
-QUANTITIES = (
-    "stream", "scores", "attention", "router logits", "hidden units", "experts", "logits",
-)  # fmt: skip
-NEAR, WIDEST = 0.15, 0.25  # of a slope: its farthest distance from 0, and that of its interval
-# The quantities whose control must grow over the width, at this step, by this slope
-BITING, JUDGED, BITES = ("router logits", "logits"), 3, 0.5
 
 
 class Arm(NamedTuple):
@@ -126,14 +116,15 @@ def _run(arm: Arm, size: int, seed: int) -> dict[int, dict[str, float]]:
     tokens, probe = drawn.view(2, SEQUENCES, CONTEXT + 1)
     start = {name: weight.detach().clone() for name, weight in net.named_parameters()}
     first = _seen(net, probe, start)
-    found = {0: {name: _rms(first[name]) for name in QUANTITIES}}
+    names = [name for name in first if not name.startswith("moved")]
+    found = {0: {name: _rms(first[name]) for name in names}}
     for step in range(1, STEPS[-1] + 1):
         torch.autograd.backward(net.losses(tokens).cross_entropy)
         optimizer.step(RATE)
         if step in STEPS:
             now = _seen(net, probe, start)
-            changes = {name: now.get(f"moved {name}", now[name] - first[name]) for name in first}
-            found[step] = {name: _rms(changes[name]) for name in QUANTITIES}
+            changes = {name: now.get(f"moved {name}", now[name] - first[name]) for name in names}
+            found[step] = {name: _rms(change) for name, change in changes.items()}
     return found
 
 
@@ -143,7 +134,10 @@ def _rms(value: Tensor) -> float:
 
 @torch.no_grad()
 def _seen(net: Transformer, tokens: Tensor, start: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns each quantity at the probe's tokens, and those of logits that the updates moved."""
+    """Returns each quantity at the probe's tokens, in the last block and above it.
+
+    Beside logits stands what the updates of their own matrix moved.
+    """
     block = net.layers[-1]
     assert isinstance(block, Block)
     assert block.moe is not None
@@ -181,37 +175,3 @@ def _seen(net: Transformer, tokens: Tensor, start: dict[str, Tensor]) -> dict[st
         "logits": logits,
         "moved logits": F.linear(last, net.embedding - start["embedding"]),
     }
-
-
-def slopes(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Returns a row for each arm, step and quantity: d ln RMS / d ln size, and whether it passes.
-
-    It is the mean slope of the seeds, with an interval of 90 % by Student's t. A slope that is
-    checked must lie within .15 of 0, and its interval within .25. A random start of logits has -1/2
-    over the width. Of other slopes nothing is asked, and ``passes`` is None.
-    """
-    rows = []
-    columns = [*Arm._fields, "step", "quantity"]
-    for key, own in runs.groupby(columns, sort=False):
-        place: dict[str, Any] = dict(zip(columns, key, strict=True))
-        rms = own.pivot_table("rms", "seed", "size")
-        weights = slope_weights(np.log(rms.columns.to_numpy(float)))
-        effect = of_mean(np.log(rms.to_numpy()) @ weights)
-        number = {"slope": effect.value, "low": effect.low, "high": effect.high}
-        rows.append({**place, **number, "passes": _passes(effect, **place)})
-    return rows
-
-
-def _passes(
-    effect: Effect, ladder: str, parameterization: str, optimizer: str, step: int, quantity: str
-) -> bool | None:
-    """Returns whether a slope is as predicted; None where nothing is."""
-    wide = ladder == "width"
-    if parameterization == "completep" and (wide or (step > 0 and quantity == "stream")):
-        predicted = -0.5 if not step and quantity.endswith("logits") else 0.0
-        low, high = effect.low - predicted, effect.high - predicted
-        return abs(effect.value - predicted) < NEAR and -WIDEST < low and high < WIDEST
-    grows = quantity in BITING if wide else quantity == "stream"
-    if parameterization == CONTROL[ladder] and step == JUDGED and grows:
-        return effect.value > BITES
-    return None

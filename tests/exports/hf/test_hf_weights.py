@@ -47,7 +47,7 @@ def test_a_heads_even_entries_come_first():
     assert weights.to_halves(rows[:, None], 4).flatten().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in MODELS if "base's rules" not in name])
 def test_every_number_is_written_once(name):
     model = model_of(MODELS[name][1])
     state = {key: torch.empty_like(value) for key, value in built(model).state_dict().items()}
