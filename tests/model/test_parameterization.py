@@ -1,7 +1,7 @@
 """Rates and deviations of larger models: the copy test, spreads, steps at two sizes, refusals.
 
 A model whose units are all copied computes what the original does if each copied input has half of
-its weight. Under exact rules it does so after any number of steps (Yang et al., 2022, App).
+its weight. Under exact rules it does so after any number of steps.
 """
 
 import re

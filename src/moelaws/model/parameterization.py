@@ -87,10 +87,10 @@ def factors(model: Model, name: str, shape: Sequence[int] = ()) -> Factors:
 
 
 def _spectral(outputs: float, inputs: float) -> float:
-    """Returns the norm that an update should have over that of Muon's, whose entries are all alike.
+    """Returns the spectral norm that a step of Muon should have, over the one that it has.
 
-    A step of spectral norm (outputs / inputs)^1/2 changes outputs alike at all widths. Ours is an
-    orthogonal matrix times max(outputs, inputs)^1/2.
+    Outputs change alike at all widths by steps of norm (outputs / inputs)^1/2. Ours are an
+    orthogonal matrix times max(outputs, inputs)^1/2, so that their entries are as large as AdamW's.
     """
     return float((outputs / inputs / max(outputs, inputs)) ** 0.5)
 

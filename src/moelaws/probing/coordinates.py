@@ -1,8 +1,8 @@
 """The coordinate check: whether first steps change models of all sizes alike.
 
 Under the right rules the entries of what a model computes change by the same amount in the first
-steps, whatever its width or depth; by other rules they change more the larger it is, so that no
-rate suits all sizes (Yang et al., 2022, sec 8). The control shows that the check can tell.
+steps, whatever its width or depth. By other rules they change more the larger it is, so that no
+rate suits all sizes (Yang et al., 2022). The control shows that the check can tell.
 
 Of a model's and a router's logits counts the part that the update of their own matrix makes,
 (W_t - W_0) h_t. The rest, W_0 (h_t - h_0), comes of random starts and falls as width^-1/2, which
