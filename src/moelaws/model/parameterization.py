@@ -96,6 +96,7 @@ def _spectral(outputs: float, inputs: float) -> float:
 
 
 def multipliers(model: Model) -> Multipliers:
+    """Returns what the forward pass is multiplied by; all are 1 in a standard model."""
     if model.base is None:
         return Multipliers()
     ratios, ffn, routed = _ratios(model), model.ffn, 1.0

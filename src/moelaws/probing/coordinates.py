@@ -98,13 +98,14 @@ def measure(
     for number, (arm, size, seed) in enumerate(jobs, 1):
         about = f"{number}/{len(jobs)} models, now {arm.ladder} {size} ({arm.parameterization})"
         report("coordinates", number, len(jobs), about)
-        for step, found in _run(arm, size, seed).items():
+        for step, by_quantity in _rms_by_step(arm, size, seed).items():
             place = {**arm._asdict(), "size": size, "seed": seed, "step": step}
-            rows += [{**place, "quantity": name, "rms": rms} for name, rms in found.items()]
+            rows += [{**place, "quantity": name, "rms": rms} for name, rms in by_quantity.items()]
     return pd.DataFrame(rows)
 
 
-def _run(arm: Arm, size: int, seed: int) -> dict[int, dict[str, float]]:
+def _rms_by_step(arm: Arm, size: int, seed: int) -> dict[int, dict[str, float]]:
+    """Returns step -> quantity -> RMS of what a training of one model changed by then."""
     model = arm.model(size)
     net = Transformer(model, seed)
     settings = {"lr": RATE, "weight_decay": 0, "clip": 0}
@@ -117,15 +118,15 @@ def _run(arm: Arm, size: int, seed: int) -> dict[int, dict[str, float]]:
     start = {name: weight.detach().clone() for name, weight in net.named_parameters()}
     first = _seen(net, probe, start)
     names = [name for name in first if not name.startswith("moved")]
-    found = {0: {name: _rms(first[name]) for name in names}}
+    rms = {0: {name: _rms(first[name]) for name in names}}
     for step in range(1, STEPS[-1] + 1):
         torch.autograd.backward(net.losses(tokens).cross_entropy)
         optimizer.step(RATE)
         if step in STEPS:
             now = _seen(net, probe, start)
             changes = {name: now.get(f"moved {name}", now[name] - first[name]) for name in names}
-            found[step] = {name: _rms(change) for name, change in changes.items()}
-    return found
+            rms[step] = {name: _rms(change) for name, change in changes.items()}
+    return rms
 
 
 def _rms(value: Tensor) -> float:

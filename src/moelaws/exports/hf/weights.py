@@ -66,7 +66,7 @@ def folded(model: Model, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """Returns weights of the same function without the multipliers of its parameterization."""
     if model.base is None:
         return weights
-    by, folded = multipliers(model), dict(weights)
+    by, plain = multipliers(model), dict(weights)
     queries = model.n_heads * model.width_of_head
     for name, weight in weights.items():
         factor = by.routed if "routed_experts" in name else 1.0
@@ -78,12 +78,12 @@ def folded(model: Model, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
             factor = by.scores
         elif name.endswith("w_qkv") and not model.qk_norm:
             of_queries, others = torch.split_with_sizes(weight, [queries, len(weight) - queries])
-            folded[name] = torch.cat((of_queries * by.scores, others))
+            plain[name] = torch.cat((of_queries * by.scores, others))
             continue
         else:
             factor = 1.0
-        folded[name] = weight * factor
-    return folded
+        plain[name] = weight * factor
+    return plain
 
 
 def _layer(
