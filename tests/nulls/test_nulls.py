@@ -12,7 +12,7 @@ STUDIES = {
     name: import_module(f"nulls.{name}").TRIALS
     for name in (
         "allocation", "generalization", "hyperparameters", "leverage", "public", "routing",
-        "routing_choices", "sectional", "sparsity",
+        "routing_choices", "sectional", "sparsity", "transfer",
     )
 }  # fmt: skip
 # Those that say nothing of how many may support or refute are for benchmarks/nulls.py to count.

@@ -27,6 +27,7 @@ class Minima:
 
     x: Array
     y: Array
+    curvature: Array  # second derivative of y by x
     inside: NDArray[np.bool_]  # whether it is the curve's own minimum, not an end of the range
     convex: NDArray[np.bool_]
     at_high_end: NDArray[np.bool_]  # of those that are not inside
@@ -64,7 +65,8 @@ def minima(y_n3: Array, low: float | Array, high: float | Array) -> Minima:
     t = np.where(inside, vertex, np.where(slope < 0, 1.0, -1.0))
     x = (low + high) / 2 + t * (high - low) / 2
     y = np.atleast_2d(y_n3)[:, 1] + slope * t + curvature / 2 * t**2
-    return Minima(x, y, inside, convex, t > 0)
+    per_square = curvature / ((high - low) / 2) ** 2
+    return Minima(x, y, per_square, inside, convex, t > 0)
 
 
 def terms(y_n3: Array) -> tuple[Array, Array]:
@@ -79,12 +81,13 @@ def percentile_interval(draws: Array, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def parabola_minima(u: ArrayLike, L: ArrayLike) -> Minima | None:
+def parabola_minima(u: ArrayLike, L: ArrayLike, seed: int = 0) -> Minima | None:
     """Returns the lowest points over ``u`` (n,) of the least-squares parabola of ``L`` (n,) on it.
 
     The first is of the estimate. The others are of draws from the distribution under independent
     normal errors: Student t with n - 3 degrees of freedom. With n = 3 the fit is exact, nothing is
-    known of the error, and there are no draws. None where ``u`` has fewer than three values.
+    known of the error, and there are no draws. Parabolas whose minima are compared need draws of
+    another ``seed`` each. None where ``u`` has fewer than three values.
     """
     x = np.asarray(u, float)
     if len(np.unique(x)) < 3:
@@ -93,4 +96,4 @@ def parabola_minima(u: ArrayLike, L: ArrayLike) -> Minima | None:
     middle = (low + high) / 2
     X = np.vander((x - middle) / (high - middle), 3)
     at_3 = np.vander([-1.0, 0.0, 1.0], 3)
-    return minima(least_squares(X, L, draws=DRAWS) @ at_3.T, low, high)
+    return minima(least_squares(X, L, draws=DRAWS, seed=seed) @ at_3.T, low, high)

@@ -46,7 +46,7 @@ def indicators(values: ArrayLike) -> Array:
     return np.asarray((rounded[:, None] == np.unique(rounded)).astype(float))
 
 
-def contrast(X: Array, y: Array, weights: Array) -> Effect:
+def contrast(X: Array, y: Array, weights: Array, level: float = LEVEL) -> Effect:
     """Returns ``weights`` (p,) times the least-squares coefficients of ``y`` (n,) on ``X`` (n, p).
 
     Its interval follows from the residuals by Student's t. Value and interval are NaN where ``X``
@@ -65,7 +65,7 @@ def contrast(X: Array, y: Array, weights: Array) -> Effect:
         return Effect(value, n=n)
     variance = float(np.sum((y - Z @ coefficients) ** 2)) / (n - p)
     error = float(np.sqrt(variance * (w @ np.linalg.inv(Z.T @ Z) @ w)))
-    return Effect(value, *t_interval(value, error, n - p, LEVEL), n)
+    return Effect(value, *t_interval(value, error, n - p, level), n)
 
 
 @dataclass(frozen=True)

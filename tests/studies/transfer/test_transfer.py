@@ -1,0 +1,90 @@
+"""The study of transfer: best rates, drifts and costs of tables that are known exactly."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from moelaws.analysis.derive import derive
+from moelaws.analysis.inputs import Inputs
+from moelaws.figures.draw import make
+from moelaws.files.layout import Results
+from moelaws.studies.transfer.derived import ladders_of, optima
+from nulls.transfer import BEST, CURVATURE, GAIN, LADDERS, STUDY, losses
+
+
+@cache
+def exact(**truth):
+    return optima(Inputs(frame=losses(0, noise=1e-9, **truth)), **LADDERS)
+
+
+def of(table, along, rule):
+    return table.query("along == @along and rule == @rule and place == 'largest'").iloc[0]
+
+
+@pytest.mark.parametrize(("along", "ratio"), [("width", 8), ("depth", 4), ("experts", 8)])
+def test_the_best_rate_drifts_as_in_the_losses(along, ratio):
+    for rule, power in ("alone", 0.3), ("transfer", -0.1):
+        row = of(exact(alone=0.3, transfer=-0.1), along, rule)
+        assert row["lr_star"] == pytest.approx(BEST * ratio**-power, rel=1e-4)
+        assert row["drift"] == pytest.approx(-power * np.log10(ratio), abs=1e-4)
+        assert row["regret"] == pytest.approx(CURVATURE * (power * np.log(ratio)) ** 2, rel=1e-3)
+
+
+def test_a_wider_model_gains_what_the_losses_say():
+    rows = exact(alone=0.3).query("along == 'width' and rule == 'transfer' and place != 'base'")
+    assert rows["gain"].to_numpy() == pytest.approx(3 * [GAIN * np.log(2)], rel=1e-4)
+
+
+def test_of_a_best_rate_at_an_end_of_those_tried_nothing_is_said():
+    row = of(exact(alone=1.0), "experts", "alone")
+    assert row["note"] == "at the low end of the measured range"
+    assert row[["lr_star", "drift", "regret"]].isna().all()
+
+
+def test_an_end_rate_that_moves_the_best_one_widens_its_interval():
+    frame = losses(0)
+    highest = (frame["sweep"] == "base") & (frame["lr"] > 0.02)
+    inputs = Inputs(frame=frame.assign(L=frame["L"] + 0.3 * highest))
+    _, (base, *_) = next(ladders_of(inputs, LADDERS["ladders"]))
+    rest = base.near[base.near["lr"] < 0.02]
+    a, b, _ = np.polyfit(np.log(rest["lr"]), rest["L"], 2)
+    without = -b / (2 * a)
+    assert base.moves == pytest.approx([without - base.best.x[0]], rel=1e-6)
+    assert abs(base.moves[0]) > np.log(2) / 4
+    row = optima(inputs, **LADDERS).query("place == 'base'").iloc[0]
+    assert row["lr_low"] <= np.exp(without) <= row["lr_high"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of width d has at step t the loss that the base has at t times (d / 32)^(1/3)."""
+    results = Results(tmp_path_factory.mktemp("results"))
+    frame = losses(0, alone=0.3).assign(source="trained")
+    steps = np.arange(1, 201)
+    for run in frame.itertuples():
+        loss = 6 - np.log(steps * (run.d_model / 32) ** (1 / 3)) / 3
+        results.run(run.run_id).mkdir(parents=True)
+        history = pd.DataFrame({"step": steps, "tokens": 2560 * steps, "loss": loss})
+        history.to_parquet(results.run(run.run_id) / "history.parquet")
+    return Inputs(frame=frame, results=results)
+
+
+def test_steps_to_an_early_loss_are_counted_on_the_runs_own_histories(trained):
+    row = of(optima(trained, **LADDERS), "width", "transfer")
+    # After a fourth of its 200 steps; a step is 2 % of these.
+    assert row["later"] == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("name", [figure.name for figure in STUDY.figures])
+def test_each_figure_has_a_panel_for_each_ladder(trained, tmp_path, name):
+    figure = STUDY.entry("figures", name)
+    path = tmp_path / "optima.parquet"
+    derive(STUDY, "optima", trained, path)
+    inputs = replace(trained, derived_tables={"optima": path})
+    sheet = make(STUDY, name, inputs)
+    assert len(sheet.panels) == 4 * len(figure.panels)
+    drawn = {panel.ax.get_title(loc="left") for panel in sheet.panels}
+    assert all(any(along in title for title in drawn) for along in LADDERS["ladders"])
