@@ -23,11 +23,13 @@ NOISE, CURVATURE, BEST, GAIN = 0.014, 0.07, 0.011, 0.2
 SIZES = {"d_model": 32, "n_layers": 3, "E": 8}  # column -> that of the base
 
 
+GRID = tuple(expand(STUDY.grids["workstation"], TEXT, "transfer.yaml"))
+
+
 @cache
 def runs():
     """The workstation's grid, a row a run."""
-    grid = expand(STUDY.grids["workstation"], TEXT, "transfer.yaml")
-    return pd.DataFrame([{**describe(run), "status": "completed"} for run in grid])
+    return pd.DataFrame([{**describe(run), "status": "completed"} for run in GRID])
 
 
 def losses(seed, transfer=0.0, alone=1.0, gain=GAIN, noise=NOISE):

@@ -1,17 +1,27 @@
 """The fitted laws of learning rate and batch, pinned for other studies to follow."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from moelaws.analysis.derive import derived_table
+from moelaws.analysis.derive import derived_table, records
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import FitReport, GroupFit
+from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.errors import UserError
 from moelaws.spec.grid import TableOf
-from moelaws.spec.hyperparameters import BestRates, Pinned, PinnedFit, PinnedLaw, Provenance
+from moelaws.spec.hyperparameters import (
+    BaseRate,
+    BestRates,
+    Pinned,
+    PinnedFit,
+    PinnedLaw,
+    Provenance,
+    Transferred,
+)
+from moelaws.spec.run import RunConfig
 from moelaws.spec.study import Study
 
 LAW = "leverage.hyperparameters"
@@ -88,6 +98,39 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
     rows = tuple(best.itertuples(index=False, name=None))
     table = TableOf(rule="table", by=tuple(by), rows=rows)
     return BestRates(lr=table, runs=len(runs), corpora=tuple(corpora), optimizer=of.pop())
+
+
+def transferred(inputs: Inputs, configs: Mapping[str, RunConfig]) -> Transferred:
+    """Returns the best rates of the derived table ``bases``, of runs with these ``configs``.
+
+    Bases without a best rate inside those tried are left out. A UserError refuses losses that were
+    not trained, and a table without such a rate.
+    """
+    if inputs.sources != ("trained",):
+        raise UserError(f"the losses are {'+'.join(inputs.sources)}; only trained ones are pinned")
+    pins = []
+    for row in records(inputs.derived("bases", inside=True)):
+        run = configs[row["run_id"]]
+        ends = (float(f"{row[name]:.6g}") for name in ("lr_star", "lr_low", "lr_high"))
+        lr, *interval = ends
+        model = run.model
+        pins.append(
+            BaseRate(
+                base=BaseShape.of(model),
+                optimizer=row["optimizer"],
+                lr=lr,
+                lr_interval=interval,
+                init_std=model.init_std,
+                D=run.tokens,
+                batch=run.batch,
+                context=model.context,
+                vocab_size=model.vocab_size,
+            )
+        )
+    if not pins:
+        raise UserError("no base has its best rate inside those tried; try others")
+    corpora = {configs[run].corpus.corpus_id for run in configs}
+    return Transferred(bases=tuple(pins), corpora=tuple(sorted(corpora)))
 
 
 def optimizers(runs: pd.DataFrame) -> set[str]:

@@ -31,6 +31,7 @@ from moelaws.analysis.advice.short import (
     of_compared,
     of_known,
     quantities,
+    recipe,
     shape_in_words,
 )
 from moelaws.analysis.advice.sources import fitted_laws, published_laws
@@ -54,6 +55,7 @@ from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.spec.advice import AdviceConfig, load_advice
 from moelaws.spec.errors import UserError, located, or_nearest
+from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import load_project, study_names
 from moelaws.spec.tier import TIERS
 
@@ -149,6 +151,8 @@ def command(
     blocks += [
         f"Build ({name}): {shape_in_words(own.configuration.model)}." for name, own in both.items()
     ]
+    law = next((entry.law for entry in config.setters if entry.variable == "lr"), "")
+    blocks += filter(None, [recipe(answer, law, choice_of(load_project()).transferred)])
     blocks += [*map(_in_words, speedups), ""]
     blocks += [of_compared(answer, answer.compared, serves), ""] if answer.compared else []
     blocks += [*page.summary(answer), of_known(config.known, limits.compute)]

@@ -1,5 +1,6 @@
 """``moelaws pin``: a search's laws of learning rate and batch become those of the other studies."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,9 +11,17 @@ from moelaws.cli.project import project_options
 from moelaws.files.atomic import write_text
 from moelaws.files.layout import Results
 from moelaws.records.runs import read_record
+from moelaws.spec.base import Frozen, parse
 from moelaws.spec.corpus import Corpus
-from moelaws.spec.hyperparameters import Pinned, pinned_file, rates_file, read_pinned
+from moelaws.spec.hyperparameters import (
+    Pinned,
+    pinned_file,
+    rates_file,
+    read_pinned,
+    transfer_file,
+)
 from moelaws.spec.project import Project, load_study
+from moelaws.spec.run import RunConfig
 
 if TYPE_CHECKING:
     from moelaws.analysis.inputs import Inputs
@@ -29,7 +38,10 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="COLUMN",
 )
-def command(study_name: str, project: Project, lr: str, batch: str, per: Words) -> Answer:
+@option("--bases", "Pin the best learning rate of each base shape instead.", is_flag=True)
+def command(
+    study_name: str, project: Project, lr: str, batch: str, per: Words, bases: bool
+) -> Answer:
     """Pin the laws that STUDY fitted at this tier, in config/hyperparameters.
 
     The file is TIER.yaml, or TIER-gates-over-all.yaml where the models searched have gates over all
@@ -39,20 +51,29 @@ def command(study_name: str, project: Project, lr: str, batch: str, per: Words) 
 
     With --per, the best rates of STUDY go to config/hyperparameters/rates/TIER-STUDY.yaml, which
     grids follow whose rule names STUDY as its `search`.
+
+    With --bases, those of STUDY's derived table `bases` go to
+    config/hyperparameters/transfer/TIER.yaml, for larger models to take over (docs/transfer.md).
     """
     from moelaws.analysis.fitted import FittedInputs
     from moelaws.analysis.inputs import Inputs, read_runs
-    from moelaws.analysis.pinning import best_rates, pinned
+    from moelaws.analysis.pinning import best_rates, pinned, transferred
 
     study, tier = load_study(study_name), project.tier
     results = Results()
     if per:
         inputs = Inputs(frame=read_runs(results.tier(tier).table(study.study)))
         rates = best_rates(inputs, per, _corpora(inputs, results))
-        file, data = rates_file(tier, study.study), rates.model_dump(mode="json")
-        write_text(file, yaml.safe_dump(data, sort_keys=False, default_flow_style=None))
-        return {"file": file, **data}, file
+        return _written(rates_file(tier, study.study), rates)
     folder = results.tier(tier)
+    if bases:
+        inputs = Inputs(
+            frame=read_runs(folder.table(study.study)),
+            derived_tables={"bases": folder.derived(study.study, "bases")},
+        )
+        of_runs = inputs.derived("bases")["run_id"]
+        configs = {run: parse(RunConfig, read_record(results, run).config, run) for run in of_runs}
+        return _written(transfer_file(tier), transferred(inputs, configs))
     searched = {study.fit(name).table for name in (lr, batch)} - {""}
     inputs = FittedInputs(
         frame=read_runs(folder.table(study.study)),
@@ -70,6 +91,12 @@ def command(study_name: str, project: Project, lr: str, batch: str, per: Words) 
         "new": new.model_dump(mode="json"),
     }
     return data, f"{text}\n{file}"
+
+
+def _written(file: Path, rates: Frozen) -> Answer:
+    data = rates.model_dump(mode="json", exclude_none=True)
+    write_text(file, yaml.safe_dump(data, sort_keys=False, default_flow_style=None))
+    return {"file": file, **data}, file
 
 
 def _corpora(inputs: "Inputs", results: Results) -> list[str]:

@@ -49,6 +49,8 @@ def derive_hyperparameters(point: Point, model: Model, rules: Derivations, choic
     kinds = model.gates, point.get("optimizer", "adamw"), model.parameterization
     if rules.batch and "batch" not in point:
         point["batch"] = batch_size(known, settled("batch", rules.batch, choice, *kinds))
+    if "steps" in point and "batch" in point:
+        known.setdefault("D", point["steps"] * point["batch"] * model.context)
     if rules.lr and "lr" not in point:
         point["lr"] = learning_rate(known, settled("lr", rules.lr, choice, *kinds))
     return point

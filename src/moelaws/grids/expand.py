@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moelaws.grids.derive import derive_architecture, derive_hyperparameters, planned_steps
+from moelaws.grids.hyperparameters import transferred
 from moelaws.grids.model import model_data, with_hidden_width
 from moelaws.grids.text import CorpusChoice, corpus_of, with_vocabulary
 from moelaws.spec.base import parse
@@ -62,6 +63,7 @@ def _run(
         point = derive_architecture(with_vocabulary(point, corpus), rules)
         if rules.hidden_width:
             point = with_hidden_width(point, rules.hidden_width, label)
+        point, rules = transferred(point, rules, choice)
     model = parse(Model, model_data(point), label)
     with located(label):
         text = corpus_of(corpus, model.vocab_size)

@@ -7,7 +7,7 @@ from moelaws.laws import step_law
 from moelaws.laws.leverage import hyperparameters as leverage
 from moelaws.spec.errors import UserError
 from moelaws.spec.experts import Gates
-from moelaws.spec.grid import Chosen, Hyperparameter, PowerOf, PublishedLaw, TableOf
+from moelaws.spec.grid import Chosen, Derivations, Hyperparameter, PowerOf, PublishedLaw, TableOf
 from moelaws.spec.hyperparameters import Choice
 
 Point = dict[str, Any]
@@ -50,7 +50,8 @@ def settled(
             "standard models: set lr to the best rate at the base shape"
         )
     source, pinned = choice.source, choice.of(gates)
-    rates = choice.rates.get(rule.search) if source in ("auto", "pinned") else None
+    searched = source in ("auto", "pinned", "transfer")
+    rates = choice.rates.get(rule.search) if searched else None
     if name == "lr" and optimizer != (of := rates.optimizer if rates else "adamw"):
         raise UserError(
             f"lr: {{rule: chosen}} follows rates for {of} here; set lr, or pin a search of "
@@ -58,6 +59,11 @@ def settled(
         )
     if name == "lr" and rates:
         return rates.lr
+    if source == "transfer":
+        raise UserError(
+            f"{name}: {{rule: chosen}} is that of a base under hyperparameters: transfer, and this "
+            "point takes no rate from one; set both, or neither"
+        )
     if source == "auto":
         source = "pinned" if pinned else "tables" if rule.rows else "published"
     if source == "published" or source == "step_law":
@@ -78,6 +84,49 @@ def settled(
     if name == "batch":
         law, others = pinned.batch_tokens, {"context": -1.0}  # sequences: tokens / context
     return _power(law.coefficient, C=law.exponent, **others)
+
+
+def transferred(point: Point, rules: Derivations, choice: Choice) -> tuple[Point, Derivations]:
+    """Returns ``point`` with the base that it takes its rate from, and rules with that rate's law.
+
+    Both stay as they are unless the project chose ``transfer``, and where the rate is set or has a
+    search of its own. A UserError refuses a point for which no base is pinned, or by another recipe
+    than the base's.
+    """
+    rule, bases = rules.lr, choice.transferred
+    if choice.source != "transfer" or "lr" in point or not isinstance(rule, Chosen):
+        return point, rules
+    if rule.search in choice.rates:
+        return point, rules
+    where = f"config/hyperparameters/transfer/{choice.file.name}"
+    if bases is None:
+        raise UserError(
+            f"config.yaml says hyperparameters: transfer, but there is no {where}; search and pin "
+            "it (docs/transfer.md), or choose auto, pinned, published, step_law or tables"
+        )
+    is_dense, optimizer = point.get("ffn") == "dense", point.get("optimizer", "adamw")
+    k, E = (None if is_dense else point.get(name) for name in ("top_k", "n_experts"))
+    pin = bases.of(k, E, optimizer)
+    if pin is None:
+        of = f"{k} of {E} experts active" if E else "dense layers"
+        raise UserError(
+            f"{where} has no base by {optimizer} with {of}; search and pin one, or give such "
+            "models a search of their own (docs/transfer.md)"
+        )
+    recipe = ("parameterization", "init_std", "batch", "context", "vocab_size")
+    own = {name: getattr(pin, name) for name in recipe}
+    own |= {f"base_{name}": x for name, x in pin.base.model_dump(exclude_none=True).items()}
+    stated = dict(point)
+    if rules.batch and not isinstance(rules.batch, Chosen):
+        stated.setdefault("batch", f"by the rule {rules.batch.rule}")
+    for name, value in own.items():
+        if stated.get(name, value) != value:
+            raise UserError(
+                f"{name} is {stated[name]}, and {value} for the base in {where}, whose rate serves "
+                "its own recipe alone"
+            )
+    law = PowerOf(rule="power", value=pin.lr, at={"D": pin.D}, exponent={"D": bases.exponent})
+    return point | own, rules.model_copy(update={"lr": law})
 
 
 def learning_rate(point: Point, rule: Settled) -> float:

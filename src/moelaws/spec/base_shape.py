@@ -1,6 +1,6 @@
 """The shape at which hyperparameters were found that a larger model takes over."""
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import model_validator
 
@@ -32,6 +32,14 @@ class BaseShape(Frozen):
                 "a whole number; head_width sets it apart from d_model"
             )
         return self
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """Returns the sizes of a ``Model``."""
+        sizes = {
+            n: getattr(model, n, None) or getattr(model.ffn, n, None) for n in cls.model_fields
+        }
+        return cls(**{name: size for name, size in sizes.items() if size})
 
     @property
     def width_of_head(self) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse
+from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.experts import Gates
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.grid import TableOf
@@ -74,15 +75,51 @@ class BestRates(Frozen):
     optimizer: str = "adamw"  # of all runs of the search
 
 
+class BaseRate(Frozen):
+    """The best learning rate at a base shape, and the recipe by which it was found."""
+
+    base: BaseShape
+    parameterization: Literal["mup", "completep"] = "completep"
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    lr: Positive
+    lr_interval: tuple[Positive, Positive]
+    init_std: Positive
+    D: Positive  # training tokens of its runs
+    batch: Count  # sequences
+    context: Count
+    vocab_size: Count
+
+
+class Transferred(Frozen):
+    """Rates that larger models take over: ``config/hyperparameters/transfer/<tier>.yaml``."""
+
+    bases: tuple[BaseRate, ...]
+    # Best rates go as D ** exponent over the training tokens; unless a search here says otherwise,
+    # by another group's runs of 10 to 166 billion tokens
+    exponent: Real = -0.32
+    exponent_from: str = "HyperP (arXiv 2603.28743), Eq 8"
+    corpora: tuple[str, ...]  # as of ``Provenance``
+
+    def of(self, top_k: int | None, n_experts: int | None, optimizer: str) -> BaseRate | None:
+        """Returns the base with this share of active experts; without experts, a dense one."""
+        for own in self.bases:
+            k, E = own.base.top_k or 0, own.base.n_experts or 0
+            alike = bool(E) == bool(n_experts) and k * (n_experts or 0) == E * (top_k or 0)
+            if own.optimizer == optimizer and alike:
+                return own
+        return None
+
+
 @dataclass(frozen=True)
 class Choice:
     """What grids with the rule ``chosen`` follow."""
 
     # The project's setting (``config/config.yaml``, ``hyperparameters``)
-    source: Literal["auto", "pinned", "published", "step_law", "tables"] = "auto"
+    source: Literal["auto", "pinned", "published", "step_law", "tables", "transfer"] = "auto"
     pins: tuple[Pinned, ...] = ()  # the tier's pinned laws, one for each kind of gates searched
     file: Path = FOLDER  # where they are, for messages
     rates: Mapping[str, BestRates] = field(default_factory=dict)  # study that searched -> its own
+    transferred: Transferred | None = None
 
     def of(self, gates: Gates) -> Pinned | None:
         """Returns the pinned laws of models with such gates, or else those of the other gates."""
@@ -90,7 +127,13 @@ class Choice:
         return next(iter((*own, *self.pins)), None)
 
     def borrowed(self, gates: Gates) -> str:
-        """Returns what to say where models with such gates follow laws searched with others."""
+        """Returns what to say where models with such gates follow laws of other trainings."""
+        if self.source == "transfer" and self.transferred:
+            known = self.transferred
+            return (
+                f"learning rates go as D^{known.exponent:g} from the tokens of their base, by "
+                f"{known.exponent_from}"
+            )
         pinned = self.of(gates) if self.source in ("auto", "pinned") else None
         if pinned is None or gates in ("none", pinned.provenance.gates):
             return ""
@@ -112,6 +155,11 @@ def rates_file(tier: str, search: str) -> Path:
     return FOLDER / "rates" / f"{tier}-{search}.yaml"
 
 
+def transfer_file(tier: str) -> Path:
+    """Returns the path of the rates that models of ``tier`` take over, from the root."""
+    return FOLDER / "transfer" / f"{tier}.yaml"
+
+
 def read_pinned(tier: str, root: Path = Path(), gates: Gates = "selected") -> Pinned | None:
     """Returns the laws pinned for models of ``tier`` with such gates; None if nobody pinned any."""
     file = pinned_file(tier, gates)
@@ -126,4 +174,6 @@ def choice_of(project: Project, root: Path = Path()) -> Choice:
         for path in sorted((root / rates_file(tier, "")).parent.glob(f"{tier}-*.yaml"))
     }
     pins = filter(None, (read_pinned(tier, root, gates) for gates in GATES))
-    return Choice(project.hyperparameters, tuple(pins), pinned_file(tier), rates)
+    file = root / transfer_file(tier)
+    bases = parse(Transferred, read_yaml(file), file) if file.exists() else None
+    return Choice(project.hyperparameters, tuple(pins), pinned_file(tier), rates, bases)

@@ -85,7 +85,9 @@ class Project(Frozen):
     batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
     seed: Whole = 0  # added to the seed of every run
     # What grids with the rule `chosen` follow; auto: pinned, else their table, else published
-    hyperparameters: Literal["auto", "pinned", "published", "step_law", "tables"] = "auto"
+    hyperparameters: Literal["auto", "pinned", "published", "step_law", "tables", "transfer"] = (
+        "auto"
+    )
     # The tasks that kept weights are scored on (moelaws bench): held-out, olmo:NAME, or task files
     tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
     # Which contests between laws are judged; auto: all but at the demo, which has short forms

@@ -9,10 +9,12 @@ import pytest
 
 from moelaws.analysis.derive import derive
 from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.pinning import transferred
 from moelaws.figures.draw import make
 from moelaws.files.layout import Results
+from moelaws.spec.errors import UserError
 from moelaws.studies.transfer.derived import ladders_of, optima
-from nulls.transfer import BEST, CURVATURE, GAIN, LADDERS, STUDY, losses
+from nulls.transfer import BEST, CURVATURE, GAIN, GRID, LADDERS, STUDY, losses
 
 
 @cache
@@ -88,3 +90,23 @@ def test_each_figure_has_a_panel_for_each_ladder(trained, tmp_path, name):
     assert len(sheet.panels) == 4 * len(figure.panels)
     drawn = {panel.ax.get_title(loc="left") for panel in sheet.panels}
     assert all(any(along in title for title in drawn) for along in LADDERS["ladders"])
+
+
+def test_the_best_rate_of_each_share_of_experts_is_pinned(trained, tmp_path):
+    derive(STUDY, "bases", trained, tmp_path / "bases.parquet")
+    inputs = replace(trained, derived_tables={"bases": tmp_path / "bases.parquet"})
+    pins = transferred(inputs, {run.run_id: run.config for run in GRID})
+    # In these losses the best rate falls as E^-0.3 where another share of experts is a ladder.
+    for E, rate in (8, BEST), (16, BEST * 2**-0.3), (2, BEST):
+        own = pins.of(2, E, "adamw")
+        assert own.lr == pytest.approx(rate, rel=0.1)
+        assert own.lr_interval[0] < own.lr < own.lr_interval[1]
+        shape = {"d_model": 32, "n_layers": 3, "n_heads": 2, "n_kv": 2}
+        mixture = {"n_experts": E, "top_k": 2, "d_expert": 64}
+        assert own.base.model_dump(exclude_none=True) == shape | mixture
+        assert (own.D, own.batch, own.context, own.init_std) == (512_000, 4, 128, 0.1)
+    assert pins.of(4, 16, "muon") is pins.of(2, 8, "muon")
+    assert pins.of(None, None, "adamw").base.d_ffn == 128
+    assert pins.of(2, 4, "adamw") is None
+    with pytest.raises(UserError, match="only trained ones are pinned"):
+        transferred(Inputs(frame=losses(0)), {})

@@ -8,6 +8,7 @@ from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
 from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
 from moelaws.spec.advice import KnownModel
+from moelaws.spec.hyperparameters import Transferred
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import counted, joined, short
 
@@ -113,6 +114,31 @@ def shape_in_words(model: Model) -> str:
     return (
         f"{model.n_layers} layers of width {model.d_model}, {model.n_heads} heads "
         f"({model.n_kv} key-value), {experts}; vocabulary {model.vocab_size}, {tied}"
+    )
+
+
+def recipe(answer: Advice, law: str, bases: Transferred | None) -> str:
+    """Returns the rate, batch and parameterization to train with; ``law`` is that of the setters.
+
+    A pinned base takes its place if it has the model's share of experts, context and vocabulary.
+    """
+    model, ffn, known = answer.configuration.model, answer.configuration.model.ffn, answer.set
+    k, E = (ffn.top_k, ffn.n_experts) if isinstance(ffn, MoE) else (None, None)
+    base = bases.of(k, E, "adamw") if bases else None
+    if bases and base and (base.context, base.vocab_size) == (model.context, model.vocab_size):
+        lr = base.lr * (answer.configuration.tokens / base.D) ** bases.exponent
+        return (
+            f"Train it with parameterization: {base.parameterization} from the base of width "
+            f"{base.base.d_model} and {base.base.n_layers} layers, at a peak learning rate of "
+            f"{lr:.3g} and {base.batch} sequences a step (best rate {base.lr:.3g} by the study "
+            f"transfer; over tokens {bases.exponent_from})."
+        )
+    if not known.keys() >= {"lr", "B"}:
+        return ""
+    return (
+        f"Train it with parameterization: standard, at a peak learning rate of {known['lr']:.3g} "
+        f"and {in_units(known['B'])} tokens a step (by {law}; no base of its share of experts, "
+        "context and vocabulary is pinned)."
     )
 
 

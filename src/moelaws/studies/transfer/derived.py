@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.derive import Row, Rows, table
+from moelaws.analysis.derive import Row, Rows, of_runs, table
 from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array, Minima, parabola_minima
@@ -135,6 +135,29 @@ def optima(inputs: Inputs, ladders: Mapping[str, str]) -> Rows:
                 squares = (base.best.x - best.x) ** 2
                 row["regret"] = _of(np.where(best.inside, best.curvature * squares / 2, np.inf))
             yield row
+
+
+@table(
+    Column("run_id", "string", "a run of the base"),
+    *of_runs("E", "k", "optimizer"),
+    *estimated("lr_star", "rate of least loss by a parabola in ln lr", "1", "lr"),
+    INSIDE,
+    RUNS,
+    NOTE,
+    told={"note != ''": "{k} of {E} experts, {optimizer}: no best rate inside those tried: {note}"},
+)
+def bases(inputs: Inputs) -> Rows:
+    """Yields the best rate of each share of active experts, at the base's width and depth."""
+    sizes = inputs.sweep(BASE)[["d_model", "n_layers"]].drop_duplicates()
+    runs = inputs.completed.merge(sizes)
+    standard = runs[runs["parameterization"].fillna("standard") == "standard"]
+    for (E, k, optimizer), own in standard.groupby(["E", "k", "optimizer"], dropna=False):
+        if shape := _shape(1.0, own, 0):
+            row: Row = {"run_id": own["run_id"].iloc[0], "E": E, "k": k, "optimizer": optimizer}
+            row |= {"inside": shape.best.inside[0], "n": len(shape.near)}
+            if shape.best.inside[0]:
+                row["lr_star"] = _of(shape.rate, shape.moves).map(np.exp)
+            yield row | {"note": shape.best.notes[0]}
 
 
 def _of(values: Array, moves: Sequence[float] = ()) -> Effect:
