@@ -70,9 +70,11 @@ Some rules were other ones when their rates were first counted, on such tables:
   them by chance. It counts at both now.
 - *exponent identity* was contradicted by 26 of 200 tables at the edge. Where a fit held the floor
   of the loss at its bound, the exponent above it seemed certain. It has no interval now.
-- *share fits best* was supported by 42 of 200 tables whose share lies halfway between two forms,
-  and by 45 of those with the effect. Without noise the first form fitted best, whichever was true.
-  Now another form has to miss by half as much again.
+- That r/(1+r) fits best of the three forms of the experts' share is no claim any more. Without
+  noise it fitted best, whichever form was true, and a fair rule told nothing at any tier.
+- *the best size grows faster than the tokens* was contradicted by 19 of 200 tables of even growth,
+  for the minima of noisy parabolas lie a little too near to the middle of the sizes. The interval
+  is wider by that now.
 - *sparsity alone lowers the loss* was contradicted by 27 of 200 tables in which sparsity does
   nothing by itself, for refits that stopped at a bound gave lambda an interval on one side of 0.
   Nothing is said now of a parameter that the runs do not identify. Of 200 tables with the lambda
@@ -82,13 +84,9 @@ Some rules were other ones when their rates were first counted, on such tables:
 
 ## What is left
 
-- *moe batch larger* is contradicted by 29 of 200 searches whose losses are shuffled. Its interval
-  knows the noise between seeds alone, and shuffled losses spread much further. Where the losses are
-  those of a search whose best batch is the same, it is contradicted by 3 or fewer.
-- *the best size grows faster than the tokens* is contradicted by 19 of 200 tables of even growth:
-  the minima of noisy parabolas lie a little too near to the middle of the sizes.
-- *share fits best* tells nothing. Fits with all three forms miss more than the forms differ, for
-  they know the best ratio by an estimate alone.
+- *moe batch larger* is contradicted by 29 of 200 searches whose losses are shuffled among rates
+  and batches. That is not its null: its interval knows the noise between seeds alone, and shuffled
+  losses spread much further.
 - *equal split*, *eq 4 predicts large leverage*, *eq 6 predicts the sparsest*, *law tells text from
   shuffled text* and *the frontier predicts a larger budget* are contradicted by many tables that
   lie beyond the edge of what they claim.

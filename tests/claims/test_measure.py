@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.analysis.effect import Effect
-from moelaws.analysis.predictions import Prediction
-from moelaws.claims import measure as module
 from moelaws.claims.base import Verdict, verdict
 from moelaws.claims.measure import measured
 from moelaws.spec.base import parse
@@ -215,29 +213,3 @@ def test_what_no_run_has_is_refused_before_training(changes, message):
     changed = known.model_copy(update={"claims": (entry.model_copy(update={"measure": wrong}),)})
     with pytest.raises(UserError, match=message):
         check_study(changed)
-
-
-@pytest.mark.parametrize(
-    ("other", "expected"),
-    [
-        (1.2, Verdict.CANNOT_TELL), (2.0, Verdict.SUPPORTED),
-        (0.9, Verdict.CANNOT_TELL), (0.3, Verdict.NOT_SUPPORTED),
-    ],
-)  # fmt: skip
-def test_fits_that_miss_alike_tell_nothing_however_many_runs_there_are(
-    monkeypatch, other, expected
-):
-    """The mean square error of the other fit is so many times that of the fit."""
-    n = 10_000
-    L, used = np.full(n, 3.0), np.ones(n, bool)
-    signs = np.where(np.arange(n) % 2, 1, -1)
-    errors = {"own": 0.01 * signs, "other": np.sqrt(other) * 0.01 * signs}
-    runs = pd.DataFrame({"L": L})
-    monkeypatch.setattr(
-        module, "predicted",
-        lambda inputs, fit, rows: Prediction(rows, used, ~used, L + errors[fit], np.empty((0, n))),
-    )  # fmt: skip
-    declared = {"rule": "excess", "runs": "fitted", "fit": "own", "over": ["other"], "margin": 0.5}
-    evidence = measured(SimpleNamespace(table=runs), rule(**declared))
-    assert evidence.effect.value == pytest.approx((other - 1) * 1e-4)
-    assert verdict(evidence.intervals, 0, None) is expected

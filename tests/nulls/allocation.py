@@ -21,10 +21,10 @@ from moelaws.grids.sweep import expand_study
 from moelaws.spec.project import Project
 from moelaws.studies.allocation.claims import MISALLOCATION
 from moelaws.studies.allocation.derived import fits, r_star
-from moelaws.studies.allocation.laws.loss import FRACTIONS, LAW
+from moelaws.studies.allocation.laws.loss import LAW
 from moelaws.studies.allocation.laws.ratio import ratio
 from moelaws.tables.simulate import design
-from nulls.trial import Trial, edge, fit_of, null, seen
+from nulls.trial import Trial, edge, fit_of, seen
 from repository import REPOSITORY
 from study_case import filled
 
@@ -93,17 +93,11 @@ def made(seed, law):
     return SimpleNamespace(completed=runs, derived={"r_star": optima(runs)}.get)
 
 
-def eq_2(runs, params, share=FRACTIONS["fraction"].of):
-    """Losses by Eq 2 with the published r*, where the experts' share may have another form."""
+def eq_2(runs, params):
+    """Losses by Eq 2 with the published r*."""
     C, S, r = runs["C"], runs["S_shared"], runs["r"]
     columns = {"N": runs["N_active_nonemb"], "D": runs["D"], "S": S, "r": r, "r_star": ratio(C, S)}
-    return LAW.predict({**params, "d": NOTHING}, columns) + params["d"] * share({"r": r})
-
-
-def between(columns):
-    """A share halfway between r/(1+r) and the nearest of the other forms, a line of 1-exp(-r)."""
-    one, other = (FRACTIONS[name].of(columns) for name in ("fraction", "exp"))
-    return (one + np.polynomial.Polynomial.fit(other, one, 1)(other)) / 2
+    return LAW.predict(params, columns)
 
 
 def published(seed, tier="paper"):
@@ -112,9 +106,9 @@ def published(seed, tier="paper"):
     return SimpleNamespace(completed=runs, derived={"r_star": optima(runs)}.get)
 
 
-def fitted(seed, names, settings, params, tier="gpu", **form):
+def fitted(seed, names, settings, params, tier="gpu"):
     """Fits of laws to losses of Eq 2, with r* of these runs."""
-    runs, paths = noisy(grid(tier), eq_2(grid(tier), params, **form), seed), {}
+    runs, paths = noisy(grid(tier), eq_2(grid(tier), params), seed), {}
     table, derived = optima(runs), Path("runs.parquet")
     for name in ("ratio", *names):
         spec = STUDY.fit(name)
@@ -127,7 +121,6 @@ def fitted(seed, names, settings, params, tier="gpu", **form):
     return FittedInputs(frame=runs, fits=paths, derived_tables={"runs": derived})
 
 
-FORMS = partial(fitted, names=("loss", "loss_log1p", "loss_exp"), settings={"intervals": "none"})
 RIVALS = partial(fitted, names=("loss", "wang", "abnar", "chinchilla"), settings={"bootstrap": 20})
 TRIALS = [
     *(edge(claim, partial(made, law=law)) for claim, law in LAWS.items()),
@@ -136,7 +129,4 @@ TRIALS = [
     seen("costly_misallocation", partial(made, law=WITH["costly_misallocation"]), 90),
     # Fits of four laws with draws take many seconds a table, so that these are few and not shipped
     Trial(("beats_baselines",), partial(RIVALS, params=SIZE_ALONE), (0, 1), tables=4),
-    null("share_fits_best", partial(FORMS, params=SIZE_ALONE), 12),
-    edge("share_fits_best", partial(FORMS, params=EQ_2, share=between), 12),
-    seen("share_fits_best", partial(FORMS, params=EQ_2), 0, 12),
 ]

@@ -17,7 +17,6 @@ from moelaws.analysis.effect import Effect, number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import row_mask
 from moelaws.analysis.predictions import excess, excess_by_blocks, predicted, rmse
-from moelaws.analysis.regression import of_mean
 from moelaws.claims.base import Evidence
 from moelaws.spec.errors import UserError
 from moelaws.spec.measure import BRACES, Bound, Excess, Measure, Parameter, Rows, refuse_lack
@@ -99,6 +98,7 @@ def parameter(rule: Parameter, inputs: FittedInputs, frame: None = None) -> Evid
             low, high = number_or_nan(own.low), number_or_nan(own.high)
             if rule.ends == "profile":
                 low, high = own.low or 0.0, math.inf if own.high is None else own.high
+            low, high = low - rule.margin, high + rule.margin
             every.append(effect := Effect(own.estimate, low, high, part.n, of))
             if rule.ends == "report" and rule.parameter in part.diagnostics.unidentified:
                 # Draws that find no bound say where they stopped, not where the parameter may lie.
@@ -126,26 +126,18 @@ def errors(rule: Excess, inputs: FittedInputs, frame: pd.DataFrame | None) -> Ev
     own, *others = (predicted(inputs, fit, runs) for fit in rule.read_fits)
     if few := _few(rule, inputs, rule.fit):
         return few
-    mask = own.used if rule.runs == "fitted" else own.held
-    if rule.runs == "fitted":
-        L = runs["L"].to_numpy(float)
-        more = [((one.value - L) ** 2 - (own.value - L) ** 2)[mask] for one in others]
-        effects = [of_mean(squares) for squares in more]
-    elif rule.blocks:
+    if rule.blocks:
         level = inputs.fit(rule.fit).level
         effects = [excess_by_blocks(one, own, rule.blocks, level) for one in others]
     else:
         effects = [excess(one, own) for one in others]
     effects = [replace(one, of=fit) for one, fit in zip(effects, rule.over, strict=True)]
-    facts = {"fit": rule.fit, "own": rmse(own, mask), "n": int(mask.sum())}
+    facts = {"fit": rule.fit, "own": rmse(own, own.held), "n": int(own.held.sum())}
     least = min(effects, key=lambda effect: effect.value)
     if math.isnan(least.value):
-        return Evidence(f"{facts['n']} runs are {rule.runs}", needed=rule.missing)
+        return Evidence(f"{facts['n']} runs are held out", needed=rule.missing)
     text = _said(rule.says, facts | {"each": _listed(effects)})
-    # What all fits miss alike may be less for one of them, whichever is true.
-    apart = rule.margin * rmse(own, mask) ** 2
-    decides = [replace(one, low=one.low - apart, high=one.high + apart) for one in effects]
-    return Evidence(text, least, rule.unit, decides)
+    return Evidence(text, least, rule.unit, effects)
 
 
 RULES: Mapping[str, Callable[..., Evidence]] = {

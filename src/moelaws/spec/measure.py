@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from moelaws.spec.base import Frozen, Real, Whole
+from moelaws.spec.base import Frozen, NonNegative, Real, Whole
 from moelaws.spec.errors import UserError, or_nearest
 from moelaws.spec.fit import Name
 from moelaws.spec.rows import RowExpression, parse_rows
@@ -136,6 +136,7 @@ class Parameter(_Rule):
     fits: tuple[Name, ...]
     where: RowExpression = ""  # if the fit is split, the groups whose numbers decide
     ends: Literal["report", "profile"] = "report"  # whose interval
+    margin: NonNegative = 0.0  # by which the interval is wider at either end, for a known bias
     fewest: Whole = 0  # runs for each free parameter of a fit, below which it says nothing
     facts = "each", "n"
 
@@ -145,7 +146,7 @@ class Parameter(_Rule):
 
 
 class Excess(_Rule):
-    """How much larger the errors of other fits are than those of a fit, on the same runs.
+    """How much larger the errors of other fits are than those of a fit, on the runs held out.
 
     Each of the other fits decides, and the least excess is printed alone.
     """
@@ -154,13 +155,10 @@ class Excess(_Rule):
     fit: Name
     over: tuple[Name, ...]
     table: Name | Literal[""] = ""  # a derived table, or the study's own
-    # Held out: root mean square errors, by the draws of the fits or by a jackknife over blocks.
-    # Fitted: mean square errors, paired by run
-    runs: Literal["held out", "fitted"] = "held out"
-    blocks: tuple[Name, ...] = ()  # columns; runs that agree in them err together
+    # Columns; runs that agree in them err together, and a jackknife leaves out such blocks. Without
+    # any, intervals are by the draws of the fits
+    blocks: tuple[Name, ...] = ()
     fewest: Whole = 0  # runs for each free parameter of the fit, below which it says nothing
-    # Of fitted runs: by which part of the fit's own mean square error another's has to differ
-    margin: Annotated[Real, Field(ge=0)] = 0.0
     says: str = "RMSE on {n} runs is {own} by {fit}; by others it is larger by: {each}"
     facts = "fit", "own", "n", "each"
 

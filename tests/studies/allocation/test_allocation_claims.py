@@ -26,7 +26,7 @@ def test_contrast_has_students_interval():
 
 
 SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
-FITTED = ("beats_baselines", "share_fits_best")
+FITTED = ("beats_baselines",)
 CLAIMS = {claim.name: claim for claim in STUDY.claims}
 
 
