@@ -75,6 +75,7 @@ def derived(frame):
 PAPER, WORKSTATION = published(1e19, noise=0.003), replace(DEMO, C0=1e12, noise=0.02)
 TOP = constant(DEMO, 8e-2, 800)  # a rate that was tried at the least budget alone
 FLAT = replace(constant(DEMO, 2e-2, 800), curvature=0.0)
+EVEN = replace(PAPER, M={kind: (at_C0, 0.5) for kind, (at_C0, _) in PAPER.M.items()})
 ALIKE = replace(PAPER, lr=dict.fromkeys(PAPER.lr, PAPER.lr["moe"]))
 # Trends and the batch of mixtures are not tried on shuffled losses, for their intervals know the
 # noise of seeds alone. There the rate falls in 13 of 100 tables, and the batch of mixtures is below
@@ -103,6 +104,8 @@ SEEN = [
     ("batch_rises", "paper", PAPER, 80),
     ("across_activation", "paper", published(1e19, noise=0.001), 80),
     ("smaller_model", "paper", PAPER, 80),
+    ("moe_batch_larger", "paper", published(1e19, batch=2.0, noise=0.003), 50),
+    ("equal_split", "paper", EVEN, 80),
 ]
 
 

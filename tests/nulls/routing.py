@@ -180,4 +180,5 @@ TRIALS = [
     seen(HELPS, partial(helping, helps=ALL), 50),
     null(BEST, permuted_by_model),
     null(BEST, permuted_by_size),
+    seen(BEST, partial(helping, helps=ALL), 90),
 ]

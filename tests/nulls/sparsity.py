@@ -220,4 +220,8 @@ TRIALS = [
         )
     ),
     seen(ALONE, partial(alone, law=sparser_alone), 3, 20),
+    *(
+        seen(EQUAL, partial(relation, by=by, continuation=0.0, syntax=0.0), 0)
+        for by in ("run_id", "d_model")
+    ),
 ]

@@ -17,6 +17,11 @@ MOE = {
     "load_balance": 0.01, "router_z": 0.001, "jitter": 0.01,
 }  # fmt: skip
 DENSE = {"kind": "dense", "d_ffn": 48}
+OF_A_BASE = {
+    "parameterization": "completep",
+    "base": {"n_layers": 1, "d_model": 8, "n_heads": 2, "n_kv": 1, "n_experts": 4, "top_k": 1,
+             "d_expert": 8, "n_shared": 1},
+}  # fmt: skip
 SLICES = {"n_experts": 4, "d_expert": 12, "n_heads": 1}
 # Name -> what differs in the model, and in the optimizer
 CASES = {
@@ -35,6 +40,8 @@ CASES = {
     "Muon, which sees whole matrices": (
         {"ffn": MOE | {"n_experts": 6}}, {"kind": "muon"},
     ),
+    "rates of a base": ({"ffn": MOE, **OF_A_BASE}, {}),
+    "rates of a base by Muon": ({"ffn": MOE, **OF_A_BASE}, {"kind": "muon"}),
 }  # fmt: skip
 
 

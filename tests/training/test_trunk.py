@@ -73,13 +73,24 @@ def assert_as_alone(results, configs, train, tmp_path, **options):
 
 BIASED = {"kind": "moe", "n_experts": 4, "top_k": 2, "d_expert": 16, "gate": "sigmoid",
           "balance": "bias", "capacity_factor": 1.0}  # fmt: skip
-FFNS = {"experts": None, "dense": {"kind": "dense", "d_ffn": 16}, "biased": BIASED}
+# Half of the models' width, depth and experts
+OF_A_BASE = {
+    "parameterization": "completep",
+    "base": {"n_layers": 1, "d_model": 8, "n_heads": 2, "n_kv": 1, "n_experts": 2, "top_k": 1,
+             "d_expert": 8},
+}  # fmt: skip
+MODELS = {
+    "experts": {},
+    "dense": {"ffn": {"kind": "dense", "d_ffn": 16}},
+    "biased": {"ffn": BIASED},
+    "of a base": {"model": OF_A_BASE},
+}
 
 
-@pytest.mark.parametrize("ffn", FFNS.values(), ids=FFNS)
-def test_each_branch_is_the_run_trained_alone(runs, batch, train, results, tmp_path, ffn):
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_each_branch_is_the_run_trained_alone(runs, batch, train, results, tmp_path, model):
     """At three branch points: losses, loads, held-out documents, each bit of them, and weights."""
-    configs = runs(ffn=ffn)
+    configs = runs(**model)
     batch(configs, results, keep_weights=True)
     assert_as_alone(results, configs, train, tmp_path, keep_weights=True)
     for config in configs:
@@ -97,7 +108,7 @@ def test_each_branch_is_the_run_trained_alone(runs, batch, train, results, tmp_p
 
 def test_kills_on_the_way_change_nothing(runs, batch, train, results, tmp_path):
     """Process after process is killed by SIGKILL, in the trunk, at branch points and beyond."""
-    configs = runs(ffn={**EXPERTS, "jitter": 0.1})
+    configs = runs(ffn={**EXPERTS, "jitter": 0.1}, model=OF_A_BASE)
     kills: list[int] = []  # the runs that were done at each
     every = {"checkpoint_seconds": 0.0}
     while killed_at(30 + 4 * len(kills), lambda: batch(configs, results, **every)):

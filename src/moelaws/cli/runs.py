@@ -21,7 +21,9 @@ from moelaws.records.runs import (
     read_record,
     retry,
 )
+from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.model import Model
 from moelaws.spec.words import counted, short
 
 # The columns of the list. A terminal that is too narrow for all shows the first ones.
@@ -193,7 +195,7 @@ def show(what: str) -> Answer:
     if not path.suffix or " " in what:  # which a run's name may have
         data = find_record(Results(), what).as_dict()
         rows = [(key, str(value)) for key, value in flatten(data).items()]
-        return data, table_text(("key", "value"), rows)
+        return data, "\n".join([table_text(("key", "value"), rows), *_factors(data)])
     top = link(path.with_suffix(".json") if "figures" in path.parts else path)
     if top.state == "missing":
         raise UserError(f"{top.path}: no such file; run the workflow first")
@@ -203,6 +205,21 @@ def show(what: str) -> Answer:
     ]
     table = table_text(("file", "state", "digest", "made by code"), files)
     return top.as_dict(), "\n".join([table, *_runs(top)])
+
+
+def _factors(record: Data) -> Iterator[str]:
+    """Yields what settings are multiplied by in a run whose model has a base."""
+    if "base" not in record["config"]["model"]:
+        return
+    from moelaws.model.listed_factors import listed_factors
+    from moelaws.model.parameterization import multipliers
+
+    model = parse(Model, record["config"]["model"], record["run_id"])
+    each = listed_factors(model)
+    rows = [(name, *map("{:.4g}".format, own)) for name, own in each.items()]
+    yield table_text(("parameter", "deviation", "rate", "epsilon", "rate of Muon"), rows)
+    forward = multipliers(model)._asdict().items()
+    yield "outputs: " + ", ".join(f"{name} {factor:.4g}" for name, factor in forward)
 
 
 def _below(link: Link, depth: int = 0) -> Iterator[tuple[int, Link]]:
