@@ -1,9 +1,12 @@
 """Rates and deviations of models with a base: rules, refusals, spreads, and steps at two sizes."""
 
+import re
+
 import pytest
 import torch
 
 from architectures import ARCHITECTURES, CONTEXT, routed
+from moelaws.cli import runs
 from moelaws.exports.hf.weights import folded
 from moelaws.model.parameterization import Factors, bias_rate, factors, multipliers
 from moelaws.model.transformer import Transformer
@@ -71,6 +74,21 @@ def test_factors_are_those_of_the_table(name):
     wide = factors(LARGER.model_copy(update={"parameterization": "mup"}), name)
     deep = 5 if name.startswith("layers.") else 1  # as deep as the base is no factor
     assert wide == pytest.approx(own._replace(eps=deep * own.eps), rel=1e-12)
+
+
+def test_the_record_of_a_run_lists_the_factors_of_its_model():
+    model = LARGER.model_dump(mode="json", exclude_none=True)
+    table, outputs = runs._factors({"run_id": "abc", "config": {"model": model}})
+    listed = {name: cells for name, *cells in map(str.split, table.splitlines())}
+    for name, factor in PRINTED.items():
+        if cells := listed.get(re.sub(r"\.\d+\.", ".*.", name)):
+            expected = [f"{x:.4g}" for x in factor]
+            assert cells[:3] == expected, name
+    assert len(listed) == 1 + len(
+        {re.sub(r"\.\d+\.", ".*.", n) for n, _ in Transformer(LARGER, 0).named_parameters()}
+    )
+    assert outputs == "outputs: logits 0.3333, residual 0.2, scores 0.8165, routed 0.09091"
+    assert not [*runs._factors({"config": {"model": {}}})]
 
 
 def test_multipliers_are_those_of_the_table():

@@ -69,7 +69,9 @@ def trained(tmp_path_factory):
     for run in frame.itertuples():
         loss = 6 - np.log(steps * (run.d_model / 32) ** (1 / 3)) / 3
         results.run(run.run_id).mkdir(parents=True)
+        norm = np.where(steps % 32 < run.n_layers, 1.1, 0.9)
         history = pd.DataFrame({"step": steps, "tokens": 2560 * steps, "loss": loss})
+        history["grad_norm"] = norm
         history.to_parquet(results.run(run.run_id) / "history.parquet")
     return Inputs(frame=frame, results=results)
 
@@ -78,6 +80,8 @@ def test_steps_to_an_early_loss_are_counted_on_the_runs_own_histories(trained):
     row = of(optima(trained, **LADDERS), "width", "transfer")
     # After a fourth of its 200 steps; a step is 2 % of these.
     assert row["later"] == pytest.approx(0.5, abs=0.05)
+    deepest = of(optima(trained, **LADDERS), "depth", "transfer")
+    assert deepest["clipped"] == pytest.approx(12 / 32, abs=0.03)
 
 
 @pytest.mark.parametrize("name", [figure.name for figure in STUDY.figures])

@@ -48,6 +48,14 @@ class Shape(NamedTuple):
         rates = np.unique(self.near["lr"])
         return float(rates[np.abs(np.log(rates) - self.best.x[0]).argmin()])
 
+    def cells(self) -> Row:
+        """Returns the best rate, its interval and what limits the trust in it."""
+        inside = bool(self.best.inside[0])
+        row: Row = {"inside": inside, "n": len(self.near), "note": self.best.notes[0]}
+        if inside:
+            row["lr_star"] = _of(self.rate, self.moves).map(np.exp)
+        return row
+
 
 def ladders_of(
     inputs: Inputs, ladders: Mapping[str, str]
@@ -96,6 +104,9 @@ def _shape(size: float, runs: pd.DataFrame, seed: int) -> Shape | None:
         "gain", "loss of the next smaller shape less its own, at the base's best rate", "nats/token"
     ),
     *estimated("later", "steps to an early training loss of the base, over the base's"),
+    Column(
+        "clipped", "float?", "share of steps whose gradient was clipped, at the base's best rate"
+    ),
     INSIDE,
     RUNS,
     NOTE,
@@ -105,30 +116,22 @@ def optima(inputs: Inputs, ladders: Mapping[str, str]) -> Rows:
     """Yields the best rate of each shape, and how it compares with the base's.
 
     ``ladders`` has the column of the size that changes along each. Intervals of rates hold what
-    follows without either end rate, where that moves a best rate by half a step or more. ``level``
-    is the loss to which steps are counted, nats/token.
+    follows without either end rate, where that moves a best rate by half a step or more.
     """
     for about, known in ladders_of(inputs, ladders):
         base = known[0]
         level = 1 - (1 - LEVEL) / max(1, len(known) - 1)  # so that all gains hold at once
         places = ["base", *["between"] * (len(known) - 2), "largest"]
         for i, shape in enumerate(known):
-            best, inside = shape.best, bool(shape.best.inside[0])
-            row: Row = {
-                **about,
-                "size": shape.size,
-                "place": places[i],
-                "L_star": _of(best.y),
-                "inside": inside,
-                "n": len(shape.near),
-                "note": best.notes[0],
-            }
-            if inside:
-                row["lr_star"] = _of(shape.rate, shape.moves).map(np.exp)
+            best = shape.best
+            row = {**about, "size": shape.size, "place": places[i], **shape.cells()}
+            row["L_star"] = _of(best.y)
+            if inputs.sources == ("trained",):
+                row["clipped"] = _clipped(inputs, shape.runs[shape.runs["lr"] == base.tried])
             if i and base.best.inside[0]:
                 row["gain"] = _gain(known[i - 1], shape, base.best.x[0], level)
                 row["later"] = _later(inputs, base, shape)
-            if i and base.best.inside[0] and inside:
+            if i and base.best.inside[0] and best.inside[0]:
                 moves = [*shape.moves, *(-move for move in base.moves)]
                 drift = np.where(base.best.inside, shape.rate - base.best.x, -base.rate)
                 row["drift"] = _of(drift, moves) * (1 / np.log(10))
@@ -153,11 +156,8 @@ def bases(inputs: Inputs) -> Rows:
     standard = runs[runs["parameterization"].fillna("standard") == "standard"]
     for (E, k, optimizer), own in standard.groupby(["E", "k", "optimizer"], dropna=False):
         if shape := _shape(1.0, own, 0):
-            row: Row = {"run_id": own["run_id"].iloc[0], "E": E, "k": k, "optimizer": optimizer}
-            row |= {"inside": shape.best.inside[0], "n": len(shape.near)}
-            if shape.best.inside[0]:
-                row["lr_star"] = _of(shape.rate, shape.moves).map(np.exp)
-            yield row | {"note": shape.best.notes[0]}
+            run = {"run_id": own["run_id"].iloc[0], "E": E, "k": k, "optimizer": optimizer}
+            yield run | shape.cells()
 
 
 def _of(values: Array, moves: Sequence[float] = ()) -> Effect:
@@ -182,10 +182,17 @@ def _later(inputs: Inputs, base: Shape, shape: Shape) -> Effect:
     pairs = pairs[pairs["lr"] == base.tried]
     ratios = []
     for ids in pairs[["run_id_x", "run_id_y"]].to_numpy(str):
-        theirs, own = (_smoothed(inputs, run) for run in ids)
-        level = theirs.iloc[int(EARLY * len(theirs))]
-        ratios.append((own <= level).idxmax() / (theirs <= level).idxmax())
+        each = [_smoothed(inputs, run) for run in ids]
+        level = each[0].iloc[int(EARLY * len(each[0]))]
+        first, own = (loss.index[loss <= level].min() for loss in each)
+        ratios.append(own / first)
     return of_mean(np.log(ratios)).map(np.exp)
+
+
+def _clipped(inputs: Inputs, runs: pd.DataFrame) -> float:
+    """Returns the mean share of logged steps whose gradient's norm was above ``clip``."""
+    each = zip(runs["run_id"], runs["clip"], strict=True)
+    return float(np.mean([(inputs.history(run)["grad_norm"] > clip).mean() for run, clip in each]))
 
 
 def _smoothed(inputs: Inputs, run: str) -> pd.Series:
