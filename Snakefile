@@ -14,7 +14,7 @@ include: "workflow/rules/common.smk"
 
 onstart:
     if TOO_MUCH:
-        raise WorkflowError("refused: more than limits in config/config.yaml allow")
+        raise WorkflowError(f"refused: {TOO_MUCH}")
     if HERE:
         # Cores limit the jobs here. By its own limit of 100 a second Snakemake would look at all
         # waiting jobs each second, once more for each job that has ended: a whole core in the end.

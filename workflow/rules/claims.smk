@@ -4,6 +4,7 @@
 rule judge:
     input:
         read_by("claims"),
+        registrations=lambda w: JOBS.registrations(w.study),
     output:
         FOLDER.verdicts("{study}"),
     log:

@@ -25,6 +25,7 @@ from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
 from moelaws.files.lock import acquire, holder
 from moelaws.records.code import closure
+from moelaws.records.registration import read
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.words import without_tags
@@ -65,7 +66,7 @@ try:
         if not OTHER_CALL:
             TRAININGS.prepare()
         # If a sweep is too large, a dry run only warns, and a start is refused.
-        if TOO_MUCH := JOBS.too_much():
+        if TOO_MUCH := JOBS.too_much() or JOBS.unregistered():
             print(f"moelaws: warning: {TOO_MUCH}", file=sys.stderr)
 except UserError as error:
     # The user needs the message alone, not its place in the Snakefile.
@@ -182,7 +183,8 @@ def study_of(wildcards):
 
 def labels_of(wildcards):
     """Returns what the report's list says of a figure or a table."""
-    return report_labels(JOBS.studies[wildcards.study], wildcards.name)
+    registrations = map(read, JOBS.registrations(wildcards.study))
+    return report_labels(JOBS.studies[wildcards.study], wildcards.name, registrations)
 
 
 def log_file(kind):

@@ -38,6 +38,26 @@ class Evidence:
         return [(one.low, one.high) for one in (alone if self.decides is None else self.decides)]
 
 
+class Registered(TypedDict):
+    """How a claim kept to its registration, as JSON data."""
+
+    state: str
+    digest: str
+    time: str
+    deviations: list[str]
+
+
+class Predicted(TypedDict):
+    """How losses that a fit predicted before the runs trained lie beside those that came."""
+
+    fit: str
+    law: str
+    level: float
+    losses: int  # with an interval
+    inside: int  # of it
+    rmse: float  # of all, nats/token
+
+
 class JudgedClaim(TypedDict):
     """A claim with its verdict and the evidence, as JSON data."""
 
@@ -60,6 +80,7 @@ class JudgedClaim(TypedDict):
     null: NotRequired[str]  # a sentence on runs without the claim's effect; empty if there is none
     # How clearly the intervals decide (``clearance``); verdicts of older versions do not say it
     clearance: NotRequired[float | None]
+    registered: NotRequired[Registered]  # trained losses alone have it
 
 
 class JudgedStudy(TypedDict):
@@ -71,6 +92,7 @@ class JudgedStudy(TypedDict):
     runs: NotRequired[str]  # the name of imported runs; verdicts of older versions have none
     assumed: str
     claims: list[JudgedClaim]
+    predicted: NotRequired[list[Predicted]]
     made_of: dict[str, Any]
 
 

@@ -1,5 +1,6 @@
 """The verdicts on a study's claims: each rule measures, and the claim's expectation decides."""
 
+from collections.abc import Sequence
 from math import isnan, nan
 
 import numpy as np
@@ -9,18 +10,30 @@ from moelaws.analysis.effect import Effect
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.regression import LEVEL
 from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, clearance, verdict
+from moelaws.claims.registration import applying, beside, registered
 from moelaws.files.atomic import finite
 from moelaws.laws.base import Array
+from moelaws.records.registration import Entries, Registration
+from moelaws.records.runs import read_record
 from moelaws.spec.errors import listed
 from moelaws.spec.readers import Claim
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Study
 
 
-def judge(study: Study, inputs: Inputs) -> JudgedStudy:
-    """Returns the verdicts on the study's claims, all of whose rules must exist, as JSON data."""
+def judge(
+    study: Study,
+    inputs: Inputs,
+    registrations: Sequence[Registration] = (),
+    entries: Entries | None = None,
+) -> JudgedStudy:
+    """Returns the verdicts on the study's claims, all of whose rules must exist, as JSON data.
+
+    With the ``registrations`` of the sweep and today's ``entries``, it says how each claim kept to
+    them.
+    """
     simulated = study.simulation if "simulated" in inputs.sources else None
-    return {
+    judgment: JudgedStudy = {
         "study": study.study,
         "title": study.title,
         "source": "+".join(inputs.sources) or "computed",
@@ -29,6 +42,16 @@ def judge(study: Study, inputs: Inputs) -> JudgedStudy:
         "claims": [judged(study, claim, inputs) for claim in study.claims],
         "made_of": inputs.made_of(),
     }
+    if registrations and inputs.sources == ("trained",):
+        table = inputs.table
+        records = {run: read_record(inputs.results, run).provenance for run in table["run_id"]}
+        made_by = {run: [one, *one.get("resumed_from", [])] for run, one in records.items() if one}
+        kept = registered(study, entries or {}, table, made_by, registrations)
+        for claim in judgment["claims"]:
+            claim["registered"] = kept[claim["name"]]
+        if own := applying(registrations, {*table["run_id"]}):
+            judgment["predicted"] = beside(own, inputs.completed)
+    return judgment
 
 
 def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:

@@ -18,6 +18,7 @@ from moelaws.claims.base import (
     Tried,
     Verdict,
 )
+from moelaws.claims.registration import KEPT
 from moelaws.files.atomic import read_json
 from moelaws.fitting.report import ContestScores, LawScore, SplitScores
 from moelaws.spec.base import as_written
@@ -82,7 +83,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
         lines += ["", f"## {study['study']}", "", f"{study['title']}. {runs}"]
         if study["assumed"]:
             lines += ["", f"Assumed: {study['assumed']}"]
-        lines += ["", _by_chance(study, power)]
+        lines += ["", " ".join(filter(None, [_by_chance(study, power), _registration(study)]))]
         if power:
             lines[-1] += (
                 f" Its rules were tried on runs of this grid, with {power['tables']} simulated "
@@ -123,6 +124,22 @@ def _by_chance(study: JudgedStudy, power: Tried | None) -> str:
         f"The runs support {supported} of these {counted(len(claims), 'claim')}. If none of the "
         f"effects were there, some {chance:.1f} would be supported by chance ({how})."
     )
+
+
+def _registration(study: JudgedStudy) -> str:
+    """Returns how many claims were preregistered, and how well losses were predicted before."""
+    states = [own for claim in study["claims"] if (own := claim.get("registered"))]
+    if not any(own["digest"] for own in states):
+        return ""
+    digest, day = next((own["digest"][:16], own["time"][:10]) for own in states if own["digest"])
+    kept = sum(own["state"] == KEPT for own in states)
+    text = f"{kept} of {counted(len(states), 'claim')} were preregistered, by {digest} of {day}."
+    for one in study.get("predicted", []):
+        text += (
+            f" Of {one['losses']} losses that {one['law']} predicted before, {one['inside']} lie "
+            f"in their {one['level']:.0%} intervals, and the error is {one['rmse']:.3g} nats."
+        )
+    return text
 
 
 def _of_losses(power: Tried) -> str:
@@ -201,11 +218,20 @@ def _section(claim: JudgedClaim, figures: Path, tried: Sequence[str]) -> list[st
         "",
         f"- *These runs*: {claim['measured'].rstrip('.')}.",
         f"- *Rule*: {claim['rule']}",
+        *_kept(claim),
         *tried,
         f"- *Look at*: [{claim['figure']}]({picture.as_posix()})",
         "",
         FOLDED,
     ]
+
+
+def _kept(claim: JudgedClaim) -> list[str]:
+    """Returns lines that say how the claim kept to its registration."""
+    if not (own := claim.get("registered")):
+        return []
+    deviations = "".join(f"\n    - {one}" for one in own["deviations"])
+    return [f"- *Registration*: {own['state']}{deviations}"]
 
 
 def _named(claim: JudgedClaim) -> str:

@@ -21,6 +21,7 @@ from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
 from moelaws.records.code import digest
 from moelaws.records.progress import reporting
+from moelaws.records.registration import files_of, read
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.readers import Reader
@@ -169,7 +170,10 @@ def _claims(target: Target) -> Answer:
     """Judges the claims by rule, from the numbers behind them."""
     from moelaws.claims.judge import judge
 
-    verdicts = judge(target.study, target.inputs(target.study.claims))
+    study = target.study
+    registrations = [*map(read, files_of(study.study, target.project.tier))]
+    entries = code.entries_of(study) if registrations else {}
+    verdicts = judge(study, target.inputs(study.claims), registrations, entries)
     rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]
     columns = ("claim", "verdict", "figure", "these runs")
     return verdicts, table_text(columns, rows, str(target.out or ""))

@@ -88,6 +88,8 @@ class Project(Frozen):
     hyperparameters: Literal["auto", "pinned", "published", "step_law", "tables", "transfer"] = (
         "auto"
     )
+    # Whether runs train that no registration has which a commit has (moelaws preregister)
+    preregistered: Literal["any", "required"] = "any"
     # The tasks that kept weights are scored on (moelaws bench): held-out, olmo:NAME, or task files
     tasks: Annotated[tuple[str, ...], BeforeValidator(_list)] = ("held-out",)
     # Which contests between laws are judged; auto: all but at the demo, which has short forms

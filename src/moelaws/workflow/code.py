@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from moelaws.records.code import PACKAGE, closure
+from moelaws.records.code import PACKAGE, closure, digest
+from moelaws.records.registration import CODE, Entries
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import load_study
@@ -50,6 +51,21 @@ def of_readers(study: Study, kind: str, entries: Iterable[Reader]) -> Files:
     if fits := {name for entry in entries for name in entry.fits}:
         modules |= {"moelaws.analysis.fitted", *(_law(study.fit(name).law) for name in fits)}
     return closure(*modules)
+
+
+def entries_of(study: Study) -> Entries:
+    """Returns the entries of a study by kind, without defaults, and the digests of their code."""
+    kinds = ("claims", "fits", "derived", "contests", "figures", "tables")
+    return {
+        kind: {
+            e.name: {
+                **e.model_dump(mode="json", exclude_defaults=True),
+                CODE: digest(of_entry(study, kind, e.name)),
+            }
+            for e in getattr(study, kind)
+        }
+        for kind in kinds
+    } | {"nulls": {e.name: e.model_dump(mode="json", exclude_defaults=True) for e in study.nulls}}
 
 
 def relative(files: Iterable[Path]) -> list[str]:

@@ -20,6 +20,7 @@ from moelaws.grids.expand import Run
 from moelaws.grids.rounds import path_of, read_rounds
 from moelaws.grids.sweep import Sweep, expand_study, too_long_for
 from moelaws.laws.protocol import overridden
+from moelaws.records.registration import files_of
 from moelaws.spec.advice import ADVICE, AdviceConfig, load_advice
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
@@ -32,6 +33,7 @@ from moelaws.tables.describe import kept_runs
 from moelaws.tasks.sources import check_source, is_file
 from moelaws.workflow import code
 from moelaws.workflow.check import check_study
+from moelaws.workflow.registered import unregistered
 
 STARTS_PER_THREAD = 50_000  # of a fit; a thread then has at least a second of work
 BUSY = 8  # the most threads of a fit
@@ -200,6 +202,16 @@ class Jobs:
     def verdicts(self) -> list[Path]:
         studies = self.shown_studies.items()
         return self._of_shown((k, self.folder.verdicts(k)) for k, s in studies if s.claims)
+
+    def registrations(self, study: str) -> list[Path]:
+        """Returns what was registered of a study's sweep, by which its claims are judged, too."""
+        return [] if self.simulated else files_of(study, self.project.tier)
+
+    def unregistered(self) -> str:
+        """Returns which runs still to train are in no registration; empty where none has to be."""
+        if self.project.preregistered != "required":
+            return ""
+        return unregistered(self.sweeps, self.project.tier, self.results)
 
     def powers(self) -> list[Path]:
         """Returns the trials of rules on simulated tables, for studies of runs trained here."""

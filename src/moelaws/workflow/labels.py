@@ -1,7 +1,9 @@
 """What Snakemake's report lists of each figure and table: its place, its name and its caption."""
 
 import re
+from collections.abc import Iterable
 
+from moelaws.records.registration import CODE, Registration
 from moelaws.spec.study import Study
 from moelaws.spec.words import natural
 
@@ -9,7 +11,7 @@ from moelaws.spec.words import natural
 _PLAIN = str.maketrans("{}<>", "()()")
 
 
-def report_labels(study: Study, name: str) -> dict[str, str]:
+def report_labels(study: Study, name: str, registrations: Iterable[Registration]) -> dict[str, str]:
     """Returns the columns of the row of a figure or table.
 
     Snakemake sorts the rows by the text of the first column. So this one is the place in the
@@ -19,4 +21,10 @@ def report_labels(study: Study, name: str) -> dict[str, str]:
     place = sorted(captions, key=natural).index(name) + 1
     text = " ".join(captions[name].split())
     shows = re.split(r"(?<!et al)\. ", text)[0].rstrip(".").translate(_PLAIN)
-    return {"no.": f"{place:03d}", "figure": name, "shows": shows}
+    registered = "no"
+    if own := max(registrations, key=lambda one: one.time, default=None):
+        was = {**own.entries["figures"], **own.entries["tables"]}.get(name, {})
+        picture = next(picture for picture in study.pictures if picture.name == name)
+        now = picture.model_dump(mode="json", exclude_defaults=True) | {CODE: was.get(CODE)}
+        registered = own.digest[:16] if now == was else "with deviations"
+    return {"no.": f"{place:03d}", "figure": name, "shows": shows, "registered": registered}

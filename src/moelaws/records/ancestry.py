@@ -1,0 +1,43 @@
+"""The order of commits, which says what came first without any clock."""
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from moelaws.spec.errors import UserError
+
+
+class Added(NamedTuple):
+    """The commit that added a file."""
+
+    commit: str
+    date: str  # of the commit, ISO 8601, as its author's machine had it
+    changes: int  # commits that changed the file since
+
+
+def added(path: Path) -> Added | None:
+    """Returns by which commit a file came; None if no commit has it."""
+    lines = _git(path.parent, "log", "--format=%H %cI", "--", path.name).stdout.split()
+    if not lines:
+        return None
+    *_, commit, date = lines
+    return Added(commit, date, len(lines) // 2 - 1)
+
+
+def descends(folder: Path, commit: str, ancestor: str) -> bool | None:
+    """Returns whether ``ancestor`` came before ``commit``; None if one of them is not here."""
+    code = _git(folder, "merge-base", "--is-ancestor", ancestor, commit).returncode
+    return None if code > 1 else code == 0
+
+
+def is_shallow(folder: Path) -> bool:
+    """Returns whether the clone lacks the beginning of its history."""
+    return _git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true"
+
+
+def _git(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    try:
+        command = ["git", "-C", str(folder), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UserError(f"git says nothing of {folder}: {error}") from None
