@@ -2,10 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
+import yaml
 
 from repository import copy_repository
 
@@ -182,3 +186,37 @@ def test_unregistered_runs_are_refused_where_registrations_are_required(project,
     project.register()
     assert "runs of sparsity are in no registration that a commit has" in told()
     assert "`moelaws preregister sparsity` first, and commit its file" in told()
+
+
+def test_verdicts_of_a_sweep_say_what_was_kept_of_its_registration(project, registered):
+    """Three runs of another study, by real Snakemake, and then with another threshold."""
+    place = project.root / "config/studies/transfer.yaml"
+    study = yaml.safe_load(place.read_text())
+    study["grids"]["demo"]["sweeps"] = [{"name": "base", "axes": {"lr": [0.016, 0.032, 0.064]}}]
+    place.write_text(yaml.safe_dump(study))
+    project.commit()
+
+    def page(fails=False):
+        config = ["studies=transfer", "tier=demo", "preregistered=required", "corpus=[text/*.py]"]
+        target = ["--", "results/demo/claims.md"]
+        line = [sys.executable, "-m", "snakemake", "--cores", "2", "--config", *config, *target]
+        env = {**os.environ, "PYTHONPATH": str(project.root / "src")}
+        done = subprocess.run(line, cwd=project.root, env=env, capture_output=True, text=True)
+        assert bool(done.returncode) is fails, done.stdout + done.stderr
+        made = project.root / "results/demo/claims.md"
+        return done.stdout + done.stderr if fails else made.read_text()
+
+    shutil.copytree(Path(sysconfig.get_path("stdlib")) / "asyncio", project.root / "text")
+    assert "refused: 3 runs of transfer are in no registration that a commit has" in page(
+        fails=True
+    )
+    set_to = ["--set", "corpus=[text/*.py]"]
+    project.run("preregister", "transfer", "--tier", "demo", *set_to)
+    project.commit()
+    assert "8 of 8 claims were preregistered, by " in page()
+    assert check(project, "transfer").count("nothing") == 1
+    text = place.read_text()
+    place.write_text(text.replace("below: 0.25", "below: 0.35"))
+    said = page()
+    assert "preregistered, with deviations" in said
+    assert "expect was {'above': -0.25, 'below': 0.25}, is {'above': -0.25, 'below': 0.35}" in said

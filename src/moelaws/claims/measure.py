@@ -42,7 +42,8 @@ def measured(inputs: FittedInputs, rule: Measure) -> Evidence:
 
 def rows(rule: Rows, inputs: FittedInputs, frame: pd.DataFrame) -> Evidence:
     """Returns the numbers in rows of a derived table."""
-    chosen = [row for _, row in frame[row_mask(frame, rule.where)].iterrows()]
+    # A column without cells has neither words nor numbers.
+    chosen = [row for _, row in frame[row_mask(frame, rule.where)].iterrows()] if len(frame) else []
     if not chosen:
         none = f"the table {rule.table} has no row{' with ' if rule.where else ''}{rule.where}"
         return Evidence(none, needed=rule.missing)
