@@ -75,7 +75,9 @@ def _tables(material: Material, study: Study) -> Iterator[Data]:
 def _claim(claim: JudgedClaim) -> Data:
     decided = claim["verdict"] != Verdict.CANNOT_TELL
     number, interval = claim.get("shown", ("", ""))
-    needed = f" What would decide: {claim['needed'].rstrip('.')}." if claim["needed"] else ""
+    more = f" What would decide: {claim['needed'].rstrip('.')}." if claim["needed"] else ""
+    if own := claim.get("registered"):
+        more += f" The claim is {'; '.join([own['state'], *own['deviations']])}."
     return {
         "title": claim["name"].replace("_", " ").capitalize(),
         "paper": claim["source"],
@@ -83,7 +85,7 @@ def _claim(claim: JudgedClaim) -> Data:
         "verdict": claim["verdict"] if decided else "cannot tell",
         "says": claim.get("says", ""),
         "effect": f"{number} ({interval})" if interval else number,
-        "numbers": claim["measured"].rstrip(".") + "." + needed,
+        "numbers": claim["measured"].rstrip(".") + "." + more,
         "rule": claim["rule"],
         "figure": claim["figure"] or None,
     }
