@@ -27,7 +27,7 @@ LAYOUT = {
 }
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LINES = {
-    "rules": ("Snakefile", "workflow/rules/*.smk"),
+    "rules": ("Snakefile", "workflow/Snakefile", "workflow/rules/*.smk"),
     "config": ("config/**/*.yaml",),
     "tables beside modules": ("src/moelaws/**/*.toml",),
     "page": ("src/moelaws/explore/page/*",),

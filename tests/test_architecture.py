@@ -187,7 +187,7 @@ def loaded_by(code: str) -> set[str]:
 
 def test_what_the_snakefile_imports_is_light():
     """It is parsed at every call and again in each of a cluster's jobs."""
-    rules = [REPOSITORY / "Snakefile", *REPOSITORY.glob("workflow/rules/*.smk")]
+    rules = [REPOSITORY / "workflow/Snakefile", *REPOSITORY.glob("workflow/rules/*.smk")]
     lines = [
         line
         for path in rules

@@ -75,6 +75,13 @@ def test_a_run_added_or_missing_is_a_deviation_of_all_claims(runs, words):
         assert (kept["state"], kept["deviations"]) == (DEVIATES, [words])
 
 
+def test_runs_without_a_record_are_a_deviation():
+    origins = {run: made_by for run, made_by in began().items() if run != RUNS[1]}
+    kept = states(origins=origins)[CLAIM]
+    assert kept["state"] == DEVIATES
+    assert kept["deviations"] == [f"1 run without a record of when they began: {RUNS[1]}"]
+
+
 def test_a_run_that_failed_is_one_of_the_registered_ones():
     failed = table(status=["diverged", *["completed"] * 5])
     kept = registered(STUDY, entries(), failed, began(), [own()])

@@ -23,6 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
+import moelaws
 from moelaws.files.lock import acquire, holder
 from moelaws.records.code import closure
 from moelaws.records.registration import read
@@ -35,6 +36,13 @@ from moelaws.workflow.labels import report_labels
 from moelaws.workflow.slurm import SITE, SITE_LIMITS, Patient, check
 from moelaws.workflow.terminal import CallReport
 from moelaws.workflow.trainings import Trainings
+
+# As a module of another workflow, the rules may be of one version and the package of another one.
+if moelaws.__version__ != (VERSION := "0.1.0"):
+    raise WorkflowError(
+        f"these rules are of moelaws {VERSION}, and moelaws {moelaws.__version__} is installed; "
+        "install the version that the module's tag names"
+    )
 
 gc.set_threshold(100_000, 50, 100)
 # The installation compiles nothing, so the first import of a module does, and keeps the result.

@@ -10,7 +10,7 @@ report: str(FOLDER.cover.resolve())
 rule cover:
     input:
         shown=JOBS.shown(),
-        text="workflow/report/workflow.rst",
+        text=workflow.source_path("../report/workflow.rst"),
         spec=lambda w: JOBS.page_spec("cover", JOBS.shown()),
     output:
         FOLDER.cover,
@@ -28,7 +28,7 @@ rule cover:
 rule report:
     input:
         figures=JOBS.reported(),
-        texts=[FOLDER.cover, "workflow/report/figure.rst"],
+        texts=[FOLDER.cover, workflow.source_path("../report/figure.rst")],
         spec=lambda w: JOBS.page_spec("report", JOBS.pictures()),
     output:
         FOLDER.report,

@@ -5,7 +5,7 @@ registered runs and no other, and none of them began before.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from moelaws.spec.words import counted
 
 NOT, KEPT = "not preregistered", "preregistered"
 DEVIATES = "preregistered, with deviations"
+LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def applying(registrations: Sequence[Registration], runs: Collection[str]) -> Registration | None:
@@ -54,13 +55,20 @@ def registered(
         none = Registered(state=NOT, digest="", time="", deviations=[])
         return dict.fromkeys((claim.name for claim in study.claims), none)
     began = {
-        run: min((datetime.fromisoformat(one["started"]) for one in made_by), default=None)
-        for run, made_by in processes.items()
+        run: min(datetime.fromisoformat(one["started"]) for one in processes[run])
+        for run in runs
+        if processes.get(run)
     }
-    early = [r for r in runs & own.runs.keys() if r in own.seen or _before(began.get(r), own.time)]
+    early = [
+        run for run in runs & own.runs.keys() if run in own.seen or own.time >= began.get(run, LAST)
+    ]
     late = f"registered after {len(early)} of {counted(len(own.runs), 'run')} were trained"
     common = [f"amended: {one.why}" for one in _chain(own, registrations) if one.amends]
-    for words, others in (("added", runs - own.runs.keys()), ("missing", own.runs.keys() - runs)):
+    for words, others in (
+        ("added", runs - own.runs.keys()),
+        ("missing", own.runs.keys() - runs),
+        ("without a record of when they began", (runs & own.runs.keys()) - began.keys()),
+    ):
         if others:
             common.append(f"{counted(len(others), 'run')} {words}: {', '.join(sorted(others))}")
     states = {}
@@ -77,10 +85,6 @@ def registered(
             deviations=[*common, *(text for _, text in changes)],
         )
     return states
-
-
-def _before(began: datetime | None, time: datetime) -> bool:
-    return began is not None and began <= time
 
 
 def _read(study: Study, claim: str) -> Iterator[tuple[str, str]]:

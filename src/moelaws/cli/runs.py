@@ -209,7 +209,7 @@ def show(what: str) -> Answer:
 
 def _factors(record: Data) -> Iterator[str]:
     """Yields what settings are multiplied by in a run whose model has a base."""
-    if "base" not in record["config"]["model"]:
+    if "base" not in record["config"].get("model", {}):  # a run that waits has no configuration
         return
     from moelaws.model.listed_factors import listed_factors
     from moelaws.model.parameterization import multipliers
