@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws.claims.registration import DEVIATES, KEPT, NOT, beside, registered
-from moelaws.records.registration import CODE, Registration
+from moelaws.records.code import CODE
+from moelaws.records.registration import Registration
 from moelaws.spec.project import load_study
 from moelaws.workflow.code import entries_of
 from moelaws.workflow.labels import report_labels

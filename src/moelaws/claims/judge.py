@@ -13,7 +13,8 @@ from moelaws.claims.base import Evidence, JudgedClaim, JudgedStudy, Verdict, cle
 from moelaws.claims.registration import applying, beside, registered
 from moelaws.files.atomic import finite
 from moelaws.laws.base import Array
-from moelaws.records.registration import Entries, Registration
+from moelaws.records.code import Entries
+from moelaws.records.registration import Registration
 from moelaws.records.runs import read_record
 from moelaws.spec.errors import listed
 from moelaws.spec.readers import Claim

@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from moelaws.claims.base import Predicted, Registered
-from moelaws.records.registration import CODE, Entries, Registration
+from moelaws.records.code import CODE, Entries
+from moelaws.records.registration import Registration
 from moelaws.spec.study import Study
 from moelaws.spec.words import counted
 

@@ -21,7 +21,6 @@ from moelaws.files.layout import Results
 from moelaws.files.seal import made_of
 from moelaws.records.code import digest
 from moelaws.records.progress import reporting
-from moelaws.records.registration import files_of, read
 from moelaws.spec.errors import UserError, located
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.readers import Reader
@@ -169,6 +168,7 @@ def _contest(target: Target) -> Answer:
 def _claims(target: Target) -> Answer:
     """Judges the claims by rule, from the numbers behind them."""
     from moelaws.claims.judge import judge
+    from moelaws.records.registration import files_of, read
 
     study = target.study
     registrations = [*map(read, files_of(study.study, target.project.tier))]

@@ -9,12 +9,17 @@ import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import moelaws
 from moelaws.spec.errors import UserError
 from moelaws.spec.references import folder, module_of, packages
 
 PACKAGE = Path(moelaws.__file__).parent
+# A study's entries as a registration holds them: kind -> name -> what the study says of it, and the
+# digest of its code under a key of its own
+Entries = dict[str, dict[str, dict[str, Any]]]
+CODE = "code_digest"
 
 
 @cache

@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
+from moelaws.records.code import Entries
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
 
 FOLDER = Path("config/preregistered")
-CODE = "code_digest"  # a key of entries, beside what their study says
-Entries = dict[str, dict[str, dict[str, Any]]]  # kind -> name -> the entry
 # A loss, and the ends of the interval of one run; None where the fit has no intervals
 Loss = tuple[float, float | None, float | None]
 

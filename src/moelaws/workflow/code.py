@@ -4,8 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from moelaws.records.code import PACKAGE, closure, digest
-from moelaws.records.registration import CODE, Entries
+from moelaws.records.code import CODE, PACKAGE, Entries, closure, digest
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.fit import Contest
 from moelaws.spec.project import load_study

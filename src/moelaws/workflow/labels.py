@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from moelaws.records.registration import CODE, Registration
+from moelaws.records.code import CODE
+from moelaws.records.registration import Registration
 from moelaws.spec.study import Study
 from moelaws.spec.words import natural
 
