@@ -5,12 +5,18 @@
 report: str(FOLDER.cover.resolve())
 
 
+def text_of_report(name):
+    """Returns the path of a text of the report; as a module, the workflow has it elsewhere."""
+    here = Path("workflow/report", name)
+    return str(here) if here.exists() else workflow.source_path(f"../report/{name}")
+
+
 # It ends with the digest of all that the report shows, which stands for everything behind it: each
 # record names the digests of what it was made of.
 rule cover:
     input:
         shown=JOBS.shown(),
-        text=workflow.source_path("../report/workflow.rst"),
+        text=text_of_report("workflow.rst"),
         spec=lambda w: JOBS.page_spec("cover", JOBS.shown()),
     output:
         FOLDER.cover,
@@ -28,7 +34,7 @@ rule cover:
 rule report:
     input:
         figures=JOBS.reported(),
-        texts=[FOLDER.cover, workflow.source_path("../report/figure.rst")],
+        texts=[FOLDER.cover, text_of_report("figure.rst")],
         spec=lambda w: JOBS.page_spec("report", JOBS.pictures()),
     output:
         FOLDER.report,
