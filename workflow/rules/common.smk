@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 
 
@@ -189,9 +190,15 @@ def study_of(wildcards):
     return JOBS.studies[wildcards.study].reference
 
 
+@cache
+def registrations_of(study):
+    """Returns what was registered of a study's sweep; the labels of all its pictures ask for it."""
+    return [read(path) for path in JOBS.registrations(study)]
+
+
 def labels_of(wildcards):
     """Returns what the report's list says of a figure or a table."""
-    registrations = map(read, JOBS.registrations(wildcards.study))
+    registrations = registrations_of(wildcards.study)
     return report_labels(JOBS.studies[wildcards.study], wildcards.name, registrations)
 
 

@@ -47,7 +47,7 @@ class Registered(TypedDict):
     deviations: list[str]
 
 
-class Predicted(TypedDict):
+class PredictedBefore(TypedDict):
     """How losses that a fit predicted before the runs trained lie beside those that came."""
 
     fit: str
@@ -92,7 +92,7 @@ class JudgedStudy(TypedDict):
     runs: NotRequired[str]  # the name of imported runs; verdicts of older versions have none
     assumed: str
     claims: list[JudgedClaim]
-    predicted: NotRequired[list[Predicted]]
+    predicted: NotRequired[list[PredictedBefore]]
     made_of: dict[str, Any]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from moelaws.claims.base import Predicted, Registered
+from moelaws.claims.base import PredictedBefore, Registered
 from moelaws.records.code import CODE, Entries
 from moelaws.records.registration import Registration
 from moelaws.spec.study import Study
@@ -109,15 +109,15 @@ def _changes(was: Entries, now: Entries, kind: str, name: str) -> Iterator[tuple
             yield key == CODE and key in before and key in after, change
 
 
-def beside(own: Registration, table: pd.DataFrame) -> list[Predicted]:
+def beside(own: Registration, table: pd.DataFrame) -> list[PredictedBefore]:
     """Returns how the losses that fits predicted lie beside those that came."""
-    L, rows = table.set_index("run_id")["L"], list[Predicted]()
+    L, rows = table.set_index("run_id")["L"], list[PredictedBefore]()
     for one in own.predictions:
         losses = pd.DataFrame(dict(one.losses), ["value", "low", "high"]).astype(float).T
         losses = losses.join(L, how="inner")
         known = losses.dropna()
         rows.append(
-            Predicted(
+            PredictedBefore(
                 fit=one.fit,
                 law=one.law,
                 level=one.level,

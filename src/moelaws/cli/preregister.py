@@ -131,11 +131,11 @@ def _checked(study: str) -> Answer:
     """Tells of each registration what git's history says of it."""
     if not (files := files_of(study)):
         raise UserError(f"{FOLDER} has no registration{study and f' of {study}'}")
-    found = {str(path): [*_against(path)] for path in files}
-    rows = [(name, "; ".join(against) or "nothing") for name, against in found.items()]
-    if any(found.values()):
+    against_each = {str(path): [*_against(path)] for path in files}
+    rows = [(name, "; ".join(against) or "nothing") for name, against in against_each.items()]
+    if any(against_each.values()):
         click.get_current_context().call_on_close(lambda: click.get_current_context().exit(1))
-    return found, table_text(("registration", "what speaks against it"), rows)
+    return against_each, table_text(("registration", "what speaks against it"), rows)
 
 
 def _against(path: Path) -> Iterator[str]:

@@ -11,17 +11,13 @@ class Added(NamedTuple):
     """The commit that added a file."""
 
     commit: str
-    date: str  # of the commit, ISO 8601, as its author's machine had it
     changes: int  # commits that changed the file since
 
 
 def added(path: Path) -> Added | None:
     """Returns by which commit a file came; None if no commit has it."""
-    lines = _git(path.parent, "log", "--format=%H %cI", "--", path.name).stdout.split()
-    if not lines:
-        return None
-    *_, commit, date = lines
-    return Added(commit, date, len(lines) // 2 - 1)
+    commits = _git(path.parent, "log", "--format=%H", "--", path.name).stdout.split()
+    return Added(commits[-1], len(commits) - 1) if commits else None
 
 
 def descends(folder: Path, commit: str, ancestor: str) -> bool | None:
