@@ -202,5 +202,11 @@ def labels_of(wildcards):
     return report_labels(JOBS.studies[wildcards.study], wildcards.name, registrations)
 
 
+def text_of_report(name):
+    """Returns the path of a text of the report; as a module, the workflow has it elsewhere."""
+    here = Path("workflow/report", name)
+    return str(here) if here.exists() else workflow.source_path(f"../report/{name}")
+
+
 def log_file(kind):
     return RESULTS.log(FOLDER, kind, "{study}", "{name}")

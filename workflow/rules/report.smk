@@ -5,12 +5,6 @@
 report: str(FOLDER.cover.resolve())
 
 
-def text_of_report(name):
-    """Returns the path of a text of the report; as a module, the workflow has it elsewhere."""
-    here = Path("workflow/report", name)
-    return str(here) if here.exists() else workflow.source_path(f"../report/{name}")
-
-
 # It ends with the digest of all that the report shows, which stands for everything behind it: each
 # record names the digests of what it was made of.
 rule cover:
