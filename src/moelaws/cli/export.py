@@ -6,7 +6,17 @@ from typing import Any
 
 import click
 
-from moelaws.cli.common import FILE, FOLDER, Answer, JsonCommand, Words, option, results_option
+from moelaws.cli.common import (
+    FILE,
+    FOLDER,
+    INPUT,
+    Answer,
+    JsonCommand,
+    Paths,
+    Words,
+    option,
+    results_option,
+)
 from moelaws.cli.project import override_options
 from moelaws.cli.runs import Selection, selection_options
 from moelaws.files.layout import Results
@@ -55,6 +65,35 @@ def hf(run: str, to: Path, results: Results) -> Answer:
         "bytes": size,
     }
     return data, f"{to}: run {run_id} as {architecture}, {size / 1e6:.1f} MB"
+
+
+@command.command(
+    name="dataset",
+    short_help="Write tables of runs as a data set, with a card.",
+    cls=JsonCommand,
+)
+@click.argument("tables", metavar="TABLE.parquet...", nargs=-1, required=True, type=INPUT)
+@option("--to", "Folder to write.", FILE, required=True)
+@option("--author", "Who made the runs.", required=True)
+@option("--license", "Its identifier on the hub, such as cc-by-4.0.", required=True)
+@option("--title", "What the data set is called.", default="Runs of scaling-law sweeps")
+@option("--url", "Where it will be found.", default="")
+def dataset(tables: Paths, to: Path, author: str, license: str, title: str, url: str) -> Answer:
+    """Write tables of runs as a folder that datasets and mlcroissant load, and the hub shows.
+
+    The tables keep their columns. The runs of all studies stand once more in one table, under the
+    names that others use. Nothing is sent anywhere.
+
+    \b
+    moelaws export dataset results/demo/tables/*.parquet --to runs \\
+      --author "A. Name" --license cc-by-4.0
+    """
+    from moelaws.exports.dataset import export
+
+    rows = export(tables, to, title, author, license, url)
+    lines = [f"{to / 'README.md'}: {counted(len(rows), 'table')}"]
+    lines += [f"{name}: {counted(count, 'row')}" for name, count in rows.items()]
+    return {"folder": to, "rows": rows}, "\n".join(lines)
 
 
 def _tracker(name: str, to: dict[str, Any], help: str, short_help: str) -> None:

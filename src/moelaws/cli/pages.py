@@ -9,6 +9,7 @@ import click
 from moelaws.cli.common import INPUT, Answer, Paths, json_command, option, out_option, warn
 from moelaws.cli.project import project_options, snakemake_call, tier_folder
 from moelaws.files.atomic import finite, write_json, write_page
+from moelaws.files.layout import Results
 from moelaws.files.seal import digests, made_of
 from moelaws.records.code import digest
 from moelaws.spec.advice import ADVICE, load_advice
@@ -18,8 +19,11 @@ from moelaws.spec.words import counted
 from moelaws.tables.at_hand import as_made
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
+    from moelaws.claims.base import JudgedStudy
     from moelaws.fitting.report import FitReport
 
 
@@ -34,13 +38,17 @@ _out_option = out_option("The Markdown file to write; without it the page is pri
     INPUT,
     multiple=True,
 )
+@option("--artifact", "Write how to make the verdicts again, and what to expect.", is_flag=True)
 @project_options
 @_out_option
-def claims(verdicts: Paths, powers: Paths, project: Project, out: Path | None) -> Answer:
+def claims(
+    verdicts: Paths, powers: Paths, artifact: bool, project: Project, out: Path | None
+) -> Answer:
     """Write what the studies claim beside what these runs show, as one page.
 
     VERDICTS are files that `moelaws make claims` wrote; by default those of the chosen studies,
-    with what `moelaws make power` wrote for them.
+    with what `moelaws make power` wrote for them. With --artifact it is the page for whoever
+    evaluates a paper's artifact: what to call, how long it takes, which values to expect.
     """
     from moelaws.claims.base import JudgedStudy, Tried
     from moelaws.claims.page import page, read_judged
@@ -53,8 +61,34 @@ def claims(verdicts: Paths, powers: Paths, project: Project, out: Path | None) -
         verdicts = tuple(folder.verdicts(name) for name in names)
         powers = powers or tuple(p for p in map(folder.power, names) if p.is_file())
     judged = [read_judged(JudgedStudy, path) for path in verdicts]
+    if artifact:
+        return _written(_artifact(verdicts, judged, project), out, {"studies": judged})
     tried = {(power := read_judged(Tried, path))["study"]: power for path in powers}
     return _written(page(judged, project.tier, tried), out, {"studies": judged})
+
+
+def _artifact(verdicts: Paths, judged: "Sequence[JudgedStudy]", project: Project) -> str:
+    """Returns the page by which others make the verdicts again."""
+    import pandas as pd
+
+    from moelaws.analysis.inputs import read_runs
+    from moelaws.claims import artifact
+    from moelaws.records.runs import read_record
+
+    results, folder = Results(), tier_folder(project)
+    studies, tables = {}, []
+    for path, study in zip(verdicts, judged, strict=True):
+        one = project.model_copy(update={"studies": (study["study"],)})
+        studies[f"{snakemake_call(one)} -- {path}"] = study
+        if study["source"] == "trained":
+            tables.append(read_runs(folder.table(study["study"])))
+    if not tables:
+        raise UserError("these verdicts are on no runs that were trained here")
+    runs = pd.concat(tables)
+    ids = [*runs["run_id"].unique()]
+    disk = sum(f.stat().st_size for run in ids for f in results.run(run).rglob("*") if f.is_file())
+    records = [read_record(results, run).provenance for run in ids]
+    return artifact.page(studies, runs, [one for one in records if one], disk, project.tier)
 
 
 @json_command

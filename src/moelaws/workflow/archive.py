@@ -17,6 +17,7 @@ from moelaws.records.code import PACKAGE
 from moelaws.records.progress import Report
 from moelaws.spec.errors import UserError, listed
 from moelaws.spec.words import counted
+from moelaws.workflow import crate
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
 from moelaws.workflow.verify import NOT_IT, wrong
@@ -48,6 +49,7 @@ def write(out: Path, jobs: Jobs, overrides: Mapping[str, Any], report: Report) -
     code = provenance.collect()
     asked = {**overrides, "studies": studies}.items()
     words = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in asked]
+    config = shlex.join(["--config", *words])
     text = _TEXT.read_text(encoding="utf-8").format(
         studies=" and ".join(jobs.studies),
         tier=jobs.project.tier,
@@ -56,19 +58,27 @@ def write(out: Path, jobs: Jobs, overrides: Mapping[str, Any], report: Report) -
         commit=f"{code['commit'] or 'unknown'}{' and changes' * bool(code['dirty'])}",
         root=jobs.folder.root,
         explore=jobs.folder.explore,
-        config=shlex.join(["--config", *words]),
+        config=config,
     )
-    sums = {"README.txt": hashlib.sha256(text.encode()).hexdigest()}
+    sums = Sums()
     with (
         replacing(out) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
     ):
-        archive.writestr("README.txt", text)
+
+        def add(name: str, text: str) -> None:
+            archive.writestr(name, text)
+            sums[name] = hashlib.sha256(text.encode()).hexdigest()
+
+        add("README.txt", text)
         for number, (name, file) in enumerate(sorted(files.items()), 1):
             archive.write(file, name, zipfile.ZIP_STORED if file.suffix in _PACKED else None)
             with archive.open(name) as packed:
                 sums[name] = hashlib.file_digest(packed, "sha256").hexdigest()  # type: ignore[arg-type]
             report("archive", number, len(files), f"{number}/{len(files)} files")
+        sizes = {name: (sha, archive.getinfo(name).file_size) for name, sha in sums.items()}
+        call = f"snakemake --cores all {config}"
+        add(crate.FILE, crate.metadata(sizes, jobs, call, code["started"]))
         archive.writestr(SUMS, "".join(f"{sha}  {name}\n" for name, sha in sums.items()))
     return sums
 
