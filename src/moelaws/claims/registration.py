@@ -12,7 +12,7 @@ import pandas as pd
 
 from moelaws.claims.base import PredictedBefore, Registered
 from moelaws.records.code import CODE, Entries
-from moelaws.records.registration import Registration
+from moelaws.records.registration import Predicted, Registration
 from moelaws.spec.study import Study
 from moelaws.spec.words import counted
 
@@ -109,12 +109,17 @@ def _changes(was: Entries, now: Entries, kind: str, name: str) -> Iterator[tuple
             yield key == CODE and key in before and key in after, change
 
 
-def beside(own: Registration, table: pd.DataFrame) -> list[PredictedBefore]:
-    """Returns how the losses that fits predicted lie beside those that came."""
-    L, rows = table.set_index("run_id")["L"], list[PredictedBefore]()
+def compared(own: Registration, table: pd.DataFrame) -> Iterator[tuple[Predicted, pd.DataFrame]]:
+    """Yields what each fit predicted: the loss L that came, and value, low and high, by run."""
     for one in own.predictions:
         losses = pd.DataFrame(dict(one.losses), ["value", "low", "high"]).astype(float).T
-        losses = losses.join(L, how="inner")
+        yield one, losses.join(table.set_index("run_id")["L"], how="inner")
+
+
+def beside(own: Registration, table: pd.DataFrame) -> list[PredictedBefore]:
+    """Returns how the losses that fits predicted lie beside those that came."""
+    rows = list[PredictedBefore]()
+    for one, losses in compared(own, table):
         known = losses.dropna()
         rows.append(
             PredictedBefore(

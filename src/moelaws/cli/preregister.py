@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moelaws.cli.common import INPUT, Answer, Paths, json_command, option, table_text
+from moelaws.cli.common import (
+    INPUT,
+    Answer,
+    Paths,
+    json_command,
+    option,
+    out_option,
+    table_text,
+)
 from moelaws.cli.project import project_options, tier_folder
 from moelaws.files import seal
 from moelaws.files.atomic import finite, read_json, write_json
@@ -35,8 +43,15 @@ if TYPE_CHECKING:
 @option("--amends", "An older registration of the sweep, which this one replaces.", INPUT)
 @option("--why", "Why it is amended.", default="")
 @option("--check", "Check the registrations of STUDY, or all, and write none.", is_flag=True)
+@out_option("With --check: draw predicted losses beside those that came, as PDF, PNG, CSV.", ".pdf")
 def command(
-    study_name: str, project: Project, fits: Paths, amends: Path | None, why: str, check: bool
+    study_name: str,
+    project: Project,
+    fits: Paths,
+    amends: Path | None,
+    why: str,
+    check: bool,
+    out: Path | None,
 ) -> Answer:
     """Fix, before it trains, what STUDY's sweep at this tier will be judged by.
 
@@ -48,6 +63,8 @@ def command(
     changed it since, and which runs were trained by a commit that does not descend from the first.
     It ends with 1 where something speaks against one.
     """
+    if check and out:
+        return _drawn(load_study(study_name).study, project, out)
     if check:
         return _checked(study_name)
     if not study_name:
@@ -125,6 +142,21 @@ def _predicted(path: Path, sweep: "Sweep") -> Predicted:
         level=report.level,
         losses=dict(zip(runs["run_id"], finite(numbers), strict=True)),
     )
+
+
+def _drawn(study: str, project: Project, out: Path) -> Answer:
+    """Draws the losses of the tier's runs beside those that the newest registration predicted."""
+    from moelaws.analysis.inputs import completed, read_runs
+    from moelaws.claims.registration import applying, compared
+    from moelaws.figures.draw import save
+    from moelaws.figures.predicted import draw
+
+    runs = completed(read_runs(tier_folder(project).table(study)))
+    own = applying([*map(read, files_of(study, project.tier))], {*runs["run_id"]})
+    if own is None or not own.predictions:
+        raise UserError(f"no registration predicted the losses of {study}'s runs; --fit does")
+    save(draw([*compared(own, runs)]), out)
+    return {"figure": out, "registration": own.digest}, str(out)
 
 
 def _checked(study: str) -> Answer:

@@ -12,6 +12,7 @@ from moelaws.files.layout import META, Results, TierFolder
 from moelaws.files.parquet import read_origin
 from moelaws.records import chain
 from moelaws.records.code import digest, training_code
+from moelaws.records.registration import files_of
 from moelaws.records.runs import read_record
 from moelaws.records.tensors import config_of
 from moelaws.spec.advice import AdviceConfig
@@ -67,7 +68,9 @@ class Verification:
     advice: AdviceConfig | None = None  # the laws for an outlook; None for a project without any
 
     def shared(self) -> Iterator[Verdict]:
-        """Verifies what all tiers share: runs, texts, weights, hidden states, scores."""
+        """Verifies what all tiers share: registrations, runs, texts, weights, states, scores."""
+        for path in files_of():
+            yield self._sealed("registrations", path, False)
         yield from map(self._run, _folders(self.results.runs))
         yield from map(_corpus, _folders(self.results.root / "corpora"))
         for kind, pattern in SHARED.items():
