@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.claims.registration import DEVIATES, KEPT, NOT, beside, registered
+from moelaws.claims.registration import DEVIATES, KEPT, NOT, beside, compared, registered
+from moelaws.figures.predicted import draw
 from moelaws.records.code import CODE
 from moelaws.records.registration import Registration
 from moelaws.spec.project import load_study
@@ -171,11 +172,25 @@ def test_the_reports_list_says_whether_a_figure_is_as_registered():
     assert label(own(entries=other), newer) == "b" * 16
 
 
-def test_predicted_losses_stand_beside_those_that_came():
+def predicting():
+    """A registration that predicted six losses, one of them without an interval."""
     losses = {run: (2.9 + 0.1 * i, 2.8, 2.95 + 0.1 * i) for i, run in enumerate(RUNS)}
     losses[RUNS[5]] = (3.0, None, None)
     about = {"fit": "loss.json", "law": "chinchilla", "digest": "f" * 64, "level": 0.9}
-    (one,) = beside(own(predictions=[{**about, "losses": losses}]), table())
+    return own(predictions=[{**about, "losses": losses}])
+
+
+def test_predicted_losses_stand_beside_those_that_came():
+    (one,) = beside(predicting(), table())
     assert (one["losses"], one["inside"], one["law"]) == (5, 4, "chinchilla")
     squares = [0.1 * (i - 1) for i in range(5)]
     assert one["rmse"] == pytest.approx((sum(x * x for x in squares) / 6) ** 0.5)
+
+
+def test_the_figure_shows_which_losses_their_intervals_hold():
+    shown = draw([*compared(predicting(), table())]).data
+    inside = "inside its 90% interval"
+    assert shown["series"].tolist() == [inside] * 4 + ["outside, or without one"] * 2
+    bars = shown[shown["low"].notna()]
+    crosses = (bars["low"] <= 0) & (bars["high"] >= 0)
+    assert crosses.tolist() == (bars["series"] == inside).tolist()

@@ -14,28 +14,19 @@ from moelaws.records.registration import Predicted
 def draw(compared: Sequence[tuple[Predicted, pd.DataFrame]]) -> Sheet:
     """Draws by how much each loss differs from the predicted one, a panel a fit.
 
-    The bar of a run is its interval: a mark inside its bar is a loss inside it.
+    The bar of a run is the interval that was predicted for it. A bar across the line is a loss
+    inside its interval.
     """
     sheet = Sheet(style.DOUBLE / 2 * len(compared), style.HEIGHT, len(compared))
     for (fit, losses), panel in zip(compared, sheet.panels, strict=True):
-        value, inside = losses["value"], losses["L"].between(losses["low"], losses["high"])
-        panel.points(
-            "interval",
-            value,
-            0 * value,
-            losses["low"] - value,
-            losses["high"] - value,
-            marker="none",
-            color=style.GREY,
-        )
+        inside = losses["L"].between(losses["low"], losses["high"])
         for name, rows, colour in (
-            ("inside its interval", losses[inside], style.KINDS[0]),
+            (f"inside its {fit.level:.0%} interval", losses[inside], style.KINDS[0]),
             ("outside, or without one", losses[~inside], style.KINDS[1]),
         ):
-            error = rows["L"] - rows["value"]
+            error, low, high = (rows["L"] - rows[end] for end in ("value", "high", "low"))
             look = {"markersize": 3, "color": colour, **style.EDGE}
-            panel.points(name, rows["value"], error, label=name, **look)
-        panel.key(f"{fit.level:.0%} interval of one run", color=style.GREY)
+            panel.points(name, rows["value"], error, low, high, label=name, **look)
         panel.ax.axhline(0, **style.LOOKS["published"])
         panel.title(f"{fit.law}: {inside.sum()} of {len(losses)} inside")
         panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="loss less predicted (nats)")
