@@ -99,12 +99,18 @@ def test_it_fixes_all_that_decides_and_nothing_of_this_machine(project, register
 
 def test_what_fits_predict_of_each_run_is_fixed_with_it(project, registered):
     fit = "docs/evidence/fits/sparsity/loss.json"
-    _, own = project.register("--fit", fit)
+    _, own = project.register("--fit", fit, "--at", "C=1e14")
     (one,) = own["predictions"]
     assert (one["fit"], one["law"], one["level"]) == (fit, "sparsity.loss", 0.9)
     assert one["losses"].keys() == own["runs"].keys()
     for value, low, high in one["losses"].values():
         assert low is None or low < value < high
+    (judge,) = own["advice"]["C=1e+14"]["judges"]
+    assert judge["coefficients"] == fit
+    best = judge["at_robust"]
+    assert best["low"] < best["loss"] < best["high"]
+    said = project.run("preregister", STUDY, "--at", "C=1e14", fails=True)
+    assert "--at asks fits for their advice, and there is no --fit" in said
 
 
 def test_code_that_no_commit_has_is_refused(project, registered):

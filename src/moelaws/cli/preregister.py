@@ -1,13 +1,14 @@
 """``moelaws preregister``: what a sweep will be judged by, fixed before it trains."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moelaws.cli.common import (
+    BEST,
     INPUT,
     Answer,
     Paths,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @click.argument("study_name", metavar="STUDY", default="")
 @project_options
 @option("--fit fits", "Fix what this fit predicts of each run, too.", INPUT, multiple=True)
+@option("--at budgets", "Fix what the fits advise for this budget.", BEST, multiple=True)
 @option("--amends", "An older registration of the sweep, which this one replaces.", INPUT)
 @option("--why", "Why it is amended.", default="")
 @option("--check", "Check the registrations of STUDY, or all, and write none.", is_flag=True)
@@ -48,6 +50,7 @@ def command(
     study_name: str,
     project: Project,
     fits: Paths,
+    budgets: tuple[float, ...],
     amends: Path | None,
     why: str,
     check: bool,
@@ -75,7 +78,10 @@ def command(
     older = read(amends) if amends else None
     if older and (older.study, older.tier) != (study.study, project.tier):
         raise UserError(f"--amends: {amends} is of {older.study} at the tier {older.tier}")
+    if budgets and not fits:
+        raise UserError("--at asks fits for their advice, and there is no --fit")
     own = _registration(study, project, fits)
+    own = own.model_copy(update={"advice": _advised(fits, budgets, project.tier)})
     own = own.model_copy(update={"amends": older.digest if older else "", "why": why.strip()})
     FOLDER.mkdir(parents=True, exist_ok=True)
     blank = FOLDER / f".{os.getpid()}.json"
@@ -142,6 +148,34 @@ def _predicted(path: Path, sweep: "Sweep") -> Predicted:
         level=report.level,
         losses=dict(zip(runs["run_id"], finite(numbers), strict=True)),
     )
+
+
+def _advised(fits: Paths, budgets: Sequence[float], tier: str) -> dict[str, dict[str, Any]]:
+    """Returns what the fits advise for each budget: the best model, its tokens and loss."""
+    if not budgets:
+        return {}
+    from moelaws.accounting.cost import CPU
+    from moelaws.analysis.advice import Constraints, advise, page
+    from moelaws.analysis.advice.sources import fitted_laws
+    from moelaws.spec.advice import load_advice
+
+    config, advised = load_advice(), dict[str, dict[str, Any]]()
+    own, unusable = fitted_laws(fits, config, lambda *_: None)
+    for path, why in unusable.items():
+        raise UserError(f"--at: {path}: {why}")
+    for C in budgets:
+        answer = advise(
+            own,
+            Constraints(C),
+            config.shape_of(tier),
+            advisers=config.advisers,
+            setters=config.setters,
+        )
+        data = finite(page.as_json(answer, [], CPU))
+        for judge in data["judges"]:
+            judge["coefficients"] = os.path.relpath(judge["coefficients"])
+        advised[f"C={C:g}"] = data
+    return advised
 
 
 def _drawn(study: str, project: Project, out: Path) -> Answer:

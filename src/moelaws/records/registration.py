@@ -49,6 +49,7 @@ class Registration(Frozen):
     exclusions: str = "Runs that do not complete are counted, and left out of fits."
     entries: Entries
     predictions: tuple[Predicted, ...] = ()
+    advice: dict[str, dict[str, Any]] = {}  # budget -> what the fits advise, as of `moelaws advise`
     power: dict[str, Any] | None = None  # counts of an earlier trial of the rules
     amends: str = ""  # digest of an older registration
     why: str = ""
