@@ -194,3 +194,14 @@ def test_the_figure_shows_which_losses_their_intervals_hold():
     bars = shown[shown["low"].notna()]
     crosses = (bars["low"] <= 0) & (bars["high"] >= 0)
     assert crosses.tolist() == (bars["series"] == inside).tolist()
+
+
+def test_of_a_registered_rule_the_runs_are_those_that_it_chose():
+    ruled, chosen = own(rule={"target": "C=1e13"}), RUNS[:4]
+    for runs, state, deviations in (
+        (chosen, KEPT, []),
+        (RUNS, DEVIATES, [f"2 runs added: {', '.join(RUNS[4:])}"]),
+    ):
+        rounds = {ruled.digest: chosen}
+        kept = registered(STUDY, entries(), table(runs), began(), [ruled], rounds)[CLAIM]
+        assert (kept["state"], kept["deviations"]) == (state, deviations)

@@ -113,6 +113,27 @@ def test_what_fits_predict_of_each_run_is_fixed_with_it(project, registered):
     assert "--at asks fits for their advice, and there is no --fit" in said
 
 
+def test_rounds_name_the_registration_of_their_rule(project, registered):
+    asked = ("next", STUDY, "--tier", "demo", "--target", "C=1e13", "--rounds", "2")
+    made = json.loads(project.run(*asked, "--budget", "30%", "--register", "--json"))
+    own = json.loads((project.root / made["file"]).read_text())
+    assert own["rule"]["budget"] == [0.3, True]
+    assert own["runs"].keys() == registered[1]["runs"].keys()
+    digest = own["seal"].split(":")[1].split()[0]
+    rounds = project.root / f"config/studies/{STUDY}.rounds.yaml"
+    for budget, is_committed, named in (
+        ("30%", False, ""),
+        ("30%", True, digest),
+        ("20%", True, ""),
+    ):
+        if is_committed:
+            project.commit()
+        project.run(*asked, "--budget", budget)
+        (one,) = yaml.safe_load(rounds.read_text())["rounds"]
+        rounds.unlink()
+        assert one.get("registered", "") == named
+
+
 def test_code_that_no_commit_has_is_refused(project, registered):
     module = project.root / "src/moelaws/studies/sparsity/derived/scores.py"
     text = module.read_text()

@@ -1,6 +1,6 @@
 """The verdicts on a study's claims: each rule measures, and the claim's expectation decides."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isnan, nan
 
 import numpy as np
@@ -27,11 +27,12 @@ def judge(
     inputs: Inputs,
     registrations: Sequence[Registration] = (),
     entries: Entries | None = None,
+    rounds: Mapping[str, Collection[str]] = {},
 ) -> JudgedStudy:
     """Returns the verdicts on the study's claims, all of whose rules must exist, as JSON data.
 
-    With the ``registrations`` of the sweep and today's ``entries``, it says how each claim kept to
-    them.
+    With the ``registrations`` of the sweep, today's ``entries``, and the runs that ``rounds`` chose
+    by a registered rule, it says how each claim kept to them.
     """
     simulated = study.simulation if "simulated" in inputs.sources else None
     judgment: JudgedStudy = {
@@ -47,7 +48,7 @@ def judge(
         table = inputs.table
         records = {run: read_record(inputs.results, run).provenance for run in table["run_id"]}
         made_by = {run: [one, *one.get("resumed_from", [])] for run, one in records.items() if one}
-        kept = registered(study, entries or {}, table, made_by, registrations)
+        kept = registered(study, entries or {}, table, made_by, registrations, rounds)
         for claim in judgment["claims"]:
             claim["registered"] = kept[claim["name"]]
         if own := applying(registrations, {*table["run_id"]}):

@@ -44,31 +44,32 @@ def registered(
     table: pd.DataFrame,
     processes: Mapping[str, Sequence[Mapping[str, Any]]],
     registrations: Sequence[Registration],
+    rounds: Mapping[str, Collection[str]] = {},
 ) -> dict[str, Registered]:
     """Returns claim -> how it kept to the registration of the study's sweep.
 
     ``entries`` are those of today. ``processes`` has, by run, what is on record of each process
-    that trained it.
+    that trained it. ``rounds`` has the runs that were chosen by a registered rule, by the digest of
+    the registration.
     """
     runs = {*table["run_id"]}
     own = applying(registrations, runs)
     if own is None:
         none = Registered(state=NOT, digest="", time="", deviations=[])
         return dict.fromkeys((claim.name for claim in study.claims), none)
+    chosen = {*own.runs} if own.rule is None else {*rounds.get(own.digest, ())}
     began = {
         run: min(datetime.fromisoformat(one["started"]) for one in processes[run])
         for run in runs
         if processes.get(run)
     }
-    early = [
-        run for run in runs & own.runs.keys() if run in own.seen or own.time >= began.get(run, LAST)
-    ]
-    late = f"registered after {len(early)} of {counted(len(own.runs), 'run')} were trained"
+    early = [run for run in runs & chosen if run in own.seen or own.time >= began.get(run, LAST)]
+    late = f"registered after {len(early)} of {counted(len(chosen), 'run')} were trained"
     common = [f"amended: {one.why}" for one in _chain(own, registrations) if one.amends]
     for words, others in (
-        ("added", runs - own.runs.keys()),
-        ("missing", own.runs.keys() - runs),
-        ("without a record of when they began", (runs & own.runs.keys()) - began.keys()),
+        ("added", runs - chosen),
+        ("missing", chosen - runs),
+        ("without a record of when they began", (runs & chosen) - began.keys()),
     ):
         if others:
             common.append(f"{counted(len(others), 'run')} {words}: {', '.join(sorted(others))}")

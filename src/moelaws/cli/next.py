@@ -45,6 +45,7 @@ _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswi
 @option("--tolerance", "Error at the target that is small enough.", between(0, 1), 0.001)
 @option("--rounds", "Choose in so many rounds, each after the last one's losses.", COUNT, 1)
 @option("--workers", "Runs that a round has at least.", COUNT, 1)
+@option("--register", "Fix this rule beforehand, in config/preregistered.", is_flag=True)
 @option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
 @option("--seed", "Seed of the draws.", WHOLE, 0)
 def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
@@ -56,7 +57,8 @@ def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
     With --rounds, STUDY's next round is written to STUDY.rounds.yaml beside its file, which
     `snakemake --config runs=rounds` trains. With --cores, Snakemake is called, and the next
     round follows until the target's error is within --tolerance or the budget is spent. A second
-    call goes on.
+    call goes on. With --register and the same options beforehand, rounds name the registration,
+    and verdicts on their runs say whether the rule was kept to.
     """
     if (options["target"] is None) == (options["target_rows"] is None):
         raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
@@ -64,6 +66,6 @@ def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
 
     if Path(source).suffix in ("", ".yaml", ".yml"):
         return rounds.of_study(source, load_project(overrides=overrides), options)
-    if options["rounds"] > 1 or options["cores"]:
-        raise UserError(f"{source} is a table; --rounds and --cores go with a study")
+    if options["rounds"] > 1 or options["cores"] or options["register"]:
+        raise UserError(f"{source} is a table; --rounds, --cores and --register go with a study")
     return rounds.of_table(Path(source), options)

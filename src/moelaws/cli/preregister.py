@@ -1,7 +1,7 @@
 """``moelaws preregister``: what a sweep will be judged by, fixed before it trains."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,9 +80,24 @@ def command(
         raise UserError(f"--amends: {amends} is of {older.study} at the tier {older.tier}")
     if budgets and not fits:
         raise UserError("--at asks fits for their advice, and there is no --fit")
-    own = _registration(study, project, fits)
-    own = own.model_copy(update={"advice": _advised(fits, budgets, project.tier)})
-    own = own.model_copy(update={"amends": older.digest if older else "", "why": why.strip()})
+    return write(
+        study,
+        project,
+        fits,
+        advice=_advised(fits, budgets, project.tier),
+        amends=older.digest if older else "",
+        why=why.strip(),
+    )
+
+
+def write(
+    study: Study, project: Project, fits: Paths = (), pools: Iterable[str] = (), **more: Any
+) -> Answer:
+    """Writes a registration of the study's sweep, with the runs of ``pools``; returns the answer.
+
+    ``more`` are further values of the registration.
+    """
+    own = _registration(study, project, fits, pools).model_copy(update=more)
     FOLDER.mkdir(parents=True, exist_ok=True)
     blank = FOLDER / f".{os.getpid()}.json"
     write_json(blank, finite(own.model_dump(mode="json", exclude={"digest"})))
@@ -93,14 +108,16 @@ def command(
     return {"file": file, **read_json(file)}, f"{file}: {what}\nCommit it before the sweep trains."
 
 
-def _registration(study: Study, project: Project, fits: Paths) -> Registration:
+def _registration(
+    study: Study, project: Project, fits: Paths, pools: Iterable[str]
+) -> Registration:
     from moelaws.grids.sweep import expand_study
 
     origin, folder = collect(), tier_folder(project)
     if origin["commit"] is None or origin["dirty"]:
         what = "has changes that no commit has" if origin["dirty"] else "has no commit"
         raise UserError(f"the code {what}; a registration names a commit that all can look up")
-    sweep = expand_study(study, project)
+    sweep = expand_study(study, project, pools=pools)
     if not sweep.runs:
         raise UserError(f"{study.file} has no runs at the tier {project.tier}, so nothing to fix")
     power = folder.power(study.study)

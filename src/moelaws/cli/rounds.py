@@ -16,15 +16,18 @@ from moelaws import laws
 from moelaws.analysis.choice.ask import Answer as Asked
 from moelaws.analysis.choice.ask import Question, ask, models_of
 from moelaws.analysis.choice.choose import Chosen
+from moelaws.cli import preregister
 from moelaws.cli.common import Answer, table_text
 from moelaws.cli.laws import join_own_laws
 from moelaws.cli.project import snakemake_call, tier_folder
+from moelaws.files.atomic import finite
 from moelaws.files.layout import Results
 from moelaws.grids.rounds import ChosenRun, Round, Rounds, path_of, read_rounds, write_rounds
 from moelaws.grids.sweep import expand_study
 from moelaws.laws.base import FittableLaw, Mask
 from moelaws.records.batches import failures
 from moelaws.records.names import name_of_row
+from moelaws.records.registration import committed
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError, located
@@ -58,6 +61,11 @@ def of_study(name: str, project: Project, options: Options) -> Answer:
     """Chooses the next round, or with cores trains and chooses until there is nothing to choose."""
     study = load_study(name)
     path, rounds, cores = path_of(study), options["rounds"], options["cores"]
+    rule = finite({key: options[key] for key in options if key not in ("cores", "register")})
+    if options["register"]:
+        whole = project.model_copy(update={"runs": "all"})
+        return preregister.write(study, whole, pools={options["pool"]} - {""}, rule=rule)
+    fixed = [own.digest for own in committed(study.study, project.tier) if own.rule == rule]
     of_rounds = project.model_copy(update={"runs": "rounds", "studies": (study.reference,)})
     call = snakemake_call(of_rounds).replace("--cores all", f"--cores {cores or 'all'}")
     is_written, target = rounds > 1 or cores is not None, target_of(options)
@@ -83,7 +91,8 @@ def of_study(name: str, project: Project, options: Options) -> Answer:
             return shown(question, answer, options, state)
         chosen = _first_of(question, answer, left / (rounds - len(done)), options["workers"])
         about = {"round": len(done) + 1, "tier": project.tier, "source": project.source,
-                 "target": target, "pool": options["pool"], "runs": chosen}  # fmt: skip
+                 "target": target, "pool": options["pool"], "runs": chosen,
+                 "registered": "".join(fixed[-1:])}  # fmt: skip
         more = parse(Round, about, path)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
         click.echo(

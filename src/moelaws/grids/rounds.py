@@ -36,6 +36,7 @@ class Round(Frozen):
     source: Literal["trained", "simulated"] = "trained"  # of the losses that chose them
     target: str
     pool: str = ""  # a tier or a study whose grid the runs are of, beside the study's own
+    registered: str = ""  # digest of the registration that fixed by which rule they are chosen
     runs: tuple[ChosenRun, ...]
 
 
@@ -53,6 +54,10 @@ class Rounds(Frozen):
     def run_ids(self, project: Project) -> set[str]:
         """Returns the runs of the project's rounds that have not failed."""
         return {one.run for own in self.of(project) for one in own.runs} - set(self.failed)
+
+    def registered(self, digest: str) -> set[str]:
+        """Returns the runs that were chosen by the rule of a registration."""
+        return {one.run for own in self.rounds if own.registered == digest for one in own.runs}
 
     def pools(self, project: Project) -> set[str]:
         """Returns the wider grids from which the project's rounds were chosen."""

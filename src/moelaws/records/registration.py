@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from moelaws.files import seal
 from moelaws.files.atomic import read_json
+from moelaws.records.ancestry import added
 from moelaws.records.code import Entries
 from moelaws.spec.base import Frozen, parse
 from moelaws.spec.errors import UserError
@@ -45,7 +46,7 @@ class Registration(Frozen):
     seen: tuple[str, ...]  # runs that had ended already: what of the data existed
     table: bool  # whether the tier's table existed
     runs: dict[str, tuple[float | None, tuple[str, ...]]]  # run -> its budget and its sweeps
-    stopping: str = "All runs of the grid are trained, and none is added."
+    stopping: str = "All runs are trained, and none is added; by a rule, those that it chooses."
     exclusions: str = "Runs that do not complete are counted, and left out of fits."
     entries: Entries
     predictions: tuple[Predicted, ...] = ()
@@ -53,6 +54,8 @@ class Registration(Frozen):
     power: dict[str, Any] | None = None  # counts of an earlier trial of the rules
     amends: str = ""  # digest of an older registration
     why: str = ""
+    # The options of `moelaws next`, by which rounds are chosen from the runs; none: all are trained
+    rule: dict[str, Any] | None = None
 
 
 def read(path: Path) -> Registration:
@@ -71,3 +74,9 @@ def read(path: Path) -> Registration:
 def files_of(study: str = "", tier: str = "") -> list[Path]:
     """Returns the registrations of a study's sweep, or of all, sorted."""
     return sorted(FOLDER.glob(f"{study or '[!.]*'}.{tier or '*'}.*.json"))
+
+
+def committed(study: str, tier: str) -> list[Registration]:
+    """Returns the registrations that a commit has, the newest one last."""
+    own = [read(path) for path in files_of(study, tier) if added(path)]
+    return sorted(own, key=lambda one: one.time)

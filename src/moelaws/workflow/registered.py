@@ -4,16 +4,14 @@ from collections.abc import Mapping
 
 from moelaws.files.layout import Results
 from moelaws.grids.sweep import Sweep
-from moelaws.records.ancestry import added
-from moelaws.records.registration import files_of, read
+from moelaws.records.registration import committed
 from moelaws.spec.words import counted
 
 
 def unregistered(sweeps: Mapping[str, Sweep], tier: str, results: Results) -> str:
     """Returns that runs of a study are in no registration that a commit has; empty if all are."""
     for study, sweep in sweeps.items():
-        files = [path for path in files_of(study, tier) if added(path)]
-        known = {run for path in files for run in read(path).runs}
+        known = {run for own in committed(study, tier) for run in own.runs}
         waiting = {r.run_id for r in sweep.runs if not results.summary(r.run_id).exists()}
         if missing := sorted(waiting - known):
             return (
