@@ -111,9 +111,9 @@ def _sizes(surface: Surface) -> dict[float, Array]:
 
 def _with_band(surface: Surface, N: Array, S: Array) -> pd.DataFrame:
     """Returns the surface at ``N`` (n,) and ``S`` (n,), with the ends of its interval."""
-    L, *draws = surface.losses(N, S)
-    low, high = percentiles(np.array(draws), surface.level) if draws else (np.nan, np.nan)
-    return pd.DataFrame({"N": N, "S": S, "L": L, "low": low, "high": high})
+    losses = surface.losses(N, S)
+    low, high = percentiles(losses[1:], surface.level)
+    return pd.DataFrame({"N": N, "S": S, "L": losses[0], "low": low, "high": high})
 
 
 def _sparsities_measured_at(surface: Surface, size: float) -> Array:
