@@ -11,15 +11,10 @@ from moelaws.studies.generalization.derived.dimension import of_models
 from moelaws.studies.generalization.derived.exponents import consistency, one_row
 from moelaws.studies.generalization.laws.exponents import LAW, VARIANTS
 
-DIMENSIONS, ARCHITECTURES = table_beside(__file__).values()  # column -> heading
+# The headings of T2, and column -> heading of T1, and of T3 and T4
+THEORY, DIMENSIONS, ARCHITECTURES = table_beside(__file__).values()
 SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text
 COUNTED = "N_act counts attention and the k active experts with biases; no router, norm, embedding."
-
-HEADS = [
-    *("", "corpus", "d", "alpha_N", "alpha_N low", "alpha_N high"),
-    *("alpha_D", "alpha_D low", "alpha_D high", "alpha_C", "alpha_D pred"),
-    *("Delta_D / alpha_D pred", "its low", "its high", "s from alpha_N", "s from alpha_D"),
-]
 
 
 def dimensions(inputs: Inputs) -> Tabular:
@@ -56,7 +51,7 @@ def theory(inputs: Inputs) -> Tabular:
         for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
             measured = _measured(slopes[slopes["floor"] == floor], d)
             rows.append({"": words, "corpus": corpus, "d": d, **measured})
-    frame = pd.DataFrame(rows).reindex(columns=HEADS)
+    frame = pd.DataFrame(rows).reindex(columns=THEORY)
     notes = [
         "Theory: alpha_N = 2s/d, alpha_D = 2s/(2s + d), alpha_C = s/(s + d); consistent exponents "
         "have alpha_D = alpha_N/(1 + alpha_N). Intervals at 90 %.",
