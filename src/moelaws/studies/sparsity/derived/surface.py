@@ -194,12 +194,6 @@ def averaged(
         yield Fitted(form, weight, known / scale)
 
 
-def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
-    """Returns the surface of the fit ``fit`` at the middle budget, the upper of two."""
-    known = list(surfaces(inputs, fit))
-    return known[len(known) // 2]
-
-
 # The parameters that a surface or a curve is over
 WHICH = Column("size", "string", "parameters: total or active, with embeddings or without")
 
