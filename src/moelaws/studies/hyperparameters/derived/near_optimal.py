@@ -39,7 +39,8 @@ def near_optimal(
         values = rows[name].astype(float)
         if not (values > 0).all():
             raise UserError(f"column {name} holds {values.min():g}; it must be above 0")
-        scores = np.log(values).groupby([rows[key] for key in groups]).transform(modified_z)
+        logs = pd.Series(np.log(values), values.index)
+        scores = logs.groupby([rows[key] for key in groups]).transform(modified_z)
         mask[near] &= ~(scores.abs() > OUTLIER)
     return mask.rename("near_optimal")
 
