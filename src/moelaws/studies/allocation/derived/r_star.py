@@ -169,4 +169,4 @@ def _chosen_draws(
 
 def _smooth(u: Array, L: Array, at: Array) -> Array:
     """Returns the values (m,) ``at`` points (m,) of the parabola fitted to ``L`` (n,) in ``u``."""
-    return np.asarray(np.polyval(np.polyfit(u - u.mean(), L, 2), at - u.mean()))
+    return np.polyval(np.polyfit(u - u.mean(), L, 2), at - u.mean())

@@ -59,7 +59,7 @@ class Surface:
     def losses(self, N: Array, S: Array) -> Array:
         """Returns the losses (1 + draws, n) by the estimates and by each draw."""
         form, coefficients = self._embedded
-        return np.asarray(coefficients @ form.design({"N": N, "S": S}).T)
+        return coefficients @ form.design({"N": N, "S": S}).T
 
     @cached_property
     def _embedded(self) -> tuple[LinearLaw, Array]:
