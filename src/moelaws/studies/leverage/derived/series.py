@@ -223,6 +223,5 @@ SERIES = {series.sweep: series for series in (
     Series("dense_layers", lambda t: t["n_dense_layers"] / t["n_layers"],
            architecture=itemgetter("n_dense_layers")),
     Series("attention", attention_fraction, architecture=attention_shape, sized=False),
-    Series("gates", lambda t: 1 - t["S"], log2=True),
     Series("heads", itemgetter("n_heads")),
 )}  # fmt: skip
