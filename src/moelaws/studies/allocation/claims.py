@@ -86,7 +86,7 @@ def null_draws(trend: Trend, cells: Sequence[Cell], noise: float) -> Array:
         drawn = rng.standard_normal((DRAWS, len(cell.r))) * noise / np.sqrt(cell.seeds)
         mean = curve[of == i] * (np.log(cell.r) - np.clip(vertex[i], *np.log(cell.r[[0, -1]]))) ** 2
         y[i] = np.log(cell.r)[(mean + drawn).argmin(axis=1)]
-    return np.asarray(trend.weights @ np.linalg.pinv(trend.X) @ y)
+    return trend.weights @ np.linalg.pinv(trend.X) @ y
 
 
 def valley(cells: Sequence[Cell]) -> tuple[Effect, Effect, Effect]:

@@ -7,41 +7,15 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures import style
 from moelaws.figures.tabular import Tabular
+from moelaws.spec.from_toml import table_beside
 
 LAWS = {
     "loss": "Eq 2, R = |ln(r/r*)|, active N",
     "loss_published": "Eq 2 with the published r*, active N",
 }
-COEFFICIENTS = {
-    "law": "Law",
-    "name": "Coefficient",
-    "estimate": "Own runs",
-    "low": "Low",
-    "high": "High",
-    "published": "Published",
-    "identified": "Identified",
-}
-HYPERPARAMETERS = {
-    "runs": "Runs",
-    "N_active_nonemb": "Active parameters",
-    "C": "Budget (FLOPs)",
-    "n_layers": "Layers",
-    "n_heads": "Heads",
-    "d_model": "Widths",
-    "sequences": "Batch (sequences)",
-    "lr": "Learning rate",
-    "steps": "Steps",
-}
+# The columns of T1 and T2 with their headings, and Table 2 of the paper
+COEFFICIENTS, HYPERPARAMETERS, PAPER = table_beside(__file__).values()
 RANGES = ("d_model", "sequences", "lr", "steps")
-# Table 2 of the paper.
-PRINTED = ["N_active_nonemb", "n_layers", "n_heads", "sequences", "lr"]
-PAPER = (
-    ("20M", 8, 8, "96", "0.0015"),
-    ("30M", 8, 8, "160", "0.0013"),
-    ("55M", 10, 10, "224", "0.0011"),
-    ("100M", 14, 12, "320", "0.0009"),
-    ("200M", 16, 16, "512", "0.0008"),
-)
 
 
 def coefficients(inputs: FittedInputs) -> Tabular:
@@ -78,7 +52,7 @@ def hyperparameters(inputs: Inputs) -> Tabular:
     sizes = runs.groupby(["n_layers", "n_heads", "C"], as_index=False)
     own = sizes.agg({"N_active_nonemb": "median"} | dict.fromkeys(RANGES, _range))
     own = own.assign(N_active_nonemb=own["N_active_nonemb"].map(style.short), runs="own")
-    paper = pd.DataFrame(PAPER, columns=PRINTED).assign(runs="paper", d_model="", steps="")
+    paper = pd.DataFrame(PAPER).assign(runs="paper", d_model="", steps="")
     frame = pd.concat([own.sort_values("C"), paper])[[*HYPERPARAMETERS]]
     frame = frame.rename(columns=HYPERPARAMETERS)
     notes = (

@@ -6,18 +6,15 @@ import pandas as pd
 
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
+from moelaws.spec.from_toml import table_beside
 from moelaws.studies.generalization.derived.dimension import of_models
 from moelaws.studies.generalization.derived.exponents import consistency, one_row
 from moelaws.studies.generalization.laws.exponents import LAW, VARIANTS
 
+# The headings of T2, and column -> heading of T1, and of T3 and T4
+THEORY, DIMENSIONS, ARCHITECTURES = table_beside(__file__).values()
 SMOOTHNESS = (0.5, 1.0, 2.0)  # the paper's range is lost in its text
 COUNTED = "N_act counts attention and the k active experts with biases; no router, norm, embedding."
-
-HEADS = [
-    *("", "corpus", "d", "alpha_N", "alpha_N low", "alpha_N high"),
-    *("alpha_D", "alpha_D low", "alpha_D high", "alpha_C", "alpha_D pred"),
-    *("Delta_D / alpha_D pred", "its low", "its high", "s from alpha_N", "s from alpha_D"),
-]
 
 
 def dimensions(inputs: Inputs) -> Tabular:
@@ -37,19 +34,7 @@ def dimensions(inputs: Inputs) -> Tabular:
             "states; MAD: median absolute deviation over the halves; of full width: the estimate "
             "for as many normal points in as many dimensions."
         )
-    names = {
-        "run_id": "run",
-        "full": "of full width",
-        "n_layers": "layers",
-        "width": "expert width",
-        "D": "tokens",
-        "d_model": "width",
-        "dimension": "intrinsic dimension",
-        "mad": "MAD",
-        "points": "states",
-        "bpb": "bits a byte",
-    }
-    return Tabular(models.rename(columns=names), notes=notes)
+    return Tabular(models.rename(columns=DIMENSIONS), notes=notes)
 
 
 def theory(inputs: Inputs) -> Tabular:
@@ -66,7 +51,7 @@ def theory(inputs: Inputs) -> Tabular:
         for floor, words in (("none", "measured, no floor"), ("fitted", "measured, floor fitted")):
             measured = _measured(slopes[slopes["floor"] == floor], d)
             rows.append({"": words, "corpus": corpus, "d": d, **measured})
-    frame = pd.DataFrame(rows).reindex(columns=HEADS)
+    frame = pd.DataFrame(rows).reindex(columns=THEORY)
     notes = [
         "Theory: alpha_N = 2s/d, alpha_D = 2s/(2s + d), alpha_C = s/(s + d); consistent exponents "
         "have alpha_D = alpha_N/(1 + alpha_N). Intervals at 90 %.",
@@ -106,16 +91,7 @@ def architectures(inputs: Inputs, sweep: str) -> Tabular:
     keys = ["corpus", "n_layers", "width", "N_act", "d_model", "n_heads", "M", "k", "D"]
     groups = runs.groupby(keys, as_index=False)
     means = groups.agg(L=("L", "mean"), sd=("L", "std"), seeds=("seed", "nunique"))
-    names = {
-        "n_layers": "layers",
-        "width": "expert width w",
-        "d_model": "d",
-        "n_heads": "heads",
-        "D": "tokens",
-        "L": "loss (nats/token)",
-        "sd": "sd over seeds",
-    }
     means = means.sort_values(["corpus", "n_layers", "width", "D"], ignore_index=True)
-    frame = means.rename(columns=names)
+    frame = means.rename(columns=ARCHITECTURES)
     notes = [COUNTED] if len(frame) else [f"No completed run of the sweep {sweep}."]
     return Tabular(frame, digits=6, notes=notes)

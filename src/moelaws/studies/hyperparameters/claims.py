@@ -25,7 +25,7 @@ CROSSING = 1.77e14
 def trend(inputs: Inputs, setting: str) -> Evidence:
     """Measures the exponent of compute in the law of a mixture's ``setting``."""
     draws = inputs.derived("trends")
-    exponent = of_draws(_law(draws, "moe", setting, "exponent"), 0)
+    exponent = of_draws(_law(draws, "moe", setting, "exponent"))
     if not np.isfinite(exponent.value):
         return Evidence(FEW_BUDGETS)
     law = draws[(draws["kind"] == "moe") & (draws["draw"] == 0)].iloc[0]
@@ -44,7 +44,7 @@ def moe_against_dense(inputs: Inputs) -> Evidence:
     for setting in WORDS:
         moe, dense = (_law(draws, kind, setting, "at_high") for kind in ("moe", "dense"))
         n = min(len(moe), len(dense))
-        ratios[setting] = of_draws(moe[:n] / dense[:n], 0)
+        ratios[setting] = of_draws(moe[:n] / dense[:n])
     batch, lr = ratios["batch_tokens"], ratios["lr"]
     if not np.isfinite([batch.value, lr.value]).all():
         return Evidence("mixtures and dense models were not both searched at two budgets")
@@ -73,7 +73,7 @@ def across_activation(inputs: Inputs) -> Evidence:
     inside = [away[0] <= 0.5 for away in steps]
     A = ", ".join(f"{A:.3f}" for A in sorted(top["A"].unique()))
     measured = f"among the near-optimal runs at {sum(inside)} of {len(inside)} ratios (A = {A})"
-    decides = [of_draws(away, 0) for away in steps]
+    decides = [of_draws(away) for away in steps]
     return Evidence(measured, Effect(float(np.mean(inside))), decides=decides)
 
 

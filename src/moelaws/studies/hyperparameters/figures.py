@@ -36,19 +36,15 @@ def laws(inputs: FittedInputs, fits: dict[str, str], table: str) -> Rows:
             fit = name if kind == "moe" else f"{name}_dense"
             report = inputs.fit(fit)
             law = report.parts[0].estimates()
-            line = {
-                "value": law["coefficient"] * C ** law["exponent"],
-                "low": np.nan,
-                "high": np.nan,
-            }
             if table == "best_sizes":
                 drawn = inputs.draws(fit)
             else:
                 drawn = inputs.derived("noise", kind=kind, setting=quantity).query("draw > 0")
-            if len(drawn):  # in logarithms, as draws reach beyond what a float can hold
-                log_k, powers = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"]
-                ends = log_k[:, None] + np.outer(powers, np.log(C))
-                line["low"], line["high"] = np.exp(percentiles(ends, report.level))
+            # In logarithms, as draws reach beyond what a float can hold
+            log_k, powers = np.log(drawn["coefficient"].to_numpy()), drawn["exponent"]
+            log_values = log_k[:, None] + np.outer(powers, np.log(C))
+            low, high = np.exp(percentiles(log_values, report.level))
+            line = {"value": law["coefficient"] * C ** law["exponent"], "low": low, "high": high}
             yield pd.DataFrame({"quantity": quantity, "kind": kind, "C": C, **law, **line})
 
 

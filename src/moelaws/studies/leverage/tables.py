@@ -8,40 +8,12 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.scores import ALL, TASK
 from moelaws.figures.tabular import Tabular
+from moelaws.spec.from_toml import table_beside
 from moelaws.studies.leverage.derived import series
 from moelaws.studies.leverage.laws import joint
 
-# Heading -> the study's column, as in the paper's tables.
-COLUMNS = {
-    "C (FLOPs)": "C",
-    "layers": "n_layers",
-    "dense layers": "n_dense_layers",
-    "d_model": "d_model",
-    "d_expert": "d_expert",
-    "heads": "n_heads",
-    "KV heads": "n_kv",
-    "E": "E",
-    "E_a": "k",
-    "E_s": "E_s",
-    "A (formal)": "A",
-    "A = E_a/E": "A_routed",
-    "G": "G",
-    "S = E_s/(E_a+E_s)": "shared_ratio",
-    "attention's share": "attention_share",
-    "gates over": "gates",
-    "batch (tokens)": "batch_tokens",
-    "learning rate": "lr",
-    "N": "N_total",
-    "N_a": "N_active",
-    "D (tokens)": "D",
-    "runs": "runs",
-    "L (nats/token)": "L",
-    "CV of tokens per expert": "balance_cv",
-}
-MEASURED = {"L", "balance_cv", "runs"}
-# Of these, all tables show some, and each those that differ between its runs.
-ALWAYS = {"C", "n_layers", "d_model", "d_expert", "E", "k", "E_s", "batch_tokens", "lr", "N_active"}
-ALWAYS |= {"D", "runs", "L"}
+# Column -> its heading, and whether all tables of runs show it
+COLUMNS = table_beside(__file__)
 NO_RUNS = "This tier trains no run of this sub-experiment, or none completed."
 
 
@@ -52,7 +24,8 @@ def configurations(inputs: Inputs, sweep: str) -> Tabular:
     """
     runs = inputs.sweep(sweep)
     if not len(runs):
-        return Tabular(pd.DataFrame(columns=[*COLUMNS]), notes=[NO_RUNS], warnings=[NO_RUNS])
+        headings = [heading for heading, _ in COLUMNS.values()]
+        return Tabular(pd.DataFrame(columns=headings), notes=[NO_RUNS], warnings=[NO_RUNS])
     runs = runs.assign(
         runs=1,
         A_routed=1 - runs["S"],
@@ -60,11 +33,11 @@ def configurations(inputs: Inputs, sweep: str) -> Tabular:
         attention_share=series.attention_fraction(runs),
     )
     differ = runs.round(2).nunique() > 1
-    shown = {word: name for word, name in COLUMNS.items() if name in ALWAYS or differ[name]}
-    keys = [name for name in shown.values() if name not in MEASURED]
+    shown = {x: heading for x, (heading, always) in COLUMNS.items() if always or differ[x]}
     means = {"L": "mean", "balance_cv": "mean", "runs": "sum"}
+    keys = [name for name in shown if name not in means]
     frame = runs.groupby(keys, dropna=False, as_index=False).agg(means)
-    frame = frame[[*shown.values()]].set_axis([*shown], axis="columns")
+    frame = frame[[*shown]].rename(columns=shown)
     return Tabular(
         frame, notes=["N_a and N count embeddings; C counts neither logits nor routers."]
     )

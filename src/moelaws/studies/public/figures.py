@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import Rows, records
-from moelaws.analysis.inputs import Inputs
+from moelaws.analysis.inputs import Inputs, at
 from moelaws.studies.public.derived import budgets, near
 
 # Law of the table of rates -> its name
@@ -31,7 +31,7 @@ def isoflop(inputs: Inputs, groups: list[str]) -> Rows:
         every = [rows for rows in budgets(runs[runs["group"] == group]) if len(rows) > 2]
         for rows in every[:: -(-len(every) // SHOWN or 1)]:  # of many budgets every so many
             C = float(rows["C"].mean())
-            best = optima[(optima["group"] == group) & np.isclose(optima["C"], C, rtol=1e-9)]
+            best = at(optima[optima["group"] == group], "C", C)
             kinds = {"run" if len(best) else "few": rows}
             for N_star in best[best["inside"]]["N_star"].astype(float):
                 fitted = near(rows)

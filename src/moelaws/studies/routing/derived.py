@@ -72,7 +72,7 @@ def cutoffs(inputs: FittedInputs) -> Rows:
                 "log10_N": Effect(estimate, float(low), float(high)),
                 "level": report.level,
                 "printed": float(log10_cutoff(law.published or {})),
-                "stated": float(np.log10(STATED_CUTOFFS[router.variant])),
+                "stated": float(np.log10(STATED_CUTOFFS[law.variant])),
             }
 
 

@@ -15,7 +15,6 @@ class Router:
 
     name: str  # as the table has it
     fit: str  # of Eq 1 by the paper's objective
-    variant: str  # of the law ``clark.routing`` that holds the values printed for it
 
     @property
     def huber(self) -> str:
@@ -24,9 +23,9 @@ class Router:
 
 
 ROUTERS = (
-    Router("S-Base", "s_base", ""),
-    Router("RL-R", "rl_r", "rl-r"),
-    Router("Hash", "hash", "hash"),
+    Router("S-Base", "s_base"),
+    Router("RL-R", "rl_r"),
+    Router("Hash", "hash"),
 )
 DENSE = "Dense"
 CUTOFF = "log10_N"  # log10 of the size at which routing stops helping

@@ -6,6 +6,7 @@ import pandas as pd
 from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs
 from moelaws.figures.tabular import Tabular
+from moelaws.spec.from_toml import table_beside
 from moelaws.studies.sectional.arms import ARMS, WIDTHS
 from moelaws.studies.sectional.figures.arms import name_of
 from moelaws.studies.sectional.figures.model import SHAPES
@@ -17,53 +18,7 @@ VERDICT = (
     "second expert always adds cost, and E sections cost more than E traditional experts."
 )
 # Column -> heading, of each table
-_SIZE = {"d_model": "d", "context": "positions"}
-_ENDS = {"low": "low", "high": "high"}
-_ARMS = {
-    "arm": "arm",
-    **_SIZE,
-    "n_seeds": "seeds",
-    "lr": "lr",
-    "flops_per_token": "FLOPs a token",
-    "N_total": "parameters",
-    "N_active": "active",
-    "L": "loss",
-    "perplexity": "perplexity",
-    "difference": "less dense",
-    **_ENDS,
-    "steps_ratio": "steps over dense",
-    "steps_low": "from",
-    "steps_high": "to",
-    "reached": "reached",
-    "spikes": "spikes",
-    "tokens_per_second": "tokens/s",
-    "peak_memory": "memory (MB)",
-}
-_SPEED = {
-    "sweep": "architecture",
-    "E": "E",
-    "n_dense_layers": "dense layers",
-    **_SIZE,
-    "flops_per_token": "FLOPs a token",
-    "tokens_per_second": "tokens/s",
-    "evaluation_tokens_per_second": "tokens/s, forward",
-    "ratio": "time over dense",
-    **_ENDS,
-    "generation_seconds": "generated (ms)",
-    "latency_ratio": "generated over top-2",
-    "latency_low": "from",
-    "latency_high": "to",
-    "state_bytes": "state (MB)",
-    "activation_bytes": "activations (MB)",
-}
-_CELL = {"arm": "arm", **_SIZE, "E": "experts", "n_dense_layers": "dense layers"}
-_BALANCE = {
-    "cv": "variation",
-    "entropy": "entropy",
-    "kl": "KL (nats)",
-    **{f"{name}_{c}": f"{name}, {c}" for c in ("1", "1.25") for name in ("overflow", "unused")},
-    "never_used": "never used",
-}
+ARMS_SHOWN, SPEED, CELL, BALANCE = table_beside(__file__).values()
 
 
 def optima(inputs: Inputs) -> Tabular:
@@ -100,7 +55,7 @@ def arms(inputs: Inputs) -> Tabular:
         "reached counts those that did. Spikes are logged steps whose loss is far above those "
         "around them. Other runs ran beside each, so that speeds are rough."
     )
-    return _headed(frame, _ARMS, note)
+    return _headed(frame, ARMS_SHOWN, note)
 
 
 def speed(inputs: Inputs) -> Tabular:
@@ -119,14 +74,14 @@ def speed(inputs: Inputs) -> Tabular:
         "Generated is the time of a token at the end of one sequence; no keys and values are kept, "
         "so that the whole context is computed again. Over top-2 it has an interval (from, to)."
     )
-    return _headed(frame, _SPEED, note)
+    return _headed(frame, SPEED, note)
 
 
 def balance(inputs: Inputs) -> Tabular:
     """Sets the measures of the experts' load on held-out text, means over layers and seeds."""
     table = inputs.derived("load")
-    cells = table[table["held_out"]].groupby([*_CELL], sort=False)
-    means = cells[[*_BALANCE]].mean().reset_index()
+    cells = table[table["held_out"]].groupby([*CELL], sort=False)
+    means = cells[[*BALANCE]].mean().reset_index()
     note = (
         "Numbers are means over layers and seeds. Variation is the standard deviation of tokens "
         "per expert over their mean; entropy is over that of equal use; overflow is the share of "
@@ -134,7 +89,7 @@ def balance(inputs: Inputs) -> Tabular:
         "capacity left empty; never used counts experts of a layer. Every expert on slices sees "
         "every token, or its own chunk, so that its load is even by construction."
     )
-    return _headed(means.assign(arm=means["arm"].map(ARMS)), _CELL | _BALANCE, note)
+    return _headed(means.assign(arm=means["arm"].map(ARMS)), CELL | BALANCE, note)
 
 
 def _headed(frame: pd.DataFrame, headings: dict[str, str], note: str) -> Tabular:

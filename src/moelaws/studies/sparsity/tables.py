@@ -8,30 +8,11 @@ from moelaws.analysis.fitted import ERRORS, FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures.general import listed
 from moelaws.figures.tabular import Tabular
+from moelaws.spec.from_toml import table_beside
 from moelaws.studies.sparsity.laws import loss
 
-# App F, as printed, with the Huber error read as a sum (E2.3): fitted and held-out runs.
-PUBLISHED_ERRORS = {
-    "fitted": {"mse": 0.00056, "huber_sum": 0.0036, "r2": 0.99},
-    "held out": {"mse": 0.0058, "huber_sum": 0.0011, "r2": 0.68},
-}
-# Table 1: hyperparameter, the paper's search space, the table's column.
-SEARCHED = (
-    ("sparsity S", "0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98", "S"),
-    ("experts E", "adjusted depending on sparsity", "E"),
-    ("active experts k", "adjusted depending on sparsity", "k"),
-    ("granularity G", "0.5, 1 (printed 1, 2: counted from 4 d_model)", "G"),
-    ("learning rate", "0.003, 0.002, 0.001", "lr"),
-    ("load-balance factor", "0.02, 0.05", "load_balance"),
-    ("warm-up, fraction of steps", "0.02, 0.05, 0.1", "warmup"),
-    ("budget C, FLOPs", "3e+19, 6e+19, 1e+20, 3e+20, 1e+21", "C"),
-    ("tokens a step", "2.097e+06 (1024 sequences of 2048)", "batch_tokens"),
-    ("context, tokens", "2048", "context"),
-    ("vocabulary", "50432", "vocab_size"),
-    ("total parameters N", "not printed", "N_total"),
-    ("layers", "not printed", "n_layers"),
-    ("width d_model", "not printed", "d_model"),
-)
+# Table 1 by the table's column, and errors of the fitted and held-out runs (App F)
+SEARCHED, PUBLISHED_ERRORS = table_beside(__file__).values()
 MAX_LISTED = 8  # at most this many values of a column are listed one by one
 
 
@@ -134,7 +115,7 @@ def search_space(inputs: Inputs) -> Tabular:
     runs = inputs.table
     rows = [
         {"Hyperparameter": name, "Paper": paper, "These runs": _values(runs[column])}
-        for name, paper, column in SEARCHED
+        for column, (name, paper) in SEARCHED.items()
         if column in runs
     ]
     notes = (

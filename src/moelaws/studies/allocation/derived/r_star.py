@@ -43,10 +43,9 @@ class Cell:
 
 def cells_of(runs: pd.DataFrame) -> list[Cell]:
     """Groups the ``runs`` that name a budget by (C, S), sorted by S and then C."""
-    named = runs[runs["C"].notna()]
     cells = []
-    for _, rows in named.groupby([named["S_shared"].round(12), "C"], sort=True):
-        means = rows.groupby("r", sort=True)["L"].agg(["mean", "size"])
+    for _, rows in runs.groupby([runs["S_shared"].round(12), "C"]):  # without missing budgets
+        means = rows.groupby("r")["L"].agg(["mean", "size"])
         C, S = (float(rows[name].iloc[0]) for name in ("C", "S_shared"))
         L, seeds = (means[name].to_numpy(float) for name in ("mean", "size"))
         cells.append(Cell(C, S, rows, means.index.to_numpy(float), L, seeds))
@@ -169,4 +168,4 @@ def _chosen_draws(
 
 def _smooth(u: Array, L: Array, at: Array) -> Array:
     """Returns the values (m,) ``at`` points (m,) of the parabola fitted to ``L`` (n,) in ``u``."""
-    return np.asarray(np.polyval(np.polyfit(u - u.mean(), L, 2), at - u.mean()))
+    return np.polyval(np.polyfit(u - u.mean(), L, 2), at - u.mean())

@@ -26,7 +26,7 @@ def _exact(columns: Columns) -> Mapping[str, Any]:
     target = _ln_pull(columns) + (a - e) * np.log(columns["C"])
 
     def excess(ln_r: Array) -> Array:
-        return np.asarray((1 + e) * ln_r + (a - e) * np.logaddexp(0.0, ln_r) - target)
+        return (1 + e) * ln_r + (a - e) * np.logaddexp(0.0, ln_r) - target
 
     width = np.abs(excess(np.zeros(a.shape))) / (1 + np.minimum(a, e))
     r = np.exp(bisect(excess, -width, width))
@@ -42,7 +42,7 @@ def _printed(columns: Columns) -> Mapping[str, Any]:
 
 def _ln_pull(columns: Columns) -> Array:
     alpha_A, alpha_E, a, e = (columns[name] for name in ("alpha_A", "alpha_E", "a", "e"))
-    return np.asarray(np.log(alpha_E * e) - np.log(alpha_A * a))
+    return np.log(alpha_E * e) - np.log(alpha_A * a)
 
 
 LAW, VARIANTS = law_beside(__file__, {"": _exact, "printed": _printed})

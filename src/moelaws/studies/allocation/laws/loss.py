@@ -44,7 +44,7 @@ class Form:
 
 
 def _ln_ratio(columns: Columns) -> Array:
-    return np.asarray(np.log(columns["r"]) - np.log(columns["r_star"]))
+    return np.log(columns["r"]) - np.log(columns["r_star"])
 
 
 # R of Eq 2, which the paper never defines, is the deviation from the optimal ratio.

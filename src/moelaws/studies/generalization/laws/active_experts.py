@@ -28,7 +28,7 @@ def local_minimum(c: Columns) -> Array:
     ln_gain = np.log(p) + np.log(c["A"]) + np.log(c["n"])
 
     def price(ln_k: Array) -> Array:
-        return np.asarray(B + T * (ln_M - ln_k))
+        return B + T * (ln_M - ln_k)
 
     def excess(ln_k: Array) -> Array:
         """Returns ln of the price of one more expert over its gain; it has the sign of Phi'."""

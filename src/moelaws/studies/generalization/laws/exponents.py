@@ -12,12 +12,12 @@ from moelaws.laws.declared import law_beside
 
 def _predicted_alpha_D(a: Array) -> Array:
     """Returns alpha_N / (1 + alpha_N) = 2s/(2s+d), the data exponent that fits it. Eq 4, 24."""
-    return np.asarray(a / (1 + a))
+    return a / (1 + a)
 
 
 def _predicted_alpha_C(a: Array) -> Array:
     """Returns alpha_N / (2 + alpha_N) = s/(s+d), the compute exponent at C ~ N n. Eq 19, 20."""
-    return np.asarray(a / (2 + a))
+    return a / (2 + a)
 
 
 def _from_smoothness(columns: Columns) -> dict[str, Array]:

@@ -32,19 +32,17 @@ def near_optimal(
 
     A UserError refuses a setting that is not above 0.
     """
-    losses = frame["L"].astype(float)
-    by = [frame[name] for name in groups]
-    near = (losses <= (1 + TOLERANCE) * losses.groupby(by).transform("min")).to_numpy(bool)
-    mask, rows = near.copy(), np.flatnonzero(near)
-    keys = [column.iloc[rows] for column in by]
+    least = frame.groupby([*groups])["L"].transform("min")
+    near = frame["L"] <= (1 + TOLERANCE) * least
+    mask, rows = near.copy(), frame[near]
     for name in settings:
-        values = frame[name].iloc[rows].astype(float)
+        values = rows[name].astype(float)
         if not (values > 0).all():
             raise UserError(f"column {name} holds {values.min():g}; it must be above 0")
-        logs = pd.Series(np.log(values.to_numpy(float)), index=values.index)
-        scores = logs.groupby(keys).transform(modified_z)
-        mask[rows] &= ~(np.abs(scores.to_numpy(float)) > OUTLIER)
-    return pd.Series(mask, index=frame.index, name="near_optimal")
+        logs = pd.Series(np.log(values), values.index)
+        scores = logs.groupby([rows[key] for key in groups]).transform(modified_z)
+        mask[near] &= ~(scores.abs() > OUTLIER)
+    return mask.rename("near_optimal")
 
 
 def modified_z(x: pd.Series) -> pd.Series:

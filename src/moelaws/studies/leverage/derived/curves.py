@@ -13,7 +13,7 @@ from moelaws.analysis.inputs import Inputs, at
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.quantiles import percentiles, stretched, t_interval
 from moelaws.spec.errors import UserError
-from moelaws.studies.leverage.laws.curve import LAW, compute_for, efficiency_leverage, loss
+from moelaws.studies.leverage.laws.curve import LAW, efficiency_leverage, loss
 
 DENSE = "curve_dense"  # the study's fit of the dense counterpart's curve
 COMPUTE = "C_leverage_no_router"  # the column of compute as App I counts it
@@ -69,10 +69,6 @@ class Curve:
         """Returns dL / d ln C (n,) at ``C`` (n,)."""
         alpha, beta = self.params["alpha"], self.params["beta"]
         return alpha * beta * np.asarray(C, float) ** beta
-
-    def compute_for(self, L: Array) -> Array:
-        """Returns the compute (n,) where the curve has the losses ``L`` (n,); NaN if nowhere."""
-        return compute_for(self.params, L)
 
     def drawn_params(self, n: int | None = None) -> dict[str, Array]:
         """Returns the parameters (n, 1) of the first ``n`` draws, by default of all."""

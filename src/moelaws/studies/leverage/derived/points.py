@@ -187,7 +187,7 @@ def _read(runs: pd.DataFrame, baseline: Curve) -> pd.DataFrame:
     L, C = runs["L"].to_numpy(float), runs[COMPUTE].to_numpy(float)
     level, noise = baseline.level, baseline.noise()
     low, high = np.full((2, len(L)), np.nan)
-    EL = baseline.compute_for(L) / C
+    EL = compute_for(baseline.params, L) / C
     if np.isfinite(noise) and len(baseline.draws):
         z = np.random.default_rng(0).standard_normal((len(baseline.draws), len(L)))
         scatter = np.exp(noise * z / baseline.stretch)  # which is not to be stretched

@@ -42,7 +42,7 @@ class Parabola:
         """Returns ln L at ``t`` of the estimate and of each draw, (..., 1 + draws)."""
         slope, curvature = terms(self.y_n3)
         s = (t - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
-        return np.asarray(self.y_n3[:, 1] + slope * s + curvature / 2 * s**2)
+        return self.y_n3[:, 1] + slope * s + curvature / 2 * s**2
 
     def excess(self, t: float | Array) -> Array:
         """Returns ln L at ``t`` less its least of the estimate and of each draw, (1 + draws,)."""
@@ -223,6 +223,5 @@ SERIES = {series.sweep: series for series in (
     Series("dense_layers", lambda t: t["n_dense_layers"] / t["n_layers"],
            architecture=itemgetter("n_dense_layers")),
     Series("attention", attention_fraction, architecture=attention_shape, sized=False),
-    Series("gates", lambda t: 1 - t["S"], log2=True),
     Series("heads", itemgetter("n_heads")),
 )}  # fmt: skip

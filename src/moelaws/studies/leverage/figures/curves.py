@@ -12,7 +12,8 @@ from moelaws.figures import axes
 from moelaws.studies.leverage.derived.curves import COMPUTE, DENSE, Curve, curve, curves
 from moelaws.studies.leverage.derived.curves import leverage_points as leverage_of
 from moelaws.studies.leverage.derived.points import JOINT, VALIDATION, by_joint_law
-from moelaws.studies.leverage.figures.common import published_leverage
+from moelaws.studies.leverage.figures.leverage import published_leverage
+from moelaws.studies.leverage.laws.curve import compute_for
 
 POINTS = 81
 VARIANTS = "curve_variants"  # the fit of the sub-experiments
@@ -35,7 +36,7 @@ def leverage_of_sparsest(inputs: FittedInputs) -> pd.DataFrame:
     budgets = np.sort(moe.rows[COMPUTE].unique())
     C = float(budgets[len(budgets) // 2])
     L = float(moe.loss(np.array([C]))[0])
-    C_dense = float(dense.compute_for(np.array([L]))[0])
+    C_dense = float(compute_for(dense.params, L))
     leverage = pd.DataFrame({"C": [C, C_dense], "L": L if np.isfinite(C_dense) else np.nan})
     about: dict[str, Any] = {"kind": "leverage", "place": -1, "label": f"EL = {C_dense / C:.2g}"}
     name = f"A={1 - float(moe.rows['S'].iloc[0]):g}"

@@ -2,12 +2,20 @@
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from moelaws.analysis.derive import Rows
 from moelaws.analysis.inputs import Inputs
-from moelaws.studies.leverage.figures.common import PUBLISHED_BUDGETS, published_leverage
+from moelaws.laws.base import Array
+from moelaws.studies.leverage.laws import joint
 
 GRID = 61  # points of a published curve
+PUBLISHED_BUDGETS = (1e18, 3e20)  # FLOP: the least and the largest of the paper's isoFLOP curves
+
+
+def published_leverage(A: ArrayLike, G: ArrayLike, C: ArrayLike) -> Array:
+    """Returns EL by Eq 4 with Table 6 at A = E_a / E, granularity G and compute C (FLOP)."""
+    return np.asarray(joint.LAW.predict(joint.LAW.published, {"A": A, "G": G, "C": C}))
 
 
 def points(inputs: Inputs, of: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from moelaws.laws.base import Array, Columns, Domain, Variable, signed
+from moelaws.laws.base import Array, Columns, Domain, Variable
 from moelaws.laws.clark.routing import ln_saturated
 from moelaws.laws.declared import law_beside
 
@@ -22,7 +22,7 @@ _ROUTERS = tuple(
 
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     """Returns ln L (B, n) and its derivatives (B, P, n)."""
-    (ln_a, alpha), (ln_start, ln_max, ln_e) = (theta_BP[:, at].T[:, :, None] for at in _OUTER)
+    ln_a, alpha, *_, ln_start, ln_max, ln_e = theta_BP.T[:, :, None]  # between them the deltas
     ln_N = np.log(columns["N_active"])[None]
     of_routers = [columns[v.name] for v in _ROUTERS if v.name in columns]
     factor_Kn = np.stack([np.ones_like(columns["E"]), *of_routers])  # of each delta
@@ -38,25 +38,5 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     return ln_L, np.stack([np.broadcast_to(row, ln_L.shape) for row in rows], axis=1)
 
 
-_OUTER = slice(2), slice(-3, None)  # the parameters before the deltas, and those after them
-LAW, _ = law_beside(__file__, function=_value_and_jacobian)
-_BY_ROUTER = tuple(
-    signed(f"delta_{v.name}", 1.0, f"what the {v.name} router adds to delta", starts=(0.0,))
-    for v in _ROUTERS
-)
-VARIANTS = {
-    "by_router": replace(
-        LAW,
-        title=f"{LAW.title} and an exponent for each router",
-        equation=LAW.equation.replace("^delta)", "^(delta + delta_rl_r*rl_r + delta_hash*hash))"),
-        latex=LAW.latex.replace(r"^{\delta}", r"^{\delta_{router}}"),
-        variables=(*LAW.variables, *_ROUTERS),
-        parameters=(*LAW.parameters[:3], *_BY_ROUTER, *LAW.parameters[3:]),
-        only_with={
-            "E": ("delta", *(p.name for p in _BY_ROUTER), "E_start", "E_max"),
-            **{v.name: (p.name,) for v, p in zip(_ROUTERS, _BY_ROUTER, strict=True)},
-        },
-        protocol=replace(LAW.protocol, grid={}),
-        variant="by_router",
-    )
-}
+LAW, VARIANTS = law_beside(__file__, function=_value_and_jacobian)
+VARIANTS["by_router"] = replace(VARIANTS["by_router"], variables=(*LAW.variables, *_ROUTERS))

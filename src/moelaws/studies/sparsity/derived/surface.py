@@ -59,7 +59,7 @@ class Surface:
     def losses(self, N: Array, S: Array) -> Array:
         """Returns the losses (1 + draws, n) by the estimates and by each draw."""
         form, coefficients = self._embedded
-        return np.asarray(coefficients @ form.design({"N": N, "S": S}).T)
+        return coefficients @ form.design({"N": N, "S": S}).T
 
     @cached_property
     def _embedded(self) -> tuple[LinearLaw, Array]:
@@ -192,12 +192,6 @@ def averaged(
         scale = np.linalg.norm(X, axis=0)
         known = least_squares(X / scale, rows["L"], draws=round(weight * draws), seed=seed)
         yield Fitted(form, weight, known / scale)
-
-
-def middle_surface(inputs: FittedInputs, fit: str) -> Surface:
-    """Returns the surface of the fit ``fit`` at the middle budget, the upper of two."""
-    known = list(surfaces(inputs, fit))
-    return known[len(known) // 2]
 
 
 # The parameters that a surface or a curve is over

@@ -11,7 +11,7 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.minimum import Array
 from moelaws.fitting.quantiles import percentiles
 from moelaws.studies.sparsity.derived.optima import size_optima
-from moelaws.studies.sparsity.derived.surface import Surface, middle_surface, surfaces
+from moelaws.studies.sparsity.derived.surface import Surface, surfaces
 
 MESH = 33  # points a side
 POINTS = 61  # of a curve
@@ -20,8 +20,9 @@ POINTS = 61  # of a curve
 def _slices(inputs: FittedInputs, rows_of: Callable[[Surface], Rows]) -> Rows:
     """Yields rows of all surfaces, with their budget, size and whether it is the middle budget."""
     for fit in inputs.fits:
-        middle = middle_surface(inputs, fit).C
-        for surface in surfaces(inputs, fit):
+        known = list(surfaces(inputs, fit))
+        middle = known[len(known) // 2].C  # the upper of two
+        for surface in known:
             about: dict[str, Any] = {"C": surface.C, "size": surface.size.removeprefix("N_")}
             for rows in rows_of(surface):
                 yield rows.assign(**about, middle=surface.C == middle)
@@ -111,9 +112,9 @@ def _sizes(surface: Surface) -> dict[float, Array]:
 
 def _with_band(surface: Surface, N: Array, S: Array) -> pd.DataFrame:
     """Returns the surface at ``N`` (n,) and ``S`` (n,), with the ends of its interval."""
-    L, *draws = surface.losses(N, S)
-    low, high = percentiles(np.array(draws), surface.level) if draws else (np.nan, np.nan)
-    return pd.DataFrame({"N": N, "S": S, "L": L, "low": low, "high": high})
+    losses = surface.losses(N, S)
+    low, high = percentiles(losses[1:], surface.level)
+    return pd.DataFrame({"N": N, "S": S, "L": losses[0], "low": low, "high": high})
 
 
 def _sparsities_measured_at(surface: Surface, size: float) -> Array:
