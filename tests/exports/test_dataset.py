@@ -36,6 +36,7 @@ def test_the_card_names_each_table_and_tells_of_each_column(exported):
     names = [one["config_name"] for one in front["configs"]]
     assert names == [*sorted([*STUDIES, "scores"]), "common"]
     assert "| `D` | int64 | tokens | training tokens |" in text
+    assert "| `tokens` | int64 | tokens | training tokens; `D` in the tables of studies |" in text
     assert "The table sparsity has 126 rows, whose losses are trained." in text
 
 

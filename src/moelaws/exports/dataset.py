@@ -110,7 +110,14 @@ def _common(studies: Sequence[Path]) -> pa.Table:
         parts.append(table.select([name for name in _NAMES.values() if name in table.column_names]))
     whole = pa.concat_tables(parts, promote_options="default")
     known = {new: old for new, old in _NAMES.items() if old in whole.column_names}
-    return whole.select([*known.values()]).rename_columns([*known])
+    fields = []
+    for new, old in known.items():
+        field = whole.schema.field(old)
+        said = dict(field.metadata or {})
+        if new != old and b"description" in said:
+            said[b"description"] += f"; `{old}` in the tables of studies".encode()
+        fields.append(pa.field(new, field.type, metadata=said))
+    return pa.Table.from_arrays([whole[old] for old in known.values()], schema=pa.schema(fields))
 
 
 def _fields(path: Path) -> Iterator[tuple[pa.Field, str, str]]:
