@@ -74,7 +74,7 @@ def _tables(material: Material, study: Study) -> Iterator[Data]:
 
 def _claim(claim: JudgedClaim) -> Data:
     decided = claim["verdict"] != Verdict.CANNOT_TELL
-    number, interval = claim.get("shown", ("", ""))
+    number, interval = claim["shown"]
     more = f" What would decide: {claim['needed'].rstrip('.')}." if claim["needed"] else ""
     if own := claim.get("registered"):
         more += f" The claim is {'; '.join([own['state'], *own['deviations']])}."
@@ -83,7 +83,7 @@ def _claim(claim: JudgedClaim) -> Data:
         "paper": claim["source"],
         "claim": claim["statement"],
         "verdict": claim["verdict"] if decided else "cannot tell",
-        "says": claim.get("says", ""),
+        "says": claim["says"],
         "effect": f"{number} ({interval})" if interval else number,
         "numbers": claim["measured"].rstrip(".") + "." + more,
         "rule": claim["rule"],
