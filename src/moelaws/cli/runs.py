@@ -24,7 +24,7 @@ from moelaws.records.runs import (
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import Model
-from moelaws.spec.words import counted, short
+from moelaws.spec.words import counted, on_one_line, short
 
 # The columns of the list. A terminal that is too narrow for all shows the first ones.
 COLUMNS = (
@@ -116,7 +116,7 @@ def _cell(name: str, row: Row) -> object:
     if name == "N" and value is not None:
         return short(value, 4)
     if name == "note":
-        return " ".join(str(value).split()) or None
+        return on_one_line(str(value)) or None
     if name == "status" and row["stale"]:
         return "stale" if value == "completed" else f"{value} (stale)"
     return value
@@ -163,7 +163,7 @@ def _annotate(runs: Iterable[str], tags: Mapping[str, str], note: str | None) ->
     ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
     changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}
     data = [{"run_id": i, "tags": a.tags, "note": a.note} for i, a in changed.items()]
-    rows = [(i, a.text, " ".join(a.note.split())) for i, a in changed.items()]
+    rows = [(i, a.text, on_one_line(a.note)) for i, a in changed.items()]
     return data, table_text(["run_id", "tags", "note"], rows)
 
 
