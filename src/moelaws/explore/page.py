@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from importlib.resources import files
 
 from moelaws import __version__
-from moelaws.explore.fits import fitted_laws, isoflops, loss_fits
+from moelaws.explore.fits import fitted_law, isoflop, loss_fits
 from moelaws.explore.material import Data, Material, packed, to_json
 from moelaws.explore.runs import curves, load, read_runs
 from moelaws.explore.studies import pages, studies
 from moelaws.spec.errors import UserError
+
 
 def render(data: Data) -> str:
     """Returns the whole page of the data that ``gather`` returned; it needs no file or host."""
@@ -55,8 +56,8 @@ def gather(material: Material) -> Data:
         "details": runs.details(),
         "curves": curves(material, runs),
         "load": load(material, runs),
-        "isoflop": isoflops(material, fits),
-        "laws": fitted_laws(material, fits),
+        "isoflop": material.each(isoflop, fits),
+        "laws": material.each(fitted_law, fits),
         "studies": studies(material),
         "report": material.link(material.folder.report),
         "notes": material.notes,
