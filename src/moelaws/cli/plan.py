@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +162,7 @@ _CORES = min(8, len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
 @option("--sample", "Number of starts of a fit whose law has more.", COUNT, _SAMPLE)
 @option("--target", "A budget: how well the sweep would tell its best model and the losses.", BEST)
 @option("--all every", "Make the study's fits that have no true value, too.", is_flag=True)
-@partial(threads_option, default=_CORES, shown="up to 8")
+@threads_option(_CORES, "up to 8")
 def command(
     study_name: str,
     project: Project,

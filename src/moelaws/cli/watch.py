@@ -147,16 +147,17 @@ def _table(snapshot: Snapshot) -> str:
                 course.seconds_left,
             )
             place = [course.device, course.host, f"job {course.job}" if course.job else ""]
-            cells = [
-                run[:8],
-                state,
-                f"{course.step}/{planned.steps}" if course.step else "begins",
-                "-" if course.loss is None else f"{course.loss:.4f}",
-                "-" if pace is None else f"{pace:,.0f}",
-                "-" if left is None else duration(left),
-                planned.name,
-                ", ".join(planned.studies),
-                course.reason or " ".join(word for word in place if word),
-            ]
-            rows.append(cells)
+            rows.append(
+                [
+                    run[:8],
+                    state,
+                    f"{course.step}/{planned.steps}" if course.step else "begins",
+                    "-" if course.loss is None else f"{course.loss:.4f}",
+                    "-" if pace is None else f"{pace:,.0f}",
+                    "-" if left is None else duration(left),
+                    planned.name,
+                    ", ".join(planned.studies),
+                    course.reason or " ".join(filter(None, place)),
+                ]
+            )
     return table_text(COLUMNS, rows, cut=True) if rows else ""
