@@ -118,7 +118,7 @@ class Tried(TypedDict):
 
 
 def clearance(
-    intervals: Sequence[tuple[float, float]], above: float | None = None, below: float | None = None
+    intervals: Sequence[tuple[float, float]], above: float | None, below: float | None
 ) -> float:
     """Returns how clearly intervals lie away from the ends of what a claim expects.
 

@@ -27,13 +27,14 @@ from moelaws.cli.common import (
     with_options,
 )
 from moelaws.records.progress import reporting
+from moelaws.spec.base import parse
 from moelaws.spec.errors import ColumnsError, UserError, located
+from moelaws.spec.fit import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from moelaws.fitting.report import FitReport, GroupFit
-    from moelaws.spec.fit import Fit
 
 # The options that the fit of one law and the comparison of several share.
 fit_options = with_options(
@@ -228,9 +229,6 @@ def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit,
 
 def from_options(given: dict[str, Any], where: str) -> Fit:
     """Returns the entry that the options ``given`` make; messages call it ``where``."""
-    from moelaws.spec.base import parse
-    from moelaws.spec.fit import Fit
-
     protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
     return parse(Fit, {"protocol": protocol, **given}, where)
 

@@ -175,10 +175,7 @@ def fitted_law(material: Material, fit: LossFit) -> Data | None:
         "mean": mean,
         "low": low,
         "high": high,
-        "params": [
-            {"name": name, "estimate": p.estimate, "low": p.low, "high": p.high}
-            for name, p in group.params.items()
-        ],
+        "params": [{"name": name, **vars(known)} for name, known in group.params.items()],
         "metrics": group.metrics,
         "holdout": group.holdout,
         "warnings": [*group.warnings, *no_slider],

@@ -182,8 +182,11 @@ class Jobs:
         return [path for study, path in files if study in self.studies or path.is_file()]
 
     def _each(self, kind: str, path: Callable[[str, str], Path]) -> list[Path]:
-        studies = self.shown_studies.items()
-        return self._of_shown((k, path(k, e.name)) for k, s in studies for e in getattr(s, kind))
+        return self._of_shown(
+            (key, path(key, entry.name))
+            for key, study in self.shown_studies.items()
+            for entry in getattr(study, kind)
+        )
 
     def tables(self) -> list[Path]:
         return [path for key in self.shown_studies for path in self.own_table(key)]
