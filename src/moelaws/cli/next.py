@@ -1,6 +1,7 @@
 """``moelaws next``: which runs to train next."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -47,7 +48,7 @@ _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswi
 @option("--workers", "Runs that a round has at least.", COUNT, 1)
 @option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
 @option("--seed", "Seed of the draws.", WHOLE, 0)
-def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
+def command(source: str, overrides: dict[str, Any], **words: Any) -> Answer:
     """Choose the runs that tell most of a target for what they cost.
 
     The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
@@ -58,12 +59,13 @@ def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
     round follows until the target's error is within --tolerance or the budget is spent. A second
     call goes on.
     """
-    if (options["target"] is None) == (options["target_rows"] is None):
+    options = SimpleNamespace(**words)
+    if (options.target is None) == (options.target_rows is None):
         raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
     from moelaws.cli import rounds  # loads what fits laws
 
     if Path(source).suffix in ("", ".yaml", ".yml"):
         return rounds.of_study(source, load_project(overrides=overrides), options)
-    if options["rounds"] > 1 or options["cores"]:
+    if options.rounds > 1 or options.cores:
         raise UserError(f"{source} is a table; --rounds and --cores go with a study")
     return rounds.of_table(Path(source), options)

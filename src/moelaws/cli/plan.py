@@ -247,9 +247,9 @@ def _expected(
 ) -> dict[str, float]:
     """Returns what `moelaws next` would expect behind these runs, as parts of the loss."""
     from moelaws.analysis.choice.ask import ask
-    from moelaws.cli.rounds import question_of
+    from moelaws.cli.rounds import Options, question_of
 
-    asked = {"laws": (about["law"],), "mapping": {}, "cost": "C", "rows": "", "target": target}
+    asked = Options(laws=(about["law"],), mapping={}, cost="C", rows="", target=target)
     question = question_of(frame, frame["L"].isna().to_numpy(), asked, lambda law: mapping)
     each = {"regret": question, "error": replace(question, is_budget=False)}
     return {name: ask(q, about["noise"], 0.0, about["seed"]).error for name, q in each.items()}

@@ -71,10 +71,12 @@ def _planned(project: Project) -> dict[str, Planned]:
 
 def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
     """Yields the sweep every so many seconds until it is finished; only once if that is 0."""
-    yield (snapshot := watching.look())
-    while every and not snapshot.finished:
+    while True:
+        snapshot = watching.look()
+        yield snapshot
+        if not every or snapshot.finished:
+            return
         time.sleep(every)
-        yield (snapshot := watching.look())
 
 
 def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
