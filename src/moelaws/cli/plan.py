@@ -219,7 +219,7 @@ def command(
     for name, error in expected.items():
         lines.append(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
     for cost in costs:
-        lines += [cost.words(), cost.device.basis] if cost.device.basis else [cost.words()]
+        lines += filter(None, [cost.words(), cost.device.basis])
     return data, "\n".join(lines)
 
 
