@@ -142,7 +142,7 @@ def test_as_many_parameters_as_rows_decide_nothing(toy, tmp_path, rows, expected
 
 
 def test_simulated_verdicts_say_so():
-    judged = {"study": "toy", "title": "A toy", "source": "simulated", "claims": []}
+    judged = {"study": "toy", "title": "A toy", "source": "simulated", "runs": "", "claims": []}
     text = page([judged | {"assumed": "a dense curve"}], "paper")
     assert "**From simulated data**" in text
     assert "Assumed: a dense curve" in text

@@ -72,14 +72,12 @@ class JudgedClaim(TypedDict):
     low: float | None
     high: float | None
     unit: str
-    # What verdicts of older versions do not have: the verdict with its number as one sentence, and
-    # the number and its interval as they stand there
-    says: NotRequired[str]
-    shown: NotRequired[tuple[str, str]]
+    # The verdict with its number as one sentence, and the number and its interval as it has them
+    says: str
+    shown: tuple[str, str]
     needed: str
-    null: NotRequired[str]  # a sentence on runs without the claim's effect; empty if there is none
-    # How clearly the intervals decide (``clearance``); verdicts of older versions do not say it
-    clearance: NotRequired[float | None]
+    null: str  # a sentence on runs without the claim's effect; empty if there is none
+    clearance: float | None  # how clearly the intervals decide (``clearance``)
     registered: NotRequired[Registered]  # trained losses alone have it
 
 
@@ -89,7 +87,7 @@ class JudgedStudy(TypedDict):
     study: str
     title: str
     source: str
-    runs: NotRequired[str]  # the name of imported runs; verdicts of older versions have none
+    runs: str  # the name of imported runs; empty for others
     assumed: str
     claims: list[JudgedClaim]
     predicted: NotRequired[list[PredictedBefore]]
@@ -113,14 +111,14 @@ class Tried(TypedDict):
     noise_of: str  # a sentence that says where the noise is taken from
     # claim -> which law gave the losses: fitted, published, effect or null -> counts of verdicts
     claims: dict[str, dict[str, Counts]]
-    losses: NotRequired[dict[str, list[float]]]  # of fitted and published: the least, the largest
-    refused: NotRequired[list[str]]  # why other laws say nothing of these runs, a sentence each
-    trial: NotRequired[str]  # digest of the grid and the rules (``files.trials``)
+    losses: dict[str, list[float]]  # of fitted and published: the least, the largest
+    refused: list[str]  # why other laws say nothing of these runs, a sentence each
+    trial: str  # digest of the grid and the rules (``files.trials``)
     made_of: dict[str, Any]
 
 
 def clearance(
-    intervals: Sequence[tuple[float, float]], above: float | None = None, below: float | None = None
+    intervals: Sequence[tuple[float, float]], above: float | None, below: float | None
 ) -> float:
     """Returns how clearly intervals lie away from the ends of what a claim expects.
 

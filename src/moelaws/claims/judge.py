@@ -20,6 +20,7 @@ from moelaws.spec.errors import listed
 from moelaws.spec.readers import Claim
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Study
+from moelaws.spec.words import on_one_line
 
 
 def judge(
@@ -40,7 +41,7 @@ def judge(
         "title": study.title,
         "source": "+".join(inputs.sources) or "computed",
         "runs": study.imported.called if study.imported else "",
-        "assumed": _on_one_line(simulated.assumed) if simulated else "",
+        "assumed": on_one_line(simulated.assumed) if simulated else "",
         "claims": [judged(study, claim, inputs) for claim in study.claims],
         "made_of": inputs.made_of(),
     }
@@ -72,12 +73,12 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
     clear = clearance(evidence.intervals, claim.expect.above, claim.expect.below)
     shown = _shown(claim, evidence)
     says = {null.name: null.says for null in study.nulls}
-    needed = evidence.needed or _on_one_line(claim.needed)
+    needed = evidence.needed or on_one_line(claim.needed)
     return {
         "name": claim.name,
-        "statement": _on_one_line(claim.statement),
+        "statement": on_one_line(claim.statement),
         "source": claim.source,
-        "rule": _on_one_line(claim.rule),
+        "rule": on_one_line(claim.rule),
         "figure": claim.figure,
         "verdict": decision,
         "measured": evidence.measured,
@@ -88,13 +89,9 @@ def judged(study: Study, claim: Claim, inputs: Inputs) -> JudgedClaim:
         "says": _read_aloud(claim, evidence, decision, *shown),
         "shown": shown,
         "needed": needed if decision is Verdict.CANNOT_TELL else "",
-        "null": _on_one_line(says.get(claim.null_model, "")),
+        "null": on_one_line(says.get(claim.null_model, "")),
         "clearance": finite(clear),
     }
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 _VERB = {

@@ -56,45 +56,41 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
 
     ``powers`` has the verdicts of the rules of some of the studies on simulated tables.
     """
-    lines = [
-        f"# Claims beside these runs ({tier} tier)",
-        "",
-        "Each verdict is computed by the rule that stands below it from the tables and fits of "
-        "this tier; intervals are 90 % unless a line says otherwise. *Cannot tell* is a result: "
-        "the runs are too few, too small or too noisy for the rule. The last two columns say how "
-        "often the rule supports its claim on simulated tables of such runs: where the effect is "
-        "not there, and where it is there as fitted to these runs.",
-        "",
-        "| study | claim | verdict | effect | interval | without the effect | with it |",
-        "|-|-|-|-|-|-|-|",
-    ]
+    rows = ["| study | claim | verdict | effect | interval | without the effect | with it |"]
+    rows.append("|-|-|-|-|-|-|-|")
+    sections = []
     for study in verdicts:
-        for claim in study["claims"]:
-            effect, interval = claim.get("shown", ("", ""))
-            own = _counts(claim, powers.get(study["study"]))
-            rates = [_rate(own.get(law)) for law in (NULL, FITTED)]
-            cells = [_named(claim), claim["verdict"], effect, interval, *rates]
-            lines.append(f"| [{study['study']}](#{study['study']}) | {' | '.join(cells)} |")
-    lines += ["", "What to remember:", ""]
-    lines += [f"- *{study['study']}*: {to_remember(study)}" for study in verdicts]
-    for study in verdicts:
-        power = powers.get(study["study"])
-        runs = basis(study["source"], study.get("runs", ""))
-        lines += ["", f"## {study['study']}", "", f"{study['title']}. {runs}"]
-        if study["assumed"]:
-            lines += ["", f"Assumed: {study['assumed']}"]
-        lines += ["", " ".join(filter(None, [_by_chance(study, power), _registration(study)]))]
+        key, power = study["study"], powers.get(study["study"])
+        sections += [f"## {key}", f"{study['title']}. {basis(study['source'], study['runs'])}"]
+        sections += [f"Assumed: {study['assumed']}"] if study["assumed"] else []
+        sections.append(" ".join(filter(None, [_by_chance(study, power), _registration(study)])))
         if power:
-            lines[-1] += (
+            sections[-1] += (
                 f" Its rules were tried on runs of this grid, with {power['tables']} simulated "
                 f"tables for each law and a noise of {power['noise']:.2%} ({power['noise_of']})."
                 + _of_losses(power)
             )
         for claim in study["claims"]:
-            lines += ["", *_section(claim, Path("figures") / study["study"], _tried(claim, power))]
+            own = _counts(claim, power)
+            rates = [_rate(own.get(law)) for law in (NULL, FITTED)]
+            cells = [_named(claim), claim["verdict"], *claim["shown"], *rates]
+            rows.append(f"| [{key}](#{key}) | {' | '.join(cells)} |")
+            sections += _section(claim, Path("figures") / key, _tried(claim, own))
+    blocks = [
+        f"# Claims beside these runs ({tier} tier)",
+        "Each verdict is computed by the rule that stands below it from the tables and fits of "
+        "this tier; intervals are 90 % unless a line says otherwise. *Cannot tell* is a result: "
+        "the runs are too few, too small or too noisy for the rule. The last two columns say how "
+        "often the rule supports its claim on simulated tables of such runs: where the effect is "
+        "not there, and where it is there as fitted to these runs.",
+        "\n".join(rows),
+        "What to remember:",
+        "\n".join(f"- *{study['study']}*: {to_remember(study)}" for study in verdicts),
+        *sections,
+    ]
     # What studies say has no tags; those that fold a claim's numbers are the page's own.
     folds = (UNFOLD, FOLDED)
-    return "\n".join(line if line in folds else without_tags(line) for line in lines) + "\n"
+    return "\n\n".join(x if x in folds else without_tags(x) for x in blocks) + "\n"
 
 
 def to_remember(study: JudgedStudy) -> str:
@@ -102,7 +98,7 @@ def to_remember(study: JudgedStudy) -> str:
     says = []
     for decision, verb in ((Verdict.SUPPORTED, "supports"), (Verdict.NOT_SUPPORTED, "contradicts")):
         if own := [claim for claim in study["claims"] if claim["verdict"] == decision]:
-            clearest = max(own, key=lambda claim: claim.get("clearance") or 0.0)
+            clearest = max(own, key=lambda claim: claim["clearance"] or 0.0)
             clearly = " most clearly" if len(own) > 1 else ""
             says.append(f'{verb}{clearly} that "{clearest["statement"].rstrip(".")}"')
     left = sum(claim["verdict"] == Verdict.CANNOT_TELL for claim in study["claims"])
@@ -146,10 +142,10 @@ def _of_losses(power: Tried) -> str:
     """Returns sentences on the losses of simulated runs, and on the laws that were left out."""
     ranges = [
         f"{least:.3g} to {largest:.3g} by the {key} law"
-        for key, (least, largest) in power.get("losses", {}).items()
+        for key, (least, largest) in power["losses"].items()
     ]
     said = f" Before noise, their losses are {joined(ranges)}." if ranges else ""
-    return said + "".join(f" A law was left out: {why}." for why in power.get("refused", []))
+    return said + "".join(f" A law was left out: {why}." for why in power["refused"])
 
 
 # Law that gave the losses of simulated tables -> the words for its effect in them
@@ -161,15 +157,15 @@ _WITH = {
 _LACKED = " At these sizes and budgets the published law itself may not have the effect."
 
 
-def _tried(claim: JudgedClaim, power: Tried | None) -> list[str]:
-    """Returns lines that say what the claim's rule says of simulated tables."""
-    own, lines = _counts(claim, power), []
+def _tried(claim: JudgedClaim, own: Mapping[str, Counts]) -> list[str]:
+    """Returns lines that say what the claim's rule says of simulated tables: law -> verdicts."""
+    lines = []
     for law, words in _WITH.items():
         if effect := own.get(law):
             refuted = effect[Verdict.NOT_SUPPORTED] > effect[Verdict.SUPPORTED]
             lacked = _LACKED if law == PUBLISHED and refuted else ""
             lines.append(f"- {words}: the rule {_says(effect)}.{lacked}")
-    if says := claim.get("null"):
+    if says := claim["null"]:
         lines.append(f"- *Without the effect*: {says}")
         if null := own.get(NULL):
             lines[-1] += f" There the rule {_says(null)}."
@@ -199,31 +195,24 @@ def basis(source: str, runs: str) -> str:
 
 
 def _section(claim: JudgedClaim, figures: Path, tried: Sequence[str]) -> list[str]:
-    """Returns the lines of a claim: a sentence to read, and the numbers behind it to unfold."""
+    """Returns the blocks of a claim: a sentence to read, and the numbers behind it to unfold."""
     figure = figures / claim["figure"]
     picture = figure.with_suffix(".md" if claim["figure"].startswith("T") else ".png")
-    lines = [
-        f"### {_named(claim)}",
-        "",
-        claim.get("says", ""),
-        "",
-        f"*The claim* ({claim['source']}): {claim['statement']}",
-    ]
-    if claim["needed"]:
-        lines += ["", f"*What would decide*: {claim['needed'].rstrip('.')}."]
-    return [
-        *lines,
-        "",
-        UNFOLD,
-        "",
+    numbers = [
         f"- *These runs*: {claim['measured'].rstrip('.')}.",
         f"- *Rule*: {claim['rule']}",
         *_kept(claim),
         *tried,
         f"- *Look at*: [{claim['figure']}]({picture.as_posix()})",
-        "",
-        FOLDED,
     ]
+    blocks = [
+        f"### {_named(claim)}",
+        claim["says"],
+        f"*The claim* ({claim['source']}): {claim['statement']}",
+    ]
+    if claim["needed"]:
+        blocks.append(f"*What would decide*: {claim['needed'].rstrip('.')}.")
+    return [*blocks, UNFOLD, "\n".join(numbers), FOLDED]
 
 
 def _kept(claim: JudgedClaim) -> list[str]:
@@ -244,9 +233,12 @@ def _rate(counts: Mapping[str, int] | None) -> str:
 
 def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
     """Returns the Markdown of judged contests; it begins with the law to use for each purpose."""
-    lines = [
+    head = (
+        "| to predict | runs | best | error (nats/token) | not told apart from it | beforehand |\n"
+        "|-|-|-|-:|-|-|"
+    )
+    blocks = [
         f"# Which law to use ({tier} tier)",
-        "",
         "Every law is fitted to the same runs. Then it predicts other runs, which no law was "
         "fitted to. The error is the root mean square of predicted less measured loss, in nats a "
         "token. Intervals draw the judged runs anew and take the refits of each law to runs drawn "
@@ -263,27 +255,24 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
         f"{USABLE:g} nats a token: differences between models are mostly smaller. A first call at "
         "the tier demo judges fewer laws, and by fewer refits, than `snakemake --config "
         "contests=all` does.",
-        "",
-        "| to predict | runs | best | error (nats/token) | not told apart from it | beforehand |",
-        "|-|-|-|-:|-|-|",
+        "\n".join([head, *(_advice(each, split) for each in contests for split in each["splits"])]),
     ]
     for each in contests:
-        lines += [_advice(each, split) for split in each["splits"]]
-    for each in contests:
         runs, entry = basis(each["source"], each["runs"]), Contest.model_validate(each["entry"])
-        lines += ["", f"## {each['study']}: {each['contest'].replace('_', ' ')}", ""]
-        lines += [f"{each['title']}. {runs}", "", _fitted(entry, each["seed"])]
+        blocks += [f"## {each['study']}: {each['contest'].replace('_', ' ')}"]
+        blocks += [f"{each['title']}. {runs}", _fitted(entry, each["seed"])]
         for split in each["splits"]:
-            lines += ["", *_split_section(split, entry)]
+            blocks += _split_section(split, entry)
             for how, law in _beforehand(each, split).items():
                 r2 = "" if law["r2"] is None else f" and R2 {law['r2']:.3f}"
-                lines += ["", f"`{law['law']}`, {how}, has the error {law['rmse']:.4f}{r2}."]
-        lines += ["", "The laws as fitted:", ""]
+                blocks.append(f"`{law['law']}`, {how}, has the error {law['rmse']:.4f}{r2}.")
+        laws = "The laws as fitted:\n"
         for law in {law["law"]: law for split in each["splits"] for law in split["laws"]}.values():
             read = [f"{name} from column {column}" for name, column in law["columns"].items()]
             variables = ", ".join([*read, *law["derived"]])
-            lines.append(f"- `{law['law']}`: `{law['equation']}`, with {variables}")
-    return without_tags("\n".join(lines) + "\n")
+            laws += f"\n- `{law['law']}`: `{law['equation']}`, with {variables}"
+        blocks.append(laws)
+    return without_tags("\n\n".join(blocks) + "\n")
 
 
 def _beforehand(each: ContestScores, split: SplitScores) -> dict[str, LawScore]:
@@ -350,25 +339,22 @@ def _split_section(split: SplitScores, entry: Contest) -> list[str]:
     rows = f"Runs judged: {', '.join(steps)}." if steps else "No law could be judged."
     if len(steps) > 1:
         rows = f"A roll-out in {len(steps)} rounds, all counted together: {', '.join(steps)}."
-    lines = [f"### {split['name'].replace('_', ' ')}: to predict {split['use']}", "", rows]
+    blocks = [f"### {split['name'].replace('_', ' ')}: to predict {split['use']}", rows]
     if split["laws"]:
-        lines += [
-            "",
+        head = (
             f"| law | parameters | error (nats/token) | interval ({percent}) | above the best | R2 "
-            f"| rank ({percent}) | first |",
-            "|-|-:|-:|-|-|-:|-|-:|",
-            *(_score(law) for law in split["laws"]),
-        ]
+            f"| rank ({percent}) | first |\n|-|-:|-:|-|-|-:|-|-:|"
+        )
+        blocks.append("\n".join([head, *map(_score, split["laws"])]))
     if split["blocks"] == 1:
-        lines += [
-            "",
+        blocks.append(
             f"All judged runs have one {entry.resample_by} and are drawn one by one: the intervals "
-            "do not cover the error that these runs have in common.",
-        ]
+            "do not cover the error that these runs have in common."
+        )
     if split["refused"]:
-        lines += ["", "Not judged:", ""]
-        lines += [f"- `{law}`: {reason}" for law, reason in split["refused"].items()]
-    return lines
+        refused = (f"- `{law}`: {reason}" for law, reason in split["refused"].items())
+        blocks += ["Not judged:", "\n".join(refused)]
+    return blocks
 
 
 def _score(law: LawScore) -> str:

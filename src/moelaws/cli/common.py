@@ -195,7 +195,7 @@ class Value(click.ParamType[Any]):
         try:
             if not self.holds(converted := self.read(value)):
                 raise ValueError
-        except (AttributeError, KeyError, ValueError):
+        except ValueError:
             self.fail(f"{value!r} is {self.words}", param, ctx)
         return converted
 

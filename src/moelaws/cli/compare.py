@@ -40,7 +40,7 @@ from moelaws.spec.errors import located
     metavar="'N=1e10 D=2e11'",
 )
 @seed_option
-@threads_option
+@threads_option()
 @out_option("FILE.json for the comparison.", ".json")
 @law_study_option
 def command(

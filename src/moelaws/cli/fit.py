@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from moelaws.cli.common import (
     TABLE,
     WHOLE,
     Answer,
-    Command,
+    Decorator,
     json_command,
     law_study_option,
     option,
@@ -28,13 +27,14 @@ from moelaws.cli.common import (
     with_options,
 )
 from moelaws.records.progress import reporting
+from moelaws.spec.base import parse
 from moelaws.spec.errors import ColumnsError, UserError, located
+from moelaws.spec.fit import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from moelaws.fitting.report import FitReport, GroupFit
-    from moelaws.spec.fit import Fit
 
 # The options that the fit of one law and the comparison of several share.
 fit_options = with_options(
@@ -89,25 +89,22 @@ _HELD = "of_the_holdout"  # a column that is 1 in rows of the hold-out's own fil
 seed_option = option("--seed", "Seed of the starts and the bootstrap.", WHOLE, 0)
 
 
-def threads_option(command: Command, default: int = 1, shown: str = "1") -> Command:
-    """Adds ``--threads``: fits within the command use these cores, and keep freed memory."""
+def threads_option(default: int = 1, shown: str = "1") -> Decorator:
+    """Returns ``--threads``: fits within the command use these cores, and keep freed memory."""
+    help = "Cores to use; the results are the same to the last digit."
+    cores, more = click.IntRange(1, 256), {"expose_value": False, "callback": _use_threads}
+    return option("--threads", help, cores, default, show_default=shown, **more)
 
-    @wraps(command)
-    def wrapped(*arguments: Any, threads: int, **values: Any) -> Any:
-        from moelaws.records.memory import keep_freed_memory
 
-        keep_freed_memory()
-        # One thread is the default, so a command that fits nothing loads none of the code for it.
-        if threads == 1:
-            return command(*arguments, **values)
+def _use_threads(context: click.Context, _: click.Parameter, threads: int) -> None:
+    from moelaws.records.memory import keep_freed_memory
+
+    keep_freed_memory()
+    # One thread is the default, so a command that fits nothing loads none of the code for it.
+    if threads > 1:
         from moelaws.fitting.cores import using_cores
 
-        with using_cores(threads):
-            return command(*arguments, **values)
-
-    help = "Cores to use; the results are the same to the last digit."
-    cores = click.IntRange(1, 256)
-    return option("--threads", help, cores, default, show_default=shown)(wrapped)
+        context.with_resource(using_cores(threads))
 
 
 @json_command
@@ -125,7 +122,7 @@ def threads_option(command: Command, default: int = 1, shown: str = "1") -> Comm
 )
 @option("--profile", "Add its profile likelihood.", multiple=True, metavar="PARAMETER")
 @seed_option
-@threads_option
+@threads_option()
 @out_option("FILE.json; draws go beside it.", ".json")
 @law_study_option
 def command(table: Path, seed: int, out: Path | None, **options: Any) -> Answer:
@@ -232,9 +229,6 @@ def read_all(path: Path, entry: Fit) -> tuple[pd.DataFrame, dict[str, str], Fit,
 
 def from_options(given: dict[str, Any], where: str) -> Fit:
     """Returns the entry that the options ``given`` make; messages call it ``where``."""
-    from moelaws.spec.base import parse
-    from moelaws.spec.fit import Fit
-
     protocol = {key: given.pop(key) for key in ("objective", "delta", "sample") if key in given}
     return parse(Fit, {"protocol": protocol, **given}, where)
 

@@ -13,6 +13,7 @@ from moelaws.cli.project import project_options
 from moelaws.files.layout import Results
 from moelaws.records.names import name_of
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, chosen_studies
 from moelaws.spec.tier import CPU_TIERS, TIERS
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
     from moelaws.grids.sweep import Sweep
 
 LONG = 150  # runs; a longer sweep is summarised by budget and sparsity unless --all is given
-# The columns of the list. A terminal that is too narrow for all shows the first ones.
-COLUMNS = (
-    "name", "run_id", "S", "N_total", "N_active", "D", "lr", "estimated_seconds", "steps", "C",
-    "E", "k", "n_layers", "d_model", "d_expert", "seed", "C_sparsity",
-)  # fmt: skip
-PLACED = ("devices", "micro_batch", "estimated_memory")  # of a run on GPUs
+COLUMNS, PLACED = table_beside(__file__).values()
 
 
 @json_command

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -24,13 +24,10 @@ from moelaws.cli.common import (
     table_text,
     warn,
 )
+from moelaws.fitting.report import FitReport, GroupFit, draws_path, group_draws, read_fit
 from moelaws.laws.base import FittableLaw, Law, Variable
 from moelaws.spec.errors import UserError
 from moelaws.spec.numbers import amount
-
-if TYPE_CHECKING:
-    from moelaws.fitting.report import FitReport, GroupFit
-
 
 OF_ALL = "*"  # stands for all laws, with those of a user's own studies
 
@@ -190,8 +187,6 @@ def evaluate(ref: str, inputs: Words, params: str) -> Answer:
     elif not isinstance(law, FittableLaw):
         raise UserError(f"law {law.ref} is a formula: it takes no --params")
     else:
-        from moelaws.fitting.report import read_fit  # a published law stays quick without it
-
         report = read_fit(Path(params))
         given = given_numbers(inputs, report.split_by)
         fitted = _fitted(Path(params), law, report, given)
@@ -286,7 +281,6 @@ class _Fitted:
         There are none without the file of the bootstrap's draws.
         """
         from moelaws.fitting.prediction import predict
-        from moelaws.fitting.report import draws_path, group_draws
 
         if not draws_path(self.path).exists():
             click.echo(f"no intervals: there is no {draws_path(self.path)}", err=True)

@@ -268,7 +268,7 @@ MAKERS: dict[str, Callable[[Target], Answer]] = {
 @click.argument("name", default="")
 @project_options
 @table_option
-@threads_option
+@threads_option()
 @out_option("The file to write; without it claims, fits, contests and power are only printed.")
 def command(
     kind: str,

@@ -1,6 +1,7 @@
 """``moelaws next``: which runs to train next."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -48,7 +49,7 @@ _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswi
 @option("--register", "Fix this rule beforehand, in config/preregistered.", is_flag=True)
 @option("--cores", "Call Snakemake on so many cores, round after round.", metavar="N|all")
 @option("--seed", "Seed of the draws.", WHOLE, 0)
-def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
+def command(source: str, overrides: dict[str, Any], **words: Any) -> Answer:
     """Choose the runs that tell most of a target for what they cost.
 
     The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
@@ -60,12 +61,13 @@ def command(source: str, overrides: dict[str, Any], **options: Any) -> Answer:
     call goes on. With --register and the same options beforehand, rounds name the registration,
     and verdicts on their runs say whether the rule was kept to.
     """
-    if (options["target"] is None) == (options["target_rows"] is None):
+    options = SimpleNamespace(**words)
+    if (options.target is None) == (options.target_rows is None):
         raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
     from moelaws.cli import rounds  # loads what fits laws
 
     if Path(source).suffix in ("", ".yaml", ".yml"):
         return rounds.of_study(source, load_project(overrides=overrides), options)
-    if options["rounds"] > 1 or options["cores"] or options["register"]:
+    if options.rounds > 1 or options.cores or options.register:
         raise UserError(f"{source} is a table; --rounds, --cores and --register go with a study")
     return rounds.of_table(Path(source), options)

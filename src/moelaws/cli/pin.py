@@ -56,30 +56,26 @@ def command(
     config/hyperparameters/transfer/TIER.yaml, for larger models to take over (docs/transfer.md).
     """
     from moelaws.analysis.fitted import FittedInputs
-    from moelaws.analysis.inputs import Inputs, read_runs
+    from moelaws.analysis.inputs import read_runs
     from moelaws.analysis.pinning import best_rates, pinned, transferred
 
     study, tier = load_study(study_name), project.tier
-    results = Results()
-    if per:
-        inputs = Inputs(frame=read_runs(results.tier(tier).table(study.study)))
-        rates = best_rates(inputs, per, _corpora(inputs, results))
-        return _written(rates_file(tier, study.study), rates)
+    results, key = Results(), study.study
     folder = results.tier(tier)
+    fits = () if per or bases else (lr, batch)
+    searched = {study.fit(name).table for name in fits} - {""} if fits else {"bases"}
+    inputs = FittedInputs(
+        frame=read_runs(folder.table(key)),
+        fits={name: folder.fit(key, name) for name in fits},
+        derived_tables={name: folder.derived(key, name) for name in searched},
+    )
+    if per:
+        rates = best_rates(inputs, per, _corpora(inputs, results))
+        return _written(rates_file(tier, key), rates)
     if bases:
-        inputs = Inputs(
-            frame=read_runs(folder.table(study.study)),
-            derived_tables={"bases": folder.derived(study.study, "bases")},
-        )
         of_runs = inputs.derived("bases")["run_id"]
         configs = {run: parse(RunConfig, read_record(results, run).config, run) for run in of_runs}
         return _written(transfer_file(tier), transferred(inputs, configs))
-    searched = {study.fit(name).table for name in (lr, batch)} - {""}
-    inputs = FittedInputs(
-        frame=read_runs(folder.table(study.study)),
-        fits={name: folder.fit(study.study, name) for name in (lr, batch)},
-        derived_tables={name: folder.derived(study.study, name) for name in searched},
-    )
     new = pinned(study, inputs, tier, lr, batch, _corpora(inputs, results))
     gates = new.provenance.gates
     old, file, text = read_pinned(tier, gates=gates), pinned_file(tier, gates), _text(new)
@@ -110,13 +106,13 @@ def _text(new: Pinned) -> str:
     """Returns the file's YAML, behind a comment that says what it is."""
     source = new.provenance
     low, high = source.C
-    head = [
-        f"# Learning-rate and batch laws of the {source.tier} tier, x = coefficient * C^exponent,",
-        "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md), where",
-        f"# gates are a softmax over {source.gates} experts. Written by `moelaws pin`;",
-        "# another search pinned changes the identities of all runs that follow these laws.",
+    head = (
+        f"# Learning-rate and batch laws of the {source.tier} tier, x = coefficient * C^exponent,\n"
+        "# C in FLOPs: what grids whose rule is `chosen` follow (docs/hyperparameters.md), where\n"
+        f"# gates are a softmax over {source.gates} experts. Written by `moelaws pin`;\n"
+        "# another search pinned changes the identities of all runs that follow these laws.\n"
         f"# At C = {low:.3g}: lr {new.lr.at(low):.3g}, batch {new.batch_tokens.at(low):.4g} tokens;"
-        f" at C = {high:.3g}: lr {new.lr.at(high):.3g}, batch {new.batch_tokens.at(high):.4g}.",
-    ]
+        f" at C = {high:.3g}: lr {new.lr.at(high):.3g}, batch {new.batch_tokens.at(high):.4g}.\n"
+    )
     data = new.model_dump(mode="json")
-    return "\n".join(head) + "\n" + yaml.safe_dump(data, sort_keys=False, default_flow_style=None)
+    return head + yaml.safe_dump(data, sort_keys=False, default_flow_style=None)

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +162,7 @@ _CORES = min(8, len(os.sched_getaffinity(0))) if sys.platform == "linux" else 1
 @option("--sample", "Number of starts of a fit whose law has more.", COUNT, _SAMPLE)
 @option("--target", "A budget: how well the sweep would tell its best model and the losses.", BEST)
 @option("--all every", "Make the study's fits that have no true value, too.", is_flag=True)
-@partial(threads_option, default=_CORES, shown="up to 8")
+@threads_option(_CORES, "up to 8")
 def command(
     study_name: str,
     project: Project,
@@ -220,7 +219,7 @@ def command(
     for name, error in expected.items():
         lines.append(f"expected {name} at C={target:g}: {100 * error:.2g} % of the loss")
     for cost in costs:
-        lines += [cost.words(), cost.device.basis] if cost.device.basis else [cost.words()]
+        lines += filter(None, [cost.words(), cost.device.basis])
     return data, "\n".join(lines)
 
 
@@ -248,9 +247,9 @@ def _expected(
 ) -> dict[str, float]:
     """Returns what `moelaws next` would expect behind these runs, as parts of the loss."""
     from moelaws.analysis.choice.ask import ask
-    from moelaws.cli.rounds import question_of
+    from moelaws.cli.rounds import Options, question_of
 
-    asked = {"laws": (about["law"],), "mapping": {}, "cost": "C", "rows": "", "target": target}
+    asked = Options(laws=(about["law"],), mapping={}, cost="C", rows="", target=target)
     question = question_of(frame, frame["L"].isna().to_numpy(), asked, lambda law: mapping)
     each = {"regret": question, "error": replace(question, is_budget=False)}
     return {name: ask(q, about["noise"], 0.0, about["seed"]).error for name, q in each.items()}

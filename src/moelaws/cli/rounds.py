@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -40,10 +41,11 @@ from moelaws.tables.foreign import columns, read_any
 from moelaws.tables.selected import evaluate
 from moelaws.tables.simulate import design, studys_mapping
 
-Options = dict[str, Any]  # those of the command, by name
+Options = SimpleNamespace  # those of the command
 
 _MOST = 10_000  # runs of a pool: some seconds
 _SHOWN = 12  # runs that are printed
+_NO_RULE = ("cores", "register")  # options that do not decide which runs are chosen
 # A round takes at most so many calls of Snakemake: two for runs that fail, one without these, one
 # for a kill.
 _CALLS = 4
@@ -52,7 +54,7 @@ _CALLS = 4
 def of_table(path: Path, options: Options) -> Answer:
     """Chooses among the runs of a table and of its pool."""
     question = question_of_table(path, options)
-    answer = ask(question, options["noise"], budget(question, options), options["seed"])
+    answer = ask(question, options.noise, budget(question, options), options.seed)
     stop = why_none(answer, options)
     return shown(question, answer, options, f"stopped: {stop}" if stop else "")
 
@@ -60,12 +62,13 @@ def of_table(path: Path, options: Options) -> Answer:
 def of_study(name: str, project: Project, options: Options) -> Answer:
     """Chooses the next round, or with cores trains and chooses until there is nothing to choose."""
     study = load_study(name)
-    path, rounds, cores = path_of(study), options["rounds"], options["cores"]
-    rule = finite({key: options[key] for key in options if key not in ("cores", "register")})
-    if options["register"]:
+    path, rounds, cores = path_of(study), options.rounds, options.cores
+    asked = {key: value for key, value in vars(options).items() if key not in _NO_RULE}
+    if options.register:
         whole = project.model_copy(update={"runs": "all"})
-        return preregister.write(study, whole, pools={options["pool"]} - {""}, rule=rule)
-    fixed = [own.digest for own in committed(study.study, project.tier) if own.rule == rule]
+        return preregister.write(study, whole, pools={options.pool} - {""}, rule=finite(asked))
+    registered = committed(study.study, project.tier)
+    fixed = [own.digest for own in registered if own.rule == finite(asked)]
     of_rounds = project.model_copy(update={"runs": "rounds", "studies": (study.reference,)})
     call = snakemake_call(of_rounds).replace("--cores all", f"--cores {cores or 'all'}")
     is_written, target = rounds > 1 or cores is not None, target_of(options)
@@ -79,7 +82,7 @@ def of_study(name: str, project: Project, options: Options) -> Answer:
         trained = [one for own in done for one in own.runs if one.run not in known.failed]
         spent = sum(one.cost for one in trained)
         left = budget(question, options) - spent
-        answer = ask(question, options["noise"], left, options["seed"] + len(done))
+        answer = ask(question, options.noise, left, options.seed + len(done))
         if {one.run for one in trained} - losses.keys():
             waiting = f"round {len(done)} is not trained: {call} -- tables"
             return shown(question, replace(answer, chosen=[]), options, waiting)
@@ -89,9 +92,9 @@ def of_study(name: str, project: Project, options: Options) -> Answer:
         if stop or not is_written:
             state = f"stopped: {stop}; {spent:.3g} FLOPs were spent" if stop else ""
             return shown(question, answer, options, state)
-        chosen = _first_of(question, answer, left / (rounds - len(done)), options["workers"])
+        chosen = _first_of(question, answer, left / (rounds - len(done)), options.workers)
         about = {"round": len(done) + 1, "tier": project.tier, "source": project.source,
-                 "target": target, "pool": options["pool"], "runs": chosen,
+                 "target": target, "pool": options.pool, "runs": chosen,
                  "registered": "".join(fixed[-1:])}  # fmt: skip
         more = parse(Round, about, path)
         write_rounds(path, known.model_copy(update={"rounds": (*known.rounds, more)}))
@@ -176,7 +179,7 @@ def _question(
 ) -> Question:
     """Returns the question on the grid's runs, some of which have ``losses``."""
 
-    pools = rounds.pools(project) | {options["pool"]} - {""}
+    pools = rounds.pools(project) | {options.pool} - {""}
     pool = design(expand_study(study, project.model_copy(update={"runs": "all"}), pools=pools))
     pool["L"] = pool["run_id"].map(losses).astype(float)
     tried = {*rounds.run_ids(project), *rounds.failed, *losses}
@@ -187,13 +190,13 @@ def _question(
 def question_of_table(path: Path, options: Options) -> Question:
     """Returns the question on a table's rows, and on those of the pool that it does not have."""
     frame, _ = read_any(path)
-    loss = options["mapping"].get("L", "L")
-    if options["pool"]:
-        pool, _ = read_any(Path(options["pool"]))
+    loss = options.mapping.get("L", "L")
+    if options.pool:
+        pool, _ = read_any(Path(options.pool))
         numbers = [c for c in pool if c in frame and c != loss and pool[c].dtype.kind in "if"]
         shared = ["run_id"] if "run_id" in pool and "run_id" in frame else numbers
         if not shared:
-            raise UserError(f"{options['pool']} has no column of numbers that {path} has")
+            raise UserError(f"{options.pool} has no column of numbers that {path} has")
         fresh = pool[~pool.set_index(shared).index.isin(frame.set_index(shared).index)]
         frame = pd.concat([frame, fresh.drop(columns=loss, errors="ignore")], ignore_index=True)
     if loss not in frame:
@@ -215,44 +218,44 @@ def question_of(
     if len(pool) > _MOST:
         raise UserError(f"{len(pool):,} runs are too many to choose among; give at most {_MOST:,}")
     with located("--cost"):
-        costs = evaluate(options["cost"], pool)
+        costs = evaluate(options.cost, pool)
     if not (np.isfinite(costs) & (costs > 0)).all():
-        raise UserError(f"the cost of runs, {options['cost']!r}, is not above 0 in every row")
-    if options["rows"]:
-        free = free & select(columns(pool), options["rows"])
-    if cost := options["target"]:
+        raise UserError(f"the cost of runs, {options.cost!r}, is not above 0 in every row")
+    if options.rows:
+        free = free & select(columns(pool), options.rows)
+    if cost := options.target:
         target = models_of(pool, costs, cost)
     else:
-        chosen = select(columns(pool), options["target_rows"])
+        chosen = select(columns(pool), options.target_rows)
         if not chosen.any():
-            raise UserError(f"--target-rows {options['target_rows']!r} selects no row")
+            raise UserError(f"--target-rows {options.target_rows!r} selects no row")
         target, cost = pool[chosen], float(np.exp(np.log(costs[chosen]).mean()))
-    advised = load_advice().candidate_laws if not options["laws"] or ADVICE.exists() else ()
+    advised = load_advice().candidate_laws if not options.laws or ADVICE.exists() else ()
     usual = {entry.law: entry.mapping for entry in reversed(advised)}
-    join_own_laws(refs := options["laws"] or usual)
-    candidates, specs, given = [laws.fittable(ref) for ref in refs], [], options["mapping"]
+    join_own_laws(refs := options.laws or usual)
+    candidates, specs, given = [laws.fittable(ref) for ref in refs], [], options.mapping
     for law in candidates:
         mapping = mapping_of(law) or usual.get(law.id, {})
         known = {name: column for name, column in mapping.items() if column in pool}
         mine = {v.name: given[v.name] for v in (*law.variables, law.response) if v.name in given}
         specs.append(Fit(name="next", law=law.ref, mapping={**known, "L": "L", **mine}))
-    return Question(candidates, specs, pool, costs, free, target, cost, bool(options["target"]))
+    return Question(candidates, specs, pool, costs, free, target, cost, bool(options.target))
 
 
 def budget(question: Question, options: Options) -> float:
     """Returns what all runs may cost, FLOPs."""
-    value, is_share = options["budget"]
+    value, is_share = options.budget
     return float(value * question.costs.sum() if is_share else value)
 
 
 def target_of(options: Options) -> str:
     """Returns what the runs are for, in words."""
-    return f"C={options['target']:g}" if options["target"] else str(options["target_rows"])
+    return f"C={options.target:g}" if options.target else str(options.target_rows)
 
 
 def why_none(answer: Asked, options: Options) -> str:
     """Returns why no run is trained, or nothing if some are worth it."""
-    if answer.known and answer.error <= options["tolerance"]:
+    if answer.known and answer.error <= options.tolerance:
         return "the target is known"
     return "" if answer.chosen else "no run that is left would tell more and is paid for"
 

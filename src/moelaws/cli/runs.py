@@ -23,15 +23,11 @@ from moelaws.records.runs import (
 )
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model
-from moelaws.spec.words import counted, short
+from moelaws.spec.words import counted, on_one_line, short
 
-# The columns of the list. A terminal that is too narrow for all shows the first ones.
-COLUMNS = (
-    "name", "C", "S", "N", "L", "id", "status", "seconds", "tags", "note", "started", "steps",
-    "lr", "commit",
-)  # fmt: skip
-WORDS = ("tags", "note")  # that are shown only if some run has them
+COLUMNS, OPTIONAL, TRAINED_BY = table_beside(__file__).values()
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def command(chosen: Words, selection: Selection, again: bool) -> Answer:
         )
     data = [{"name": row.get("name"), **record.as_dict()} for record, row in listed]
     rows = [row for _, row in listed]
-    names = [n for n in COLUMNS if n not in WORDS or any(row[n] for row in rows)]
+    names = [n for n in COLUMNS if n not in OPTIONAL or any(row[n] for row in rows)]
     table = table_text(names, [[_cell(name, row) for name in names] for row in rows], cut=True)
     return data, f"{table}\n{counted(len(rows), 'run')}"
 
@@ -116,7 +112,7 @@ def _cell(name: str, row: Row) -> object:
     if name == "N" and value is not None:
         return short(value, 4)
     if name == "note":
-        return " ".join(str(value).split()) or None
+        return on_one_line(str(value)) or None
     if name == "status" and row["stale"]:
         return "stale" if value == "completed" else f"{value} (stale)"
     return value
@@ -163,20 +159,8 @@ def _annotate(runs: Iterable[str], tags: Mapping[str, str], note: str | None) ->
     ids = dict.fromkeys(find_record(results, run).run_id for run in runs)
     changed = {run_id: annotate(results, run_id, tags, note) for run_id in ids}
     data = [{"run_id": i, "tags": a.tags, "note": a.note} for i, a in changed.items()]
-    rows = [(i, a.text, " ".join(a.note.split())) for i, a in changed.items()]
+    rows = [(i, a.text, on_one_line(a.note)) for i, a in changed.items()]
     return data, table_text(["run_id", "tags", "note"], rows)
-
-
-# What made the runs of a table -> column of the list of runs
-TRAINED_BY = {
-    "commit": "provenance.commit",
-    "changes that were not committed": "provenance.dirty",
-    "training code": "provenance.code",
-    "text": "config.corpus.source.name",
-    "commit of the text": "config.corpus.source.commit",
-    "digest of the text": "config.corpus.source.digest",
-    "host": "host",
-}
 
 
 @json_command

@@ -66,12 +66,12 @@ def command(tier: str | None, as_json: bool) -> None:
         for simulated in (False, True):
             verdicts += replace(verification, studies=own).tier(results.tier(name, simulated))
     damaged = [v for v in verdicts if v.state == "damaged"]
-    lines = [] if verdicts else [f"nothing was made below {results.root} yet"]
+    lines = [f"nothing was made below {results.root} yet"]
     if verdicts:
         counts = Counter((v.kind, v.state) for v in verdicts)
         kinds = dict.fromkeys(v.kind for v in verdicts)
         rows = [(kind, *(counts[kind, state] or None for state in STATES)) for kind in kinds]
-        lines.append(table_text(("", *STATES), rows))
+        lines = [table_text(("", *STATES), rows)]
     for state in reversed(STATES):
         reasons = [f"{v.path}: {v.reason}" for v in verdicts if v.state == state and v.reason]
         if len(reasons) > SHOWN:

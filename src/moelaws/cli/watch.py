@@ -71,10 +71,12 @@ def _planned(project: Project) -> dict[str, Planned]:
 
 def _snapshots(watching: Watching, every: float) -> Iterator[Snapshot]:
     """Yields the sweep every so many seconds until it is finished; only once if that is 0."""
-    yield (snapshot := watching.look())
-    while every and not snapshot.finished:
+    while True:
+        snapshot = watching.look()
+        yield snapshot
+        if not every or snapshot.finished:
+            return
         time.sleep(every)
-        yield (snapshot := watching.look())
 
 
 def _draw(snapshots: Iterator[Snapshot], project: Project) -> None:
@@ -147,16 +149,17 @@ def _table(snapshot: Snapshot) -> str:
                 course.seconds_left,
             )
             place = [course.device, course.host, f"job {course.job}" if course.job else ""]
-            cells = [
-                run[:8],
-                state,
-                f"{course.step}/{planned.steps}" if course.step else "begins",
-                "-" if course.loss is None else f"{course.loss:.4f}",
-                "-" if pace is None else f"{pace:,.0f}",
-                "-" if left is None else duration(left),
-                planned.name,
-                ", ".join(planned.studies),
-                course.reason or " ".join(word for word in place if word),
-            ]
-            rows.append(cells)
+            rows.append(
+                [
+                    run[:8],
+                    state,
+                    f"{course.step}/{planned.steps}" if course.step else "begins",
+                    "-" if course.loss is None else f"{course.loss:.4f}",
+                    "-" if pace is None else f"{pace:,.0f}",
+                    "-" if left is None else duration(left),
+                    planned.name,
+                    ", ".join(planned.studies),
+                    course.reason or " ".join(filter(None, place)),
+                ]
+            )
     return table_text(COLUMNS, rows, cut=True) if rows else ""

@@ -1,7 +1,7 @@
 """The fits of losses: laws on grids, between whose points the page interpolates, and isoFLOPs."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -109,12 +109,6 @@ def _loss_fit(material: Material, runs: Runs, study: Study, entry: Fit) -> LossF
     return LossFit(study, path, report, law, spec, table, row, given.values, given.sources.columns)
 
 
-def fitted_laws(material: Material, fits: Iterable[LossFit]) -> list[Data]:
-    """Returns the laws of all fits of losses that are not split, as the page reads them."""
-    shown = (material.attempt(_law, material, fit) for fit in fits if not fit.spec.split_by)
-    return [*filter(None, shown)]
-
-
 def grid(variable: Variable, measured: Array, points: int) -> tuple[Array, bool]:
     """Returns rising values (points,) that reach somewhat beyond the ``measured`` ones.
 
@@ -132,8 +126,14 @@ def grid(variable: Variable, measured: Array, points: int) -> tuple[Array, bool]
     return np.geomspace(max(lowest, low / BEYOND), min(highest, high * BEYOND), points), True
 
 
-def _law(material: Material, fit: LossFit) -> Data | None:
-    """Returns one law; None if every variable has only one value, so that none can be varied."""
+def fitted_law(material: Material, fit: LossFit) -> Data | None:
+    """Returns the law of a fit as the page reads it, or None.
+
+    A fit that is split has none, and neither has one of whose variables none can be varied, since
+    each has only one value.
+    """
+    if fit.spec.split_by:
+        return None
     group, law, response = fit.report.parts[0], fit.law, fit.law.response
     fitted, held_out = fit.rows(group)
     used = fitted | held_out
@@ -175,10 +175,7 @@ def _law(material: Material, fit: LossFit) -> Data | None:
         "mean": mean,
         "low": low,
         "high": high,
-        "params": [
-            {"name": name, "estimate": p.estimate, "low": p.low, "high": p.high}
-            for name, p in group.params.items()
-        ],
+        "params": [{"name": name, **vars(known)} for name, known in group.params.items()],
         "metrics": group.metrics,
         "holdout": group.holdout,
         "warnings": [*group.warnings, *no_slider],
@@ -190,12 +187,8 @@ def _law(material: Material, fit: LossFit) -> Data | None:
     }
 
 
-def isoflops(material: Material, fits: Iterable[LossFit]) -> list[Data]:
-    """Returns the fits that are split by budget and have a size among their variables."""
-    return [*filter(None, (material.attempt(_isoflop, material, fit) for fit in fits))]
-
-
-def _isoflop(material: Material, fit: LossFit) -> Data | None:
+def isoflop(material: Material, fit: LossFit) -> Data | None:
+    """Returns a fit that is split by budget and has a size among its variables; None for others."""
     size = next((v for v in fit.variables if v.unit == "parameters"), None)
     if fit.spec.split_by != BUDGET or size is None:
         return None

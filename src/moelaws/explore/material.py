@@ -66,6 +66,11 @@ class Material:
             self.notes.append(f"Left out: {error}.")
             return None
 
+    def each(self, make: Callable[..., Content | None], things: Iterable[Any]) -> list[Content]:
+        """Returns what ``make`` returns of this material and each of ``things``, less None."""
+        made = (self.attempt(make, self, thing) for thing in things)
+        return [content for content in made if content is not None]
+
 
 def packed(text: str) -> str:
     """Returns ``text`` as Base64 of its gzip; the same text gives the same letters."""

@@ -6,18 +6,11 @@ from datetime import UTC, datetime
 from importlib.resources import files
 
 from moelaws import __version__
-from moelaws.explore.fits import fitted_laws, isoflops, loss_fits
+from moelaws.explore.fits import fitted_law, isoflop, loss_fits
 from moelaws.explore.material import Data, Material, packed, to_json
 from moelaws.explore.runs import curves, load, read_runs
 from moelaws.explore.studies import pages, studies
 from moelaws.spec.errors import UserError
-
-# Scripts share one scope, and each may use those before it.
-SCRIPTS = (
-    "decode.js", "elements.js", "store.js", "filter.js", "palette.js", "plots.js", "answers.js",
-    "table.js", "scatter.js", "parallel.js", "detail.js", "curves.js", "isoflop.js", "surface.js",
-    "laws.js", "studies.js", "main.js",
-)  # fmt: skip
 
 
 def render(data: Data) -> str:
@@ -31,14 +24,18 @@ def render(data: Data) -> str:
     page = files("moelaws.explore") / "page"
     contents = {
         "title": html.escape(data["title"]),
-        "style": (page / "style.css").read_text(encoding="utf-8"),
-        "script": "\n".join((page / name).read_text(encoding="utf-8") for name in SCRIPTS),
         "plotly": packed(get_plotlyjs()),
         "data": packed(to_json(data)),
     }
+
+    def content(field: re.Match[str]) -> str:
+        """Returns what stands for a name in double braces: one of these, or a file of the page."""
+        return contents.get(field[1]) or (page / field[1]).read_text(encoding="utf-8")
+
+    # One pass leaves braces within the contents as they are. Scripts share one scope, in the order
+    # of the template, and each may use those before it.
     template = (page / "index.html").read_text(encoding="utf-8")
-    # One pass leaves braces within the contents as they are.
-    return re.sub(r"\{\{(\w+)\}\}", lambda field: contents[field[1]], template)
+    return re.sub(r"\{\{([\w.]+)\}\}", content, template)
 
 
 def gather(material: Material) -> Data:
@@ -59,8 +56,8 @@ def gather(material: Material) -> Data:
         "details": runs.details(),
         "curves": curves(material, runs),
         "load": load(material, runs),
-        "isoflop": isoflops(material, fits),
-        "laws": fitted_laws(material, fits),
+        "isoflop": material.each(isoflop, fits),
+        "laws": material.each(fitted_law, fits),
         "studies": studies(material),
         "report": material.link(material.folder.report),
         "notes": material.notes,

@@ -16,20 +16,13 @@ from moelaws.explore.material import Data, Material, shortened
 from moelaws.records.names import name_of_row
 from moelaws.records.runs import Record, flatten, read_record
 from moelaws.spec.errors import listed
+from moelaws.spec.from_toml import table_beside
 from moelaws.tables.describe import describe
 from moelaws.tables.parquet import column_metadata, read_study, read_table
 from moelaws.tables.schema import TRAINED_COLUMNS
 
 DECLARED = {c.name: (c.unit, c.description) for c in TRAINED_COLUMNS}
-# Columns that the page has in addition to those of the tables
-OWN = {
-    "name": ("1", "width, experts, training FLOPs and seed of the run; several may share it"),
-    "steps_done": ("steps", "optimizer steps done so far"),
-    "started": ("1", "when the run's last attempt began"),
-    "message": ("1", "what the trainer said of a run that failed"),
-    "tags": ("1", "tags that people gave to the run"),
-    "note": ("1", "what people wrote of the run"),
-}
+OWN = table_beside(__file__)
 MAX_POINTS = 200  # of a curve
 COLUMNS_OF_CURVES = ("step", "loss", "seconds")
 # Column of a table -> key of a run's summary

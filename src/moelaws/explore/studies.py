@@ -17,7 +17,7 @@ from moelaws.files import seal
 from moelaws.files.atomic import read_page
 from moelaws.spec.errors import UserError
 from moelaws.spec.study import Study
-from moelaws.spec.words import natural
+from moelaws.spec.words import natural, on_one_line
 from moelaws.tables.parquet import column_metadata, read_table
 
 MAX_ROWS = 200  # of a table
@@ -53,7 +53,7 @@ def _figures(material: Material, study: Study) -> Iterator[Data]:
         path = material.folder.figure(study.study, figure.name)
         if image := material.read(embedded, path.with_suffix(".png")):
             files = {"csv": material.link(path.with_suffix(".csv")), "pdf": material.link(path)}
-            caption = " ".join(figure.caption.split())
+            caption = on_one_line(figure.caption)
             yield {"name": figure.name, "caption": caption, "image": image, **files}
 
 
@@ -62,7 +62,7 @@ def _tables(material: Material, study: Study) -> Iterator[Data]:
     for table in study.tables:
         path = material.folder.paper_table(study.study, table.name)
         if rows := material.read(_cells, path):
-            caption = " ".join(table.caption.split())
+            caption = on_one_line(table.caption)
             shown = {"columns": rows[0], "rows": rows[1 : MAX_ROWS + 1]}
             yield {"name": table.name, "caption": caption, "csv": material.link(path), **shown}
     for derived in study.derived:
@@ -74,7 +74,7 @@ def _tables(material: Material, study: Study) -> Iterator[Data]:
 
 def _claim(claim: JudgedClaim) -> Data:
     decided = claim["verdict"] != Verdict.CANNOT_TELL
-    number, interval = claim.get("shown", ("", ""))
+    number, interval = claim["shown"]
     more = f" What would decide: {claim['needed'].rstrip('.')}." if claim["needed"] else ""
     if own := claim.get("registered"):
         more += f" The claim is {'; '.join([own['state'], *own['deviations']])}."
@@ -83,7 +83,7 @@ def _claim(claim: JudgedClaim) -> Data:
         "paper": claim["source"],
         "claim": claim["statement"],
         "verdict": claim["verdict"] if decided else "cannot tell",
-        "says": claim.get("says", ""),
+        "says": claim["says"],
         "effect": f"{number} ({interval})" if interval else number,
         "numbers": claim["measured"].rstrip(".") + "." + more,
         "rule": claim["rule"],

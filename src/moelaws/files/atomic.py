@@ -88,19 +88,18 @@ def remove(path: Path) -> None:
         path.parent.rmdir()
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes ``text`` to ``path`` atomically, as UTF-8."""
+def write_text(path: Path, text: str, sealed: bool = False) -> None:
+    """Writes ``text`` to ``path`` atomically, as UTF-8; ``sealed`` fills the seal that it has."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+        if sealed:
+            seal.apply(temporary)
 
 
 def write_page(path: Path, text: str) -> None:
     """Writes a page atomically, with a seal if its suffix has a place for one."""
-    sealed = seal.with_line(text, path)
-    with replacing(path) as temporary:
-        temporary.write_text(sealed, encoding="utf-8")
-        if sealed != text:
-            seal.apply(temporary)
+    page = seal.with_line(text, path)
+    write_text(path, page, sealed=page != text)
 
 
 def read_page(path: Path) -> str:
@@ -113,10 +112,8 @@ def read_page(path: Path) -> str:
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Writes ``data`` as indented JSON, sealed, atomically; NaN and inf are refused."""
-    text = json.dumps({seal.KEY: seal.blank(path), **data}, indent=1, allow_nan=False) + "\n"
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-        seal.apply(temporary)
+    text = json.dumps({seal.KEY: seal.blank(path), **data}, indent=1, allow_nan=False)
+    write_text(path, f"{text}\n", sealed=True)
 
 
 def finite(data: Any) -> Any:

@@ -116,12 +116,18 @@ def file_system_time(folder: Path) -> float:
 
     If the folder cannot be written, it returns those of this machine's clock.
     """
-    probe = temporary(folder / "clock")
+    try:
+        return _touched_now(folder / "clock")
+    except OSError:
+        return time.time()
+
+
+def _touched_now(place: Path) -> float:
+    """Returns the time of a file that is touched beside ``place`` and removed again."""
+    probe = temporary(place)
     try:
         probe.touch()
         return probe.stat().st_mtime
-    except OSError:
-        return time.time()
     finally:
         discard(probe)
 
@@ -158,18 +164,13 @@ def _is_dead(path: Path, owner: dict[str, Any], stale: float, now: float | None 
         alive = lives(owner["pid"], owner["process"][1])
         if alive is not None:
             return not alive
-    # Compare with a file touched now, which has the file system's time, not this node's.
-    probe = temporary(path)
     try:
-        if now is None:
-            probe.touch()
-            now = probe.stat().st_mtime
+        # Compare with a file touched now, which has the file system's time, not this node's.
+        now = _touched_now(path) if now is None else now
         # A heartbeat cannot be later than the clock by which it is dated.
         return abs(now - path.stat().st_mtime) > stale
     except FileNotFoundError:  # the lock was freed, or its new holder has swept the probe
         return False
-    finally:
-        discard(probe)
 
 
 def _break(path: Path, owner: dict[str, Any]) -> None:

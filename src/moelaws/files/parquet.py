@@ -21,9 +21,9 @@ from moelaws.spec.from_json import parse_json
 
 _ORIGIN = "made_of"
 _IMPORTED = "imported"
-# What Arrow raises for bytes that are not a Parquet file, or not one of a kind that it knows
 # A table has at most so many cells, for few bytes may stand for more than fit into memory.
 MOST_CELLS = 10**8
+# What Arrow raises for bytes that are not a Parquet file, or not one of a kind that it knows
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, ValueError)
 
 
@@ -84,11 +84,7 @@ def read_origin(path: Path) -> dict[str, Any]:
 
     For an imported table, ``imported`` describes the source file.
     """
-    return _origin(_opened(path, pq.read_metadata), path)
-
-
-def _origin(footer: pq.FileMetaData, path: Path) -> dict[str, Any]:
-    words = footer.metadata or {}
+    words = _opened(path, pq.read_metadata).metadata or {}
     origin = parse_json(words.get(_ORIGIN.encode(), "{}"), path)
     if not isinstance(origin, dict):
         raise UserError(f"{path}: its metadata {_ORIGIN} are no keys and values, as moelaws writes")

@@ -9,6 +9,7 @@ from moelaws.accounting.parameters import count_parameters
 from moelaws.files.layout import Results
 from moelaws.records.runs import Record, all_records, differences, flatten, read_record
 from moelaws.spec.errors import UserError, listed, or_nearest
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import MoE
 from moelaws.spec.rows import names_in, parse_rows, select
 from moelaws.spec.run import RunConfig
@@ -94,23 +95,7 @@ def find_record(results: Results, word: str) -> Record:
     raise UserError(f"run {word!r} may be any of {listed(each, _MOST)}; `moelaws runs` lists them")
 
 
-# Heading -> key of the record
-HEADINGS = {
-    "ffn": "config.model.ffn.kind",
-    "d_model": "config.model.d_model",
-    "E": "config.model.ffn.n_experts",
-    "steps": "config.steps",
-    "lr": "config.optimizer.lr",
-    "seed": "config.seed",
-    "tokens": "summary.tokens",
-    "L": "summary.loss",
-    "L_se": "summary.loss_se",
-    "bits_per_byte": "summary.bits_per_byte",
-    "seconds": "summary.wall_seconds",
-    "started": "provenance.started",
-    "device": "provenance.device",
-    "host": "provenance.host",
-}
+HEADINGS: dict[str, str] = table_beside(__file__)  # of the table -> key of the record
 
 Row = dict[str, Any]  # column -> value; a run has no key, or None, where nothing is on record
 

@@ -46,13 +46,12 @@ def annotations_of(results: Results, run_id: str) -> Annotations:
 
 
 def annotate(
-    results: Results, run_id: str, tags: Mapping[str, str] | None = None, note: str | None = None
+    results: Results, run_id: str, tags: Mapping[str, str], note: str | None = None
 ) -> Annotations:
     """Adds ``tags`` to a run, sets its ``note``, and returns all its annotations.
 
-    An empty value removes a tag, and an empty ``note`` removes the note; None leaves it as it is.
+    An empty value removes a tag, and an empty ``note`` removes the note; None leaves the note.
     """
-    tags = dict(tags or {})
     for name in tags:
         if not _NAME.fullmatch(name):
             raise UserError(

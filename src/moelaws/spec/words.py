@@ -17,6 +17,11 @@ def counted(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def on_one_line(text: str) -> str:
+    """Returns text in which a space stands for each break and each run of spaces."""
+    return " ".join(text.split())
+
+
 def natural(text: str) -> list[str | int]:
     """Returns a key by which names sort as people sort them: F2, F10, F10a."""
     return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", text))]

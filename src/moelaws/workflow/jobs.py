@@ -182,8 +182,11 @@ class Jobs:
         return [path for study, path in files if study in self.studies or path.is_file()]
 
     def _each(self, kind: str, path: Callable[[str, str], Path]) -> list[Path]:
-        studies = self.shown_studies.items()
-        return self._of_shown((k, path(k, e.name)) for k, s in studies for e in getattr(s, kind))
+        return self._of_shown(
+            (key, path(key, entry.name))
+            for key, study in self.shown_studies.items()
+            for entry in getattr(study, kind)
+        )
 
     def tables(self) -> list[Path]:
         return [path for key in self.shown_studies for path in self.own_table(key)]
@@ -311,15 +314,15 @@ class Jobs:
         They are the table, fits, derived tables and shipped files that the job reads, its code and
         its specification.
         """
-        entries = self.entries(kind, study, name)
-        read: dict[str, list[Any]] = {"code": self.code(kind, study, name)}
-        read["spec"] = [self.entry_spec(kind, study, name)]
+        entries, tables = self.entries(kind, study, name), self.own_table(study)
         if kind == "fits":
             tables = [fitted_table(self.studies[study], fit, self.folder) for fit in entries]
-            return {"table": tables, **read}
-        if kind == "contests":
-            return {"table": self.own_table(study), **read}
-        return {"table": self.own_table(study), **self._declared(study, entries), **read}
+        return {
+            "table": tables,
+            **({} if kind in ("fits", "contests") else self._declared(study, entries)),
+            "code": self.code(kind, study, name),
+            "spec": [self.entry_spec(kind, study, name)],
+        }
 
     def _declared(self, study: str, entries: Iterable[Reader]) -> dict[str, list[Path]]:
         """Returns the files that ``entries`` of a study declare; draws go with fits."""

@@ -39,18 +39,16 @@ def batches_of(
     groups: dict[str, list[str]] = {}
     for run in runs:
         groups.setdefault(trunk(run) or run, []).append(run)
-    batches = _divided(groups, seconds, longest, BITS - 1)
+
+    def divided(groups: Mapping[str, list[str]], bit: int) -> list[Batch]:
+        runs = [run for group in groups.values() for run in group]
+        if len(groups) <= 1 or sum(START + seconds(run) for run in runs) <= longest:
+            return [runs] if runs else []
+        halves = [{k: g for k, g in groups.items() if (int(k, 16) >> bit & 1) == x} for x in (0, 1)]
+        return [runs for half in halves for runs in divided(half, bit - 1)]
+
+    batches = divided(groups, BITS - 1)
     return {hashlib.sha256("\n".join(sorted(b)).encode()).hexdigest()[:16]: b for b in batches}
-
-
-def _divided(
-    groups: Mapping[str, list[str]], seconds: Callable[[str], float], longest: float, bit: int
-) -> list[Batch]:
-    runs = [run for group in groups.values() for run in group]
-    if len(groups) <= 1 or sum(START + seconds(run) for run in runs) <= longest:
-        return [runs] if runs else []
-    halves = [{k: g for k, g in groups.items() if (int(k, 16) >> bit & 1) == x} for x in (0, 1)]
-    return [runs for half in halves for runs in _divided(half, seconds, longest, bit - 1)]
 
 
 @dataclass(frozen=True)

@@ -119,13 +119,12 @@ class Trainings:
 
     def probed(self, study: str, entry: Any) -> list[Path]:
         """Returns the markers of kept runs, and the speeds, that a derived table reads."""
-        results = self.jobs.results
-        batches = self.of_study.get(study, {})
-        files = []
-        for digest in (digest for digest, batch in batches.items() if self.kept(batch)):
-            files += [results.batch(digest)] * bool(entry.weights)
-            files += [results.probed("hidden", digest)] * bool(entry.hidden)
-            files += [results.probed("scores", digest)] * bool(entry.scores)
+        results, files = self.jobs.results, list[Path]()
+        for digest, batch in self.of_study.get(study, {}).items():
+            if self.kept(batch):
+                files += [results.batch(digest)] * bool(entry.weights)
+                files += [results.probed("hidden", digest)] * bool(entry.hidden)
+                files += [results.probed("scores", digest)] * bool(entry.scores)
         return files + [self.jobs.folder.speed(study)] * bool(entry.speed)
 
     # ---- one job

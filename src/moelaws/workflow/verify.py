@@ -17,6 +17,7 @@ from moelaws.records.runs import read_record
 from moelaws.records.tensors import config_of
 from moelaws.spec.advice import AdviceConfig
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.study import Study, reads_speed
 from moelaws.workflow import code
 
@@ -25,26 +26,7 @@ STATES: tuple[State, ...] = get_args(State)
 Behind = Callable[[], tuple[Path, ...]]  # returns the source files that would make a file now
 NOT_IT = "it is not what was written here"
 _digest = cache(digest)
-# Kind of file that all tiers share -> where it lies in results/
-SHARED = {
-    "weights": "weights/*/*",
-    "tasks": "tasks/*.jsonl",
-    "hidden states": "hidden/*.parquet",
-    "scores": "scores/*.parquet",
-}
-# Folder of a tier -> its files that record their origin
-OF_TIER = {
-    "tables": "*.parquet",
-    "derived": "*/*.parquet",
-    "claims": "*.json",
-    "fits": "*/*.json",
-    "contests": "*/*.json",
-    "figures": "*/*.json",
-    "speed": "*.parquet",
-    "power": "*.json",
-}
-# Folder of a tier -> what the study calls its entries
-_KEYS = {"tables": "runs", "figures": "pictures"}
+_KINDS = table_beside(__file__)
 
 
 @dataclass(frozen=True)
@@ -73,14 +55,14 @@ class Verification:
             yield self._sealed("registrations", path, False)
         yield from map(self._run, _folders(self.results.runs))
         yield from map(_corpus, _folders(self.results.root / "corpora"))
-        for kind, pattern in SHARED.items():
+        for kind, pattern in _KINDS["shared"].items():
             for path in _files(self.results.root, pattern):
                 run = path.parent.name if kind == "weights" else path.stem
                 yield self._sealed(kind, path, kind != "tasks" and self._is_orphan(run))
 
     def tier(self, folder: TierFolder) -> Iterator[Verdict]:
         """Verifies what was made of the runs of one tier."""
-        for kind, pattern in OF_TIER.items():
+        for kind, pattern in _KINDS["of_tier"].items():
             for path in _files(folder.root / kind, pattern):
                 names = path.relative_to(folder.root / kind).with_suffix("").parts
                 yield self._with_origin(kind, path, *names)
@@ -120,7 +102,7 @@ class Verification:
 
     def _with_origin(self, kind: str, path: Path, study: str, name: str = "") -> Verdict:
         """Verifies a file of a study's entry, which records what it was made of."""
-        spec, own = self.studies.get(study), _KEYS.get(kind, kind)
+        spec, own = self.studies.get(study), _KINDS["keys"].get(kind, kind)
         unread = kind == "speed" and spec and not any(map(reads_speed, spec.derived))
         if spec is None or unread or (name and name not in self._names(own, study)):
             return self._made(kind, path, None)
