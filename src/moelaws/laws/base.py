@@ -8,7 +8,7 @@ one, on which they are published and reported (A), and the working one, on which
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -78,13 +78,6 @@ def signed(
 ) -> Parameter:
     """Returns a parameter that is a pure number between ``-bound`` and ``bound``."""
     return Parameter(name, "1", -bound, bound, description, "linear", published, starts)
-
-
-def with_published(
-    parameters: Iterable[Parameter], values: Mapping[str, float]
-) -> tuple[Parameter, ...]:
-    """Returns the parameters with the values that a paper prints for another form of the law."""
-    return tuple(replace(p, published=values.get(p.name)) for p in parameters)
 
 
 @dataclass(frozen=True)
