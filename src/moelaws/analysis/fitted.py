@@ -60,8 +60,7 @@ class FittedInputs(Inputs):
 
     def predict(self, name: str, **columns: ArrayLike) -> Array:
         """Returns what the fit ``name``, which is not split, predicts at ``columns``."""
-        report = self.fit(name)
-        return laws.fittable(report.law).predict(report.group({}).estimates(), columns)
+        return self.law(name).predict(self.fit(name).group({}).estimates(), columns)
 
     def draws(self, name: str) -> pd.DataFrame:
         """Returns the draws of the fit ``name``: a row a draw, a column a parameter."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import offset_copy
 from pandas.api.types import is_numeric_dtype
 
 from moelaws.analysis.derive import Rows, records
@@ -250,7 +251,8 @@ def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Col
             panel.line(name, rows[series.x], rows[series.y], **ends, **look, label=label or None)
             _write_beside(panel, series, rows.tail(1))
             continue
-        place = panel.beside(i, len(groups), series.apart * (len(groups) - 1))
+        points = series.apart * (i - (len(groups) - 1) / 2)  # beside the other groups
+        place = offset_copy(panel.ax.transData, panel.sheet.figure, points, units="points")
         _draw_marks(panel, series, every, rows, look | {"transform": place})
         if label:
             joined = 0.9 if series.line == "join" else 0.0

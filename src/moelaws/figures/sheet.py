@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.transforms import Transform, offset_copy
 from numpy.typing import ArrayLike
 
 from moelaws.figures import style
@@ -153,14 +152,6 @@ class Panel:
     def key(self, label: str, **options: Any) -> None:
         """Adds an entry to the legend that explains what is drawn with these ``options``."""
         self.ax.plot([], [], label=label, **options)
-
-    def beside(self, i: int, n: int, points: float) -> Transform:
-        """Returns the transform that draws the i-th of ``n`` series beside the others.
-
-        The first and the last are so many ``points`` apart.
-        """
-        points *= i / max(n - 1, 1) - 0.5
-        return offset_copy(self.ax.transData, self.sheet.figure, points, units="points")
 
     def title(self, text: str) -> None:
         """Sets the title, after the panel's letter where the sheet has several."""
