@@ -21,7 +21,7 @@ from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.spec.errors import UserError, listed, located
-from moelaws.spec.readers import Axis, Figure, Role, Series
+from moelaws.spec.readers import Axis, Figure, Series
 from moelaws.spec.readers import Panel as DeclaredPanel
 from moelaws.spec.references import resolve
 
@@ -37,16 +37,8 @@ BOUNDS = {
     AT_HIGH_END: ("^", "bound: at or above the\nlargest size measured"),
     NOT_CONVEX: ("s", "curve not convex:\nleast end shown"),
 }
-# The place of a legend where a scale of colours stands beside the panel
-ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.01), "ncols": 3}
 CROWDED = 20  # marks of a series, beyond which each has a white edge
-HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none"}
-LABELS: Mapping[Role, str] = {
-    "loss": "loss (nats/token)",
-    "compute": "training compute $C$ (FLOPs)",
-    "sparsity": "sparsity $S$",
-    "experts": "experts $E$",
-}
+HOLLOW: Any = style.TABLE["hollow"]
 # How {COLUMN:WORD} writes a cell; other words are Python's format specifications.
 WRITTEN = {"power": axes.power, "short": style.short, "percent": axes.percent}
 
@@ -105,7 +97,7 @@ def _finish(sheet: Sheet, figure: Figure, every: Iterable[Layer]) -> None:
     sheet.align()
     firsts = ((s, records(rows.drop_duplicates("series"))) for s, rows in every)
     order = [write(s.label, first) for s, rows in firsts for first in rows]
-    sheet.legend(figure.legend, order, **(ABOVE if figure.panels[-1].z else {}))
+    sheet.legend(figure.legend, order, **(style.TABLE["above"] if figure.panels[-1].z else {}))
 
 
 def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFrame:
@@ -275,7 +267,7 @@ def _draw_marks(
     for why in sorted(set(notes)):
         own = known[notes == why]
         crowded = len(every) > CROWDED and series.look != "open"
-        face = HOLLOW if why or series.hollow else style.EDGE if crowded else {}
+        face = HOLLOW if why or series.hollow else style.TABLE["edge"] if crowded else {}
         shape, words = BOUNDS.get(why, ("s", why))
         bound: dict[str, Any] = {"marker": shape, "markersize": 5} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
@@ -365,7 +357,8 @@ def _set_axis(
     level: float | None = None,
 ) -> None:
     """Gives an axis the scale, the ticks and the label of its role."""
-    axis, label = getattr(panel.ax, f"{which}axis"), declared.label or LABELS.get(declared.role, "")
+    axis = getattr(panel.ax, f"{which}axis")
+    label = declared.label or style.TABLE["labels"].get(declared.role, "")
     own = [layer for layer in layers if _is_own(layer[0])]
     marks = [layer for layer in own if layer[0].line != "curve"]
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks or own]).dropna()

@@ -161,7 +161,6 @@ class Panel:
     def message(self, text: str) -> Sheet:
         """Shows words in place of a picture, keeps them as a warning, and returns the sheet."""
         self.sheet.warn(text.replace("\n", " "))
-        look = {"ha": "center", "va": "center", "color": style.WARN, "fontsize": 8, "wrap": True}
-        self.ax.text(0.5, 0.5, text, transform=self.ax.transAxes, **look)
+        self.ax.text(0.5, 0.5, text, transform=self.ax.transAxes, **style.TABLE["message"])
         self.ax.set_axis_off()
         return self.sheet

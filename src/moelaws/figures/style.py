@@ -1,6 +1,6 @@
 """One style for every figure: sizes, type, colours that all eyes tell apart.
 
-``style.toml`` has the settings of Matplotlib and the looks of series.
+``style.toml`` has the settings of Matplotlib, the looks of series and the labels of axes.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,10 @@ from moelaws.spec.words import short as short
 DOUBLE = 7.0  # inches, the width of a page
 HEIGHT = 2.7
 
-_TABLE = table_beside(__file__)
-RC: Any = _TABLE["matplotlib"]  # settings of Matplotlib, applied around each drawing
-LOOKS: dict[str, dict[str, Any]] = _TABLE["looks"]  # how a series is drawn, by its ``look``
+TABLE = table_beside(__file__)
+RC: Any = TABLE["matplotlib"]  # settings of Matplotlib, applied around each drawing
+LOOKS: dict[str, dict[str, Any]] = TABLE["looks"]  # how a series is drawn, by its ``look``
 INK, GREY, WARN = RC["text.color"], LOOKS["grey"]["color"], LOOKS["span"]["color"]
-EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of crowded marks
 
 Colour = tuple[float, float, float, float]
 
