@@ -31,7 +31,7 @@ def percent(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
-def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text = "{:g}".format) -> None:
+def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text) -> None:
     """Gives the axis these ``ticks`` and no others, written by ``text``."""
     axis.set_major_locator(FixedLocator(list(ticks)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
@@ -129,7 +129,6 @@ def round_ticks(low: float, high: float, limit: int = 5) -> list[float]:
 
     On a short span, where a logarithmic scale has few of them, they are evenly spaced.
     """
-    low, high = sorted((low, high))
     if high < 3 * low:
         even = MaxNLocator(limit - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
         return [float(f"{tick:.6g}") for tick in even if low <= tick <= high]

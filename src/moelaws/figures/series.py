@@ -190,7 +190,7 @@ def _draw_panel(
             series = series.model_copy(update={"x": PLACE})
         _draw_series(panel, series, rows, colours.get(series.by, {}))
     if declared.level is not None:
-        look = {"color": style.GREY, "linewidth": 0.8, "linestyle": "--", "zorder": 0.5}
+        look = style.LOOKS["published"] | {"zorder": 0.5}
         (panel.ax.axvline if words else panel.ax.axhline)(declared.level, **look)
     if declared.equal:
         _compare(panel, declared, layers)
@@ -219,8 +219,7 @@ def _draw_colours(panel: Panel, label: str, layers: Sequence[Layer]) -> None:
             bar = panel.sheet.figure.colorbar(filled, ax=panel.ax, pad=0.02, label=label)
             bar.outline.set_visible(False)
         else:
-            edge: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.6, "zorder": 3}
-            panel.ax.scatter(x, y, c=z, s=16, **edge, **look)
+            panel.ax.scatter(x, y, c=z, s=16, edgecolors="white", linewidths=0.6, zorder=3, **look)
     panel.ax.use_sticky_edges = False  # marks at a map's edge are drawn whole
     panel.ax.grid(False)
 
@@ -318,8 +317,8 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> 
         lines += [f"{kind}: {first}" if len(layers) > 1 else first, *others]
     equal_axes(panel, every)
     # In the upper left corner, where few predictions lie
-    look = {"transform": panel.ax.transAxes, "va": "top", "fontsize": 6.5}
-    panel.ax.text(0.04, 0.97, "\n".join(lines), **look)
+    at = panel.ax.transAxes
+    panel.ax.text(0.04, 0.97, "\n".join(lines), transform=at, va="top", fontsize=6.5)
 
 
 def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:

@@ -268,12 +268,15 @@ class FittableLaw(Law):
         shape = next(iter(values.values())).shape
         model = self.model({name: value.reshape(-1) for name, value in values.items()})
         prediction, _ = model.evaluate(theta_BP)
-        natural: Array = np.exp(prediction) if self.log_response else prediction
-        return natural.reshape(len(theta_BP), *shape)
+        return self.off_scale(prediction).reshape(len(theta_BP), *shape)
 
     def on_scale(self, response: Any) -> Array:
         """Returns the response on the scale of the objective's residuals."""
         return np.asarray(np.log(response) if self.log_response else response, float)
+
+    def off_scale(self, values: Array) -> Array:
+        """Returns values of that scale in the response's natural unit."""
+        return np.exp(values) if self.log_response else values
 
     def fractions(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
         """Returns coefficient -> its term's fraction (n,) of the prediction, for a sum of terms."""
