@@ -92,11 +92,12 @@ class FittedInputs(Inputs):
         """
         part, law = self.fit(name).group({}), self.law(name)
         rows = pd.DataFrame(map(vars, part.params.values()), index=[*part.params], dtype=float)
-        rows = rows.assign(name=rows.index, published=pd.Series(law.published or {}, dtype=float))
-        loose = rows["name"].isin(part.diagnostics.unidentified)
-        units = {parameter.name: parameter.unit for parameter in law.parameters}
+        loose = part.diagnostics.unidentified
         return rows.assign(
-            unit=rows["name"].map(units), identified=loose.map({True: "no", False: "yes"})
+            name=rows.index,
+            published=pd.Series(law.published or {}, dtype=float),
+            unit=pd.Series({parameter.name: parameter.unit for parameter in law.parameters}),
+            identified=["no" if name in loose else "yes" for name in rows.index],
         )
 
     def errors(self) -> pd.DataFrame:

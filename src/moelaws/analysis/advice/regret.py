@@ -184,7 +184,8 @@ class Truth:
 
     def __init__(self, law: CandidateLaw, space: Space) -> None:
         self.law, self.space, self.at = law, space, law.best(space)
-        self.least = float(law.loss(space.plans.at(self.at)))
+        self.best = space.plans.at(self.at)
+        self.least = float(law.loss(self.best))
         self.drawn = drawn_optima(law, space) if len(law.draws) else None
 
     def regret(self, plan: Plans, spent: float) -> Regret:
