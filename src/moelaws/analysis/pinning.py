@@ -111,8 +111,8 @@ def transferred(inputs: Inputs, configs: Mapping[str, RunConfig]) -> Transferred
     pins = []
     for row in records(inputs.derived("bases", inside=True)):
         run = configs[row["run_id"]]
-        ends = (float(f"{row[name]:.6g}") for name in ("lr_star", "lr_low", "lr_high"))
-        lr, *interval = ends
+        ends = ("lr_star", "lr_low", "lr_high")
+        lr, *interval = (float(f"{row[name]:.6g}") for name in ends)
         model = run.model
         pins.append(
             BaseRate(

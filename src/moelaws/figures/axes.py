@@ -43,15 +43,12 @@ def log(
     label: str,
     ticks: Iterable[float] = (),
     text: Text = "{:.4g}".format,
-    ends: tuple[float, float] | None = None,
 ) -> None:
     """Makes an axis logarithmic, with ``ticks`` or with round ones over what it shows by now.
 
-    ``ends`` limit what it shows. Labels such as 2 x 10^10 are left out where they lack room.
+    Labels such as 2 x 10^10 are left out where they lack room.
     """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    if ends:
-        axis.axes.set(**{f"{axis.axis_name}lim": ends})
     axis.set_label_text(label)
     inches = axis.axes.bbox.width / axis.axes.figure.dpi
     limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
@@ -72,9 +69,10 @@ def compute(axis: Any, budgets: Iterable[float], label: str) -> None:
     low, high = sorted(axis.get_view_interval())
     if high < 1.5 * low:  # one budget
         low, high = low / 2, high * 2
+    axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
     known = sorted(set(budgets))
     ticks = known if 0 < len(known) <= 4 else round_ticks(low, high, 4)
-    log(axis, label, ticks, power, ends=(low, high))
+    log(axis, label, ticks, power)
 
 
 def experts(ax: Axes, numbers: Iterable[float], label: str) -> None:

@@ -207,9 +207,15 @@ def fit_each(
                     law, table, entry,
                     seed=seed, units=units, progress=shown, calibrated=calibrated,
                 )  # fmt: skip
-            if entry.holdout:
-                _require_finite(law, report.parts[0].estimates(), rows)
-                require_determined(law, rows.columns, rows.held_columns)
+                if entry.holdout:
+                    predicted = law.predict(report.parts[0].estimates(), rows.held_columns)
+                    wrong = ~np.isfinite((predicted - rows.held_response) ** 2)
+                    if wrong.any():
+                        raise UserError(  # since it has no rank
+                            "its error on the held-out rows is infinite: it predicts "
+                            f"{predicted[wrong][0]:.6g} for one of them"
+                        )
+                    require_determined(law, rows.columns, rows.held_columns)
         except UserError as error:
             return str(error)
         return rows, report
@@ -240,18 +246,6 @@ def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, s
         if len(x) and np.ptp(x) <= NEARLY_CONSTANT * np.abs(x).max():
             constant.add(variable.name)
     return reduced(law, constant)
-
-
-def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:
-    """Refuses a law whose error on the held-out rows is infinite, since it has no rank."""
-    with np.errstate(all="ignore"):
-        predicted = law.predict(params, rows.held_columns)
-        wrong = ~np.isfinite((predicted - rows.held_response) ** 2)
-    if wrong.any():
-        raise UserError(
-            "its error on the held-out rows is infinite: it predicts "
-            f"{predicted[wrong][0]:.6g} for one of them"
-        )
 
 
 def own_entry(law: FittableLaw, spec: Fit, mapping: Mapping[str, str] = {}) -> Fit:

@@ -82,9 +82,10 @@ def details(answer: Advice) -> Iterator[Block]:
     )
     if any(len(law.draws) for law in answer.laws):
         yield "In brackets: the 90 % interval over a fit's draws, whose upper end counts."
-    names, plans = answer.minimax.counting, _counting_rows(answer)
+    names = answer.minimax.counting
     rows = [
-        (row.name, *(str(row.regret[name]) for name in names), _nats(row.worst)) for row in plans
+        (row.name, *(str(row.regret[name]) for name in names), _nats(row.worst))
+        for row in _counting_rows(answer)
     ]
     yield Table(("plan", *names, "worst"), rows)
     yield ""
