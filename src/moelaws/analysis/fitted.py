@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -102,7 +102,7 @@ class FittedInputs(Inputs):
 
     def errors(self) -> pd.DataFrame:
         """Returns the errors of the fits on the fitted and on the held-out runs."""
-        rows: list[dict[str, Any]] = []
+        rows = []
         for name in self.fits:
             fitted = self.fit(name).group({})
             about = {

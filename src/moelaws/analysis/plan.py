@@ -113,7 +113,7 @@ def coefficients(
     reference, simulated = _reference(entry, about, table, units)
     compared = []
     for fitted in report.parts:
-        each: dict[str, Coefficient] = {}
+        each = {}
         unknown = {*fitted.diagnostics.unidentified, *fitted.diagnostics.at_bounds}
         for name, own in fitted.params.items():
             known = fitted.converged and name not in unknown and math.isfinite(own.estimate)

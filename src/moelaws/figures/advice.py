@@ -79,6 +79,6 @@ def _shown(answer: Advice) -> tuple[Plans, Any]:
 
 
 def _mark(panel: Panel, name: str, plan: Plans, size: float = 5.5, **options: Any) -> None:
-    edge: Any = {"markeredgecolor": style.INK, "markeredgewidth": 0.8}
-    options |= {"label": name, "markersize": size, "zorder": 4} | edge
+    options |= {"markeredgecolor": style.INK, "markeredgewidth": 0.8, "zorder": 4}
+    options |= {"label": name, "markersize": size}
     panel.points(name, plan.N_active, plan.S, **options)

@@ -131,7 +131,7 @@ def round_ticks(low: float, high: float, limit: int = 5) -> list[float]:
         even = MaxNLocator(limit - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
         return [float(f"{tick:.6g}") for tick in even if low <= tick <= high]
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks: list[float] = []
+    ticks = []
     for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
         ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
         if len(ticks) <= limit:

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import offset_copy
 from pandas.api.types import is_numeric_dtype
 
-from moelaws.analysis.derive import Rows, records
+from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs, row_mask
 from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, style
@@ -104,7 +104,7 @@ def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFram
     """Reads the rows of a series, which are sorted by colour and x."""
     x, y = series.x, series.y
     if series.code:
-        made: Rows = resolve(home, series.code)(inputs, **figure.arguments)
+        made = resolve(home, series.code)(inputs, **figure.arguments)
         rows = made if isinstance(made, pd.DataFrame) else pd.concat(made)
     else:
         own = series.table in figure.derived
@@ -268,7 +268,7 @@ def _draw_marks(
         crowded = len(every) > CROWDED and series.look != "open"
         face = HOLLOW if why or series.hollow else style.TABLE["edge"] if crowded else {}
         shape, words = BOUNDS.get(why, ("s", why))
-        bound: dict[str, Any] = {"marker": shape, "markersize": 5} if why else {}
+        bound = {"marker": shape, "markersize": 5} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
         title = f"{name} ({why})" if why else name
         panel.points(title, own[x], own[y], **_ends(series, every, own), **options)
@@ -311,19 +311,11 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> 
         said = f"{declared.title} is not drawn:\nits RMSE of {error:.2g} nats"
         panel.message(f"{said}\nexceeds the range of the losses")
         return
-    lines: list[str] = []
+    lines = []
     for kind, rows in shown:
         first, *others = error_lines(rows)
         lines += [f"{kind}: {first}" if len(layers) > 1 else first, *others]
-    equal_axes(panel, every)
-    # In the upper left corner, where few predictions lie
-    at = panel.ax.transAxes
-    panel.ax.text(0.04, 0.97, "\n".join(lines), transform=at, va="top", fontsize=6.5)
-
-
-def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
-    """Sets the same axes for ``predicted`` and observed losses ``L``, with equality as a line."""
-    both = rows[["predicted", "L"]].to_numpy(float)
+    both = every[["predicted", "L"]].to_numpy(float)
     beyond = 0.05 * float(np.ptp(both)) or 0.01
     low, high = float(both.min()) - beyond, float(both.max()) + beyond
     panel.ax.axline((low, low), (high, high), **style.LOOKS["published"])
@@ -331,6 +323,9 @@ def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
     panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="observed loss (nats/token)")
     for axis in (panel.ax.xaxis, panel.ax.yaxis):
         axis.set_major_locator(MaxNLocator(5))
+    # In the upper left corner, where few predictions lie
+    at = panel.ax.transAxes
+    panel.ax.text(0.04, 0.97, "\n".join(lines), transform=at, va="top", fontsize=6.5)
 
 
 def error_lines(rows: pd.DataFrame) -> list[str]:

@@ -115,7 +115,7 @@ def compare(
     if not fitted:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         raise UserError(f"no law can be fitted; {reasons}")
-    scores: dict[str, Score] = {}
+    scores = {}
     if spec.holdout:
         scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
     entries = []

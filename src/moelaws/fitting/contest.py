@@ -56,8 +56,8 @@ def contest(
     used = best_trials(table, entry.best_per, used, entry.mapping.get("L", "L"))
     scores = []
     # Rounds that are fitted already, by their rows: two splits may have the same ones.
-    known: dict[bytes, Round] = {}
-    seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
+    known = {}
+    seen = {}  # split -> the rows that it fits or judges
     for split in entry.splits:
 
         def fitted(kept: Kept, split: Split = split) -> Round:

@@ -292,7 +292,7 @@ class _Reader:
         weights = self.weights(fitted, warnings)
         warnings += _doubts(self.table[fitted | held])
         by, names_of_blocks = self.block_names(fitted, notes, warnings)
-        blocks: Index | None = None
+        blocks = None
         if names_of_blocks is not None:
             blocks = np.unique(names_of_blocks[fitted], return_inverse=True)[1]
             if not blocks.any():

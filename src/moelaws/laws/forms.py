@@ -58,7 +58,7 @@ def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: An
 
 def power_law(term: Term, **stated: Any) -> LinearLaw:
     """Returns one term as a law, a straight line in logarithms; ``stated`` as above."""
-    features: dict[str, Feature] = {p.exponent.name: p.feature for p in term.powers}
+    features = {p.exponent.name: p.feature for p in term.powers}
     return LinearLaw(
         parameters=tuple(replace(p, starts=()) for p in term.parameters),
         features={term.coefficient.name: one} | features,

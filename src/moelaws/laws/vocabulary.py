@@ -58,7 +58,7 @@ def plan(
     A law's ``own`` derivations count too. Variables that are available are never derived, and those
     that cannot be derived are left out. No chain of derivations needs its own result.
     """
-    steps: list[Derivation] = []
+    steps = []
     known = set(available)
 
     def reach(name: str, above: frozenset[str]) -> list[Derivation] | None:

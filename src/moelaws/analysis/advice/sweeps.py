@@ -90,7 +90,7 @@ def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
         sizes = tuple(shapes[i] for i in _trainable(minimax, entry, active, C))
         if len(sizes) >= 3:
             budgets[fraction] = (C, sizes)
-    sweeps: dict[tuple[float, ...], SmallSweep] = {}  # by budgets
+    sweeps = {}  # by budgets
     for fractions in entry.candidates:
         shapes_of = dict(budgets[fraction] for fraction in sorted(fractions) if fraction in budgets)
         if len(shapes_of) >= 2:
