@@ -105,10 +105,9 @@ class Panel:
     ) -> None:
         """Draws a curve, with a band from ``low`` to ``high`` if given."""
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
-        (drawn,) = self.ax.plot(np.asarray(x), np.asarray(y), **options)
+        (drawn,) = self.ax.plot(x, y, **options)
         if low is not None and high is not None:
-            band = [np.asarray(values, float) for values in (x, low, high)]
-            self.ax.fill_between(*band, color=drawn.get_color(), alpha=0.14, linewidth=0)
+            self.ax.fill_between(x, low, high, color=drawn.get_color(), alpha=0.14, linewidth=0)
 
     def points(
         self,

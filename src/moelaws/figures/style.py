@@ -29,11 +29,7 @@ Colour = tuple[float, float, float, float]
 # viridis without its palest end, which fades on paper.
 ORDERED: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)), "ordered")
 
-# Of words, such as routers: colours that all eyes tell apart, and the markers beside them.
-KINDS = [
-    *map(to_rgba, ("#0b5fa5", "#d1730f", "#4b8b3b", "#8a6fb0", "#c0504d", "#8c564b", "#e377c2",
-                   "#17becf", "#bcbd22", GREY, INK))
-]  # fmt: skip
+KINDS = [*map(to_rgba, TABLE["kinds"])]  # of words, and the markers beside them
 MARKERS = "os^DvPX<>hd"
 
 

@@ -136,8 +136,7 @@ def _where(rows: Rows, mask: Mask) -> Observations:
 
 
 def thresholds(values: Array) -> list[float]:
-    """Returns where a roll-out cuts: at eight quantiles, or at fewer values without the largest."""
-    values = values[np.isfinite(values)]
+    """Returns where a roll-out cuts finite values: at eight quantiles, or fewer values."""
     below = np.unique(values)[:-1]
     if len(below) > MAX_FITS:
         levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)

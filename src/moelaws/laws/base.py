@@ -192,8 +192,8 @@ class Formula(Law):
         """Returns every result by name; ``params`` is not used, since a formula has constants."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
-        outputs = {name: np.asarray(x, float) for name, x in self.function(values).items()}
-        return {r.name: np.array(np.broadcast_to(outputs[r.name], shape)) for r in self.outputs}
+        outputs = self.function(values)
+        return {r.name: np.full(shape, outputs[r.name], float) for r in self.outputs}
 
 
 # What a model keeps of its predictions at a batch: arrays whose second last axis is the batch.

@@ -99,10 +99,10 @@ class PowerLawModel:
     log_of_sum = True
 
     def __init__(self, terms: list[tuple[NDArray[np.intp], Array]], n_params: int) -> None:
-        self.n, self.n_terms, self.n_params = terms[0][1].shape[1], len(terms), n_params
+        self.n, self.n_params = terms[0][1].shape[1], n_params
         self._terms = terms
         self._outer = [(x[:, None] * x[None]).reshape(-1, self.n).T for _, x in terms]  # (n, k k)
-        self._design = np.zeros((self.n_terms, n_params, self.n))
+        self._design = np.zeros((len(terms), n_params, self.n))
         for t, (index, x_kn) in enumerate(terms):
             self._design[t, index] = x_kn
         # Mean square change of the terms' logarithms, however small their weights are
