@@ -136,7 +136,10 @@ def _where(rows: Rows, mask: Mask) -> Observations:
 
 
 def thresholds(values: Array) -> list[float]:
-    """Returns where a roll-out cuts finite values: at eight quantiles, or fewer values."""
+    """Returns where a roll-out cuts: at eight quantiles, or at fewer values without the largest.
+
+    The ``values`` are finite.
+    """
     below = np.unique(values)[:-1]
     if len(below) > MAX_FITS:
         levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)
