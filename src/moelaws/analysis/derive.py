@@ -101,8 +101,7 @@ def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     entry = study.derived_table(name)
     function = derived_table(study, entry)
     declared = inputs.declared_by(entry)
-    frame = function(declared, **entry.arguments)
-    frame = frame.assign(source="+".join(declared.sources))
+    frame = function(declared, **entry.arguments).assign(source="+".join(declared.sources))
     exact = {EXACT_FITS: " ".join(sorted(declared.exact_fits))}
     write_table(frame, (*function.columns, SOURCE), out, exact, declared.made_of())
     return function.warnings(frame)

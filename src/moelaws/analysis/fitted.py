@@ -51,8 +51,7 @@ class FittedInputs(Inputs):
         return {path: read_fit(path) for path in self.fits.values()}
 
     def fit(self, name: str) -> FitReport:
-        path = declared("fit", name, self.fits)
-        return self._reports[path]
+        return self._reports[declared("fit", name, self.fits)]
 
     def law(self, name: str) -> FittableLaw:
         """Returns the law of the fit ``name``, in the form that the fit chose."""

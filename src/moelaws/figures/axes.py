@@ -26,6 +26,11 @@ def power(value: float) -> str:
     return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
 
 
+def inches(ax: Any) -> Any:
+    """Returns the width of axes by now; once a legend stands beside them, they are narrower."""
+    return ax.bbox.width / ax.figure.dpi
+
+
 def percent(value: float) -> str:
     """Returns a fraction in percent, as papers write activation ratios: 3.12 %."""
     return f"{100 * value:.3g} %"
@@ -50,14 +55,12 @@ def log(
     """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_label_text(label)
-    inches = axis.axes.bbox.width / axis.axes.figure.dpi
-    limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
+    limit = 3 if axis.axis_name == "x" and inches(axis.axes) < NARROW else 5
     low, high = sorted(axis.get_view_interval())
     known = list(ticks) or round_ticks(low, high, limit)
 
     def with_room(value: float) -> str:
-        inches = axis.axes.bbox.width / axis.axes.figure.dpi  # as drawn
-        room = POWER_WIDTH / inches * np.log(high / low) * (axis.axis_name == "x")
+        room = POWER_WIDTH / inches(axis.axes) * np.log(high / low) * (axis.axis_name == "x")
         return power(value) if value in apart(known, room, np.log) else ""
 
     fixed_ticks(axis, known, with_room if text is power else text)
@@ -110,8 +113,7 @@ def sparsity(
     ticks = usual if len(known) > MOST and len(usual) > 1 else known
 
     def text(S: float) -> str:
-        inches = ax.bbox.width / ax.figure.dpi  # as drawn: a legend beside the axes narrows them
-        part = max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x"))
+        part = max(MIN_DISTANCE, LABEL_WIDTH / inches(ax) * (which == "x"))
         room = part * float(np.ptp(halvings(ticks)))
         return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room, halvings) else ""
 

@@ -73,19 +73,6 @@ class Fitted(NamedTuple):
         with np.errstate(all="ignore"):
             return predict(self.law, self.fit, self._draws, columns, level)
 
-    def entry_of(self) -> Data:
-        fitted = self.fit
-        return {
-            "law": self.law.ref,
-            "n": fitted.n,
-            "n_params": len(fitted.params),
-            "converged": fitted.converged,
-            "params": {name: vars(p) for name, p in fitted.params.items()},
-            **{name: fitted.metrics[name] for name in ("r2", "rmse", "aic", "aicc", "bic")},
-            "holdout": None,
-            "warnings": fitted.warnings,
-        }
-
 
 def compare(
     candidates: Sequence[FittableLaw],
@@ -120,11 +107,22 @@ def compare(
         scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
     entries = []
     for one in fitted:
-        entries.append(entry := one.entry_of())
+        own = one.fit
+        entry: Data = {
+            "law": one.law.ref,
+            "n": own.n,
+            "n_params": len(own.params),
+            "converged": own.converged,
+            "params": {name: vars(p) for name, p in own.params.items()},
+            **{name: own.metrics[name] for name in ("r2", "rmse", "aic", "aicc", "bic")},
+            "holdout": None,
+            "warnings": own.warnings,
+        }
+        entries.append(entry)
         for criterion in ("aic", "aicc", "bic"):
             values = [other.fit.metrics[criterion] for other in fitted]
-            own, least = entry[criterion], min(x for x in [*values, np.inf] if x is not None)
-            entry[f"{criterion}_excess"] = None if own is None else own - least
+            mine, least = entry[criterion], min(x for x in [*values, np.inf] if x is not None)
+            entry[f"{criterion}_excess"] = None if mine is None else mine - least
         if spec.holdout:
             at_held = one.predicted(one.rows.held_columns, spec.level)
             entry["holdout"] = scores[one.ref] | at_held.holds(one.rows.held_response)
