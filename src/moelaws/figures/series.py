@@ -83,13 +83,7 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
             panel.message(figure.empty)
     if beyond:
         sheet.warn(f"{listed(beyond)} are not shown: a page has room for {room}")
-    _finish(sheet, figure, every)
-    return sheet
-
-
-def _finish(sheet: Sheet, figure: Figure, every: Iterable[Layer]) -> None:
-    """Gives comparisons the same axes, and all panels one legend, in the order of the series."""
-    if figure.panels[0].equal:
+    if figure.panels[0].equal:  # comparisons have the same axes
         compared = [panel.ax for panel in sheet.panels if panel.ax.axison]
         limits = np.array([ax.get_xlim() for ax in compared])
         for ax in compared:
@@ -98,6 +92,7 @@ def _finish(sheet: Sheet, figure: Figure, every: Iterable[Layer]) -> None:
     firsts = ((s, records(rows.drop_duplicates("series"))) for s, rows in every)
     order = [write(s.label, first) for s, rows in firsts for first in rows]
     sheet.legend(figure.legend, order, **(style.TABLE["above"] if figure.panels[-1].z else {}))
+    return sheet
 
 
 def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFrame:
