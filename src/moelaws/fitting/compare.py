@@ -170,8 +170,8 @@ def fit_each(
     table: pd.DataFrame,
     *,
     seed: int = 0,
-    units: Mapping[str, str] = {},
-    progress: Progress = unseen,
+    units: Mapping[str, str],
+    progress: Progress,
     calibrated: bool = True,
 ) -> tuple[list[Fitted], dict[str, str]]:
     """Fits each law whose variables the table has, and returns why each other law was refused.

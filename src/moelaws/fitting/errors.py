@@ -41,7 +41,7 @@ def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float |
 
 
 def criteria(
-    observed: Array, predicted: Array, n_params: int, delta: float, weights: Array | None = None
+    observed: Array, predicted: Array, n_params: int, delta: float, weights: Array | None
 ) -> dict[str, float | None]:
     """Returns AIC, AICc and BIC by the likelihood of ``sigma_huber``, of ln of a response (n,).
 
