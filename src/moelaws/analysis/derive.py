@@ -38,10 +38,7 @@ class DerivedTable:
 
     def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
         """Returns the table, its columns in the order of the declaration."""
-        return self.frame(self.function(inputs, **arguments))
-
-    def frame(self, rows: Rows) -> pd.DataFrame:
-        """Returns the table of ``rows``."""
+        rows = self.function(inputs, **arguments)
         if not isinstance(rows, pd.DataFrame):
             rows = pd.DataFrame([self._with_ends(row) for row in rows])
         return rows.reindex(columns=self.names)
@@ -104,8 +101,7 @@ def derive(study: Study, name: str, inputs: Inputs, out: Path) -> list[str]:
     entry = study.derived_table(name)
     function = derived_table(study, entry)
     declared = inputs.declared_by(entry)
-    frame = function(declared, **entry.arguments)
-    frame = frame.assign(source="+".join(declared.sources))
+    frame = function(declared, **entry.arguments).assign(source="+".join(declared.sources))
     exact = {EXACT_FITS: " ".join(sorted(declared.exact_fits))}
     write_table(frame, (*function.columns, SOURCE), out, exact, declared.made_of())
     return function.warnings(frame)

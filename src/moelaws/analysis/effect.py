@@ -69,8 +69,3 @@ def ratio_of_times(row: Mapping[Any, Any], base: Mapping[Any, Any], name: str) -
         return Effect(1.0, 1.0, 1.0)
     low, high = f"{name}_low", f"{name}_high"
     return Effect(row[name] / base[name], row[low] / base[high], row[high] / base[low])
-
-
-def number_or_nan(value: float | None) -> float:
-    """Returns a number of a fit's report, in which a missing one is None."""
-    return math.nan if value is None else float(value)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -51,8 +51,7 @@ class FittedInputs(Inputs):
         return {path: read_fit(path) for path in self.fits.values()}
 
     def fit(self, name: str) -> FitReport:
-        path = declared("fit", name, self.fits)
-        return self._reports[path]
+        return self._reports[declared("fit", name, self.fits)]
 
     def law(self, name: str) -> FittableLaw:
         """Returns the law of the fit ``name``, in the form that the fit chose."""
@@ -60,8 +59,7 @@ class FittedInputs(Inputs):
 
     def predict(self, name: str, **columns: ArrayLike) -> Array:
         """Returns what the fit ``name``, which is not split, predicts at ``columns``."""
-        report = self.fit(name)
-        return laws.fittable(report.law).predict(report.group({}).estimates(), columns)
+        return self.law(name).predict(self.fit(name).group({}).estimates(), columns)
 
     def draws(self, name: str) -> pd.DataFrame:
         """Returns the draws of the fit ``name``: a row a draw, a column a parameter."""
@@ -93,16 +91,17 @@ class FittedInputs(Inputs):
         """
         part, law = self.fit(name).group({}), self.law(name)
         rows = pd.DataFrame(map(vars, part.params.values()), index=[*part.params], dtype=float)
-        rows = rows.assign(name=rows.index, published=pd.Series(law.published or {}, dtype=float))
-        loose = rows["name"].isin(part.diagnostics.unidentified)
-        units = {parameter.name: parameter.unit for parameter in law.parameters}
+        loose = part.diagnostics.unidentified
         return rows.assign(
-            unit=rows["name"].map(units), identified=loose.map({True: "no", False: "yes"})
+            name=rows.index,
+            published=pd.Series(law.published or {}, dtype=float),
+            unit=pd.Series({parameter.name: parameter.unit for parameter in law.parameters}),
+            identified=["no" if name in loose else "yes" for name in rows.index],
         )
 
     def errors(self) -> pd.DataFrame:
         """Returns the errors of the fits on the fitted and on the held-out runs."""
-        rows: list[dict[str, Any]] = []
+        rows = []
         for name in self.fits:
             fitted = self.fit(name).group({})
             about = {

@@ -139,9 +139,8 @@ class Inputs:
     @property
     def files(self) -> list[Path]:
         """Returns the files that are declared, and the records of runs that were read so far."""
-        table = [self.table_file] if self.table_file else []
         return [
-            *table,
+            *filter(None, [self.table_file]),
             *self.derived_tables.values(),
             *self.data.values(),
             *sorted(self._records),

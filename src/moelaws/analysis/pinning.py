@@ -94,7 +94,7 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
         raise UserError(f"--per: the study's table has no column {missing[0]!r}")
     rates = runs.groupby([*by, "lr"])["L"].agg(["mean", "size"]).reset_index()
     whole = rates[rates["size"] == rates.groupby(by)["size"].transform("max")]
-    best: pd.DataFrame = whole.loc[whole.groupby(by)["mean"].idxmin(), [*by, "lr"]].astype(float)
+    best = whole.loc[whole.groupby(by)["mean"].idxmin(), [*by, "lr"]].astype(float)
     rows = tuple(best.itertuples(index=False, name=None))
     table = TableOf(rule="table", by=tuple(by), rows=rows)
     return BestRates(lr=table, runs=len(runs), corpora=tuple(corpora), optimizer=of.pop())
@@ -111,8 +111,8 @@ def transferred(inputs: Inputs, configs: Mapping[str, RunConfig]) -> Transferred
     pins = []
     for row in records(inputs.derived("bases", inside=True)):
         run = configs[row["run_id"]]
-        ends = (float(f"{row[name]:.6g}") for name in ("lr_star", "lr_low", "lr_high"))
-        lr, *interval = ends
+        ends = ("lr_star", "lr_low", "lr_high")
+        lr, *interval = (float(f"{row[name]:.6g}") for name in ends)
         model = run.model
         pins.append(
             BaseRate(

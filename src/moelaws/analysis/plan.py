@@ -10,15 +10,16 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
-from moelaws.analysis.remake import remake, rows_of, with_starts
+from moelaws.analysis.remake import remake, with_starts
 from moelaws.files.layout import TierFolder
 from moelaws.fitting.report import FitReport, GroupFit
 from moelaws.fitting.rollout import Progress
-from moelaws.fitting.rows import split_rows
+from moelaws.fitting.rows import read_rows, split_rows
 from moelaws.fitting.variables import with_size
 from moelaws.spec.base import parse
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Simulation, Study
+from moelaws.tables.at_hand import fitted_table
 from moelaws.tables.simulate import DEFAULT_MAPPING
 
 DRAWS = 100  # of an interval
@@ -97,7 +98,9 @@ def plan(
 
     for entry, report, reason in remake(study, folder, chosen, progress, has_no_truth):
         if isinstance(entry, Fit) and entry.name in chosen:
-            parts = coefficients(report, about, *rows_of(study, entry, folder)) if report else []
+            parts = []
+            if report:
+                parts = coefficients(report, about, *read_rows(fitted_table(study, entry, folder)))
             yield Planned(entry, report, parts, reason)
 
 
@@ -113,7 +116,7 @@ def coefficients(
     reference, simulated = _reference(entry, about, table, units)
     compared = []
     for fitted in report.parts:
-        each: dict[str, Coefficient] = {}
+        each = {}
         unknown = {*fitted.diagnostics.unidentified, *fitted.diagnostics.at_bounds}
         for name, own in fitted.params.items():
             known = fitted.converged and name not in unknown and math.isfinite(own.estimate)

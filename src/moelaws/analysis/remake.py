@@ -56,7 +56,7 @@ def remake(
                 path = folder.derived(study.study, entry.name)
                 derive(study, entry.name, inputs_of(study, entry, folder), path)
             else:
-                frame, units = rows_of(study, entry, folder)
+                frame, units = read_rows(fitted_table(study, entry, folder))
                 if skipped(entry, frame, units):
                     continue
                 with located(f"the table of {entry.name}"):
@@ -77,11 +77,6 @@ def inputs_of(study: Study, entry: Reader, folder: TierFolder) -> FittedInputs:
         derived_tables={name: folder.derived(key, name) for name in entry.derived},
         data={name: study.shipped(name) for name in getattr(entry, "data", ())},
     )
-
-
-def rows_of(study: Study, entry: Fit, folder: TierFolder) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Returns the table that ``entry`` is fitted to in ``folder``, and its columns' units."""
-    return read_rows(fitted_table(study, entry, folder))
 
 
 def _steps(study: Study, names: Set[str]) -> Iterator[tuple[Fit | Derived, set[str]]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.effect import Effect, number_or_nan
+from moelaws.analysis.effect import Effect
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import row_mask
 from moelaws.analysis.predictions import excess, excess_by_blocks, predicted, rmse
@@ -96,7 +96,7 @@ def parameter(rule: Parameter, inputs: FittedInputs, frame: None = None) -> Evid
             known: Mapping[str, Any] = part.profile if rule.ends == "profile" else part.params
             refuse_lack(rule.parameter, known, f"the {rule.ends} of {fit} has no")
             own = known[rule.parameter]
-            low, high = number_or_nan(own.low), number_or_nan(own.high)
+            low, high = np.array([own.low, own.high], float).tolist()  # None is NaN
             if rule.ends == "profile":
                 low, high = own.low or 0.0, math.inf if own.high is None else own.high
             low, high = low - rule.margin, high + rule.margin

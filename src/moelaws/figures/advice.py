@@ -52,14 +52,7 @@ def draw(answers: Mapping[str, Advice]) -> Sheet:
         )
         for row in answer.recommendations:
             _mark(panel, row.name, row.plan, marker=markers[row.name], markerfacecolor="white")
-        _mark(
-            panel,
-            "robust",
-            answer.robust.plan,
-            marker="*",
-            markersize=10,
-            markerfacecolor=style.WARN,
-        )
+        _mark(panel, "robust", answer.robust.plan, 10, marker="*", markerfacecolor=style.WARN)
         ceiling = answer.limits.max_sparsity
         axes.sparsity(panel.ax, {*(S for S in axes.USUAL if ceiling > S), ceiling}, "y")
         axes.log(panel.ax.xaxis, "active parameters $N_a$", text=style.short)
@@ -85,11 +78,7 @@ def _shown(answer: Advice) -> tuple[Plans, Any]:
     return plans.at(order), worst[order]
 
 
-def _mark(panel: Panel, name: str, plan: Plans, **options: Any) -> None:
-    look: dict[str, Any] = {
-        "markersize": 5.5,
-        "zorder": 4,
-        "markeredgecolor": style.INK,
-        "markeredgewidth": 0.8,
-    }
-    panel.points(name, plan.N_active, plan.S, label=name, **(look | options))
+def _mark(panel: Panel, name: str, plan: Plans, size: float = 5.5, **options: Any) -> None:
+    options |= {"markeredgecolor": style.INK, "markeredgewidth": 0.8, "zorder": 4}
+    options |= {"label": name, "markersize": size}
+    panel.points(name, plan.N_active, plan.S, **options)

@@ -26,12 +26,17 @@ def power(value: float) -> str:
     return f"$10^{{{exponent}}}$" if mantissa == "1" else rf"${mantissa}\times10^{{{exponent}}}$"
 
 
+def inches(ax: Any) -> Any:
+    """Returns the width of axes by now; once a legend stands beside them, they are narrower."""
+    return ax.bbox.width / ax.figure.dpi
+
+
 def percent(value: float) -> str:
     """Returns a fraction in percent, as papers write activation ratios: 3.12 %."""
     return f"{100 * value:.3g} %"
 
 
-def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text = "{:g}".format) -> None:
+def fixed_ticks(axis: Any, ticks: Iterable[float], text: Text) -> None:
     """Gives the axis these ``ticks`` and no others, written by ``text``."""
     axis.set_major_locator(FixedLocator(list(ticks)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
@@ -43,24 +48,19 @@ def log(
     label: str,
     ticks: Iterable[float] = (),
     text: Text = "{:.4g}".format,
-    ends: tuple[float, float] | None = None,
 ) -> None:
     """Makes an axis logarithmic, with ``ticks`` or with round ones over what it shows by now.
 
-    ``ends`` limit what it shows. Labels such as 2 x 10^10 are left out where they lack room.
+    Labels such as 2 x 10^10 are left out where they lack room.
     """
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    if ends:
-        axis.axes.set(**{f"{axis.axis_name}lim": ends})
     axis.set_label_text(label)
-    inches = axis.axes.bbox.width / axis.axes.figure.dpi
-    limit = 3 if axis.axis_name == "x" and inches < NARROW else 5
+    limit = 3 if axis.axis_name == "x" and inches(axis.axes) < NARROW else 5
     low, high = sorted(axis.get_view_interval())
     known = list(ticks) or round_ticks(low, high, limit)
 
     def with_room(value: float) -> str:
-        inches = axis.axes.bbox.width / axis.axes.figure.dpi  # as drawn
-        room = POWER_WIDTH / inches * np.log(high / low) * (axis.axis_name == "x")
+        room = POWER_WIDTH / inches(axis.axes) * np.log(high / low) * (axis.axis_name == "x")
         return power(value) if value in apart(known, room, np.log) else ""
 
     fixed_ticks(axis, known, with_room if text is power else text)
@@ -72,9 +72,10 @@ def compute(axis: Any, budgets: Iterable[float], label: str) -> None:
     low, high = sorted(axis.get_view_interval())
     if high < 1.5 * low:  # one budget
         low, high = low / 2, high * 2
+    axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
     known = sorted(set(budgets))
     ticks = known if 0 < len(known) <= 4 else round_ticks(low, high, 4)
-    log(axis, label, ticks, power, ends=(low, high))
+    log(axis, label, ticks, power)
 
 
 def experts(ax: Axes, numbers: Iterable[float], label: str) -> None:
@@ -112,8 +113,7 @@ def sparsity(
     ticks = usual if len(known) > MOST and len(usual) > 1 else known
 
     def text(S: float) -> str:
-        inches = ax.bbox.width / ax.figure.dpi  # as drawn: a legend beside the axes narrows them
-        part = max(MIN_DISTANCE, LABEL_WIDTH / inches * (which == "x"))
+        part = max(MIN_DISTANCE, LABEL_WIDTH / inches(ax) * (which == "x"))
         room = part * float(np.ptp(halvings(ticks)))
         return f"{S:.{3 if S < 0.999 else 5}g}" if S in apart(ticks, room, halvings) else ""
 
@@ -129,12 +129,11 @@ def round_ticks(low: float, high: float, limit: int = 5) -> list[float]:
 
     On a short span, where a logarithmic scale has few of them, they are evenly spaced.
     """
-    low, high = sorted((low, high))
     if high < 3 * low:
         even = MaxNLocator(limit - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
         return [float(f"{tick:.6g}") for tick in even if low <= tick <= high]
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks: list[float] = []
+    ticks = []
     for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
         ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
         if len(ticks) <= limit:

@@ -12,15 +12,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import offset_copy
 from pandas.api.types import is_numeric_dtype
 
-from moelaws.analysis.derive import Rows, records
+from moelaws.analysis.derive import records
 from moelaws.analysis.inputs import Inputs, row_mask
 from moelaws.analysis.minimum import AT_HIGH_END, AT_LOW_END, NOT_CONVEX, Array
 from moelaws.figures import axes, style
 from moelaws.figures.sheet import Panel, Sheet
 from moelaws.spec.errors import UserError, listed, located
-from moelaws.spec.readers import Axis, Figure, Role, Series
+from moelaws.spec.readers import Axis, Figure, Series
 from moelaws.spec.readers import Panel as DeclaredPanel
 from moelaws.spec.references import resolve
 
@@ -36,16 +37,8 @@ BOUNDS = {
     AT_HIGH_END: ("^", "bound: at or above the\nlargest size measured"),
     NOT_CONVEX: ("s", "curve not convex:\nleast end shown"),
 }
-# The place of a legend where a scale of colours stands beside the panel
-ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1.01), "ncols": 3}
 CROWDED = 20  # marks of a series, beyond which each has a white edge
-HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "none"}
-LABELS: Mapping[Role, str] = {
-    "loss": "loss (nats/token)",
-    "compute": "training compute $C$ (FLOPs)",
-    "sparsity": "sparsity $S$",
-    "experts": "experts $E$",
-}
+HOLLOW: Any = style.TABLE["hollow"]
 # How {COLUMN:WORD} writes a cell; other words are Python's format specifications.
 WRITTEN = {"power": axes.power, "short": style.short, "percent": axes.percent}
 
@@ -90,13 +83,7 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
             panel.message(figure.empty)
     if beyond:
         sheet.warn(f"{listed(beyond)} are not shown: a page has room for {room}")
-    _finish(sheet, figure, every)
-    return sheet
-
-
-def _finish(sheet: Sheet, figure: Figure, every: Iterable[Layer]) -> None:
-    """Gives comparisons the same axes, and all panels one legend, in the order of the series."""
-    if figure.panels[0].equal:
+    if figure.panels[0].equal:  # comparisons have the same axes
         compared = [panel.ax for panel in sheet.panels if panel.ax.axison]
         limits = np.array([ax.get_xlim() for ax in compared])
         for ax in compared:
@@ -104,14 +91,15 @@ def _finish(sheet: Sheet, figure: Figure, every: Iterable[Layer]) -> None:
     sheet.align()
     firsts = ((s, records(rows.drop_duplicates("series"))) for s, rows in every)
     order = [write(s.label, first) for s, rows in firsts for first in rows]
-    sheet.legend(figure.legend, order, **(ABOVE if figure.panels[-1].z else {}))
+    sheet.legend(figure.legend, order, **(style.TABLE["above"] if figure.panels[-1].z else {}))
+    return sheet
 
 
 def _rows(inputs: Any, figure: Figure, series: Series, home: str) -> pd.DataFrame:
     """Reads the rows of a series, which are sorted by colour and x."""
     x, y = series.x, series.y
     if series.code:
-        made: Rows = resolve(home, series.code)(inputs, **figure.arguments)
+        made = resolve(home, series.code)(inputs, **figure.arguments)
         rows = made if isinstance(made, pd.DataFrame) else pd.concat(made)
     else:
         own = series.table in figure.derived
@@ -197,7 +185,7 @@ def _draw_panel(
             series = series.model_copy(update={"x": PLACE})
         _draw_series(panel, series, rows, colours.get(series.by, {}))
     if declared.level is not None:
-        look = {"color": style.GREY, "linewidth": 0.8, "linestyle": "--", "zorder": 0.5}
+        look = style.LOOKS["published"] | {"zorder": 0.5}
         (panel.ax.axvline if words else panel.ax.axhline)(declared.level, **look)
     if declared.equal:
         _compare(panel, declared, layers)
@@ -226,8 +214,7 @@ def _draw_colours(panel: Panel, label: str, layers: Sequence[Layer]) -> None:
             bar = panel.sheet.figure.colorbar(filled, ax=panel.ax, pad=0.02, label=label)
             bar.outline.set_visible(False)
         else:
-            edge: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.6, "zorder": 3}
-            panel.ax.scatter(x, y, c=z, s=16, **edge, **look)
+            panel.ax.scatter(x, y, c=z, s=16, edgecolors="white", linewidths=0.6, zorder=3, **look)
     panel.ax.use_sticky_edges = False  # marks at a map's edge are drawn whole
     panel.ax.grid(False)
 
@@ -250,7 +237,8 @@ def _draw_series(panel: Panel, series: Series, every: pd.DataFrame, colours: Col
             panel.line(name, rows[series.x], rows[series.y], **ends, **look, label=label or None)
             _write_beside(panel, series, rows.tail(1))
             continue
-        place = panel.beside(i, len(groups), series.apart * (len(groups) - 1))
+        points = series.apart * (i - (len(groups) - 1) / 2)  # beside the other groups
+        place = offset_copy(panel.ax.transData, panel.sheet.figure, points, units="points")
         _draw_marks(panel, series, every, rows, look | {"transform": place})
         if label:
             joined = 0.9 if series.line == "join" else 0.0
@@ -273,9 +261,9 @@ def _draw_marks(
     for why in sorted(set(notes)):
         own = known[notes == why]
         crowded = len(every) > CROWDED and series.look != "open"
-        face = HOLLOW if why or series.hollow else style.EDGE if crowded else {}
+        face = HOLLOW if why or series.hollow else style.TABLE["edge"] if crowded else {}
         shape, words = BOUNDS.get(why, ("s", why))
-        bound: dict[str, Any] = {"marker": shape, "markersize": 5} if why else {}
+        bound = {"marker": shape, "markersize": 5} if why else {}
         options = {"zorder": 3, "marker": "o", **face, **look, **bound}
         title = f"{name} ({why})" if why else name
         panel.points(title, own[x], own[y], **_ends(series, every, own), **options)
@@ -318,19 +306,11 @@ def _compare(panel: Panel, declared: DeclaredPanel, layers: Sequence[Layer]) -> 
         said = f"{declared.title} is not drawn:\nits RMSE of {error:.2g} nats"
         panel.message(f"{said}\nexceeds the range of the losses")
         return
-    lines: list[str] = []
+    lines = []
     for kind, rows in shown:
         first, *others = error_lines(rows)
         lines += [f"{kind}: {first}" if len(layers) > 1 else first, *others]
-    equal_axes(panel, every)
-    # In the upper left corner, where few predictions lie
-    look = {"transform": panel.ax.transAxes, "va": "top", "fontsize": 6.5}
-    panel.ax.text(0.04, 0.97, "\n".join(lines), **look)
-
-
-def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
-    """Sets the same axes for ``predicted`` and observed losses ``L``, with equality as a line."""
-    both = rows[["predicted", "L"]].to_numpy(float)
+    both = every[["predicted", "L"]].to_numpy(float)
     beyond = 0.05 * float(np.ptp(both)) or 0.01
     low, high = float(both.min()) - beyond, float(both.max()) + beyond
     panel.ax.axline((low, low), (high, high), **style.LOOKS["published"])
@@ -338,6 +318,9 @@ def equal_axes(panel: Panel, rows: pd.DataFrame) -> None:
     panel.ax.set(xlabel="predicted loss (nats/token)", ylabel="observed loss (nats/token)")
     for axis in (panel.ax.xaxis, panel.ax.yaxis):
         axis.set_major_locator(MaxNLocator(5))
+    # In the upper left corner, where few predictions lie
+    at = panel.ax.transAxes
+    panel.ax.text(0.04, 0.97, "\n".join(lines), transform=at, va="top", fontsize=6.5)
 
 
 def error_lines(rows: pd.DataFrame) -> list[str]:
@@ -363,7 +346,8 @@ def _set_axis(
     level: float | None = None,
 ) -> None:
     """Gives an axis the scale, the ticks and the label of its role."""
-    axis, label = getattr(panel.ax, f"{which}axis"), declared.label or LABELS.get(declared.role, "")
+    axis = getattr(panel.ax, f"{which}axis")
+    label = declared.label or style.TABLE["labels"].get(declared.role, "")
     own = [layer for layer in layers if _is_own(layer[0])]
     marks = [layer for layer in own if layer[0].line != "curve"]
     values = pd.concat([rows[getattr(series, which)] for series, rows in marks or own]).dropna()

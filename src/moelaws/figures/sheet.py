@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.transforms import Transform, offset_copy
 from numpy.typing import ArrayLike
 
 from moelaws.figures import style
@@ -106,10 +105,9 @@ class Panel:
     ) -> None:
         """Draws a curve, with a band from ``low`` to ``high`` if given."""
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
-        (drawn,) = self.ax.plot(np.asarray(x), np.asarray(y), **options)
+        (drawn,) = self.ax.plot(x, y, **options)
         if low is not None and high is not None:
-            band = [np.asarray(values, float) for values in (x, low, high)]
-            self.ax.fill_between(*band, color=drawn.get_color(), alpha=0.14, linewidth=0)
+            self.ax.fill_between(x, low, high, color=drawn.get_color(), alpha=0.14, linewidth=0)
 
     def points(
         self,
@@ -154,14 +152,6 @@ class Panel:
         """Adds an entry to the legend that explains what is drawn with these ``options``."""
         self.ax.plot([], [], label=label, **options)
 
-    def beside(self, i: int, n: int, points: float) -> Transform:
-        """Returns the transform that draws the i-th of ``n`` series beside the others.
-
-        The first and the last are so many ``points`` apart.
-        """
-        points *= i / max(n - 1, 1) - 0.5
-        return offset_copy(self.ax.transData, self.sheet.figure, points, units="points")
-
     def title(self, text: str) -> None:
         """Sets the title, after the panel's letter where the sheet has several."""
         letter = f"({self.name}) " if len(self.sheet.panels) > 1 else ""
@@ -170,7 +160,6 @@ class Panel:
     def message(self, text: str) -> Sheet:
         """Shows words in place of a picture, keeps them as a warning, and returns the sheet."""
         self.sheet.warn(text.replace("\n", " "))
-        look = {"ha": "center", "va": "center", "color": style.WARN, "fontsize": 8, "wrap": True}
-        self.ax.text(0.5, 0.5, text, transform=self.ax.transAxes, **look)
+        self.ax.text(0.5, 0.5, text, transform=self.ax.transAxes, **style.TABLE["message"])
         self.ax.set_axis_off()
         return self.sheet

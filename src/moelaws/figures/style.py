@@ -1,6 +1,6 @@
 """One style for every figure: sizes, type, colours that all eyes tell apart.
 
-``style.toml`` has the settings of Matplotlib and the looks of series.
+``style.toml`` has the settings of Matplotlib, the looks of series and the labels of axes.
 """
 
 from collections.abc import Iterable
@@ -19,22 +19,17 @@ from moelaws.spec.words import short as short
 DOUBLE = 7.0  # inches, the width of a page
 HEIGHT = 2.7
 
-_TABLE = table_beside(__file__)
-RC: Any = _TABLE["matplotlib"]  # settings of Matplotlib, applied around each drawing
-LOOKS: dict[str, dict[str, Any]] = _TABLE["looks"]  # how a series is drawn, by its ``look``
+TABLE = table_beside(__file__)
+RC: Any = TABLE["matplotlib"]  # settings of Matplotlib, applied around each drawing
+LOOKS: dict[str, dict[str, Any]] = TABLE["looks"]  # how a series is drawn, by its ``look``
 INK, GREY, WARN = RC["text.color"], LOOKS["grey"]["color"], LOOKS["span"]["color"]
-EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of crowded marks
 
 Colour = tuple[float, float, float, float]
 
 # viridis without its palest end, which fades on paper.
 ORDERED: Colormap = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.88, 256)), "ordered")
 
-# Of words, such as routers: colours that all eyes tell apart, and the markers beside them.
-KINDS = [
-    *map(to_rgba, ("#0b5fa5", "#d1730f", "#4b8b3b", "#8a6fb0", "#c0504d", "#8c564b", "#e377c2",
-                   "#17becf", "#bcbd22", GREY, INK))
-]  # fmt: skip
+KINDS = [*map(to_rgba, TABLE["kinds"])]  # of words, and the markers beside them
 MARKERS = "os^DvPX<>hd"
 
 

@@ -1,10 +1,10 @@
 """A paper's table made from the user's own runs: CSV in full precision, Markdown and LaTeX."""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -31,8 +31,8 @@ class Tabular:
         """Returns the body as text, a list for each row."""
         return [[self._cell(value) for value in row] for row in self.frame.itertuples(index=False)]
 
-    def _cell(self, value: object) -> str:
-        if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+    def _cell(self, value: Any) -> str:
+        if pd.isna(value):
             return ""
         if isinstance(value, bool) or not hasattr(value, "__float__"):
             return str(value)

@@ -45,9 +45,7 @@ def caveats(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> list[s
     sentences = (
         *_of_the_search(law, fitted),
         *_of_the_parameters(law, rows, fitted),
-        *rows.warnings,
-        *_of_the_sample(law, fitted),
-        *_of_the_holdout(law, rows, spec, fitted),
+        *_of_the_rows(law, rows, spec, fitted),
     )
     return list(dict.fromkeys(sentences))
 
@@ -102,7 +100,8 @@ def _of_the_parameters(law: FittableLaw, rows: Rows, fitted: GroupFit) -> Iterat
         )
 
 
-def _of_the_sample(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
+def _of_the_rows(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> Iterator[str]:
+    yield from rows.warnings
     n, P, draws = fitted.n, law.n_free, fitted.diagnostics.draws
     bootstrapped = fitted.intervals.startswith("percentile")
     if draws.used < 0.9 * draws.requested and bootstrapped:
@@ -114,18 +113,15 @@ def _of_the_sample(law: FittableLaw, fitted: GroupFit) -> Iterator[str]:
         yield "as many rows as parameters: the fit is exact and says nothing of errors"
     elif n < 3 * P and bootstrapped:
         yield f"{n} rows for {P} parameters: few; intervals may be too narrow"
-
-
-def _of_the_holdout(law: FittableLaw, rows: Rows, spec: Fit, fitted: GroupFit) -> Iterator[str]:
     if spec.holdout and fitted.holdout is None:
         yield f"holdout {spec.holdout!r} selects no row here"
-    n = len(rows.held_response)
-    if n and fitted.hull:
+    held = len(rows.held_response)
+    if held and fitted.hull:
         beyond = int(outside(law, fitted.hull, rows.held_columns).sum())
         if beyond:
             yield (
-                f"{beyond} of the {n} held-out rows lie outside the fitted rows' hull: the law is "
-                f"extrapolated there; {beyond_the_rows(fitted)}"
+                f"{beyond} of the {held} held-out rows lie outside the fitted rows' hull: the law "
+                f"is extrapolated there; {beyond_the_rows(fitted)}"
             )
 
 

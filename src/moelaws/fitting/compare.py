@@ -73,19 +73,6 @@ class Fitted(NamedTuple):
         with np.errstate(all="ignore"):
             return predict(self.law, self.fit, self._draws, columns, level)
 
-    def entry_of(self) -> Data:
-        fitted = self.fit
-        return {
-            "law": self.law.ref,
-            "n": fitted.n,
-            "n_params": len(fitted.params),
-            "converged": fitted.converged,
-            "params": {name: vars(p) for name, p in fitted.params.items()},
-            **{name: fitted.metrics[name] for name in ("r2", "rmse", "aic", "aicc", "bic")},
-            "holdout": None,
-            "warnings": fitted.warnings,
-        }
-
 
 def compare(
     candidates: Sequence[FittableLaw],
@@ -115,16 +102,27 @@ def compare(
     if not fitted:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
         raise UserError(f"no law can be fitted; {reasons}")
-    scores: dict[str, Score] = {}
+    scores = {}
     if spec.holdout:
         scores = rank({one.ref: [one.held_out()] for one in fitted}, spec.level, seed)
     entries = []
     for one in fitted:
-        entries.append(entry := one.entry_of())
+        own = one.fit
+        entry: Data = {
+            "law": one.law.ref,
+            "n": own.n,
+            "n_params": len(own.params),
+            "converged": own.converged,
+            "params": {name: vars(p) for name, p in own.params.items()},
+            **{name: own.metrics[name] for name in ("r2", "rmse", "aic", "aicc", "bic")},
+            "holdout": None,
+            "warnings": own.warnings,
+        }
+        entries.append(entry)
         for criterion in ("aic", "aicc", "bic"):
             values = [other.fit.metrics[criterion] for other in fitted]
-            own, least = entry[criterion], min(x for x in [*values, np.inf] if x is not None)
-            entry[f"{criterion}_excess"] = None if own is None else own - least
+            mine, least = entry[criterion], min(x for x in [*values, np.inf] if x is not None)
+            entry[f"{criterion}_excess"] = None if mine is None else mine - least
         if spec.holdout:
             at_held = one.predicted(one.rows.held_columns, spec.level)
             entry["holdout"] = scores[one.ref] | at_held.holds(one.rows.held_response)
@@ -172,8 +170,8 @@ def fit_each(
     table: pd.DataFrame,
     *,
     seed: int = 0,
-    units: Mapping[str, str] = {},
-    progress: Progress = unseen,
+    units: Mapping[str, str],
+    progress: Progress,
     calibrated: bool = True,
 ) -> tuple[list[Fitted], dict[str, str]]:
     """Fits each law whose variables the table has, and returns why each other law was refused.
@@ -207,9 +205,15 @@ def fit_each(
                     law, table, entry,
                     seed=seed, units=units, progress=shown, calibrated=calibrated,
                 )  # fmt: skip
-            if entry.holdout:
-                _require_finite(law, report.parts[0].estimates(), rows)
-                require_determined(law, rows.columns, rows.held_columns)
+                if entry.holdout:
+                    predicted = law.predict(report.parts[0].estimates(), rows.held_columns)
+                    wrong = ~np.isfinite((predicted - rows.held_response) ** 2)
+                    if wrong.any():
+                        raise UserError(  # since it has no rank
+                            "its error on the held-out rows is infinite: it predicts "
+                            f"{predicted[wrong][0]:.6g} for one of them"
+                        )
+                    require_determined(law, rows.columns, rows.held_columns)
         except UserError as error:
             return str(error)
         return rows, report
@@ -240,18 +244,6 @@ def _form(law: FittableLaw, table: pd.DataFrame, own: Fit, units: Mapping[str, s
         if len(x) and np.ptp(x) <= NEARLY_CONSTANT * np.abs(x).max():
             constant.add(variable.name)
     return reduced(law, constant)
-
-
-def _require_finite(law: FittableLaw, params: Mapping[str, float], rows: Rows) -> None:
-    """Refuses a law whose error on the held-out rows is infinite, since it has no rank."""
-    with np.errstate(all="ignore"):
-        predicted = law.predict(params, rows.held_columns)
-        wrong = ~np.isfinite((predicted - rows.held_response) ** 2)
-    if wrong.any():
-        raise UserError(
-            "its error on the held-out rows is infinite: it predicts "
-            f"{predicted[wrong][0]:.6g} for one of them"
-        )
 
 
 def own_entry(law: FittableLaw, spec: Fit, mapping: Mapping[str, str] = {}) -> Fit:

@@ -56,8 +56,8 @@ def contest(
     used = best_trials(table, entry.best_per, used, entry.mapping.get("L", "L"))
     scores = []
     # Rounds that are fitted already, by their rows: two splits may have the same ones.
-    known: dict[bytes, Round] = {}
-    seen: dict[str, Mask] = {}  # split -> the rows that it fits or judges
+    known = {}
+    seen = {}  # split -> the rows that it fits or judges
     for split in entry.splits:
 
         def fitted(kept: Kept, split: Split = split) -> Round:
@@ -149,14 +149,17 @@ def _scores(
     observed = np.concatenate([own[0].rows.held_response if own else [] for _, own in rounds])
     entries = []
     for ref, own in by_law.items():
-        columns, derived = _read(own[0], table)
+        law = own[0].law
+        origins = column_sources(law, table, own[0].entry)
+        names = {v.name for v in law.variables}
+        names |= {need for step in origins.derivations for need in step.needs}
         entries.append(
             LawScore(
-                law=own[0].law.ref,
-                equation=own[0].law.equation,
-                columns=columns,
-                derived=derived,
-                parameters=len(own[0].law.names),
+                law=law.ref,
+                equation=law.equation,
+                columns={name: column for name, column in origins.columns.items() if name in names},
+                derived=[step.text for step in origins.derivations],
+                parameters=len(law.names),
                 converged=all(one.fit.converged for one in own),
                 ceiling=_ceiling([one.rows.held_columns for one in own], observed),
                 **scores[ref],
@@ -168,17 +171,8 @@ def _scores(
             for k, _ in rounds
         ],
         "blocks": len(blocks),
-        "laws": sorted(entries, key=lambda law: law["rmse"]),
+        "laws": sorted(entries, key=lambda scored: scored["rmse"]),
     }
-
-
-def _read(one: Fitted, table: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
-    """Returns the columns that a law reads, by variable, and what is derived from these."""
-    origins = column_sources(one.law, table, one.entry)
-    names = {v.name for v in one.law.variables}
-    names |= {need for step in origins.derivations for need in step.needs}
-    columns = {name: column for name, column in origins.columns.items() if name in names}
-    return columns, [step.text for step in origins.derivations]
 
 
 def _ceiling(rounds: Sequence[Columns], observed: Array) -> float | None:

@@ -26,21 +26,22 @@ def errors(observed: Array, predicted: Array, delta: float) -> dict[str, float |
     """
     residual = predicted - observed
     mse = float((residual**2).mean())
-    positive = (predicted > 0).all() and (observed > 0).all()
-    losses = huber(np.log(predicted) - np.log(observed), delta) if positive else None
+    n, total = len(observed), None
+    if (predicted > 0).all() and (observed > 0).all():
+        total = float(huber(np.log(predicted) - np.log(observed), delta).sum())
     return {
-        "n": len(observed),
+        "n": n,
         "r2": r2(observed, residual),
         "rmse": mse**0.5,
         "mse": mse,
         "bias": float(residual.mean()),
-        "huber_sum": None if losses is None else float(losses.sum()),
-        "huber_mean": None if losses is None else float(losses.mean()),
+        "huber_sum": total,
+        "huber_mean": None if total is None else total / n,
     }
 
 
 def criteria(
-    observed: Array, predicted: Array, n_params: int, delta: float, weights: Array | None = None
+    observed: Array, predicted: Array, n_params: int, delta: float, weights: Array | None
 ) -> dict[str, float | None]:
     """Returns AIC, AICc and BIC by the likelihood of ``sigma_huber``, of ln of a response (n,).
 

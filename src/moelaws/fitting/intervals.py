@@ -64,7 +64,7 @@ def bootstrap(
     n, rng = len(problem.rows.response), np.random.default_rng(seed)
     expected = Priors.of(problem.law).drawn(solution.path[-1].delta, draws, seed)
     refits, place = draws, np.arange(draws)
-    different: Array | None = None
+    different = None
     if blocks is not None and not expected.size:
         count = int(blocks.max()) + 1
         # Where blocks are so few that resamples repeat, each different one is refitted once.

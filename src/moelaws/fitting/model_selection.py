@@ -71,8 +71,8 @@ def select(
     splits = [_splits(np.size(response), rng, k) for _, response in groups]
     n_held = sum(held.shape[1] for _, held in splits)
     n_fitted = sum(fitted.shape[1] for fitted, _ in splits)
-    ranked: list[Candidate] = []
-    unidentified: list[str] = []
+    ranked = []
+    unidentified = []
     for name, law in candidates.items():
         held_out = [_held_out(law, own, *split) for own, split in zip(groups, splits, strict=True)]
         errors = [pair for pair in held_out if pair is not None]

@@ -29,7 +29,7 @@ def huber(residual: Array, delta: float) -> Array:
     return inner * (residual - 0.5 * inner)
 
 
-def sigma_huber(residual: Array, delta: float, weights: Array | None = None) -> float:
+def sigma_huber(residual: Array, delta: float, weights: Array | None) -> float:
     """Returns the negative log-likelihood of weighted residuals (n,), at the best sigma."""
     from scipy.optimize import minimize_scalar  # advice needs an objective without it
     from scipy.special import ndtr

@@ -64,7 +64,7 @@ def predict(
         for k, reach in enumerate(reaches(fitted.calibration, flat, level)):
             ends[2 * k] = np.fmin(ends[2 * k], centre - reach)
             ends[2 * k + 1] = np.fmax(ends[2 * k + 1], centre + reach)
-    return Prediction(value, *(_natural(law, end) for end in ends))
+    return Prediction(value, *map(law.off_scale, ends))
 
 
 def log_compute(powers: Mapping[str, float], columns: Columns) -> Array:
@@ -108,11 +108,7 @@ def of_draws(law: FittableLaw, fitted: GroupFit, draws: Array, columns: Columns)
         return stretched(law.predict_batch(theta, columns), value, stretch)
     centre, model = law.vector(fitted.estimates()), law.model(law.columns(columns))
     value, state = model.evaluate(centre[None])
-    return _natural(law, value + (theta - centre) @ model.jacobian(state)[0])
-
-
-def _natural(law: FittableLaw, values: Array) -> Array:
-    return np.exp(values) if law.log_response else values
+    return law.off_scale(value + (theta - centre) @ model.jacobian(state)[0])
 
 
 # Measured by refits to the smaller budgets of public tables, which predicted the larger ones.

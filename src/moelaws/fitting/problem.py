@@ -14,6 +14,7 @@ Arrays: B starts or vectors, n rows, P parameters.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -49,11 +50,11 @@ class Problem:
 
     law: FittableLaw
     rows: Observations
-    model: Model  # over the rows, in coordinates
     observed: Array  # (n,) response on the law's scale, and what priors expect behind it
     protocol: FitProtocol
     seed: int  # of a sample of the starts
     weights: Array | None  # (n,)
+    model: Model  # over the rows, in coordinates
     bounds: Array  # (P, 2) of the coordinates
     starts: Array  # (B, P) coordinates
     working: Callable[[Array], Array]  # coordinates (..., P) to working-scale parameters
@@ -84,13 +85,11 @@ def problem(
     factor, so that bounds can fix it.
     """
     observed = law.on_scale(rows.response)
+    common = partial(Problem, law, rows, observed, protocol, seed, rows.weights)
     if not isinstance(law, LinearLaw):
         starts = starts_of(law, protocol, seed)
-        model = law.model(rows.columns)
-        own = {"working": np.asarray, "coordinates": np.asarray}  # the parameters as they are
-        bare = Problem(
-            law, rows, model, observed, protocol, seed, rows.weights, law.bounds, starts, **own
-        )
+        # The coordinates are the parameters as they are.
+        bare = common(law.model(rows.columns), law.bounds, starts, np.asarray, np.asarray)
         return _with_priors(bare) if any(p.prior for p in law.parameters) else bare
     X = law.design(rows.columns)
     P = X.shape[1]
@@ -107,10 +106,8 @@ def problem(
         return np.asarray(np.atleast_2d(theta)[:, order] @ R.T / scale).reshape(theta.shape)
 
     free = np.tile([-np.inf, np.inf], (P, 1))
-    start, model = (Q.T @ observed / scale)[None], LinearModel(Q * scale)
-    return Problem(
-        law, rows, model, observed, protocol, seed, rows.weights, free, start, working, coordinates
-    )
+    start = (Q.T @ observed / scale)[None]
+    return common(LinearModel(Q * scale), free, start, working, coordinates)
 
 
 def _with_priors(bare: Problem) -> Problem:

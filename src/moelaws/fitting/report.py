@@ -98,11 +98,6 @@ class GroupFit:
         """Tells whether the parameters are as many as the rows, so that no error can be seen."""
         return self.n <= len(self.params) and self.residuals.sd is None
 
-    def to_json(self) -> Data:
-        """Returns the fields as JSON data, in which numbers that are not finite are null."""
-        data: Data = finite(asdict(self) | {"diagnostics": self.diagnostics.to_json()})
-        return data
-
 
 @dataclass(frozen=True)
 class FitReport:
@@ -161,15 +156,19 @@ class FitReport:
         return in_unit(variable, self.spec.get("units", {}).get(variable.name)).unit
 
     def to_json(self) -> Data:
-        """Returns the report as JSON data; without a split, its group's keys are at the top."""
-        groups = [fitted.to_json() for fitted in self.parts]
+        """Returns the report as JSON data, in which numbers that are not finite are null.
+
+        Without a split, its group's keys are at the top.
+        """
+        groups = [asdict(own) | {"diagnostics": own.diagnostics.to_json()} for own in self.parts]
         keys = ("law", "name", "source", "split_by", "level", "selection")
-        data: Data = finite({key: getattr(self, key) for key in keys})
+        data = {key: getattr(self, key) for key in keys}
         if self.split_by:
             data["parts"] = groups
         else:
             data |= {key: value for key, value in groups[0].items() if key != "where"}
-        return data | {"spec": self.spec, "table": self.table, "versions": self.versions}
+        data |= {"spec": self.spec, "table": self.table, "versions": self.versions}
+        return {key: finite(value) for key, value in data.items()}
 
 
 def draws_path(path: Path) -> Path:
@@ -199,9 +198,6 @@ def read_fit(path: Path) -> FitReport:
     data = read_json(path)
     if not data.get("split_by"):
         data = {**data, "parts": [{**data, "where": {}}]}
-    if isinstance(data.get("spec"), dict):
-        for key in ("holdouts", "rollout"):  # of older reports, whose other keys are passed over
-            data["spec"].pop(key, None)
     try:
         return as_written(FitReport, data)
     except ValidationError as error:

@@ -16,7 +16,6 @@ is calibrated on the same rounds.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -82,8 +81,8 @@ def calibrate(
     compute = log_compute(powers, rows.columns)
     budget = budgets(compute)
     cuts = thresholds(budget)
-    rates: list[float] = []
-    scatters: list[float] = []
+    rates = []
+    scatters = []
     for cut in cuts:
         fitted, held = _where(rows, budget <= cut), budget > cut
         few = len(fitted.response) < ROWS_PER_PARAMETER * law.n_free
@@ -137,9 +136,11 @@ def _where(rows: Rows, mask: Mask) -> Observations:
 
 
 def thresholds(values: Array) -> list[float]:
-    """Returns where a roll-out cuts: at eight quantiles, or at fewer values without the largest."""
-    values = values[np.isfinite(values)]
-    below: Array = np.unique(values)[:-1]
+    """Returns where a roll-out cuts: at eight quantiles, or at fewer values without the largest.
+
+    The ``values`` are finite.
+    """
+    below = np.unique(values)[:-1]
     if len(below) > MAX_FITS:
         levels = np.arange(1, MAX_FITS + 1) / (MAX_FITS + 1)
         chosen = np.quantile(values, levels, method="lower")
@@ -179,7 +180,7 @@ class Average:
             for law, fit, own in zip(self.laws, self.fits, columns, strict=True)
         ]
         centre = np.array(self.weights) @ each
-        ends: list[Any] = []
+        ends = []
         for reach in reaches(self.calibration, columns[0], level):
             ends += [np.exp(centre - reach), np.exp(centre + reach)]
         return Prediction(np.exp(centre), *ends)

@@ -209,19 +209,6 @@ class _Reader:
         values = sorted(set(cells[used & has_one].tolist()))
         return [({column: value}, used & (cells == value)) for value in values]
 
-    def blocks(self, fitted: Mask, name: str) -> NDArray[np.object_] | None:
-        """Returns the value of the column ``name`` in each row, as text or number."""
-        if name == ROWS:
-            return None
-        require_column(self.table, name, "resample_by")
-        missing = fitted & self.table[name].isna().to_numpy(dtype=bool)
-        if missing.any():
-            raise UserError(
-                f"{row_name(self.table, int(np.argmax(missing)))}: column {name} is empty; "
-                "resample_by needs a value in every fitted row"
-            )
-        return columns_of(self.table[[name]])[name].astype(object)
-
     def weights(self, fitted: Mask, warnings: list[str]) -> Array | None:
         """Returns (s / se)^2 of the fitted rows, of mean 1, by errors on the objective's scale.
 
@@ -256,7 +243,7 @@ class _Reader:
     def block_names(
         self, fitted: Mask, notes: list[str], warnings: list[str]
     ) -> tuple[str, NDArray[np.object_] | None]:
-        """Returns the column whose values are blocks, and the name of each row's block.
+        """Returns the column whose values are blocks, and its value in each row, text or number.
 
         By default it is the first that groups the fitted rows, two or more a value.
         """
@@ -277,8 +264,16 @@ class _Reader:
                     "that rows of one value have in common is not in the intervals"
                 )
             break
-        by = by or ROWS
-        return by, self.blocks(fitted, by)
+        if by in ("", ROWS):
+            return ROWS, None
+        require_column(self.table, by, "resample_by")
+        missing = fitted & self.table[by].isna().to_numpy(dtype=bool)
+        if missing.any():
+            raise UserError(
+                f"{row_name(self.table, int(np.argmax(missing)))}: column {by} is empty; "
+                "resample_by needs a value in every fitted row"
+            )
+        return by, columns_of(self.table[[by]])[by].astype(object)
 
     def rows(self, where: Where, fitted: Mask, held: Mask, left_out: dict[str, int]) -> Rows:
         """Returns the rows of the group ``where``, the fitted ones sorted."""
@@ -297,7 +292,7 @@ class _Reader:
         weights = self.weights(fitted, warnings)
         warnings += _doubts(self.table[fitted | held])
         by, names_of_blocks = self.block_names(fitted, notes, warnings)
-        blocks: Index | None = None
+        blocks = None
         if names_of_blocks is not None:
             blocks = np.unique(names_of_blocks[fitted], return_inverse=True)[1]
             if not blocks.any():

@@ -135,9 +135,9 @@ def check_values(
     doubted. The UserError names row, run, column or derivation, value and what is allowed.
     """
     doubts, likely = list[str](), dict[str, str]()
-    for name, variable in given.sources.variables.items():
-        column = given.sources.columns.get(name)
-        if column is not None and column not in units and name not in spec.units:
+    for name, column in given.sources.columns.items():
+        if column not in units and name not in spec.units:
+            variable = given.sources.variables[name]
             text, unit = unit_doubt(variable, column, given.values[name][kept])
             doubts += [text] if text else []
             likely |= unit

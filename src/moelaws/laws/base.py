@@ -8,7 +8,7 @@ one, on which they are published and reported (A), and the working one, on which
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -78,13 +78,6 @@ def signed(
 ) -> Parameter:
     """Returns a parameter that is a pure number between ``-bound`` and ``bound``."""
     return Parameter(name, "1", -bound, bound, description, "linear", published, starts)
-
-
-def with_published(
-    parameters: Iterable[Parameter], values: Mapping[str, float]
-) -> tuple[Parameter, ...]:
-    """Returns the parameters with the values that a paper prints for another form of the law."""
-    return tuple(replace(p, published=values.get(p.name)) for p in parameters)
 
 
 @dataclass(frozen=True)
@@ -199,8 +192,8 @@ class Formula(Law):
         """Returns every result by name; ``params`` is not used, since a formula has constants."""
         values = self.columns(columns)
         shape = next(iter(values.values())).shape
-        outputs = {name: np.asarray(x, float) for name, x in self.function(values).items()}
-        return {r.name: np.array(np.broadcast_to(outputs[r.name], shape)) for r in self.outputs}
+        outputs = self.function(values)
+        return {r.name: np.full(shape, outputs[r.name], float) for r in self.outputs}
 
 
 # What a model keeps of its predictions at a batch: arrays whose second last axis is the batch.
@@ -275,12 +268,15 @@ class FittableLaw(Law):
         shape = next(iter(values.values())).shape
         model = self.model({name: value.reshape(-1) for name, value in values.items()})
         prediction, _ = model.evaluate(theta_BP)
-        natural: Array = np.exp(prediction) if self.log_response else prediction
-        return natural.reshape(len(theta_BP), *shape)
+        return self.off_scale(prediction).reshape(len(theta_BP), *shape)
 
     def on_scale(self, response: Any) -> Array:
         """Returns the response on the scale of the objective's residuals."""
         return np.asarray(np.log(response) if self.log_response else response, float)
+
+    def off_scale(self, values: Array) -> Array:
+        """Returns values of that scale in the response's natural unit."""
+        return np.exp(values) if self.log_response else values
 
     def fractions(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
         """Returns coefficient -> its term's fraction (n,) of the prediction, for a sum of terms."""

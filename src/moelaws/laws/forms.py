@@ -58,7 +58,7 @@ def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: An
 
 def power_law(term: Term, **stated: Any) -> LinearLaw:
     """Returns one term as a law, a straight line in logarithms; ``stated`` as above."""
-    features: dict[str, Feature] = {p.exponent.name: p.feature for p in term.powers}
+    features = {p.exponent.name: p.feature for p in term.powers}
     return LinearLaw(
         parameters=tuple(replace(p, starts=()) for p in term.parameters),
         features={term.coefficient.name: one} | features,
@@ -99,10 +99,10 @@ class PowerLawModel:
     log_of_sum = True
 
     def __init__(self, terms: list[tuple[NDArray[np.intp], Array]], n_params: int) -> None:
-        self.n, self.n_terms, self.n_params = terms[0][1].shape[1], len(terms), n_params
+        self.n, self.n_params = terms[0][1].shape[1], n_params
         self._terms = terms
         self._outer = [(x[:, None] * x[None]).reshape(-1, self.n).T for _, x in terms]  # (n, k k)
-        self._design = np.zeros((self.n_terms, n_params, self.n))
+        self._design = np.zeros((len(terms), n_params, self.n))
         for t, (index, x_kn) in enumerate(terms):
             self._design[t, index] = x_kn
         # Mean square change of the terms' logarithms, however small their weights are

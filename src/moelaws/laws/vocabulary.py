@@ -17,10 +17,15 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.from_toml import table_beside
 from moelaws.spec.numbers import number
 
+_TABLE = table_beside(__file__)
 VOCABULARY: Mapping[str, Variable] = {
     name: Variable(name, unit, text, getattr(base, domain))
-    for name, (unit, text, domain) in table_beside(__file__).items()
+    for name, (unit, text, domain) in _TABLE["variables"].items()
 }
+SOME_ROW_ABOVE: Mapping[str, float] = _TABLE["some_row_above"]
+USUAL_UNITS: Mapping[str, str] = _TABLE["usual"]
+MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is
+BITS_A_BYTE = "bits/byte"  # of a loss that is comparable across tokenizers
 
 LOSS = Variable("L", "nats/token", "held-out loss")
 
@@ -53,7 +58,7 @@ def plan(
     A law's ``own`` derivations count too. Variables that are available are never derived, and those
     that cannot be derived are left out. No chain of derivations needs its own result.
     """
-    steps: list[Derivation] = []
+    steps = []
     known = set(available)
 
     def reach(name: str, above: frozenset[str]) -> list[Derivation] | None:
@@ -106,20 +111,6 @@ def same_quantity(variable: Variable) -> bool:
     return len(units) == 1 or units == {"1", "experts"}  # some laws take a count as a pure number
 
 
-_COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
-_WORDS: Mapping[str, Mapping[str, float]] = {
-    "parameters": _COUNTS,
-    "tokens": _COUNTS,
-    "FLOP": {f"{p}FLOP": float(f"1e{6 + 3 * i}") for i, p in enumerate("MGTPEZ")}
-    | {"PF-days": 8.64e19},
-    "nats/token": {"bits": math.log(2)},
-    "1": {"percent": 0.01},
-}
-
-
-BITS_A_BYTE = "bits/byte"  # of a loss that is comparable across tokenizers
-
-
 def in_unit(variable: Variable, word: str | None) -> Variable:
     """Returns the variable as a fit has it: a loss stays in bits a byte if its unit says so.
 
@@ -135,7 +126,7 @@ def factor(variable: Variable, word: str) -> float:
     ``word`` is a number above 0, the variable's own unit, or a word for another: M (millions of
     parameters or tokens), PF-days, percent, bits (a loss in bits per token).
     """
-    words = {**_WORDS.get(variable.unit, {}), variable.unit: 1.0}
+    words: dict[str, float] = {**_TABLE["words"].get(variable.unit, {}), variable.unit: 1.0}
     for known in (word, word.removesuffix("s")):  # FLOPs are FLOP
         if known in words:
             return words[known]
@@ -151,19 +142,13 @@ def factor(variable: Variable, word: str) -> float:
     return value
 
 
-# Units of different quantities: a column in one of them is never a variable in another.
-_QUANTITIES = {
-    *("parameters", "tokens", "FLOP", "FLOP/token", "bytes", "s", "layers", "steps"),
-    *("nats/token", "bits/token", "bits/byte"),
-}
-
-
 def refuse_unit(variable: Variable, column: str, declared: str | None, word: str | None) -> None:
     """Refuses a column whose declared unit is of another quantity than the variable's, or of none.
 
     It also refuses a ``word`` that would convert a column in the variable's own unit.
     """
-    if variable.unit not in _QUANTITIES or declared not in {*_QUANTITIES, "1"}:
+    quantities = _TABLE["quantities"]
+    if variable.unit not in quantities or declared not in [*quantities, "1"]:
         return
     if declared == variable.unit:
         if word is not None and factor(variable, word) != 1:
@@ -185,9 +170,3 @@ def refuse_unit(variable: Variable, column: str, declared: str | None, word: str
     raise UserError(
         f"column {column} is in {declared}, and {variable.name} in {variable.unit}; {remedy}"
     )
-
-
-# Of a table that declares no units some row must be above this: a hundred billion are 1e5 million.
-SOME_ROW_ABOVE = {"parameters": 1e5, "tokens": 1e6, "FLOP": 1e12}
-USUAL_UNITS = {"parameters": "M", "tokens": "B", "FLOP": "PF-days"}
-MAX_LOSS = 15.0  # nats a token: ln of a vocabulary is below it, a perplexity rarely is

@@ -13,11 +13,11 @@ blocks.py      tables and sentences, and what they are as Markdown
 page.py        the answer as tables, sentences and JSON, and the outlook of a tier
 """
 
-from moelaws.analysis.advice.advise import Advice, Recommendation, advise, served_for, side_by_side
+from moelaws.analysis.advice.advise import Advice, advise, served_for, side_by_side
 from moelaws.analysis.advice.plans import Constraints, Plans, ideal
-from moelaws.analysis.advice.regret import CandidateLaw, Regret
+from moelaws.analysis.advice.regret import CandidateLaw
 
 __all__ = [
-    "Advice", "CandidateLaw", "Constraints", "Plans", "Recommendation", "Regret", "advise", "ideal",
-    "served_for", "side_by_side",
+    "Advice", "CandidateLaw", "Constraints", "Plans", "advise", "ideal", "served_for",
+    "side_by_side",
 ]  # fmt: skip

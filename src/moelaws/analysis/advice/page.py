@@ -82,9 +82,10 @@ def details(answer: Advice) -> Iterator[Block]:
     )
     if any(len(law.draws) for law in answer.laws):
         yield "In brackets: the 90 % interval over a fit's draws, whose upper end counts."
-    names, plans = answer.minimax.counting, _counting_rows(answer)
+    names = answer.minimax.counting
     rows = [
-        (row.name, *(str(row.regret[name]) for name in names), _nats(row.worst)) for row in plans
+        (row.name, *(str(row.regret[name]) for name in names), _nats(row.worst))
+        for row in _counting_rows(answer)
     ]
     yield Table(("plan", *names, "worst"), rows)
     yield ""
@@ -96,7 +97,7 @@ def details(answer: Advice) -> Iterator[Block]:
 
 def _plans(answer: Advice) -> Table:
     columns = ("plan", "N", "N_active", "E / k", "D", "D / N_active", "worst", "waste")
-    rows: list[Sequence[str]] = []
+    rows = []
     for row in _counting_rows(answer):
         plan = row.plan.values()
         N, N_active, D = (in_units(plan[name]) for name in ("N", "N_active", "D"))
@@ -321,7 +322,7 @@ def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> I
     )
     names = answer.minimax.counting
     today = [f"{answer.robust.regret[name].worst:.3f}" for name in names]
-    rows: list[Sequence[object]] = [("none: today's robust plan", 0, "0", "0", *today)]
+    rows = [("none: today's robust plan", 0, "0", "0", *today)]
     for sweep in sweeps:
         cost = (sweep.runs, f"{sweep.flops:.2g}", _hours(sweep.flops, device))
         rows.append((sweep.name, *cost, *(f"{sweep.regret[name]:.3f}" for name in names)))

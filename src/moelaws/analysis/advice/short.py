@@ -122,7 +122,8 @@ def recipe(answer: Advice, law: str, bases: Transferred | None) -> str:
 
     A pinned base takes its place if it has the model's share of experts, context and vocabulary.
     """
-    model, ffn, known = answer.configuration.model, answer.configuration.model.ffn, answer.set
+    model, known = answer.configuration.model, answer.set
+    ffn = model.ffn
     k, E = (ffn.top_k, ffn.n_experts) if isinstance(ffn, MoE) else (None, None)
     base = bases.of(k, E, "adamw") if bases else None
     if bases and base and (base.context, base.vocab_size) == (model.context, model.vocab_size):

@@ -14,7 +14,7 @@ import numpy as np
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.analysis.advice.plans import Plans
-from moelaws.analysis.advice.regret import LEVEL, CandidateLaw, Minimax, Truth, drawn_optima
+from moelaws.analysis.advice.regret import LEVEL, Minimax, Truth, drawn_optima
 from moelaws.analysis.advice.shapes import Shapes, mlp_width
 from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.laws.base import Array
@@ -90,7 +90,7 @@ def small_sweeps(minimax: Minimax, entry: SweepEntry) -> list[SmallSweep]:
         sizes = tuple(shapes[i] for i in _trainable(minimax, entry, active, C))
         if len(sizes) >= 3:
             budgets[fraction] = (C, sizes)
-    sweeps: dict[tuple[float, ...], SmallSweep] = {}  # by budgets
+    sweeps = {}  # by budgets
     for fractions in entry.candidates:
         shapes_of = dict(budgets[fraction] for fraction in sorted(fractions) if fraction in budgets)
         if len(shapes_of) >= 2:
@@ -151,23 +151,20 @@ def _models(entry: SweepEntry, sizes: Sequence[tuple[int, int]], S: Sequence[flo
 
 
 def _regret(truth: Truth, runs: Plans, noise: float) -> float:
-    """Returns the regret under the truth that 95 of 100 refits' plans do not exceed."""
-    refitted = replace(truth.law, draws=_refits(truth.law, runs, noise), stretch=1.0)
+    """Returns the regret under the truth that 95 of 100 refits' plans do not exceed.
+
+    The refits are to the losses of simulated ``runs``: the law's, with ``noise`` of ln L.
+    """
+    candidate, law, n = truth.law, truth.law.law, len(runs.D)
+    columns = candidate.columns(runs)
+    true = law.model(columns).evaluate(law.vector(candidate.params)[None])[0][0]
+    observed = true + noise * np.random.default_rng(0).standard_normal(n)
+    known = Known(law, columns, observed, np.zeros(n), open=columns)
+    draws = law.natural(posterior(known, noise, _DRAWS, seed=0).draws)
+    refitted = replace(candidate, draws=draws, stretch=1.0)
     try:
         plans, _ = drawn_optima(refitted, truth.space)
     except UserError:  # a refit ended where its law gives no loss, so the sweep tells nothing
         return math.inf
-    excess = truth.law.loss(plans) - truth.least
+    excess = candidate.loss(plans) - truth.least
     return float(np.quantile(np.maximum(excess, 0.0), 0.5 + LEVEL / 2))
-
-
-def _refits(candidate: CandidateLaw, runs: Plans, noise: float) -> Array:
-    """Returns draws (B, P), natural scale, of refits to the losses of simulated ``runs``.
-
-    The losses are the law's, with ``noise`` of ln L.
-    """
-    law, columns, n = candidate.law, candidate.columns(runs), len(runs.D)
-    true = law.model(columns).evaluate(law.vector(candidate.params)[None])[0][0]
-    observed = true + noise * np.random.default_rng(0).standard_normal(n)
-    known = Known(law, columns, observed, np.zeros(n), open=columns)
-    return law.natural(posterior(known, noise, _DRAWS, seed=0).draws)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from moelaws.analysis.choice.choose import Beliefs, Chosen, choose, error_of, weights_of
-from moelaws.analysis.choice.draws import Known, Posterior, posterior
+from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.fitting.variables import read_variables, with_size
 from moelaws.laws.base import Array, FittableLaw, Mask
 from moelaws.spec.errors import UserError
@@ -102,7 +102,12 @@ def ask(
         drawn.append(law.model(both).evaluate(posteriors[law.ref].draws)[0])
     if not drawn:
         raise UserError("; ".join(f"{name}: {reason}" for name, reason in refused.items()))
-    beliefs = _beliefs(drawn, list(posteriors.values()), decades, len(pool))
+    together, n, each = np.concatenate(drawn), len(pool), posteriors.values()
+    weights = weights_of([own.evidence for own in each], DRAWS)
+    errors = [np.hypot(own.noise, own.rate * decades) for own in each]
+    scatter = np.average(errors, axis=0, weights=weights[::DRAWS])
+    numbered = np.repeat(np.arange(len(drawn)), DRAWS)
+    beliefs = Beliefs(together[:, :n], together[:, n:], weights, numbered, scatter)
     loss = np.empty(len(places))
     loss[places] = np.exp(beliefs.weights @ beliefs.target)
     error, beliefs, importance = _aim(beliefs, question.is_budget)
@@ -134,17 +139,6 @@ def _read(law: FittableLaw, frame: pd.DataFrame, spec: Fit) -> dict[str, Array]:
         if not variable.domain.holds(values).all():
             raise UserError(f"{variable.name} is not {variable.domain.text} in all runs")
     return columns | {law.response.name: given[law.response.name]}
-
-
-def _beliefs(
-    drawn: Sequence[Array], posteriors: Sequence[Posterior], decades: Array, n: int
-) -> Beliefs:
-    together, each = np.concatenate(drawn), len(drawn[0])
-    weights = weights_of([own.evidence for own in posteriors], each)
-    errors = [np.hypot(own.noise, own.rate * decades) for own in posteriors]
-    noise = np.average(errors, axis=0, weights=weights[::each])
-    laws = np.repeat(np.arange(len(drawn)), each)
-    return Beliefs(together[:, :n], together[:, n:], weights, laws, noise)
 
 
 def _aim(beliefs: Beliefs, is_budget: bool) -> tuple[float, Beliefs, Array]:

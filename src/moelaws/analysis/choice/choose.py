@@ -58,8 +58,7 @@ def spread(beliefs: Beliefs, values: Array) -> Array:
     middle = np.median(values, axis=0)
     reach = REACH * 1.4826 * np.median(np.abs(values - middle), axis=0)
     near = np.clip(values, middle - reach, middle + reach)
-    deviations: Array = near - beliefs.weights @ near
-    return deviations * np.sqrt(beliefs.weights)[:, None]
+    return (near - beliefs.weights @ near) * np.sqrt(beliefs.weights)[:, None]
 
 
 def choose(

@@ -46,10 +46,10 @@ def at_experts(params: Mapping[str, Any], E: ArrayLike) -> dict[str, Array]:
     p = params
     y = np.log(effective_experts(E, p["E_start"], p["E_max"]))
     return {
-        "m": np.asarray(p["a"] * np.exp(p["delta"] * y)),
-        "mu": np.asarray(p["alpha"] + p["gamma"] * y),
-        "n": np.asarray(p["b"] * np.exp(p["omega"] * y)),
-        "nu": np.asarray(p["beta"] + p["zeta"] * y),
+        "m": p["a"] * np.exp(p["delta"] * y),
+        "mu": p["alpha"] + p["gamma"] * y,
+        "n": p["b"] * np.exp(p["omega"] * y),
+        "nu": p["beta"] + p["zeta"] * y,
         "c": p["c"] + np.zeros_like(y),
     }
 

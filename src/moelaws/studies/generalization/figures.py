@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import Rows, records
-from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import Inputs
 from moelaws.analysis.minimum import Array
@@ -62,7 +61,7 @@ def _words(fit: exponents.Estimates, several: bool) -> str:
     text = rf"{above}: $\alpha$ = {alpha.value:.3f} ({alpha.low:.3f} to {alpha.high:.3f})"
     if several:
         return f"{fit.corpus}\n{text}"
-    aicc = number_or_nan(metrics.get("aicc"))
+    aicc = np.float64(metrics.get("aicc"))  # NaN without one
     return f"{text}\n$n$ = {fit.result.n}, $R^2$ = {metrics['r2']:.3f}, AICc {aicc:.1f}"
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from moelaws.analysis.effect import number_or_nan
 from moelaws.analysis.fitted import ERRORS, FittedInputs
 from moelaws.analysis.inputs import Inputs, at
 from moelaws.figures.general import listed
@@ -76,7 +75,7 @@ def surfaces(inputs: FittedInputs) -> Tabular:
         for result in inputs.fit(f"isoflop_{size}").parts:
             C = result.where["C"]
             own = at(unseen[(unseen["size"] == size) & (unseen["times"] > 0)], "C", C)
-            r2, fitted = (number_or_nan(result.metrics.get(name)) for name in ("r2", "mse"))
+            r2, fitted = (np.float64(result.metrics.get(name)) for name in ("r2", "mse"))
             mse = float(np.average(own["mse"], weights=own["times"])) if len(own) else np.nan
             r = own["predicted"].corr(own["L"]) if len(own) > 2 else np.nan
             rows.append(("N" if size == "total" else "N_a", C, result.n, r2, fitted, mse, r))

@@ -4,7 +4,7 @@ Shapes: B parameter vectors, n rows, P parameters, T = 5 terms.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from moelaws.laws.base import (
     State,
     Variable,
     signed,
-    with_published,
 )
 from moelaws.laws.forms import PowerLawModel, log_sum_exp
 from moelaws.laws.terms import QUARTERS, irreducible_loss, over, parameters_of, term
@@ -223,7 +222,7 @@ def _form(deviation: str, fraction: str) -> AllocationLoss:
         derivations=(_OPTIMAL_RATIO,),
         response=LOSS,
         # The values are printed for r/(1+r) alone.
-        parameters=with_published(_PARAMETERS, {}) if tried else _PARAMETERS,
+        parameters=tuple(replace(p, published=None if tried else p.published) for p in _PARAMETERS),
         deviation=R.of,
         fraction=factor.of,
         protocol=_PROTOCOL,
