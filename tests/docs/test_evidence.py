@@ -16,7 +16,9 @@ from moelaws.fitting.report import read_fit
 from moelaws.grids.expand import expand
 from moelaws.grids.text import CorpusChoice
 from moelaws.records.runs import all_records
+from moelaws.spec.base import parse
 from moelaws.spec.corpus import Corpus
+from moelaws.spec.fit import Fit
 from moelaws.spec.hyperparameters import GATES, Choice, read_pinned
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.derived.arms import arms
@@ -116,3 +118,10 @@ def test_a_shipped_fit_is_that_of_the_shipped_table(name):
     for one, other in zip(again.parts, shipped.parts, strict=True):
         assert one.n == other.n
         assert one.estimates() == pytest.approx(other.estimates(), rel=1e-4)
+
+
+def test_the_entry_of_each_shipped_fit_can_be_read():
+    files = sorted((EVIDENCE / "fits").glob("*/*.json"))
+    assert len(files) > 10
+    for file in files:
+        assert parse(Fit, read_fit(file).spec, file).law

@@ -198,6 +198,9 @@ def read_fit(path: Path) -> FitReport:
     data = read_json(path)
     if not data.get("split_by"):
         data = {**data, "parts": [{**data, "where": {}}]}
+    if isinstance(data.get("spec"), dict):
+        for key in ("holdouts", "rollout"):  # of the published reports, and of others as old
+            data["spec"].pop(key, None)
     try:
         return as_written(FitReport, data)
     except ValidationError as error:
