@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from moelaws.model.backends import Backend
 from moelaws.model.casting import cast
-from moelaws.model.mlp import MLP, add_weights, weight_shapes
+from moelaws.model.initial import add_weights
+from moelaws.model.mlp import MLP, weight_shapes
 from moelaws.model.router import ROUTERS, Noise, Routing, within_capacity
 from moelaws.spec.model import MoE
 

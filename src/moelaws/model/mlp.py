@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from moelaws.model.casting import cast
 from moelaws.model.fused import fused
+from moelaws.model.initial import add_weights
 from moelaws.spec.parts import Mlp
 
 
@@ -19,18 +20,6 @@ def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> dict[str, tuple[int, ...]
     if mlp == "swiglu":
         return {"w_gate_up": (E, D, 2 * F), "w_down": (E, F, D)}
     return {"w_in": (E, D, F), "b_in": (E, F), "w_out": (E, F, D), "b_out": (E, D)}
-
-
-def add_weights(
-    module: nn.Module, shapes: dict[str, tuple[int, ...]], std: float, generator: torch.Generator
-) -> tuple[str, ...]:
-    """Gives ``module`` random matrices and zero biases of these shapes; returns their names."""
-    for name, shape in shapes.items():
-        weight = nn.Parameter(torch.zeros(shape))
-        if name.startswith("w_"):
-            nn.init.normal_(weight, std=std, generator=generator)
-        module.register_parameter(name, weight)
-    return tuple(shapes)
 
 
 def feed_forward(x: Tensor, weights: Sequence[Tensor], product: Callable[..., Tensor]) -> Tensor:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from moelaws.model.attention import RMSNorm, attend
 from moelaws.model.casting import cast
-from moelaws.model.mlp import add_weights, feed_forward, weight_shapes
+from moelaws.model.initial import add_weights, random_weight
+from moelaws.model.mlp import feed_forward, weight_shapes
 from moelaws.spec.model import Mlp, Model
 
 
@@ -33,8 +34,7 @@ class SlicedBlock(nn.Module):
         self.slice_ffn = SliceMLP(model.ffn.mlp, (E, S, slices.d_expert), std, generator)
         self.w_join: nn.Parameter | None = None
         if slices.aggregation == "projection":
-            self.w_join = nn.Parameter(torch.empty(E, S, model.d_model))
-            nn.init.normal_(self.w_join, std=std, generator=generator)
+            self.w_join = random_weight(std, generator, E, S, model.d_model)
 
     def forward(self, x_BND: Tensor, rotation: Tensor, dtype: torch.dtype) -> Tensor:
         """Returns the residual stream after the block; ``rotation`` is for the experts' heads."""
@@ -108,10 +108,8 @@ class SliceAttention(nn.Module):
         assert slices is not None
         E, S, W = slices.n_experts, model.d_model // slices.n_experts, model.slice_head_width
         self.n_heads = slices.n_heads
-        self.w_qkv = nn.Parameter(torch.empty(E, S, 3 * S))
-        self.w_out = nn.Parameter(torch.empty(E, S, S))
-        for weight in (self.w_qkv, self.w_out):
-            nn.init.normal_(weight, std=model.init_std, generator=generator)
+        self.w_qkv = random_weight(model.init_std, generator, E, S, 3 * S)
+        self.w_out = random_weight(model.init_std, generator, E, S, S)
         self.q_norm = RMSNorm(E, 1, 1, 1, W) if model.qk_norm else None
         self.k_norm = RMSNorm(E, 1, 1, 1, W) if model.qk_norm else None
 
