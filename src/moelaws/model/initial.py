@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+Shapes = dict[str, tuple[int, ...]]  # of the weights of a module, by their names
+
 
 def random_weight(std: float, generator: torch.Generator, *shape: int) -> nn.Parameter:
     """Returns a weight of this shape, whose entries are drawn from N(0, std^2)."""
@@ -10,7 +12,7 @@ def random_weight(std: float, generator: torch.Generator, *shape: int) -> nn.Par
 
 
 def add_weights(
-    module: nn.Module, shapes: dict[str, tuple[int, ...]], std: float, generator: torch.Generator
+    module: nn.Module, shapes: Shapes, std: float, generator: torch.Generator
 ) -> tuple[str, ...]:
     """Gives ``module`` random matrices and zero biases of these shapes; returns their names."""
     for name, shape in shapes.items():

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from moelaws.model.attention import RMSNorm, attend
 from moelaws.model.casting import cast
-from moelaws.model.initial import add_weights, random_weight
-from moelaws.model.mlp import feed_forward, weight_shapes
-from moelaws.spec.model import Mlp, Model
+from moelaws.model.initial import random_weight
+from moelaws.model.mlp import MLP, weight_shapes
+from moelaws.spec.model import Model
 
 
 class SlicedBlock(nn.Module):
@@ -31,7 +31,9 @@ class SlicedBlock(nn.Module):
         self.attention_norm = RMSNorm(E, 1, 1, S)
         self.slice_attention = SliceAttention(model, generator)
         self.ffn_norm = RMSNorm(E, 1, 1, S)
-        self.slice_ffn = SliceMLP(model.ffn.mlp, (E, S, slices.d_expert), std, generator)
+        # E layers side by side, with weights as of routed experts
+        shapes = weight_shapes(model.ffn.mlp, E, S, slices.d_expert)
+        self.slice_ffn = MLP(shapes, std, generator, by_expert)
         self.w_join: nn.Parameter | None = None
         if slices.aggregation == "projection":
             self.w_join = random_weight(std, generator, E, S, model.d_model)
@@ -118,16 +120,3 @@ class SliceAttention(nn.Module):
         qkv_EBPXW = qkv_EBPX.view(*x_EBPS.shape[:3], 3 * self.n_heads, -1)
         y_EBPS = attend(qkv_EBPXW, self.n_heads, (self.q_norm, self.k_norm), rotation)
         return by_expert(y_EBPS, self.w_out)
-
-
-class SliceMLP(nn.Module):
-    """E feed-forward layers side by side; ``sizes`` are (E, S, F), weights as of routed experts."""
-
-    def __init__(
-        self, mlp: Mlp, sizes: tuple[int, int, int], init_std: float, generator: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.names = add_weights(self, weight_shapes(mlp, *sizes), init_std, generator)
-
-    def forward(self, x_EBPS: Tensor) -> Tensor:
-        return feed_forward(x_EBPS, [getattr(self, name) for name in self.names], by_expert)

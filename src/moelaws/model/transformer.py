@@ -18,7 +18,7 @@ from moelaws.model.casting import cast
 from moelaws.model.experts import MoELayer
 from moelaws.model.head import mean_loss
 from moelaws.model.initial import random_weight
-from moelaws.model.mlp import MLP
+from moelaws.model.mlp import MLP, dense_shapes
 from moelaws.model.parameterization import bias_rate, factors, multipliers
 from moelaws.model.router import Noise, Routing
 from moelaws.model.slices import SlicedBlock
@@ -56,7 +56,7 @@ class Block(nn.Module):
             self.moe.scale = multipliers(model).routed
         else:
             assert ffn.d_ffn is not None  # the configuration's checks refuse a model without it
-            self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
+            self.dense_ffn = MLP(dense_shapes(ffn.mlp, d, ffn.d_ffn), std, generator)
 
     def forward(
         self,
