@@ -14,7 +14,7 @@ from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Re
 from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.errors import refuse_unknown
 from moelaws.spec.experts import routers
-from moelaws.spec.fit import Name
+from moelaws.spec.fit import NoName
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
@@ -246,7 +246,7 @@ class Chosen(TableOf):
     """
 
     rule: Literal["chosen"]  # type: ignore[assignment]
-    search: Name | Literal[""] = ""
+    search: NoName = ""
     by: tuple[str, ...] = ()
     rows: tuple[tuple[NonNegative, ...], ...] = ()
 
@@ -281,7 +281,7 @@ class Derivations(Frozen):
 class Sweep(Frozen):
     """The product of ``axes`` and of the zipped groups in ``zip``."""
 
-    name: Name | Literal[""] = ""
+    name: NoName = ""
     axes: dict[str, Scalar | Scalars] = {}
     zip: tuple[dict[str, Scalars], ...] = ()
     corpora: Literal["all", "first"] = "all"  # of a study that names several

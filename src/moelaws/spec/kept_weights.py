@@ -1,11 +1,9 @@
 """Which runs of a study keep their weights, and at which steps."""
 
-from typing import Literal
-
 from pydantic import field_validator
 
 from moelaws.spec.base import Frozen, Positive
-from moelaws.spec.fit import Name
+from moelaws.spec.fit import NoName
 from moelaws.spec.rows import RowExpression
 from moelaws.spec.tier import Tier
 from moelaws.spec.validation import must_be
@@ -16,7 +14,7 @@ class KeptWeights(Frozen):
 
     # Selects the runs by columns that are known before training, such as ``C >= 1e11``
     rows: RowExpression = ""
-    sweep: Name | Literal[""] = ""  # a sweep of the grid, to whose runs this is limited
+    sweep: NoName = ""  # a sweep of the grid, to whose runs this is limited
     # Steps on the way: whole numbers, or fractions of a run's steps, such as 0.25
     steps: tuple[Positive, ...] = ()
     tiers: tuple[Tier, ...] = ()  # the tiers at which weights are kept; none named: all
