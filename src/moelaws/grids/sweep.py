@@ -83,7 +83,7 @@ def expand_study(
 
 def _grid(study: Study, tier: str) -> dict[str, Grid]:
     """Returns the study's grid at ``tier``, by its place in messages."""
-    where, grids = study.place(tier), {str(t): g for t, g in study.grids.items()}
+    where, grids = study.place(tier), study.grids
     if tier not in grids:
         raise UserError(f"{where} is missing; there are: {', '.join(grids) or 'none'}")
     return {where: grids[tier]}

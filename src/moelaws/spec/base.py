@@ -69,6 +69,7 @@ Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
 Threshold = Annotated[float, BeforeValidator(_number), Field(ge=1e-12, le=1e12)]
 NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]
 Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
+Inside = Annotated[Fraction, Field(gt=0, lt=1)]
 BelowOne = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
 # The limits lie far beyond any study. They refuse a slip of the keyboard.
 Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=10**18)]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from moelaws.spec.base import Count, Fraction, Frozen, Size, Whole, text_like
+from moelaws.spec.base import Count, Frozen, Inside, Size, Whole, text_like
 
 
 def _pattern(value: str) -> str:
@@ -99,7 +99,7 @@ class Corpus(Frozen):
     vocab_size: Annotated[Size, Field(ge=257)]
     tokenizer: str | None = None  # SHA-256 of a pretrained tokenizer's file
     # The fraction of the text that is held out, in whole documents
-    validation: Annotated[Fraction, Field(gt=0, lt=1)] = 0.05
+    validation: Inside = 0.05
     seed: Whole = 0  # of the split and of the documents' order
 
     @property

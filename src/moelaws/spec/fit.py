@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse, text_like
+from moelaws.spec.base import Count, Frozen, Inside, Positive, Real, parse, text_like
 from moelaws.spec.tier import Tier
 
 # Names become file names and Snakemake wildcards.
@@ -72,7 +72,7 @@ class Fit(Entry):
     resample_by: str = ""
     # none: the rows come from other fits, so that their scatter about the law is not their error
     intervals: Literal["auto", "bootstrap", "none"] = "auto"
-    level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
+    level: Inside = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
 
@@ -123,7 +123,7 @@ class Contest(Entry):
     protocol: dict[str, Any] = {}  # overrides of each law's own
     bootstrap: Annotated[Count, Field(le=100_000)] = 1000
     resample_by: str = ""  # a column whose values are blocks of rows with a common error
-    level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
+    level: Inside = 0.9
     beforehand: str = ""  # the law that was fixed before any law was judged
     # What differs where the project has short contests; with false they leave this one out
     short: dict[str, Any] | Literal[False] = {}
