@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from moelaws.spec.base import Count, Frozen, Inside, Size, Whole, text_like
+from moelaws.spec.base import Count, Filled, Frozen, Inside, Size, Whole, text_like
 
 
 def _pattern(value: str) -> str:
@@ -58,7 +58,7 @@ class Dataset(Rows):
 
 
 # stdlib, environment, paths or globs of text files, or a data set
-CorpusSetting = str | Annotated[tuple[str, ...], Field(min_length=1)] | Dataset
+CorpusSetting = str | Filled[str] | Dataset
 
 
 class HubDataset(Rows):

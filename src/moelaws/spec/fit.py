@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from moelaws.spec.base import Count, Frozen, Inside, Positive, Real, parse, text_like
+from moelaws.spec.base import Count, Filled, Frozen, Inside, Positive, Real, parse, text_like
 from moelaws.spec.tier import Tier
 
 # Names become file names and Snakemake wildcards.
@@ -119,7 +119,7 @@ class Contest(Entry):
     sweep: NoName = ""
     rows: str = ""
     best_per: tuple[str, ...] = ()  # as of a fit
-    splits: Annotated[tuple[Split, ...], Field(min_length=1)]
+    splits: Filled[Split]
     protocol: dict[str, Any] = {}  # overrides of each law's own
     bootstrap: Annotated[Count, Field(le=100_000)] = 1000
     resample_by: str = ""  # a column whose values are blocks of rows with a common error

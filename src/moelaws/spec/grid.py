@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
-from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Real, Size
+from moelaws.spec.base import BelowOne, Count, Filled, Frozen, NonNegative, Positive, Real, Size
 from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.errors import refuse_unknown
 from moelaws.spec.experts import routers
@@ -19,7 +19,7 @@ from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
 Scalar = bool | int | float | str
-Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
+Scalars = Filled[Scalar]
 MAX_POINTS = 100_000  # of one sweep
 # Ways to count FLOPs; ``accounting.flops`` says what each leaves out.
 ConventionName = Literal[
@@ -216,8 +216,8 @@ class TableOf(Frozen):
     """Gives the last number of the row whose other numbers equal the point's settings ``by``."""
 
     rule: Literal["table"]
-    by: Annotated[tuple[str, ...], Field(min_length=1)]
-    rows: Annotated[tuple[tuple[NonNegative, ...], ...], Field(min_length=1)]
+    by: Filled[str]
+    rows: Filled[tuple[NonNegative, ...]]
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
@@ -323,7 +323,7 @@ class Grid(Frozen):
 
     settings: Settings = Settings()
     derive: Derivations = Derivations()
-    sweeps: tuple[Sweep, ...] = Field(min_length=1)
+    sweeps: Filled[Sweep]
 
     @property
     def on_each_corpus(self) -> Self:

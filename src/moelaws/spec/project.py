@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from moelaws.spec.base import Count, Fraction, Frozen, Inside, Positive, Whole, parse, text_like
+from moelaws.spec.base import (
+    Count,
+    Filled,
+    Fraction,
+    Frozen,
+    Inside,
+    Positive,
+    Whole,
+    parse,
+    text_like,
+)
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.fit import Name
@@ -48,7 +58,7 @@ class Project(Frozen):
     source: Literal["trained", "simulated"] = "trained"  # of the losses
     # Names of config/studies/, and YAML files of a user's own studies.
     studies: Annotated[
-        Literal["all"] | Annotated[tuple[Name | StudyFile, ...], Field(min_length=1)],
+        Literal["all"] | Filled[Name | StudyFile],
         BeforeValidator(_list),
     ] = "all"
     runs: Literal["all", "rounds"] = "all"  # of a grid, or those that `moelaws next` chose
@@ -59,7 +69,7 @@ class Project(Frozen):
     device: Literal["cpu", "cuda"] = "cpu"
     # Which GPUs of this machine train if device is cuda, by nvidia-smi's numbers.
     gpus: Annotated[
-        Literal["all"] | Annotated[tuple[Whole, ...], Field(min_length=1)],
+        Literal["all"] | Filled[Whole],
         BeforeValidator(_list),
     ] = "all"
     # Whether training computes the same bits again on CUDA, too, and more slowly
