@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from moelaws.files.atomic import read_json, write_json
-from moelaws.spec.corpus import Dataset, FolderDataset, HubDataset, Text
+from moelaws.spec.corpus import CorpusSetting, Dataset, FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_toml import table_beside
 
@@ -121,9 +121,7 @@ def digest(
     return total.hexdigest()
 
 
-def resolve(
-    setting: str | list[str] | tuple[str, ...] | Dataset, base: Path
-) -> Sources | DatasetSource:
+def resolve(setting: CorpusSetting, base: Path) -> Sources | DatasetSource:
     """Returns the text that a config's corpus setting stands for.
 
     ``setting`` is "stdlib"; "environment", which adds the installed ``PACKAGES`` to that; one or
@@ -135,7 +133,7 @@ def resolve(
     """
     if isinstance(setting, Dataset):
         return DatasetSource(setting, _folder_of(setting, base))
-    patterns = list(setting) if isinstance(setting, list | tuple) else [setting]
+    patterns = [setting] if isinstance(setting, str) else list(setting)
     if patterns in (["stdlib"], ["environment"]):
         root = Path(sysconfig.get_path("stdlib"))
         files = _named(sorted(_stdlib(root)), root)

@@ -121,14 +121,11 @@ def rotate(x_NHW: Tensor, rotation: Tensor) -> Tensor:
 def rotate_on_gpu(x_NHW: Tensor, rotation: Tensor) -> Tensor:
     """Returns ``rotate`` in the type of ``x_NHW``, without complex numbers, which are not fused."""
     rotation_N1W2 = torch.view_as_real(rotation[: x_NHW.shape[-3]])
-
-    def turned(x_NHW: Tensor) -> Tensor:
-        return rotated(x_NHW, rotation_N1W2, 1.0)
-
-    def turned_back(x_NHW: Tensor) -> Tensor:
-        return rotated(x_NHW, rotation_N1W2, -1.0)
-
-    return mapped(x_NHW, turned, turned_back)
+    return mapped(
+        x_NHW,
+        lambda x_NHW: rotated(x_NHW, rotation_N1W2, 1.0),
+        lambda gradient_NHW: rotated(gradient_NHW, rotation_N1W2, -1.0),  # turned back
+    )
 
 
 @fused(rows=1)

@@ -118,12 +118,12 @@ class Study(Frozen):
     @model_validator(mode="after")
     def _names_resolve(self) -> Self:
         fits, derived = [f.name for f in self.fits], [d.name for d in self.derived]
-        pictures = [e.name for e in self.pictures]
+        pictures, nulls = [e.name for e in self.pictures], [null.name for null in self.nulls]
         for kind, names in (
             ("fits and derived tables", fits + derived),
             ("figures and tables", pictures),
             ("claims", [c.name for c in self.claims]),
-            ("nulls", [n.name for n in self.nulls]),
+            ("nulls", nulls),
             ("contests", [c.name for c in self.contests]),
             *((f"{c.name}: splits", [split.name for split in c.splits]) for c in self.contests),
         ):
@@ -136,7 +136,6 @@ class Study(Frozen):
         for entry in self.readers:
             refuse_unknown(f"{entry.name}: there is no fit", entry.fits, fits)
             refuse_unknown(f"{entry.name}: there is no derived table", entry.derived, derived)
-        nulls = [null.name for null in self.nulls]
         for claim in self.claims:
             refuse_unknown(f"{claim.name}: there is no figure", [claim.figure], pictures)
             refuse_unknown(f"{claim.name}: there is no null", {claim.null_model} - {""}, nulls)
