@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -79,6 +80,17 @@ Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
 Size = Annotated[Integer, Field(ge=1, le=10**6)]  # of a part of a model
 Each = TypeVar("Each")
 Filled = Annotated[tuple[Each, ...], Field(min_length=1)]  # a list that is not empty
+
+
+def key_of(value: Any, key: str) -> str:
+    """Returns the text under a key of an entry, given as data or built; empty if it has none."""
+    found = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    return str(found or "")
+
+
+def text_as(key: str) -> BeforeValidator:
+    """Returns a validator that takes a text for an entry with this key alone."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 class Frozen(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from moelaws.spec.base import Count, Filled, Frozen, Inside, Size, Whole, text_like
+from moelaws.spec.base import Count, Filled, Frozen, Inside, Size, Whole, key_of, text_like
 
 
 def _pattern(value: str) -> str:
@@ -78,8 +78,7 @@ class FolderDataset(Rows):
 
 def _kind(source: Any) -> str:
     # A text's kind is a default, which the canonical JSON leaves out.
-    kind = source.get("kind") if isinstance(source, dict) else getattr(source, "kind", None)
-    return str(kind or "text")
+    return key_of(source, "kind") or "text"
 
 
 Source = Annotated[

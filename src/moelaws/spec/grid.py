@@ -15,6 +15,7 @@ from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.errors import refuse_unknown
 from moelaws.spec.experts import routers
 from moelaws.spec.fit import NoName
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
@@ -44,10 +45,8 @@ RENAMED: dict[tuple[type[Frozen], str], str] = {
     (Slices, "n_heads"): "slice_heads",
     (Schedule, "kind"): "schedule",
 }
-# Fields that hold a part, or that say which of several classes a part has
-HOLDERS = (
-    "model", "base", "corpus", "ffn", "slices", "optimizer", "schedule", "evaluation", "kind",
-)  # fmt: skip
+_TABLE = table_beside(__file__)  # names of settings
+HOLDERS = _TABLE["holders"]  # fields that hold a part
 
 
 def names(part: type[Frozen]) -> dict[str, str]:
@@ -101,11 +100,7 @@ else:
     )
 
 
-# Settings that a power law or a table may depend on, and N, the parameters without embeddings
-POSITIVE = (
-    "C", "D", "N", "G", "r", "d_base", "n_layers", "d_model", "n_heads", "n_kv", "context",
-    "vocab_size", "n_experts", "top_k", "d_expert", "d_ffn", "batch", "n_slices", "chunk",
-)  # fmt: skip
+POSITIVE: list[str] = _TABLE["positive"]  # those that a power law or a table may depend on
 
 
 class ExpertsFromSparsity(Frozen):

@@ -34,8 +34,3 @@ class KeptWeights(Frozen):
         """Returns the steps on the way at which a run of ``total`` steps keeps weights, sorted."""
         steps = {round(step * total) if step < 1 else int(step) for step in self.steps}
         return tuple(sorted(step for step in steps if 0 < step < total))
-
-
-def rows_alone(value: object) -> object:
-    """Returns the entry that an expression of rows alone stands for; other values as they are."""
-    return {"rows": value} if isinstance(value, str) else value

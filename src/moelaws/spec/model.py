@@ -1,14 +1,13 @@
 """The model of a run: a decoder-only transformer with dense feed-forward layers or experts."""
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from moelaws.spec.base import Count, Frozen, Positive, Size
+from moelaws.spec.base import Count, Frozen, Positive, Size, key_of
 from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.experts import Gates, MoE, routers
 from moelaws.spec.parts import DenseFFN, Mlp, Part, SlicePositions, Slices
@@ -18,8 +17,7 @@ __all__ = ["DenseFFN", "Mlp", "MoE", "Model", "SlicePositions", "Slices"]
 
 def _class(ffn: Any) -> str:
     """Returns the name of the class of a layer of experts, given as data or built."""
-    route_by = ffn.get("route_by") if isinstance(ffn, Mapping) else ffn.route_by
-    return routers().get(str(route_by), MoE).__name__
+    return routers().get(key_of(ffn, "route_by"), MoE).__name__
 
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ series' first row; ``{C:power}`` and ``{S:.4g}`` say how it is written.
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Real, text_like
+from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Real, text_as, text_like
 from moelaws.spec.fit import Entry, Name, NoName
 from moelaws.spec.measure import Expected, Measure, Reads
 from moelaws.spec.references import Reference
@@ -108,11 +108,7 @@ class Series(Frozen):
     apart: NonNegative = 0.0  # points between the first and the last series, so that bars show
 
 
-def _role_alone(value: object) -> object:
-    return {"role": value} if isinstance(value, str) else value
-
-
-AxisSetting = Annotated[Axis, BeforeValidator(_role_alone)]
+AxisSetting = Annotated[Axis, text_as("role")]
 
 
 class Panel(Frozen):

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from moelaws.spec.base import Frozen, NonNegative, Positive, Whole, text_like
+from moelaws.spec.base import Frozen, NonNegative, Positive, Whole, text_as, text_like
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, or_nearest, refuse_unknown
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
-from moelaws.spec.kept_weights import KeptWeights, rows_alone
+from moelaws.spec.kept_weights import KeptWeights
 from moelaws.spec.readers import Claim, Derived, Figure, PaperTable, Reader, Shipped
 from moelaws.spec.references import DOTTED, STUDIES, folder
 from moelaws.spec.rows import RowExpression, parse_rows
@@ -103,7 +103,7 @@ class Study(Frozen):
     # Name -> a text, in place of the project's one: the grids' sweeps are made on each of them
     corpora: Annotated[dict[str, CorpusSetting], BeforeValidator(_by_name)] = {}
     imported: ImportedTable | None = None  # published runs, in place of grids
-    keep_weights: Annotated[KeptWeights, BeforeValidator(rows_alone)] = KeptWeights()
+    keep_weights: Annotated[KeptWeights, text_as("rows")] = KeptWeights()
     simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
     contests: tuple[Contest, ...] = ()
