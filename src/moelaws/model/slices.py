@@ -41,8 +41,8 @@ class SlicedBlock(nn.Module):
     def forward(self, x_BND: Tensor, rotation: Tensor, dtype: torch.dtype) -> Tensor:
         """Returns the residual stream after the block; ``rotation`` is for the experts' heads."""
         start_EBPS = self.view.split(x_BND)
-        x_EBPS = start_EBPS
-        x_EBPS = x_EBPS + self.slice_attention(self.attention_norm(x_EBPS, dtype), rotation)
+        normed_EBPS = self.attention_norm(start_EBPS, dtype)
+        x_EBPS = start_EBPS + self.slice_attention(normed_EBPS, rotation)
         x_EBPS = x_EBPS + self.slice_ffn(self.ffn_norm(x_EBPS, dtype))
         added_EBPS = x_EBPS - start_EBPS
         added_BND: Tensor

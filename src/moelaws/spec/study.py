@@ -178,7 +178,7 @@ class Study(Frozen):
         return (*self.figures, *self.tables)
 
     @property
-    def readers(self) -> tuple[Derived | Figure | PaperTable | Claim, ...]:
+    def readers(self) -> tuple[Reader, ...]:
         """Returns the entries that read fits and derived tables."""
         return (*self.derived, *self.figures, *self.tables, *self.claims)
 

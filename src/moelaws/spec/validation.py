@@ -62,7 +62,7 @@ def _allowed(error: Any) -> str:
         known = re.findall(r"'([^']*)'", words)
         near = nearest(context.get("tag", error["input"]), known)
         return joined([word or "left out" for word in known], "or") + near
-    allowed = ALLOWED.get(kind) or ALLOWED.get(kind.partition("_")[0], "another value")
+    allowed: str = ALLOWED.get(kind) or ALLOWED.get(kind.partition("_")[0], "another value")
     return allowed.format(**context)
 
 
