@@ -26,7 +26,7 @@ class Batches:
         self, corpus: PreparedCorpus, batch: int, context: int, seed: int, max_epochs: float = 1.0
     ) -> None:
         """Raises UserError if the text is shorter than one window."""
-        self.corpus, self.batch, self.context, self.seed = corpus, batch, context, seed
+        self.corpus, self.batch, self.context = corpus, batch, context
         self.max_epochs = max_epochs
         self.step = 0
         self.windows = (len(corpus.train) - 1) // context

@@ -31,7 +31,7 @@ from moelaws.spec.run import AdamW, Muon
 from moelaws.training.optimizer import Optimizer
 
 _TABLE = table_beside(__file__)
-BASE: dict[str, int] = _TABLE["base"]
+BASE = _TABLE["base"]  # name -> size
 HEAD = BASE["d_model"] // BASE["n_heads"]  # the width of a head, in all models
 SIZES: dict[str, list[int]] = _TABLE["sizes"]  # by ladder
 STEPS = (1, 3, 10)

@@ -24,4 +24,4 @@ else:
     Tier = Annotated[Shipped, WrapValidator(_own)]
 # Some tiers, or true for all
 Tiers = Annotated[tuple[Tier, ...], BeforeValidator(lambda v: TIERS if v is True else v or ())]
-CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores, the others for GPUs
+CPU_TIERS = ("demo", "workstation")  # sized for CPU cores, the others for GPUs

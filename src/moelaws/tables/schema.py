@@ -8,7 +8,7 @@ _DECLARED = table_beside(__file__)
 COLUMNS, _OWN = stated(_DECLARED["columns"]), stated(_DECLARED["own"])
 CORPUS = _OWN[0]
 CONFIGURATION: list[str] = _DECLARED["configuration"]
-TRAINED_COLUMNS: tuple[Column, ...] = (
+TRAINED_COLUMNS = (
     *COLUMNS,
     *_OWN,
     *stated(_DECLARED["trained"]),
@@ -16,10 +16,8 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
     *stated(_DECLARED["trained_further"]),
 )
 
-SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
+SIMULATED_COLUMNS = tuple(
     c.with_nulls() if c.name in _DECLARED["of_a_training"] else c for c in (*COLUMNS, *_OWN)
 )
 
-IMPORTED_COLUMNS: tuple[Column, ...] = tuple(
-    c if c.name in _DECLARED["required"] else c.with_nulls() for c in COLUMNS
-)
+IMPORTED_COLUMNS = tuple(c if c.name in _DECLARED["required"] else c.with_nulls() for c in COLUMNS)
