@@ -53,9 +53,8 @@ class Device:
         return f"{self.name} hours are estimated from {runs} of this machine in results/"
 
 
-_DEVICES = {key: Device(**about) for key, about in table_beside(__file__).items()}
-CPU = _DEVICES.pop("cpu")
-GPUS = _DEVICES
+GPUS = {key: Device(**about) for key, about in table_beside(__file__).items()}
+CPU = GPUS.pop("cpu")
 H100 = GPUS["h100"]
 MFU = 0.35  # the share of a GPU's peak that its speed is
 # A pass takes as long as one of so many tokens at least, for its kernels begin one after the other.

@@ -1,6 +1,7 @@
 """Training batches, which any process can resume at any step, and the fixed held-out set."""
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +26,7 @@ class Batches:
         self, corpus: PreparedCorpus, batch: int, context: int, seed: int, max_epochs: float = 1.0
     ) -> None:
         """Raises UserError if the text is shorter than one window."""
-        self.corpus, self.batch, self.context, self.seed = corpus, batch, context, seed
+        self.corpus, self.batch, self.context = corpus, batch, context
         self.max_epochs = max_epochs
         self.step = 0
         self.windows = (len(corpus.train) - 1) // context
@@ -34,7 +35,8 @@ class Batches:
                 f"{corpus.folder}: {len(corpus.train)} training tokens are fewer than one "
                 f"context of {context}; add text or shorten model.context"
             )
-        self._orders: dict[int, NDArray[np.intp]] = {}
+        # The order of each epoch, (windows,); a batch may be of two.
+        self._order = lru_cache(maxsize=2)(partial(random_order, self.windows, seed))
 
     def check(self, steps: int) -> None:
         """Raises UserError if ``steps`` steps need more than ``max_epochs`` passes."""
@@ -64,13 +66,6 @@ class Batches:
     def restore(self, state: dict[str, Any]) -> None:
         """Continues where ``state`` was taken; a checkpoint says of which run and data it is."""
         self.step = int(state["step"])
-
-    def _order(self, epoch: int) -> NDArray[np.intp]:
-        """Returns the permutation of an epoch, (windows,)."""
-        if epoch not in self._orders:
-            recent = {e: order for e, order in self._orders.items() if e == epoch - 1}
-            self._orders = {**recent, epoch: random_order(self.windows, self.seed, epoch)}
-        return self._orders[epoch]
 
 
 def random_order(n: int, seed: int, stream: int) -> NDArray[np.intp]:

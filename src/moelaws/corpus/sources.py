@@ -16,34 +16,18 @@ from itertools import islice
 from pathlib import Path
 
 from moelaws.files.atomic import read_json, write_json
-from moelaws.spec.corpus import Dataset, FolderDataset, HubDataset, Text
+from moelaws.spec.corpus import CorpusSetting, Dataset, FolderDataset, HubDataset, Text
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 
 BLOCK = 1 << 20  # bytes read at once
 # A pattern with ** goes into at most so many folders, which takes some seconds.
 MOST_FOLDERS = 10_000
 SETTLED = 2_000_000_000  # ns; a younger file may still change without a new time stamp
 
-# Parts of the standard library that are left out, though sys.stdlib_module_names lists them
-STDLIB_WITHOUT = {
-    # Debian and others package these apart, so some machines lack them
-    *("distutils", "ensurepip", "idlelib", "lib2to3", "tkinter", "turtledemo"),
-    # it exists on one platform only
-    "msilib",
-    # its tables of character codes are near-copies, so held-out text would not be new
-    "encodings",
-}
+_TABLE = table_beside(__file__)
+PACKAGES: list[str] = _TABLE["packages"]  # whose sources `environment` adds to `stdlib`
 TEST_FOLDERS = {"test", "tests"}  # only some builds ship them inside ctypes, unittest, ...
-
-# The packages whose Python sources the corpus `environment` adds to the standard library's. The
-# lock (envs/cpu.lock) pins each to one version. Each is published as a single wheel for all
-# platforms and versions of Python, so every machine installs the same files, and has at least half
-# a megabyte of sources. A package that was pinned later stays out, because it would change the text
-# that runs have been trained on.
-PACKAGES = (
-    "anyio", "datasets", "docutils", "filelock", "fsspec", "gitpython", "huggingface-hub", "mpmath",
-    "pydantic", "pygments", "pytest", "rich", "snakemake", "sympy",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -137,9 +121,7 @@ def digest(
     return total.hexdigest()
 
 
-def resolve(
-    setting: str | list[str] | tuple[str, ...] | Dataset, base: Path
-) -> Sources | DatasetSource:
+def resolve(setting: CorpusSetting, base: Path) -> Sources | DatasetSource:
     """Returns the text that a config's corpus setting stands for.
 
     ``setting`` is "stdlib"; "environment", which adds the installed ``PACKAGES`` to that; one or
@@ -151,7 +133,7 @@ def resolve(
     """
     if isinstance(setting, Dataset):
         return DatasetSource(setting, _folder_of(setting, base))
-    patterns = list(setting) if isinstance(setting, list | tuple) else [setting]
+    patterns = [setting] if isinstance(setting, str) else list(setting)
     if patterns in (["stdlib"], ["environment"]):
         root = Path(sysconfig.get_path("stdlib"))
         files = _named(sorted(_stdlib(root)), root)
@@ -232,7 +214,7 @@ def _matches(pattern: str, base: Path) -> list[Path]:
 def _stdlib(root: Path) -> Iterator[Path]:
     # The interpreter's list of names has no _sysconfigdata of the build, no sitecustomize of a
     # distribution, and nothing else that was put into the folder.
-    for module in sys.stdlib_module_names - STDLIB_WITHOUT:
+    for module in sys.stdlib_module_names.difference(_TABLE["stdlib_without"]):
         if (single := root / f"{module}.py").is_file():
             yield single
         for folder, inner, files in os.walk(root / module):

@@ -132,7 +132,7 @@ def held(
         for descriptor in locks.values():
             os.close(descriptor)
         if not waits:
-            names = ", ".join(str(gpu.index) for gpu in gpus)
+            names = listed(gpu.index for gpu in gpus)
             on_wait(f"waiting for {number} of the GPUs {names}, on which other jobs train")
             waits = True
         time.sleep(_LOOK)

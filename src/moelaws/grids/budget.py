@@ -81,16 +81,16 @@ def budget(
     own = spent(configs, kept)
     costs = [placed(config, device, per_run) for config in own]
     flops = [c.flops * x.steps / part.steps for c, x, part in zip(costs, configs, own, strict=True)]
-    sizes = [count_parameters(run.config.model).total for run in runs]
+    sizes = [count_parameters(config.model).total for config in configs]
     copies = {run: 1 + len(steps) for run, steps in kept.items()}
     held = [n * copies.get(run.run_id, 0) for run, n in zip(runs, sizes, strict=True)]
-    logged = [min(run.config.steps, LOGGED_STEPS) for run in runs]
+    logged = [min(config.steps, LOGGED_STEPS) for config in configs]
     return Budget(
         device=device,
         runs=len(runs),
         flops=sum(flops),
         flops_spent=sum(c.flops for c in costs),
-        tokens=float(sum(run.config.tokens for run in runs)),
+        tokens=float(sum(config.tokens for config in configs)),
         seconds=sum(c.device_seconds for c in costs),
         seconds_by_run={r.run_id: c.device_seconds for r, c in zip(runs, costs, strict=True)},
         disk={

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,7 @@ def expand_study(
 
 def _grid(study: Study, tier: str) -> dict[str, Grid]:
     """Returns the study's grid at ``tier``, by its place in messages."""
-    where, grids = study.place(tier), {str(t): g for t, g in study.grids.items()}
+    where, grids = study.place(tier), study.grids
     if tier not in grids:
         raise UserError(f"{where} is missing; there are: {', '.join(grids) or 'none'}")
     return {where: grids[tier]}
@@ -95,12 +96,10 @@ def too_long_for(sweep: Sweep) -> str:
     Before the text is tokenised, this finds runs that are certainly impossible.
     """
     larger = "set corpus in config/config.yaml to a larger text"
-    sizes: dict[Corpus, tuple[float, float, str]] = {}
+    size_of = cache(_size)
     for run in sweep.runs:
         config, corpus = run.config, run.config.corpus
-        if corpus not in sizes:
-            sizes[corpus] = _size(corpus, sweep.texts[run.corpus].bytes)
-        train, held_out, unit = sizes[corpus]
+        train, held_out, unit = size_of(corpus, sweep.texts[run.corpus].bytes)
         if config.tokens > train * config.max_epochs:
             return (
                 f"run {run.run_id} trains on D = {config.tokens:.4g} tokens, more than {train:.4g} "

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from moelaws.model.casting import cast
 from moelaws.model.fused import fused, mapped
+from moelaws.model.initial import random_weight
 from moelaws.model.parameterization import multipliers
 from moelaws.spec.model import Model
 
@@ -59,10 +60,8 @@ class Attention(nn.Module):
         self.n_heads, self.n_kv = model.n_heads, model.n_kv
         self.width = model.width_of_head
         out = (model.n_heads + 2 * model.n_kv) * self.width
-        self.w_qkv = nn.Parameter(torch.empty(out, model.d_model))
-        self.w_out = nn.Parameter(torch.empty(model.d_model, model.d_attention))
-        for weight in (self.w_qkv, self.w_out):
-            nn.init.normal_(weight, std=model.init_std, generator=generator)
+        self.w_qkv = random_weight(model.init_std, generator, out, model.d_model)
+        self.w_out = random_weight(model.init_std, generator, model.d_model, model.d_attention)
         self.q_norm = RMSNorm(self.width) if model.qk_norm else None
         self.k_norm = RMSNorm(self.width) if model.qk_norm else None
         self.scores = multipliers(model).scores
@@ -122,14 +121,11 @@ def rotate(x_NHW: Tensor, rotation: Tensor) -> Tensor:
 def rotate_on_gpu(x_NHW: Tensor, rotation: Tensor) -> Tensor:
     """Returns ``rotate`` in the type of ``x_NHW``, without complex numbers, which are not fused."""
     rotation_N1W2 = torch.view_as_real(rotation[: x_NHW.shape[-3]])
-
-    def turned(x_NHW: Tensor) -> Tensor:
-        return rotated(x_NHW, rotation_N1W2, 1.0)
-
-    def turned_back(x_NHW: Tensor) -> Tensor:
-        return rotated(x_NHW, rotation_N1W2, -1.0)
-
-    return mapped(x_NHW, turned, turned_back)
+    return mapped(
+        x_NHW,
+        lambda x_NHW: rotated(x_NHW, rotation_N1W2, 1.0),
+        lambda gradient_NHW: rotated(gradient_NHW, rotation_N1W2, -1.0),  # turned back
+    )
 
 
 @fused(rows=1)

@@ -49,12 +49,6 @@ BACKENDS = {
 HOPPER = (9, 0)
 
 
-def preferred(device: str) -> str:
-    """Returns the back end that ``auto`` takes if it can be used; torch's always can."""
-    older = device == "cuda" and torch.cuda.get_device_capability() < HOPPER
-    return "megablocks" if older else "torch"
-
-
 def choose_backend(name: str, model: Model, device: str, precision: str) -> tuple[Backend, str]:
     """Returns a back end, by its name or (``auto``) the faster one, and a line that says why.
 
@@ -64,7 +58,10 @@ def choose_backend(name: str, model: Model, device: str, precision: str) -> tupl
         raise UserError(f"back end {name!r} is unknown; there are auto, {', '.join(BACKENDS)}")
     if not isinstance(model.ffn, MoE):
         return BACKENDS["torch"], f"a dense model on {device}: no experts, no back end of theirs"
-    first = preferred(device) if name == "auto" else name
+    first = name
+    if name == "auto":  # it takes this one if it can be used; torch's always can
+        older = device == "cuda" and torch.cuda.get_device_capability() < HOPPER
+        first = "megablocks" if older else "torch"
     obstacle = megablocks_obstacle(model, device, precision) if first == "megablocks" else ""
     if obstacle and name != "auto":
         raise UserError(f"back end {name} cannot be used: {obstacle}")

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from moelaws.model.backends import Backend
 from moelaws.model.casting import cast
-from moelaws.model.mlp import MLP, add_weights, weight_shapes
+from moelaws.model.initial import add_weights
+from moelaws.model.mlp import MLP, dense_shapes, weight_shapes
 from moelaws.model.router import ROUTERS, Noise, Routing, within_capacity
 from moelaws.spec.model import MoE
 
@@ -48,8 +49,8 @@ class MoELayer(nn.Module):
         self.scale = 1.0  # of what the routed experts add
         self.router = ROUTERS[moe.route_by](moe, d_model, init_std, generator, layer)
         self.routed_experts = RoutedExperts(moe, d_model, init_std, backend, generator)
-        width = moe.n_shared * moe.d_expert
-        self.shared_experts = MLP(moe.mlp, d_model, width, init_std, generator) if width else None
+        shapes = dense_shapes(moe.mlp, d_model, moe.n_shared * moe.d_expert)
+        self.shared_experts = MLP(shapes, init_std, generator) if moe.n_shared else None
 
     def forward(
         self, x_BND: Tensor, groups: int, noise: Noise = (), tokens_BN: Tensor | None = None

@@ -11,26 +11,20 @@ from torch import Tensor, nn
 
 from moelaws.model.casting import cast
 from moelaws.model.fused import fused
+from moelaws.model.initial import Shapes, add_weights
 from moelaws.spec.parts import Mlp
 
 
-def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> dict[str, tuple[int, ...]]:
+def weight_shapes(mlp: Mlp, E: int, D: int, F: int) -> Shapes:
     """Returns name -> shape of E experts' weights, in the back ends' order; b are biases."""
     if mlp == "swiglu":
         return {"w_gate_up": (E, D, 2 * F), "w_down": (E, F, D)}
     return {"w_in": (E, D, F), "b_in": (E, F), "w_out": (E, F, D), "b_out": (E, D)}
 
 
-def add_weights(
-    module: nn.Module, shapes: dict[str, tuple[int, ...]], std: float, generator: torch.Generator
-) -> tuple[str, ...]:
-    """Gives ``module`` random matrices and zero biases of these shapes; returns their names."""
-    for name, shape in shapes.items():
-        weight = nn.Parameter(torch.zeros(shape))
-        if name.startswith("w_"):
-            nn.init.normal_(weight, std=std, generator=generator)
-        module.register_parameter(name, weight)
-    return tuple(shapes)
+def dense_shapes(mlp: Mlp, D: int, F: int) -> Shapes:
+    """Returns name -> shape of a dense layer's weights: those of one expert, transposed."""
+    return {name: shape[:0:-1] for name, shape in weight_shapes(mlp, 1, D, F).items()}
 
 
 def feed_forward(x: Tensor, weights: Sequence[Tensor], product: Callable[..., Tensor]) -> Tensor:
@@ -54,15 +48,19 @@ def swiglu(h: Tensor) -> Tensor:
 
 
 class MLP(nn.Module):
-    """A dense layer. Its matrices are those of one expert, transposed."""
+    """A feed-forward layer with weights of the given ``shapes``, by its ``product``."""
 
     def __init__(
-        self, mlp: Mlp, d_model: int, width: int, init_std: float, generator: torch.Generator
+        self,
+        shapes: Shapes,
+        init_std: float,
+        generator: torch.Generator,
+        product: Callable[..., Tensor] = F.linear,
     ) -> None:
         super().__init__()
-        shapes = {n: s[:0:-1] for n, s in weight_shapes(mlp, 1, d_model, width).items()}
+        self.product = product
         self.names = add_weights(self, shapes, init_std, generator)
 
-    def forward(self, x_TD: Tensor) -> Tensor:
-        weights = [cast(getattr(self, name), x_TD.dtype) for name in self.names]
-        return feed_forward(x_TD, weights, F.linear)
+    def forward(self, x: Tensor) -> Tensor:
+        weights = [cast(getattr(self, name), x.dtype) for name in self.names]
+        return feed_forward(x, weights, self.product)

@@ -13,31 +13,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model, MoE
 
-# Weight -> the sizes of its inputs and of its outputs; a vector has no inputs
-_OF_MLP = {
-    "w_gate_up": ("d", "F"), "w_down": ("F", "d"),
-    "w_in": ("d", "F"), "b_in": ("", "F"), "w_out": ("F", "d"), "b_out": ("", "d"),
-}  # fmt: skip
-_FANS = {
-    "embedding": ("", "d"),
-    "unembedding": ("", "d"),
-    "final_norm.gain": ("", "d"),
-    "layers.attention_norm.gain": ("", "d"),
-    "layers.ffn_norm.gain": ("", "d"),
-    "layers.attention.q_norm.gain": ("", "W"),
-    "layers.attention.k_norm.gain": ("", "W"),
-    "layers.attention.w_qkv": ("d", "a"),
-    "layers.attention.w_out": ("a", "d"),
-    "layers.moe.router.weight": ("d", "E"),
-    # F is the width of the layer's own MLP.
-    **{
-        f"layers.{layer}.{weight}": tuple(layer if size == "F" else size for size in sizes)
-        for layer in ("dense_ffn", "moe.routed_experts", "moe.shared_experts")
-        for weight, sizes in _OF_MLP.items()
-    },
-}
+_FANS = table_beside(__file__)  # weight -> the sizes of its inputs and of its outputs
 
 
 class Factors(NamedTuple):

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.fused import fused
+from moelaws.model.initial import random_weight
 from moelaws.spec.experts import ChunkRouted, MoE, PositionRouted
 
 Noise = Sequence[torch.Generator]  # of the router's jitter: a generator for each balance group
@@ -62,8 +63,7 @@ class Router(nn.Module):
     ) -> None:
         super().__init__()
         self.moe = moe
-        self.weight = nn.Parameter(torch.empty(moe.n_experts, d_model))
-        nn.init.normal_(self.weight, std=init_std, generator=generator)
+        self.weight = random_weight(init_std, generator, moe.n_experts, d_model)
         bias = torch.zeros(moe.n_experts) if moe.balance == "bias" else None
         self.register_buffer("bias", bias)
 
@@ -165,8 +165,7 @@ class ChunkRouter(nn.Module):
         self.moe, self.chunk = moe, moe.chunk
         self.decide = Router(moe, d_model, init_std, generator)
         # Its entries have the size of those of the normed states that it stands for.
-        self.w_start = nn.Parameter(torch.empty(1, d_model))
-        nn.init.normal_(self.w_start, generator=generator)
+        self.w_start = random_weight(1.0, generator, 1, d_model)
 
     def forward(
         self, x_BND: Tensor, groups: int = 1, noise: Noise = (), tokens_BN: Tensor | None = None

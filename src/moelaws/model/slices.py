@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from moelaws.model.attention import RMSNorm, attend
 from moelaws.model.casting import cast
-from moelaws.model.mlp import add_weights, feed_forward, weight_shapes
-from moelaws.spec.model import Mlp, Model
+from moelaws.model.initial import random_weight
+from moelaws.model.mlp import MLP, weight_shapes
+from moelaws.spec.model import Model
 
 
 class SlicedBlock(nn.Module):
@@ -30,17 +31,18 @@ class SlicedBlock(nn.Module):
         self.attention_norm = RMSNorm(E, 1, 1, S)
         self.slice_attention = SliceAttention(model, generator)
         self.ffn_norm = RMSNorm(E, 1, 1, S)
-        self.slice_ffn = SliceMLP(model.ffn.mlp, (E, S, slices.d_expert), std, generator)
+        # E layers side by side, with weights as of routed experts
+        shapes = weight_shapes(model.ffn.mlp, E, S, slices.d_expert)
+        self.slice_ffn = MLP(shapes, std, generator, by_expert)
         self.w_join: nn.Parameter | None = None
         if slices.aggregation == "projection":
-            self.w_join = nn.Parameter(torch.empty(E, S, model.d_model))
-            nn.init.normal_(self.w_join, std=std, generator=generator)
+            self.w_join = random_weight(std, generator, E, S, model.d_model)
 
     def forward(self, x_BND: Tensor, rotation: Tensor, dtype: torch.dtype) -> Tensor:
         """Returns the residual stream after the block; ``rotation`` is for the experts' heads."""
         start_EBPS = self.view.split(x_BND)
-        x_EBPS = start_EBPS
-        x_EBPS = x_EBPS + self.slice_attention(self.attention_norm(x_EBPS, dtype), rotation)
+        normed_EBPS = self.attention_norm(start_EBPS, dtype)
+        x_EBPS = start_EBPS + self.slice_attention(normed_EBPS, rotation)
         x_EBPS = x_EBPS + self.slice_ffn(self.ffn_norm(x_EBPS, dtype))
         added_EBPS = x_EBPS - start_EBPS
         added_BND: Tensor
@@ -108,10 +110,8 @@ class SliceAttention(nn.Module):
         assert slices is not None
         E, S, W = slices.n_experts, model.d_model // slices.n_experts, model.slice_head_width
         self.n_heads = slices.n_heads
-        self.w_qkv = nn.Parameter(torch.empty(E, S, 3 * S))
-        self.w_out = nn.Parameter(torch.empty(E, S, S))
-        for weight in (self.w_qkv, self.w_out):
-            nn.init.normal_(weight, std=model.init_std, generator=generator)
+        self.w_qkv = random_weight(model.init_std, generator, E, S, 3 * S)
+        self.w_out = random_weight(model.init_std, generator, E, S, S)
         self.q_norm = RMSNorm(E, 1, 1, 1, W) if model.qk_norm else None
         self.k_norm = RMSNorm(E, 1, 1, 1, W) if model.qk_norm else None
 
@@ -120,16 +120,3 @@ class SliceAttention(nn.Module):
         qkv_EBPXW = qkv_EBPX.view(*x_EBPS.shape[:3], 3 * self.n_heads, -1)
         y_EBPS = attend(qkv_EBPXW, self.n_heads, (self.q_norm, self.k_norm), rotation)
         return by_expert(y_EBPS, self.w_out)
-
-
-class SliceMLP(nn.Module):
-    """E feed-forward layers side by side; ``sizes`` are (E, S, F), weights as of routed experts."""
-
-    def __init__(
-        self, mlp: Mlp, sizes: tuple[int, int, int], init_std: float, generator: torch.Generator
-    ) -> None:
-        super().__init__()
-        self.names = add_weights(self, weight_shapes(mlp, *sizes), init_std, generator)
-
-    def forward(self, x_EBPS: Tensor) -> Tensor:
-        return feed_forward(x_EBPS, [getattr(self, name) for name in self.names], by_expert)

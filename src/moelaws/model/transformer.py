@@ -17,7 +17,8 @@ from moelaws.model.backends import BACKENDS, Backend
 from moelaws.model.casting import cast
 from moelaws.model.experts import MoELayer
 from moelaws.model.head import mean_loss
-from moelaws.model.mlp import MLP
+from moelaws.model.initial import random_weight
+from moelaws.model.mlp import MLP, dense_shapes
 from moelaws.model.parameterization import bias_rate, factors, multipliers
 from moelaws.model.router import Noise, Routing
 from moelaws.model.slices import SlicedBlock
@@ -55,7 +56,7 @@ class Block(nn.Module):
             self.moe.scale = multipliers(model).routed
         else:
             assert ffn.d_ffn is not None  # the configuration's checks refuse a model without it
-            self.dense_ffn = MLP(ffn.mlp, d, ffn.d_ffn, std, generator)
+            self.dense_ffn = MLP(dense_shapes(ffn.mlp, d, ffn.d_ffn), std, generator)
 
     def forward(
         self,
@@ -100,10 +101,9 @@ class Transformer(nn.Module):
     ) -> None:
         """Calls ``place`` to move or shard each layer as soon as it is made, and the model last."""
         super().__init__()
-        generator = torch.Generator().manual_seed(seed)
+        generator, std = torch.Generator().manual_seed(seed), model.init_std
         self.dtype = PRECISIONS[precision]
-        self.embedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
-        nn.init.normal_(self.embedding, std=model.init_std, generator=generator)
+        self.embedding = random_weight(std, generator, model.vocab_size, model.d_model)
         self.layers = nn.ModuleList()
         for layer in range(model.n_layers):
             block: Block | SlicedBlock
@@ -118,8 +118,7 @@ class Transformer(nn.Module):
         self.final_norm.scale = multipliers(model).logits
         self.unembedding: nn.Parameter | None = None
         if not model.tied_embeddings:
-            self.unembedding = nn.Parameter(torch.empty(model.vocab_size, model.d_model))
-            nn.init.normal_(self.unembedding, std=model.init_std, generator=generator)
+            self.unembedding = random_weight(std, generator, model.vocab_size, model.d_model)
         self.config = model
         self.set_context(model.context)
         place(self)

@@ -8,7 +8,7 @@ Shapes: B sequences, N positions, T tokens of choices, V vocabulary.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,20 +121,17 @@ def _answers(
     """Returns the model's answer for the last ``scored`` tokens of each sequence."""
     device = model.embedding.device
     # Choices of one token share all that a model reads.
-    numbers: dict[tuple[int, ...], int] = {}
-    inputs = [numbers.setdefault(tuple(t[:-1]), len(numbers)) for t in tokens]
-    of_input: list[list[int]] = [[] for _ in numbers]
-    for i, number in enumerate(inputs):
-        of_input[number].append(i)
+    of_input: dict[tuple[int, ...], list[int]] = {}
+    for i, whole in enumerate(tokens):
+        of_input.setdefault(tuple(whole[:-1]), []).append(i)
     answers: dict[int, Answer] = {}
     model.eval()
     with torch.no_grad(), casting_once():
-        for chosen in _batches(list(map(len, numbers)), TOKENS[device.type]):
-            read = [tokens[of_input[number][0]][:-1] for number in chosen]
+        for read in _batches(of_input, TOKENS[device.type]):
             width = len(read[-1])
             # Attention is causal: padding changes nothing.
-            batch = torch.tensor([t + [padding] * (width - len(t)) for t in read], device=device)
-            choices = [(row, i) for row, number in enumerate(chosen) for i in of_input[number]]
+            batch = torch.tensor([t + (padding,) * (width - len(t)) for t in read], device=device)
+            choices = [(row, i) for row, inputs in enumerate(read) for i in of_input[inputs]]
             rows = [np.arange(-scored[i], 0) + row * width + len(read[row]) for row, i in choices]
             targets = [np.array(tokens[i][-scored[i] :]) for _, i in choices]
             row_T, target_T = (
@@ -155,17 +152,17 @@ def _logits_of(row_T: Tensor, h_TD: Tensor, head_VD: Tensor) -> Tensor:
     return F.linear(h_TD[row_T], head_VD).float()
 
 
-def _batches(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Yields the numbers of sequences of similar length, the longest of a batch last.
+def _batches(inputs: Iterable[tuple[int, ...]], most: int) -> Iterator[list[tuple[int, ...]]]:
+    """Yields sequences of similar length, the longest of a batch last.
 
     A batch has at most so many tokens, or one sequence.
     """
-    batch: list[int] = []
-    for i in np.argsort(lengths, kind="stable").tolist():
-        if batch and (len(batch) + 1) * lengths[i] > most:
+    batch: list[tuple[int, ...]] = []
+    for tokens in sorted(inputs, key=len):
+        if batch and (len(batch) + 1) * len(tokens) > most:
             yield batch
             batch = []
-        batch.append(i)
+        batch.append(tokens)
     if batch:
         yield batch
 

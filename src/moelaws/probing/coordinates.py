@@ -25,24 +25,18 @@ from moelaws.model.transformer import Block, Transformer
 from moelaws.records.progress import Report
 from moelaws.spec.base import parse
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model
 from moelaws.spec.run import AdamW, Muon
 from moelaws.training.optimizer import Optimizer
 
-BASE = {
-    "d_model": 32, "n_layers": 3, "n_heads": 2, "n_kv": 2, "n_experts": 8, "top_k": 2,
-    "d_expert": 64,
-}  # fmt: skip
+_TABLE = table_beside(__file__)
+BASE = _TABLE["base"]  # name -> size
 HEAD = BASE["d_model"] // BASE["n_heads"]  # the width of a head, in all models
-SIZES = {"width": (32, 64, 128, 256, 512), "depth": (2, 4, 8, 16)}
-# What the check shows at fault: one deviation by inputs and one rate; depth without a rule
-CONTROL = {"width": "standard", "depth": "mup"}
+SIZES: dict[str, list[int]] = _TABLE["sizes"]  # by ladder
 STEPS = (1, 3, 10)
 RATE = 2e-3
-# What random blocks add to a stream falls as depth^-1/2. It must be less than the embedding, or the
-# stream would fall, and its changes with it.
-DEVIATION = {"width": 0.1, "depth": 0.02}
-SEQUENCES, CONTEXT, VOCABULARY = 4, 128, 512
+SEQUENCES = 4
 
 
 class Arm(NamedTuple):
@@ -57,16 +51,15 @@ class Arm(NamedTuple):
         d = size if self.ladder == "width" else BASE["d_model"]
         if d % HEAD:
             raise UserError(f"a width is {d}; it must be a multiple of {HEAD}, the width of a head")
-        ffn = {
-            "kind": "moe", "n_experts": 8, "top_k": 2, "d_expert": 2 * d, "load_balance": 0,
-            "router_z": 0,
-        }  # fmt: skip
-        data: dict[str, Any] = {
-            "n_layers": size if self.ladder == "depth" else BASE["n_layers"], "d_model": d,
-            "n_heads": d // HEAD, "n_kv": d // HEAD, "context": CONTEXT, "vocab_size": VOCABULARY,
-            "qk_norm": True, "tied_embeddings": True, "init_std": DEVIATION[self.ladder],
-            "ffn": ffn,
-        }  # fmt: skip
+        data = {
+            **_TABLE["model"],
+            "n_layers": size if self.ladder == "depth" else BASE["n_layers"],
+            "d_model": d,
+            "n_heads": d // HEAD,
+            "n_kv": d // HEAD,
+            "init_std": _TABLE["deviation"][self.ladder],
+            "ffn": _TABLE["experts"] | {"d_expert": 2 * d},
+        }
         if self.parameterization == "standard":
             data["init_std"] *= (d / BASE["d_model"]) ** -0.5
         else:
@@ -76,7 +69,8 @@ class Arm(NamedTuple):
 
 def arms(ladder: str, optimizer: str) -> tuple[Arm, Arm]:
     """Returns what is checked, and its control."""
-    return Arm(ladder, "completep", optimizer), Arm(ladder, CONTROL[ladder], optimizer)
+    control = _TABLE["control"][ladder]
+    return Arm(ladder, "completep", optimizer), Arm(ladder, control, optimizer)
 
 
 def measure(
@@ -111,10 +105,10 @@ def _rms_by_step(arm: Arm, size: int, seed: int) -> dict[int, dict[str, float]]:
     settings = {"lr": RATE, "weight_decay": 0, "clip": 0}
     rule = Muon(kind="muon", **settings) if arm.optimizer == "muon" else AdamW(**settings)
     optimizer = Optimizer(net.named_parameters(), rule, model=model)
-    by_zipf = 1 / torch.arange(1.0, VOCABULARY + 1)
+    by_zipf, width = 1 / torch.arange(1.0, model.vocab_size + 1), model.context + 1
     generator = torch.Generator().manual_seed(seed)
-    drawn = by_zipf.multinomial(2 * SEQUENCES * (CONTEXT + 1), True, generator=generator)
-    tokens, probe = drawn.view(2, SEQUENCES, CONTEXT + 1)
+    drawn = by_zipf.multinomial(2 * SEQUENCES * width, True, generator=generator)
+    tokens, probe = drawn.view(2, SEQUENCES, width)
     start = {name: weight.detach().clone() for name, weight in net.named_parameters()}
     first = _seen(net, probe, start)
     names = [name for name in first if not name.startswith("moved")]

@@ -106,7 +106,7 @@ class AdviceConfig(Frozen):
 
     def shape_of(self, tier: str | None) -> Shape:
         """Returns the shape of configurations at budgets beyond those of ``tier``."""
-        return next((own for name, own in self.shapes.items() if name == tier), self.shape)
+        return self.shapes.get(tier or "", self.shape)
 
 
 def load_advice(root: Path = Path()) -> AdviceConfig:

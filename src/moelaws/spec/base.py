@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -62,19 +63,34 @@ def text_like(pattern: str, words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Rate = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1000)]  # a learning rate
 Real = Annotated[float, BeforeValidator(_number)]
-Positive = Annotated[float, BeforeValidator(_number), Field(gt=0)]
+Rate = Annotated[Real, Field(gt=0, le=1000)]  # a learning rate
+Positive = Annotated[Real, Field(gt=0)]
 # Of Huber losses: beyond these ends each loss of a residual is a square, or none is.
-Threshold = Annotated[float, BeforeValidator(_number), Field(ge=1e-12, le=1e12)]
-NonNegative = Annotated[float, BeforeValidator(_number), Field(ge=0)]
-Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
-BelowOne = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
+Threshold = Annotated[Real, Field(ge=1e-12, le=1e12)]
+NonNegative = Annotated[Real, Field(ge=0)]
+Fraction = Annotated[Real, Field(ge=0, le=1)]
+Inside = Annotated[Fraction, Field(gt=0, lt=1)]
+BelowOne = Annotated[Real, Field(ge=0, lt=1)]
+Integer = Annotated[int, BeforeValidator(_whole)]
 # The limits lie far beyond any study. They refuse a slip of the keyboard.
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=10**18)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**18)]
-Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
-Size = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=10**6)]  # of a part of a model
+Whole = Annotated[Integer, Field(ge=0, le=10**18)]
+Count = Annotated[Integer, Field(ge=1, le=10**18)]
+Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
+Size = Annotated[Integer, Field(ge=1, le=10**6)]  # of a part of a model
+Each = TypeVar("Each")
+Filled = Annotated[tuple[Each, ...], Field(min_length=1)]  # a list that is not empty
+
+
+def key_of(value: Any, key: str) -> str:
+    """Returns the text under a key of an entry, given as data or built; empty if it has none."""
+    found = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    return str(found or "")
+
+
+def text_as(key: str) -> BeforeValidator:
+    """Returns a validator that takes a text for an entry with this key alone."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 class Frozen(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from moelaws.spec.base import Count, Fraction, Frozen, Size, Whole, text_like
+from moelaws.spec.base import Count, Filled, Frozen, Inside, Size, Whole, key_of, text_like
 
 
 def _pattern(value: str) -> str:
@@ -58,7 +58,7 @@ class Dataset(Rows):
 
 
 # stdlib, environment, paths or globs of text files, or a data set
-CorpusSetting = str | Annotated[tuple[str, ...], Field(min_length=1)] | Dataset
+CorpusSetting = str | Filled[str] | Dataset
 
 
 class HubDataset(Rows):
@@ -78,8 +78,7 @@ class FolderDataset(Rows):
 
 def _kind(source: Any) -> str:
     # A text's kind is a default, which the canonical JSON leaves out.
-    kind = source.get("kind") if isinstance(source, dict) else getattr(source, "kind", None)
-    return str(kind or "text")
+    return key_of(source, "kind") or "text"
 
 
 Source = Annotated[
@@ -99,7 +98,7 @@ class Corpus(Frozen):
     vocab_size: Annotated[Size, Field(ge=257)]
     tokenizer: str | None = None  # SHA-256 of a pretrained tokenizer's file
     # The fraction of the text that is held out, in whole documents
-    validation: Annotated[Fraction, Field(gt=0, lt=1)] = 0.05
+    validation: Inside = 0.05
     seed: Whole = 0  # of the split and of the documents' order
 
     @property

@@ -128,11 +128,6 @@ class MoE(Part):
         return (self.n_experts - self.top_k) / self.n_experts
 
     @property
-    def activation(self) -> float:
-        """Returns A = (E_a + E_s) / (E + E_s), the leverage paper's formal activation ratio."""
-        return (self.top_k + self.n_shared) / (self.n_experts + self.n_shared)
-
-    @property
     def decision(self) -> int:
         """Returns how many positions share one decision of the router: a chunk, if it has them."""
         return int(getattr(self, "chunk", 1))

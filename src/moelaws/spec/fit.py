@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from moelaws.spec.base import Count, Fraction, Frozen, Positive, Real, parse, text_like
+from moelaws.spec.base import Count, Filled, Frozen, Inside, Positive, Real, parse, text_like
 from moelaws.spec.tier import Tier
 
 # Names become file names and Snakemake wildcards.
@@ -15,6 +15,7 @@ Name = Annotated[
         "a name of letters, digits and underscores that begins with a letter",
     ),
 ]
+NoName = Name | Literal[""]  # or none
 
 
 def _text(value: object) -> object:
@@ -51,8 +52,8 @@ class Fit(Entry):
     law: str  # a law, such as sparsity.loss, or a form of it, such as allocation.loss:sqlog
     mapping: dict[str, str]  # variable (the law's, or one to derive from) -> the table's column
     units: dict[str, UnitWord] = {}  # variable -> its column's unit: M, percent, bits, PF-days, 1e6
-    table: Name | Literal[""] = ""  # a derived table or a split fit's estimates; "": the study's
-    sweep: Name | Literal[""] = ""  # one sweep of the grid, whose rows alone are used
+    table: NoName = ""  # a derived table or a split fit's estimates; "": the study's
+    sweep: NoName = ""  # one sweep of the grid, whose rows alone are used
     rows: str = ""  # rows to use, such as "S > 0 and C >= 1e11"; all by default
     split_by: str = ""  # a column: one fit for each of its values
     holdout: str = ""  # rows kept for validation, such as "S >= 0.98"
@@ -71,7 +72,7 @@ class Fit(Entry):
     resample_by: str = ""
     # none: the rows come from other fits, so that their scatter about the law is not their error
     intervals: Literal["auto", "bootstrap", "none"] = "auto"
-    level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9  # of the intervals
+    level: Inside = 0.9  # of the intervals
     profile: tuple[str, ...] = ()  # parameters whose likelihood is profiled
     select: bool = False  # choose among the law's candidate forms by cross-validation
 
@@ -95,7 +96,7 @@ class Split(Frozen):
     rollout: str = ""  # or a column: fit below each of its values and predict above it
     # A split of the contest before this one, without the rows that are held out here: the law that
     # it puts first was chosen without them.
-    chosen_by: Name | Literal[""] = ""
+    chosen_by: NoName = ""
 
     @property
     def column(self) -> str:
@@ -115,14 +116,14 @@ class Contest(Entry):
     laws: Annotated[tuple[str, ...], Field(min_length=2)]
     mapping: dict[str, str] = {}  # variable of any of them -> the table's column
     mappings: dict[str, dict[str, str]] = {}  # law -> its own mapping, where it differs
-    sweep: Name | Literal[""] = ""
+    sweep: NoName = ""
     rows: str = ""
     best_per: tuple[str, ...] = ()  # as of a fit
-    splits: Annotated[tuple[Split, ...], Field(min_length=1)]
+    splits: Filled[Split]
     protocol: dict[str, Any] = {}  # overrides of each law's own
     bootstrap: Annotated[Count, Field(le=100_000)] = 1000
     resample_by: str = ""  # a column whose values are blocks of rows with a common error
-    level: Annotated[Fraction, Field(gt=0, lt=1)] = 0.9
+    level: Inside = 0.9
     beforehand: str = ""  # the law that was fixed before any law was judged
     # What differs where the project has short contests; with false they leave this one out
     short: dict[str, Any] | Literal[False] = {}

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
-from moelaws.spec.base import BelowOne, Count, Frozen, NonNegative, Positive, Real, Size
+from moelaws.spec.base import BelowOne, Count, Filled, Frozen, NonNegative, Positive, Real, Size
 from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.errors import refuse_unknown
 from moelaws.spec.experts import routers
-from moelaws.spec.fit import Name
+from moelaws.spec.fit import NoName
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
 Scalar = bool | int | float | str
-Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
+Scalars = Filled[Scalar]
 MAX_POINTS = 100_000  # of one sweep
 # Ways to count FLOPs; ``accounting.flops`` says what each leaves out.
 ConventionName = Literal[
@@ -44,10 +45,8 @@ RENAMED: dict[tuple[type[Frozen], str], str] = {
     (Slices, "n_heads"): "slice_heads",
     (Schedule, "kind"): "schedule",
 }
-# Fields that hold a part, or that say which of several classes a part has
-HOLDERS = (
-    "model", "base", "corpus", "ffn", "slices", "optimizer", "schedule", "evaluation", "kind",
-)  # fmt: skip
+_TABLE = table_beside(__file__)  # names of settings
+HOLDERS = _TABLE["holders"]  # fields that hold a part
 
 
 def names(part: type[Frozen]) -> dict[str, str]:
@@ -101,11 +100,7 @@ else:
     )
 
 
-# Settings that a power law or a table may depend on, and N, the parameters without embeddings
-POSITIVE = (
-    "C", "D", "N", "G", "r", "d_base", "n_layers", "d_model", "n_heads", "n_kv", "context",
-    "vocab_size", "n_experts", "top_k", "d_expert", "d_ffn", "batch", "n_slices", "chunk",
-)  # fmt: skip
+POSITIVE: list[str] = _TABLE["positive"]  # those that a power law or a table may depend on
 
 
 class ExpertsFromSparsity(Frozen):
@@ -216,8 +211,8 @@ class TableOf(Frozen):
     """Gives the last number of the row whose other numbers equal the point's settings ``by``."""
 
     rule: Literal["table"]
-    by: Annotated[tuple[str, ...], Field(min_length=1)]
-    rows: Annotated[tuple[tuple[NonNegative, ...], ...], Field(min_length=1)]
+    by: Filled[str]
+    rows: Filled[tuple[NonNegative, ...]]
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
@@ -246,7 +241,7 @@ class Chosen(TableOf):
     """
 
     rule: Literal["chosen"]  # type: ignore[assignment]
-    search: Name | Literal[""] = ""
+    search: NoName = ""
     by: tuple[str, ...] = ()
     rows: tuple[tuple[NonNegative, ...], ...] = ()
 
@@ -281,7 +276,7 @@ class Derivations(Frozen):
 class Sweep(Frozen):
     """The product of ``axes`` and of the zipped groups in ``zip``."""
 
-    name: Name | Literal[""] = ""
+    name: NoName = ""
     axes: dict[str, Scalar | Scalars] = {}
     zip: tuple[dict[str, Scalars], ...] = ()
     corpora: Literal["all", "first"] = "all"  # of a study that names several
@@ -323,7 +318,7 @@ class Grid(Frozen):
 
     settings: Settings = Settings()
     derive: Derivations = Derivations()
-    sweeps: tuple[Sweep, ...] = Field(min_length=1)
+    sweeps: Filled[Sweep]
 
     @property
     def on_each_corpus(self) -> Self:

@@ -10,7 +10,7 @@ from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.experts import Gates
 from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.grid import TableOf
-from moelaws.spec.project import Project
+from moelaws.spec.project import Hyperparameters, Project
 
 FOLDER = Path("config/hyperparameters")
 GATES: tuple[Gates, ...] = ("selected", "all")  # kinds that have laws of their own
@@ -115,7 +115,7 @@ class Choice:
     """What grids with the rule ``chosen`` follow."""
 
     # The project's setting (``config/config.yaml``, ``hyperparameters``)
-    source: Literal["auto", "pinned", "published", "step_law", "tables", "transfer"] = "auto"
+    source: Hyperparameters = "auto"
     pins: tuple[Pinned, ...] = ()  # the tier's pinned laws, one for each kind of gates searched
     file: Path = FOLDER  # where they are, for messages
     rates: Mapping[str, BestRates] = field(default_factory=dict)  # study that searched -> its own

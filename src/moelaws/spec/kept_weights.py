@@ -1,11 +1,9 @@
 """Which runs of a study keep their weights, and at which steps."""
 
-from typing import Literal
-
 from pydantic import field_validator
 
 from moelaws.spec.base import Frozen, Positive
-from moelaws.spec.fit import Name
+from moelaws.spec.fit import NoName
 from moelaws.spec.rows import RowExpression
 from moelaws.spec.tier import Tier
 from moelaws.spec.validation import must_be
@@ -16,7 +14,7 @@ class KeptWeights(Frozen):
 
     # Selects the runs by columns that are known before training, such as ``C >= 1e11``
     rows: RowExpression = ""
-    sweep: Name | Literal[""] = ""  # a sweep of the grid, to whose runs this is limited
+    sweep: NoName = ""  # a sweep of the grid, to whose runs this is limited
     # Steps on the way: whole numbers, or fractions of a run's steps, such as 0.25
     steps: tuple[Positive, ...] = ()
     tiers: tuple[Tier, ...] = ()  # the tiers at which weights are kept; none named: all
@@ -36,8 +34,3 @@ class KeptWeights(Frozen):
         """Returns the steps on the way at which a run of ``total`` steps keeps weights, sorted."""
         steps = {round(step * total) if step < 1 else int(step) for step in self.steps}
         return tuple(sorted(step for step in steps if 0 < step < total))
-
-
-def rows_alone(value: object) -> object:
-    """Returns the entry that an expression of rows alone stands for; other values as they are."""
-    return {"rows": value} if isinstance(value, str) else value

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from moelaws.spec.base import Frozen, NonNegative, Real, Whole
 from moelaws.spec.errors import UserError, or_nearest
-from moelaws.spec.fit import Name
+from moelaws.spec.fit import Name, NoName
 from moelaws.spec.rows import RowExpression, parse_rows
 
 BRACES = r"\{(\w+)\}"  # a name of ``says`` that stands for a fact
@@ -116,9 +116,9 @@ class Bound(_Rule):
     """All values of a column: each decides, and the one to print lies farthest from ``centre``."""
 
     rule: Literal["bound"]
-    table: Name | Literal[""] = ""  # a derived table, or the study's own
+    table: NoName = ""  # a derived table, or the study's own
     column: Name
-    over: Name | Literal[""] = ""  # by which the values are divided
+    over: NoName = ""  # by which the values are divided
     centre: Real = 0.0
     says: str = "{column} is {least} to {largest}"
     facts = "column", "least", "largest", "n"
@@ -154,7 +154,7 @@ class Excess(_Rule):
     rule: Literal["excess"]
     fit: Name
     over: tuple[Name, ...]
-    table: Name | Literal[""] = ""  # a derived table, or the study's own
+    table: NoName = ""  # a derived table, or the study's own
     # Columns; runs that agree in them err together, and a jackknife leaves out such blocks. Without
     # any, intervals are by the draws of the fits
     blocks: tuple[Name, ...] = ()

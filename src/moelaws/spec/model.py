@@ -1,14 +1,13 @@
 """The model of a run: a decoder-only transformer with dense feed-forward layers or experts."""
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from moelaws.spec.base import Count, Frozen, Positive, Size
+from moelaws.spec.base import Count, Frozen, Positive, Size, key_of
 from moelaws.spec.base_shape import BaseShape
 from moelaws.spec.experts import Gates, MoE, routers
 from moelaws.spec.parts import DenseFFN, Mlp, Part, SlicePositions, Slices
@@ -18,8 +17,7 @@ __all__ = ["DenseFFN", "Mlp", "MoE", "Model", "SlicePositions", "Slices"]
 
 def _class(ffn: Any) -> str:
     """Returns the name of the class of a layer of experts, given as data or built."""
-    route_by = ffn.get("route_by") if isinstance(ffn, Mapping) else ffn.route_by
-    return routers().get(str(route_by), MoE).__name__
+    return routers().get(key_of(ffn, "route_by"), MoE).__name__
 
 
 if TYPE_CHECKING:
@@ -119,16 +117,16 @@ class Model(Frozen):
         if self.slices or routing == "chunk":
             what = "slices" if self.slices else "route_by = chunk"
             raise ValueError(f"{of} with {what}; there is no rule for these weights: use standard")
+        own = BaseShape.of(self)
         for name in ("head_width", "d_ffn", "n_experts", "top_k", "d_expert", "n_shared"):
-            own = getattr(self if name == "head_width" else self.ffn, name, None) or None
-            if (own is None) != (getattr(base, name) is None):
+            ours, theirs = getattr(own, name), getattr(base, name)
+            if (ours is None) != (theirs is None):
                 raise ValueError(
-                    f"base.{name} = {getattr(base, name)}, and the model's {name} = {own}; a base "
-                    "states each size that the model has, and no other"
+                    f"base.{name} = {theirs}, and the model's {name} = {ours}; a base states each "
+                    "size that the model has, and no other"
                 )
         for part, whole in (("n_kv", "n_heads"), ("top_k", "n_experts")):
             of_part, of_whole = getattr(base, part), getattr(base, whole)
-            own = self if part == "n_kv" else self.ffn
             if of_part and of_part * getattr(own, whole) != getattr(own, part) * of_whole:
                 raise ValueError(
                     f"{part} / {whole} = {getattr(own, part)} / {getattr(own, whole)}, and the "

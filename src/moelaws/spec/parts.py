@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # swiglu: three matrices, no biases (Shazeer, 2020). gelu: two matrices with biases, the
 # generalization paper's experts d -> w -> d.
 Mlp = Literal["swiglu", "gelu"]
-MATRICES: dict[Mlp, int] = {"swiglu": 3, "gelu": 2}  # of d_model x width each
+MATRICES = {"swiglu": 3, "gelu": 2}  # of d_model x width each
 SlicePositions = Literal["all", "chunks"]
 Aggregation = Literal["projection", "concatenation"]
 

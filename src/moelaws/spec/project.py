@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from moelaws.spec.base import Count, Fraction, Frozen, Positive, Whole, parse, text_like
+from moelaws.spec.base import (
+    Count,
+    Filled,
+    Fraction,
+    Frozen,
+    Inside,
+    Positive,
+    Whole,
+    parse,
+    text_like,
+)
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, located, or_nearest
 from moelaws.spec.fit import Name
@@ -19,11 +29,11 @@ from moelaws.spec.tier import Tier, own_tiers
 CONFIG = Path("config/config.yaml")
 COMMAND_LINE = "command line"  # what messages call --config, --set and --tier
 StudyFile = Annotated[str, text_like(r"(?s:.*)\.ya?ml", "the path of a study's YAML file")]
-
+Hyperparameters = Literal["auto", "pinned", "published", "step_law", "tables", "transfer"]
 
 # Longer batches leave cores idle at the end of a sweep, on average for half a batch. Shorter ones
 # start more often: torch takes seconds to start, and a cluster's job a minute.
-BATCH_MINUTES: dict[str, float] = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
+BATCH_MINUTES = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
 
 
 def _list(value: object) -> object:
@@ -48,18 +58,18 @@ class Project(Frozen):
     source: Literal["trained", "simulated"] = "trained"  # of the losses
     # Names of config/studies/, and YAML files of a user's own studies.
     studies: Annotated[
-        Literal["all"] | Annotated[tuple[Name | StudyFile, ...], Field(min_length=1)],
+        Literal["all"] | Filled[Name | StudyFile],
         BeforeValidator(_list),
     ] = "all"
     runs: Literal["all", "rounds"] = "all"  # of a grid, or those that `moelaws next` chose
     corpus: CorpusSetting = "stdlib"
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     # The fraction of the text that is held out, in whole documents
-    validation: Annotated[Fraction, Field(gt=0, lt=1)] = 0.05
+    validation: Inside = 0.05
     device: Literal["cpu", "cuda"] = "cpu"
     # Which GPUs of this machine train if device is cuda, by nvidia-smi's numbers.
     gpus: Annotated[
-        Literal["all"] | Annotated[tuple[Whole, ...], Field(min_length=1)],
+        Literal["all"] | Filled[Whole],
         BeforeValidator(_list),
     ] = "all"
     # Whether training computes the same bits again on CUDA, too, and more slowly
@@ -85,9 +95,7 @@ class Project(Frozen):
     batch_minutes: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
     seed: Whole = 0  # added to the seed of every run
     # What grids with the rule `chosen` follow; auto: pinned, else their table, else published
-    hyperparameters: Literal["auto", "pinned", "published", "step_law", "tables", "transfer"] = (
-        "auto"
-    )
+    hyperparameters: Hyperparameters = "auto"
     # Whether runs train that no registration has which a commit has (moelaws preregister)
     preregistered: Literal["any", "required"] = "any"
     # The tasks that kept weights are scored on (moelaws bench): held-out, olmo:NAME, or task files

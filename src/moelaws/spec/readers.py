@@ -7,10 +7,10 @@ series' first row; ``{C:power}`` and ``{S:.4g}`` say how it is written.
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Real, text_like
-from moelaws.spec.fit import Entry, Name
+from moelaws.spec.base import Count, Frozen, NonNegative, Positive, Real, text_as, text_like
+from moelaws.spec.fit import Entry, Name, NoName
 from moelaws.spec.measure import Expected, Measure, Reads
 from moelaws.spec.references import Reference
 from moelaws.spec.rows import RowExpression
@@ -63,7 +63,6 @@ Look = Literal[
     "marks", "small", "open", "ink", "grey", "published", "star", "cross", "squares", "pale",
     "dashed", "dotted", "span", "tiles", "frames", "steps",
 ]  # fmt: skip
-NoName = Name | Literal[""]
 
 
 class Axis(Frozen):
@@ -109,11 +108,7 @@ class Series(Frozen):
     apart: NonNegative = 0.0  # points between the first and the last series, so that bars show
 
 
-def _role_alone(value: object) -> object:
-    return {"role": value} if isinstance(value, str) else value
-
-
-AxisSetting = Annotated[Axis, BeforeValidator(_role_alone)]
+AxisSetting = Annotated[Axis, text_as("role")]
 
 
 class Panel(Frozen):
@@ -186,7 +181,7 @@ class Claim(Reader):
     reads: Reads = Reads()  # the number in a sentence, which the verdict begins with
     expect: Expected  # an interval within supports the claim, one outside contradicts it
     needed: str = ""  # what would decide the claim if these runs cannot
-    null_model: Name | Literal[""] = ""  # of the study's nulls: runs without the claim's effect
+    null_model: NoName = ""  # of the study's nulls: runs without the claim's effect
     figure: Name  # to look at
 
     @model_validator(mode="after")

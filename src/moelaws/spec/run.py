@@ -4,12 +4,21 @@ It holds no device, back end, path or name. A new field must have a default, and
 never change, so that every run that was ever trained keeps its ``run_id`` (golden ids are tested).
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from moelaws.spec.base import BelowOne, Count, Fraction, Frozen, NonNegative, Positive, Rate, Seed
+from moelaws.spec.base import (
+    BelowOne,
+    Count,
+    Fraction,
+    Frozen,
+    NonNegative,
+    Positive,
+    Rate,
+    Seed,
+    key_of,
+)
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.model import Model, MoE
 
@@ -56,9 +65,7 @@ DESCRIBED_OPTIONS = {
 
 def _kind(optimizer: Any) -> str:
     """Returns the kind of an optimizer's settings, given as data or built."""
-    is_data = isinstance(optimizer, Mapping)
-    kind = optimizer.get("kind") if is_data else getattr(optimizer, "kind", None)
-    return "muon" if kind == "muon" else "adamw"
+    return "muon" if key_of(optimizer, "kind") == "muon" else "adamw"
 
 
 class Schedule(Frozen):

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
-from moelaws.spec.base import Frozen, NonNegative, Positive, Whole, text_like
+from moelaws.spec.base import Frozen, NonNegative, Positive, Whole, text_as, text_like
 from moelaws.spec.corpus import CorpusSetting
 from moelaws.spec.errors import UserError, or_nearest, refuse_unknown
 from moelaws.spec.fit import Contest, Entry, Fit, Name
 from moelaws.spec.grid import Grid
-from moelaws.spec.kept_weights import KeptWeights, rows_alone
+from moelaws.spec.kept_weights import KeptWeights
 from moelaws.spec.readers import Claim, Derived, Figure, PaperTable, Reader, Shipped
 from moelaws.spec.references import DOTTED, STUDIES, folder
 from moelaws.spec.rows import RowExpression, parse_rows
@@ -103,7 +103,7 @@ class Study(Frozen):
     # Name -> a text, in place of the project's one: the grids' sweeps are made on each of them
     corpora: Annotated[dict[str, CorpusSetting], BeforeValidator(_by_name)] = {}
     imported: ImportedTable | None = None  # published runs, in place of grids
-    keep_weights: Annotated[KeptWeights, BeforeValidator(rows_alone)] = KeptWeights()
+    keep_weights: Annotated[KeptWeights, text_as("rows")] = KeptWeights()
     simulation: Simulation | None = None
     fits: tuple[Fit, ...] = ()
     contests: tuple[Contest, ...] = ()
@@ -118,12 +118,12 @@ class Study(Frozen):
     @model_validator(mode="after")
     def _names_resolve(self) -> Self:
         fits, derived = [f.name for f in self.fits], [d.name for d in self.derived]
-        pictures = [e.name for e in self.pictures]
+        pictures, nulls = [e.name for e in self.pictures], [null.name for null in self.nulls]
         for kind, names in (
             ("fits and derived tables", fits + derived),
             ("figures and tables", pictures),
             ("claims", [c.name for c in self.claims]),
-            ("nulls", [n.name for n in self.nulls]),
+            ("nulls", nulls),
             ("contests", [c.name for c in self.contests]),
             *((f"{c.name}: splits", [split.name for split in c.splits]) for c in self.contests),
         ):
@@ -136,7 +136,6 @@ class Study(Frozen):
         for entry in self.readers:
             refuse_unknown(f"{entry.name}: there is no fit", entry.fits, fits)
             refuse_unknown(f"{entry.name}: there is no derived table", entry.derived, derived)
-        nulls = [null.name for null in self.nulls]
         for claim in self.claims:
             refuse_unknown(f"{claim.name}: there is no figure", [claim.figure], pictures)
             refuse_unknown(f"{claim.name}: there is no null", {claim.null_model} - {""}, nulls)
@@ -179,7 +178,7 @@ class Study(Frozen):
         return (*self.figures, *self.tables)
 
     @property
-    def readers(self) -> tuple[Derived | Figure | PaperTable | Claim, ...]:
+    def readers(self) -> tuple[Reader, ...]:
         """Returns the entries that read fits and derived tables."""
         return (*self.derived, *self.figures, *self.tables, *self.claims)
 

@@ -1,7 +1,7 @@
 """The tiers of a study: how big its grids are."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, WrapValidator
 
@@ -18,7 +18,10 @@ def _own(value: Any, shipped: Any) -> Any:
     return value if value in list(own_tiers()) else shipped(value)  # it may be of any type
 
 
-Tier = Annotated[Shipped, WrapValidator(_own)]
+if TYPE_CHECKING:
+    Tier = str  # a user's own tiers have other names
+else:
+    Tier = Annotated[Shipped, WrapValidator(_own)]
 # Some tiers, or true for all
 Tiers = Annotated[tuple[Tier, ...], BeforeValidator(lambda v: TIERS if v is True else v or ())]
-CPU_TIERS: tuple[Tier, ...] = ("demo", "workstation")  # sized for CPU cores, the others for GPUs
+CPU_TIERS = ("demo", "workstation")  # sized for CPU cores, the others for GPUs

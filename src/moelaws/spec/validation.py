@@ -8,27 +8,12 @@ from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
 from moelaws.spec.errors import nearest, quoted
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.words import joined
 
 KEY = "[key]"  # how pydantic ends the path of a mistake in a key itself
 
-# pydantic's type of a mistake, whole or up to its first underscore -> what would have been right
-ALLOWED = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "finite": "a finite number",
-    "string": "a text",
-    "tuple": "a list",
-    "dict": "a mapping of keys to values",
-    "model": "a mapping of keys to values",
-    "greater_than": "greater than {gt:,}",
-    "greater_than_equal": "at least {ge:,}",
-    "less_than": "less than {lt:,}",
-    "less_than_equal": "at most {le:,}",
-    "too_short": "a list of {min_length} or more",
-    "must_be": "{words}",
-}
+ALLOWED = table_beside(__file__)  # pydantic's type of a mistake -> what would have been right
 
 
 def must_be(words: str) -> PydanticCustomError:
@@ -77,7 +62,7 @@ def _allowed(error: Any) -> str:
         known = re.findall(r"'([^']*)'", words)
         near = nearest(context.get("tag", error["input"]), known)
         return joined([word or "left out" for word in known], "or") + near
-    allowed = ALLOWED.get(kind) or ALLOWED.get(kind.partition("_")[0], "another value")
+    allowed: str = ALLOWED.get(kind) or ALLOWED.get(kind.partition("_")[0], "another value")
     return allowed.format(**context)
 
 

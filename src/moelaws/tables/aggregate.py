@@ -14,16 +14,9 @@ from moelaws.records.paired import paired_losses
 from moelaws.records.summary import read_summary
 from moelaws.spec.errors import UserError
 from moelaws.tables.describe import describe
-from moelaws.tables.schema import TRAINED_COLUMNS
+from moelaws.tables.schema import CONFIGURATION, TRAINED_COLUMNS
 
 Warn = Callable[[str], None]  # takes a line for the user
-
-# The columns by which configurations differ; runs of one differ in learning rate or seed.
-CONFIGURATION = [
-    "corpus", "C", "kind", "E", "k", "E_s", "n_layers", "d_model", "n_heads", "n_kv", "d_expert",
-    "context", "vocab_size", "batch_tokens", "gate", "balance", "optimizer", "shuffle",
-]  # fmt: skip
-
 
 _OF_LOAD = ("overflow", "unused", "never_used", "dropped")
 

@@ -9,6 +9,7 @@ import pandas as pd
 from moelaws.laws.base import NOT_NEGATIVE, POSITIVE
 from moelaws.laws.vocabulary import MAX_LOSS, SOME_ROW_ABOVE, VOCABULARY
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.importing import Published
 from moelaws.tables.column import Column
 from moelaws.tables.foreign import refuse_twice
@@ -16,19 +17,7 @@ from moelaws.tables.schema import IMPORTED_COLUMNS
 
 STATUSES = ("completed", "diverged", "out_of_memory")
 LOSSES = ("L", "L_se", "L_seed_sd", "bpb", "L_train")
-# Units and names of columns whose numbers are above 0
-_ABOVE_0 = {
-    *("parameters", "tokens", "FLOP", "heads", "steps"),
-    *("L", "bpb", "L_train", "lr", "n_layers"),
-}
-# In each row the first of two such columns is at most the second.
-_ORDERED = (
-    ("k", "E"),
-    ("N_active", "N_total"),
-    ("N_active_nonemb", "N_total_nonemb"),
-    ("N_active_nonemb", "N_active"),
-    ("N_total_nonemb", "N_total"),
-)
+_TABLE = table_beside(__file__)
 
 
 def refuse_first(wrong: pd.Series, text: Callable[[Any], str]) -> None:
@@ -64,7 +53,7 @@ def check(frame: pd.DataFrame, explained: Collection[str]) -> None:
     for column in IMPORTED_COLUMNS:
         if column.type in ("int", "float"):
             _check_range(frame, column, column.name in explained)
-    for less, more in _ORDERED:
+    for less, more in _TABLE["ordered"]:
         _check_order(frame[less], frame[more])
     completed = status == "completed"
     loss = "bpb" if frame["L"].isna().all() and frame["bpb"].notna().any() else "L"
@@ -119,7 +108,7 @@ def _check_order(less: pd.Series, more: pd.Series) -> None:
 
 def _check_range(frame: pd.DataFrame, column: Column, has_unit: bool) -> None:
     name, unit = column.name, column.unit
-    domain = POSITIVE if _ABOVE_0 & {unit, name} else NOT_NEGATIVE
+    domain = POSITIVE if {unit, name}.intersection(_TABLE["above_0"]) else NOT_NEGATIVE
     if name in VOCABULARY:
         domain = VOCABULARY[name].domain
     values = pd.Series(frame[name].to_numpy(float, na_value=np.nan), frame.index)

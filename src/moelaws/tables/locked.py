@@ -15,17 +15,10 @@ import pyarrow as pa
 
 from moelaws.records.memory import die_with
 from moelaws.spec.errors import UserError
+from moelaws.spec.from_toml import table_beside
 
 MAX_ROWS, SECONDS, GIGABYTES = 1_000_000, 60, 2  # of an answer
-# DuckDB refuses every file, every extension and every change of a setting.
-LOCKED: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,  # else a table's name may be a variable of this program
-    "temp_directory": "",
-    "lock_configuration": True,
-}
+LOCKED = table_beside(__file__)  # DuckDB's settings
 
 
 class Answer(NamedTuple):

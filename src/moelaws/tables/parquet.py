@@ -37,12 +37,12 @@ def write_table(
         raise UserError(
             f"{path}: these columns are missing: {missing}; these are not declared: {extra}"
         )
-    # At first every column may have nulls, so that messages tell a missing value from a wrong type.
-    types = pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns])
     fields = [
         pa.field(c.name, _ARROW[c.type], c.nullable, {"unit": c.unit, "description": c.description})
         for c in columns
     ]
+    # At first every column may have nulls, so that messages tell a missing value from a wrong type.
+    types = pa.schema([field.with_nullable(True) for field in fields])
     try:
         table = pa.Table.from_pandas(frame[names], schema=types, preserve_index=False)
         _refuse_nulls(table, columns, path)

@@ -7,7 +7,8 @@ from moelaws.tables.column import Column, stated
 _DECLARED = table_beside(__file__)
 COLUMNS, _OWN = stated(_DECLARED["columns"]), stated(_DECLARED["own"])
 CORPUS = _OWN[0]
-TRAINED_COLUMNS: tuple[Column, ...] = (
+CONFIGURATION: list[str] = _DECLARED["configuration"]
+TRAINED_COLUMNS = (
     *COLUMNS,
     *_OWN,
     *stated(_DECLARED["trained"]),
@@ -15,14 +16,8 @@ TRAINED_COLUMNS: tuple[Column, ...] = (
     *stated(_DECLARED["trained_further"]),
 )
 
-# Only a training has values of these: in a simulated table they are missing.
-_OF_A_TRAINING = ("epochs", "seconds", "tokens_per_second", "peak_memory", "code", "corpus")
-SIMULATED_COLUMNS: tuple[Column, ...] = tuple(
-    c.with_nulls() if c.name in _OF_A_TRAINING else c for c in (*COLUMNS, *_OWN)
+SIMULATED_COLUMNS = tuple(
+    c.with_nulls() if c.name in _DECLARED["of_a_training"] else c for c in (*COLUMNS, *_OWN)
 )
 
-# The file of somebody else's runs need not have more than these.
-_REQUIRED = ("run_id", "study", "source", "status")
-IMPORTED_COLUMNS: tuple[Column, ...] = tuple(
-    c if c.name in _REQUIRED else c.with_nulls() for c in COLUMNS
-)
+IMPORTED_COLUMNS = tuple(c if c.name in _DECLARED["required"] else c.with_nulls() for c in COLUMNS)

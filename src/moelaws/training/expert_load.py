@@ -32,11 +32,11 @@ def drops(ffn: object) -> bool:
 
 def measures(counts_LX: NDArray[np.int64], dropping: bool) -> dict[str, NDArray[Any]]:
     """Returns the metrics of each layer, and the share of assignments that was dropped, if any."""
-    if not dropping:
-        return metrics(counts_LX, CAPACITY_FACTOR)
-    counts_LE = counts_LX[:, :-1]
-    dropped_L = counts_LX[:, -1] / counts_LE.sum(1)
-    return {**metrics(counts_LE, CAPACITY_FACTOR), "dropped": dropped_L}
+    counts_LE = counts_LX[:, :-1] if dropping else counts_LX
+    measured = metrics(counts_LE, CAPACITY_FACTOR)
+    if dropping:
+        measured["dropped"] = counts_LX[:, -1] / counts_LE.sum(1)
+    return measured
 
 
 def balance(counts_LX: NDArray[np.int64], dropping: bool = False) -> Balance:

@@ -74,11 +74,10 @@ def execute(plan: TrainingPlan, stop: Stop) -> Outcome:
     dropping = drops(plan.config.model.ffn)
     history, expert_load = History(), ExpertLoad(plan.config.steps, 0, dropping)
     seconds, model = 0.0, None
-    provenance["micro_batch"] = plan.options.micro_batch
+    provenance["micro_batch"] = trainer.micro_batch if trainer else plan.options.micro_batch
     if trainer:
         history, expert_load = trainer.history, trainer.expert_load
         seconds, model = trainer.seconds, trainer.model if evaluation else None
-        provenance["micro_batch"] = trainer.micro_batch
         trainer = None  # the record takes some memory, too
     give_back(torch.device(plan.options.device))
     history.settle()

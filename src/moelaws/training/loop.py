@@ -124,7 +124,7 @@ class Trainer:
         tokens = self.upload(batch[self.groups.start * group : self.groups.stop * group])
         measured = self.recorder(self._accumulated, tokens) or self._gradients(tokens)
         while measured is None:
-            self.micro_batch = halved(self.micro_batch, config.smallest_micro_batch)
+            self.micro_batch = halved(self.micro_batch, group)
             give_back(self.device)
             for callback in self.callbacks:
                 callback.after_lack(self)

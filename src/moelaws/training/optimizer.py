@@ -130,24 +130,27 @@ class Optimizer:
 
     def state(self) -> dict[str, object]:
         """Returns the moments and the step count for a checkpoint."""
-        first, second = (
-            [held(p, moment, self.ranks) for p, moment in moments] for moments in self._moments()
-        )
-        return {"count": self.count, "first": first, "second": second}
+        moments = {
+            name: [held(parameter, moment, self.ranks) for parameter, moment in pairs]
+            for name, pairs in self._moments().items()
+        }
+        return {"count": self.count, **moments}
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Any]) -> None:
         """Takes over a stored state of the same parameters."""
         self.count.copy_(state["count"].whole())
-        for moments, stored in zip(self._moments(), (state["first"], state["second"]), strict=True):
-            for (parameter, values), theirs in zip(moments, stored, strict=True):
-                take(parameter, values, theirs, self.ranks)
+        for name, pairs in self._moments().items():
+            for (parameter, moment), stored in zip(pairs, state[name], strict=True):
+                take(parameter, moment, stored, self.ranks)
 
-    def _moments(self) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
+    def _moments(self) -> dict[str, list[tuple[Tensor, Tensor]]]:
         """Returns the first and the second moments, each with its parameter."""
         adaptive = [self.whole[i] for i in self.adaptive]
-        first = list(zip(self.whole, self.first, strict=True))
-        return first, list(zip(adaptive, self.second, strict=True))
+        return {
+            "first": list(zip(self.whole, self.first, strict=True)),
+            "second": list(zip(adaptive, self.second, strict=True)),
+        }
 
 
 def orthogonalized(g_EAB: Tensor) -> Tensor:

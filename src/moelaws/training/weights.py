@@ -49,10 +49,9 @@ def save(
     Raises UserError if they cannot be written, such as on a full disk.
     """
     path = folder / file_of(step)
-    about = {seal.KEY: seal.blank(path), "run_id": config.run_id}
-    about |= {"config": config.canonical_json()}
+    whose = {"run_id": config.run_id, "config": config.canonical_json()}
     tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
-    write_tensors(path, tensors, about)
+    write_tensors(path, tensors, {seal.KEY: seal.blank(path), **whose})
 
 
 def finish(folder: Path, status: str, steps: Collection[int] = ()) -> None:

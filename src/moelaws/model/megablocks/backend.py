@@ -21,10 +21,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from moelaws.model.megablocks import stand_ins
+from moelaws.spec.from_toml import table_beside
 from moelaws.spec.model import Model, MoE
 
 INSTALL = "pip install --no-deps --no-build-isolation -r envs/megablocks.txt (docs/megablocks.md)"
-BLOCK = 128  # of MegaBlocks' sparse matrices
 # Extension -> the names in it that MegaBlocks' grouped layer uses
 EXTENSIONS: dict[str, dict[str, Any]] = {
     "megablocks_ops": {
@@ -68,18 +68,10 @@ def _layer(n_experts: int, top_k: int, d_model: int) -> nn.Module:
     load()
     settings = import_module("megablocks.layers.arguments").Arguments(
         hidden_size=d_model,
-        # The width of the layer's own weights, which are never used, is the smallest accepted.
-        ffn_hidden_size=BLOCK,
         moe_num_experts=n_experts,
         moe_top_k=top_k,
-        moe_loss_weight=0,  # the router's losses are ours
-        mlp_type="glu",
-        mlp_impl="grouped",
         activation_fn=F.silu,
-        bias=False,
-        return_bias=False,
-        fp16=False,
-        device="meta",
+        **table_beside(__file__),
     )
     layer: nn.Module = import_module("megablocks.layers.dmoe").ParallelDroplessMLP(settings)
     return layer
