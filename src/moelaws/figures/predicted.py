@@ -25,7 +25,7 @@ def draw(compared: Sequence[tuple[Predicted, pd.DataFrame]]) -> Sheet:
             ("outside, or without one", losses[~inside], style.KINDS[1]),
         ):
             error, low, high = (rows["L"] - rows[end] for end in ("value", "high", "low"))
-            look = {"markersize": 3, "color": colour, **style.EDGE}
+            look = {"markersize": 3, "color": colour, **style.TABLE["edge"]}
             panel.points(name, rows["value"], error, low, high, label=name, **look)
         panel.ax.axhline(0, **style.LOOKS["published"])
         panel.title(f"{fit.law}: {inside.sum()} of {len(losses)} inside")

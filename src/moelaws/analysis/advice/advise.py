@@ -13,15 +13,7 @@ from moelaws import laws
 from moelaws.accounting.flops import CONVENTIONS, TRAINING, forward_terms, train_flops_per_token
 from moelaws.accounting.parameters import Parameters, count_parameters
 from moelaws.analysis.advice.plans import USUAL_G, Constraints, Plans, ideal
-from moelaws.analysis.advice.regret import (
-    FARTHEST,
-    LEVEL,
-    ROUNDED,
-    CandidateLaw,
-    Minimax,
-    Regret,
-    Truth,
-)
+from moelaws.analysis.advice.regret import FARTHEST, LEVEL, ROUNDED, CandidateLaw, Minimax, Regret
 from moelaws.analysis.advice.shapes import Space
 from moelaws.fitting.quantiles import percentiles
 from moelaws.spec.advice import AdviserEntry, SetterEntry, Shape
@@ -145,7 +137,7 @@ def advise(
         space = space.held_to(float(at_held.robust.plan.S))
         near, left_out = _judging([replace(law, S=None) for law in candidates], space)
     minimax = Minimax(near, space)
-    recommendations = [_of_candidate(minimax, truth) for truth in minimax.truths]
+    recommendations = [_of_candidate(minimax, i) for i in range(len(minimax.truths))]
     far = {}
     for adviser in advisers:
         try:
@@ -288,8 +280,8 @@ def _nearest_judged(candidates: Sequence[CandidateLaw], compute: float) -> float
     return None if math.isclose(nearest, compute) else nearest
 
 
-def _of_candidate(minimax: Minimax, truth: Truth) -> Recommendation:
-    intervals = {}
+def _of_candidate(minimax: Minimax, i: int) -> Recommendation:
+    truth, intervals = minimax.truths[i], {}
     if truth.drawn is not None:
         for name in ("N", "N_active", "S", "D"):
             low, high = percentiles(getattr(truth.drawn[0], name), LEVEL)
