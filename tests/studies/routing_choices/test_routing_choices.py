@@ -135,6 +135,9 @@ def test_muons_own_products_are_those_that_the_estimate_of_time_counts(tier):
     ]
     # The estimate takes all matrices to be as long and as wide as an expert's.
     assert arms.own_products() == pytest.approx(np.mean(shares), rel=5e-3)
+    # A table that is older than a setting of models has no value of it.
+    older = Arms(Inputs(frame=table(tier).assign(parameterization=np.nan)))
+    assert older.own_products() == arms.own_products()
     assert "times with its own products" in verdict(MUON, table(tier, noise=NOISE))["measured"]
 
 

@@ -151,7 +151,8 @@ class Arms:
         shares = []
         for row in records(self.runs[self.runs["arm"] == BEST[MUON]]):
             ffn = MoE(kind="moe", n_experts=row["E"], top_k=row["k"], d_expert=row["d_expert"])
-            shape = {name: row[name] for name in Model.model_fields if name in row}
+            known = {name for name, value in row.items() if pd.notna(value)}  # not in older tables
+            shape = {name: row[name] for name in known & Model.model_fields.keys()}
             flops = orthogonalizing_flops(Model(ffn=ffn, **shape)) * row["steps"]
             shares.append(flops / row["C_sparsity"])
         return float(np.mean(shares))
