@@ -109,8 +109,11 @@ def test_what_fits_predict_of_each_run_is_fixed_with_it(project, registered):
     assert judge["coefficients"] == fit
     best = judge["at_robust"]
     assert 1 < best["loss"] < 4  # nats/token; this fit has no calibrated interval so far out
-    said = project.run("preregister", STUDY, "--at", "C=1e14", fails=True)
-    assert "--at asks fits for their advice, and there is no --fit" in said
+    for words, says in (
+        (["--at", "C=1e14"], "--at asks fits for their advice, and there is no --fit"),
+        (["--out", "x.pdf"], "it goes with --check"),
+    ):
+        assert says in project.run("preregister", STUDY, *words, fails=True)
 
 
 def test_rounds_name_the_registration_of_their_rule(project, registered):

@@ -66,12 +66,14 @@ def command(
     changed it since, and which runs were trained by a commit that does not descend from the first.
     It ends with 1 where something speaks against one.
     """
-    if check and out:
-        return _drawn(load_study(study_name).study, project, out)
-    if check:
+    if check and not out:
         return _checked(study_name)
     if not study_name:
         raise UserError("name the study to preregister, or give --check")
+    if out and not check:
+        raise UserError("--out is for a figure of predictions; it goes with --check")
+    if out:
+        return _drawn(load_study(study_name).study, project, out)
     if bool(amends) != bool(why.strip()):
         raise UserError("--amends and --why go together: say why the registration is amended")
     study = as_made(load_study(study_name), project)
