@@ -91,6 +91,7 @@ class JudgedStudy(TypedDict):
     assumed: str
     claims: list[JudgedClaim]
     predicted: NotRequired[list[PredictedBefore]]
+    stages: NotRequired[str]  # of the grid, whose runs alone are behind it; without it all are
     made_of: dict[str, Any]
 
 

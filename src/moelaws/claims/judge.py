@@ -21,6 +21,7 @@ from moelaws.spec.readers import Claim
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Study
 from moelaws.spec.words import on_one_line
+from moelaws.tables.parquet import notes
 
 
 def judge(
@@ -45,6 +46,8 @@ def judge(
         "claims": [judged(study, claim, inputs) for claim in study.claims],
         "made_of": inputs.made_of(),
     }
+    if inputs.table_file and (stages := notes(inputs.table_file).get("stages")):
+        judgment["stages"] = stages
     if registrations and inputs.sources == ("trained",):
         table = inputs.table
         records = {run: read_record(inputs.results, run).provenance for run in table["run_id"]}

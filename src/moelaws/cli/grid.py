@@ -31,9 +31,15 @@ COLUMNS, PLACED = table_beside(__file__).values()
 @click.argument("study", required=False)
 @project_options
 @option("--all every", "Print a line for each run, however many.", is_flag=True)
+@option("--stages by_stage", "Print what each stage of the grid adds and costs.", is_flag=True)
 @option("--run prefix", "Print the configuration of one run alone, for moelaws train.")
 def command(
-    study: str | None, project: Project, every: bool, prefix: str | None, as_json: bool
+    study: str | None,
+    project: Project,
+    every: bool,
+    by_stage: bool,
+    prefix: str | None,
+    as_json: bool,
 ) -> None:
     """List the runs that STUDY's grid expands to: sizes, FLOPs and estimated cost.
 
@@ -62,6 +68,10 @@ def command(
     own = project.tier not in TIERS  # such a tier is for the project's device
     on_cpu = project.device == "cpu" if own else project.tier in CPU_TIERS
     device = learned(device_of("cpu" if on_cpu else "cuda", project), Results())
+    if by_stage:
+        rows = [row for sweep in sweeps for row in _stages(sweep, project, device)]
+        print_answer(as_json, rows, _by_stage(rows))
+        return
     listed = {s.study.study: _rows(s, device, project.devices_per_run) for s in sweeps}
     data = listed[sweeps[0].study.study] if study else listed
     lines: list[str] = []
@@ -123,6 +133,33 @@ def _lines(
         warn(*filter(None, map(choice_of(project).borrowed, gates)))
     if problem := too_long_for(sweep):
         warn(f"this sweep cannot be run as it is: {problem}")
+
+
+def _stages(sweep: Sweep, project: Project, device: Device) -> Iterator[Data]:
+    """Yields what each stage of a grid adds to those before it, and the seconds of that."""
+    from moelaws.grids.sweep import expand_study
+
+    known = set[str]()
+    for stage in sweep.study.grids[project.tier].stages:
+        own = expand_study(sweep.study, project.model_copy(update={"stages": (stage,)}))
+        rows = [r for r in _rows(own, device, project.devices_per_run) if r["run_id"] not in known]
+        known |= {row["run_id"] for row in rows}
+        seconds = [row["device_seconds"] for row in rows] or [0.0]
+        yield {
+            "study": sweep.study.study,
+            "stage": stage,
+            "runs": len(rows),
+            "FLOPs": sum(row["flops_spent"] for row in rows),
+            "seconds": sum(seconds),
+            "longest": max(seconds),
+        }
+
+
+def _by_stage(rows: list[Data]) -> str:
+    if not rows:
+        return "no grid of these has stages"
+    cells = [[short(x) if isinstance(x, float) else x for x in row.values()] for row in rows]
+    return table_text([*rows[0]], cells, "each stage adds")
 
 
 def _cell(name: str, value: Any) -> object:

@@ -242,6 +242,8 @@ def _runs(target: Target) -> Answer:
         runs, results = expand_study(study, project).runs, Results()
         frame = aggregate(study.study, project.tier, runs, results, warn)
         notes = {"study": study.study, "tier": project.tier}
+        if project.stages != "all":
+            notes["stages"] = ", ".join(project.stages)
         write_table(frame, TRAINED_COLUMNS, path, notes, {"code": origin, **of_runs(runs, results)})
         warn(*rates_at_the_edge(frame))
         counts = Counter(frame["status"])

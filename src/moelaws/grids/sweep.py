@@ -19,7 +19,7 @@ from moelaws.grids.text import choose_corpus
 from moelaws.laws.step_law import BEYOND, is_searched
 from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError, located
-from moelaws.spec.grid import Grid
+from moelaws.spec.grid import Grid, Stages
 from moelaws.spec.hyperparameters import choice_of
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.study import Study
@@ -56,7 +56,7 @@ def expand_study(
     if not study.grids:
         return Sweep(study, project.tier, ())
     rounds = read_rounds(path_of(study, root)) if project.runs == "rounds" else None
-    grids, choice = _grid(study, project.tier), choice_of(project, root)
+    grids, choice = _grid(study, project.tier, project.stages), choice_of(project, root)
     for pool in sorted(rounds.pools(project) if rounds else pools):
         is_tier = pool in {*TIERS, *study.grids}
         other, tier = (study, pool) if is_tier else (load_study(pool, root), project.tier)
@@ -82,12 +82,12 @@ def expand_study(
     return Sweep(study, project.tier, tuple(runs.values()), texts)
 
 
-def _grid(study: Study, tier: str) -> dict[str, Grid]:
+def _grid(study: Study, tier: str, stages: Stages = "all") -> dict[str, Grid]:
     """Returns the study's grid at ``tier``, by its place in messages."""
-    where, grids = study.place(tier), study.grids
-    if tier not in grids:
-        raise UserError(f"{where} is missing; there are: {', '.join(grids) or 'none'}")
-    return {where: grids[tier]}
+    where = study.place(tier)
+    if (grid := study.grid_of(tier, stages)) is None:
+        raise UserError(f"{where} is missing; there are: {', '.join(study.grids) or 'none'}")
+    return {where: grid}
 
 
 def too_long_for(sweep: Sweep) -> str:

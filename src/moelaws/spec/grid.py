@@ -12,7 +12,7 @@ from pydantic import Field, create_model, model_validator
 
 from moelaws.spec.base import BelowOne, Count, Filled, Frozen, NonNegative, Positive, Real, Size
 from moelaws.spec.base_shape import BaseShape
-from moelaws.spec.errors import refuse_unknown
+from moelaws.spec.errors import UserError, or_nearest, refuse_unknown
 from moelaws.spec.experts import routers
 from moelaws.spec.fit import NoName
 from moelaws.spec.from_toml import table_beside
@@ -21,6 +21,7 @@ from moelaws.spec.run import OPTIMIZERS, Evaluation, RunConfig, Schedule
 
 Scalar = bool | int | float | str
 Scalars = Filled[Scalar]
+Stages = Literal["all"] | tuple[str, ...]  # of a grid
 MAX_POINTS = 100_000  # of one sweep
 # Ways to count FLOPs; ``accounting.flops`` says what each leaves out.
 ConventionName = Literal[
@@ -280,6 +281,7 @@ class Sweep(Frozen):
     axes: dict[str, Scalar | Scalars] = {}
     zip: tuple[dict[str, Scalars], ...] = ()
     corpora: Literal["all", "first"] = "all"  # of a study that names several
+    stage: NoName = ""  # the part of the grid that it is of, which can be trained by itself
 
     @model_validator(mode="after")
     def _well_formed(self) -> Self:
@@ -325,3 +327,19 @@ class Grid(Frozen):
         """Returns the grid without the sweeps that are on the study's first corpus alone."""
         every = tuple(sweep for sweep in self.sweeps if sweep.corpora == "all")
         return self.model_copy(update={"sweeps": every})
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Returns its stages, in the order in which they are worth training."""
+        return tuple(dict.fromkeys(sweep.stage for sweep in self.sweeps if sweep.stage))
+
+    def of_stages(self, stages: Stages) -> Self:
+        """Returns the grid with the sweeps of some ``stages``; a UserError refuses unknown ones."""
+        if stages == "all":
+            return self
+        for stage in stages:
+            if stage not in self.stages:
+                near = or_nearest(stage, self.stages, "there are")
+                raise UserError(f"there is no stage {stage!r}{near}")
+        chosen = tuple(sweep for sweep in self.sweeps if sweep.stage in stages)
+        return self.model_copy(update={"sweeps": chosen})

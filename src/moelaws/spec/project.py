@@ -62,6 +62,11 @@ class Project(Frozen):
         BeforeValidator(_list),
     ] = "all"
     runs: Literal["all", "rounds"] = "all"  # of a grid, or those that `moelaws next` chose
+    # Named parts of the grids, trained without the others
+    stages: Annotated[
+        Literal["all"] | Annotated[tuple[Name, ...], Field(min_length=1)],
+        BeforeValidator(_list),
+    ] = "all"
     corpus: CorpusSetting = "stdlib"
     tokenizer: str | None = None  # a pretrained tokenizer's JSON file; None trains one on the text
     # The fraction of the text that is held out, in whole documents

@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from moelaws.spec.base import Frozen, NonNegative, Positive, Whole, text_as, text_like
 from moelaws.spec.corpus import CorpusSetting
-from moelaws.spec.errors import UserError, or_nearest, refuse_unknown
+from moelaws.spec.errors import UserError, located, or_nearest, refuse_unknown
 from moelaws.spec.fit import Contest, Entry, Fit, Name
-from moelaws.spec.grid import Grid
+from moelaws.spec.grid import Grid, Stages
 from moelaws.spec.kept_weights import KeptWeights
 from moelaws.spec.readers import Claim, Derived, Figure, PaperTable, Reader, Shipped
 from moelaws.spec.references import DOTTED, STUDIES, folder
@@ -192,9 +192,14 @@ class Study(Frozen):
         """Returns the sweeps that its grids name at any tier."""
         return {sweep.name for grid in self.grids.values() for sweep in grid.sweeps} - {""}
 
-    def lacking(self, tier: Tier) -> set[str]:
-        """Returns the sweeps that other tiers have and ``tier`` lacks; none if it has no grid."""
-        grid = self.grids.get(tier)
+    def grid_of(self, tier: Tier, stages: Stages) -> Grid | None:
+        """Returns the grid of a tier, or its ``stages`` alone; None if it has none."""
+        with located(self.place(tier)):
+            return self.grids[tier].of_stages(stages) if tier in self.grids else None
+
+    def lacking(self, tier: Tier, stages: Stages = "all") -> set[str]:
+        """Returns the sweeps that its grids have and ``tier`` lacks; none if it has no grid."""
+        grid = self.grid_of(tier, stages)
         return self.sweep_names - {sweep.name for sweep in grid.sweeps} if grid else set()
 
     @property
@@ -241,12 +246,12 @@ class Study(Frozen):
         entry: Derived = self.entry("derived", name)
         return entry
 
-    def at_tier(self, tier: Tier) -> Self:
+    def at_tier(self, tier: Tier, stages: Stages = "all") -> Self:
         """Returns the study without entries for which ``tier`` lacks sweeps, weights or speeds.
 
-        Its fits are those of the tier.
+        Its fits are those of the tier, whose grid has the ``stages`` alone.
         """
-        lacking, keep = self.lacking(tier), self.keep_weights
+        lacking, keep = self.lacking(tier, stages), self.keep_weights
         keeps = keep.keeps_any(tier) and keep.sweep not in lacking
         left = self._without(
             lambda entry: (
@@ -257,7 +262,9 @@ class Study(Frozen):
         )
         fits = tuple(fit.at_tier(tier) for fit in left.fits)
         kept = keep if keeps else KeptWeights()
-        return left.model_copy(update={"fits": fits, "keep_weights": kept})
+        grid = self.grid_of(tier, stages)
+        grids = self.grids | ({tier: grid} if grid else {})
+        return left.model_copy(update={"fits": fits, "keep_weights": kept, "grids": grids})
 
     def with_short_contests(self) -> Self:
         """Returns the study with the contests of a first call, each in its short form."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from moelaws.files.layout import Results, TierFolder
 from moelaws.spec.fit import Fit
+from moelaws.spec.grid import Stages
 from moelaws.spec.project import Project
 from moelaws.spec.study import KINDS, Study, sweep_of
 from moelaws.spec.tier import Tier
@@ -28,16 +29,16 @@ def lacks_first(study: Study) -> str:
     return f"study {study.study}: {first} is not here; run moelaws import {first.stem}"
 
 
-def at_hand(study: Study, tier: Tier) -> Study:
+def at_hand(study: Study, tier: Tier, stages: Stages = "all") -> Study:
     """Returns the study at ``tier`` without entries whose table of the register is absent."""
     if lacks_first(study):
         return study.model_copy(update=dict.fromkeys(KINDS, ()))
-    return study.at_tier(tier).without(absent(study))
+    return study.at_tier(tier, stages).without(absent(study))
 
 
 def as_made(study: Study, project: Project) -> Study:
     """Returns the study with the entries that the workflow makes for ``project``."""
-    left = at_hand(study, project.tier)
+    left = at_hand(study, project.tier, project.stages)
     if project.source == "simulated":
         left = left.of_simulated()
     return left.with_short_contests() if project.short_contests else left
@@ -56,16 +57,18 @@ def absent(study: Study) -> list[str]:
     return [path.stem for path in imported_files(study) if not path.is_file()]
 
 
-def left_out(whole: Study, tier: Tier) -> list[str]:
+def left_out(whole: Study, project: Project) -> list[str]:
     """Returns a sentence on the entries that the tier cannot make, or none if it can make all."""
-    left = at_hand(whole, tier)
+    tier, stages = project.tier, project.stages
+    left = at_hand(whole, tier, stages)
     entries = {e.name: e for e in (*whole.fits, *whole.contests, *whole.readers)}
     lost = entries.keys() - {e.name for e in (*left.fits, *left.contests, *left.readers)}
     if not lost:
         return []
-    sweeps = sorted({sweep_of(entries[name]) for name in lost} & whole.lacking(tier))
+    sweeps = sorted({sweep_of(entries[name]) for name in lost} & whole.lacking(tier, stages))
     if sweeps:
-        why = f"the tier {tier} has no sweep {', '.join(sweeps)}"
+        which = "" if stages == "all" else f", stages {', '.join(stages)},"
+        why = f"the tier {tier}{which} has no sweep {', '.join(sweeps)}"
     elif names := absent(whole):
         why = f"of the register {', '.join(names)} are not here (moelaws import NAME)"
     else:

@@ -87,7 +87,7 @@ class Jobs:
         for study in chosen:
             check_study(study)
         studies = {study.study: as_made(study, project) for study in chosen}
-        missing = lacking + tuple(x for study in chosen for x in left_out(study, project.tier))
+        missing = lacking + tuple(x for study in chosen for x in left_out(study, project))
         if any(derived.scores for study in chosen for derived in study.derived):
             with located(CONFIG, "tasks"):
                 for source in project.tasks:

@@ -1,0 +1,74 @@
+"""Stages: named parts of a grid that are trained, fitted and judged without the others."""
+
+import json
+
+import pytest
+import yaml
+
+from moelaws.grids.sweep import expand_study
+from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_project, load_study
+from moelaws.tables.at_hand import as_made, left_out
+
+FILE = "config/studies/leverage.yaml"
+# Sweep of leverage's demo -> its stage; others are in the last one
+STAGES = {"dense": "small", "activation": "small", "granularity": "finer"}
+
+
+@pytest.fixture
+def staged(project_folder):
+    """Leverage, whose demo has three stages; another sweep repeats a part of the first one."""
+    path = project_folder / FILE
+    study = yaml.safe_load(path.read_text())
+    sweeps = study["grids"]["demo"]["sweeps"]
+    for sweep in sweeps:
+        sweep["stage"] = STAGES.get(sweep["name"], "rest")
+    path.write_text(yaml.safe_dump(study))
+    return sweeps
+
+
+def of(stages):
+    project = load_project(overrides={"studies": "leverage", "stages": stages})
+    return project, as_made(load_study("leverage"), project)
+
+
+def runs_of(stages):
+    project, study = of(stages)
+    return {run.run_id: run.sweeps for run in expand_study(study, project).runs}
+
+
+def test_stages_are_parts_of_the_grid_whose_runs_are_its_runs(staged):
+    whole = runs_of("all")
+    parts = [runs_of(stage) for stage in ("small", "finer", "rest")]
+    assert set().union(*parts) == whole.keys()
+    assert all(part.keys() < whole.keys() for part in parts)
+    assert runs_of("small,finer").keys() == parts[0].keys() | parts[1].keys()
+    assert {sweep for sweeps in parts[0].values() for sweep in sweeps} == {"dense", "activation"}
+
+
+def test_entries_of_sweeps_that_no_chosen_stage_has_are_left_out_and_named(staged):
+    project, study = of("small")
+    names = {entry.name for entry in (*study.fits, *study.readers)}
+    assert "curve_activation" in names
+    assert not {"granularity", "curve_granularity"} & names
+    (said,) = left_out(load_study("leverage"), project)
+    assert "the tier demo, stages small, has no sweep " in said
+    assert "granularity" in said
+    every, whole = (left_out(load_study("leverage"), of(s)[0]) for s in ("small,finer,rest", "all"))
+    assert every[0].split("left out: ")[1] == whole[0].split("left out: ")[1]
+
+
+def test_an_unknown_stage_is_refused_with_those_there_are(staged):
+    with pytest.raises(
+        UserError, match=r"grids\.demo: there is no stage 'smal'; did you mean small"
+    ):
+        of("smal")
+
+
+def test_each_stage_is_listed_with_what_it_adds(staged, ended):
+    code, out, _ = ended("grid", "leverage", "--stages", "--json")
+    rows = json.loads(out)
+    assert (code, [row["stage"] for row in rows]) == (0, ["small", "finer", "rest"])
+    assert sum(row["runs"] for row in rows) == len(runs_of("all"))
+    code, out, _ = ended("grid", "sparsity", "--stages")
+    assert (code, out.strip()) == (0, "no grid of these has stages")
