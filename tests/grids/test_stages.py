@@ -23,6 +23,8 @@ def staged(project_folder):
     sweeps = study["grids"]["demo"]["sweeps"]
     for sweep in sweeps:
         sweep["stage"] = STAGES.get(sweep["name"], "rest")
+    loss = next(fit for fit in study["fits"] if fit["name"] == "loss")
+    loss["stages"] = ["small", "finer"]  # it needs models of several granularities
     path.write_text(yaml.safe_dump(study))
     return sweeps
 
@@ -50,6 +52,8 @@ def test_entries_of_sweeps_that_no_chosen_stage_has_are_left_out_and_named(stage
     project, study = of("small")
     names = {entry.name for entry in (*study.fits, *study.readers)}
     assert "curve_activation" in names
+    assert "loss" not in names
+    assert "loss" in {fit.name for fit in of("small,finer")[1].fits}
     assert not {"granularity", "curve_granularity"} & names
     (said,) = left_out(load_study("leverage"), project)
     assert "the tier demo, stages small, has no sweep " in said

@@ -61,7 +61,7 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
     sections = []
     for study in verdicts:
         key, power = study["study"], powers.get(study["study"])
-        of_stages = f" They are those of the stages {study['stages']}." if "stages" in study else ""
+        of_stages = f" The runs are those of the stages {study['stages']}." if "stages" in study else ""
         runs = basis(study["source"], study["runs"])
         sections += [f"## {key}", f"{study['title']}. {runs}{of_stages}"]
         sections += [f"Assumed: {study['assumed']}"] if study["assumed"] else []

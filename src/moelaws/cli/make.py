@@ -219,6 +219,7 @@ def _runs(target: Target) -> Answer:
     """
     study, project, path = target.study, target.project, target.path(".parquet")
     origin = digest(code.of_entry(study, "runs", simulated=project.source == "simulated"))
+    staged = {} if project.stages == "all" else {"stages": ", ".join(project.stages)}
     if study.imported:
         from moelaws.tables.at_hand import imported_files
         from moelaws.tables.imported import take
@@ -230,7 +231,7 @@ def _runs(target: Target) -> Answer:
         from moelaws.tables.simulate import simulated, simulation_entry, write
 
         simulation, about = simulated(expand_study(study, project), simulation_entry(study))
-        write(simulation, path, about, origin)
+        write(simulation, path, about | staged, origin)
         counts = Counter(simulated=len(simulation.frame))
     else:
         from moelaws.grids.sweep import expand_study
@@ -241,9 +242,7 @@ def _runs(target: Target) -> Answer:
 
         runs, results = expand_study(study, project).runs, Results()
         frame = aggregate(study.study, project.tier, runs, results, warn)
-        notes = {"study": study.study, "tier": project.tier}
-        if project.stages != "all":
-            notes["stages"] = ", ".join(project.stages)
+        notes = {"study": study.study, "tier": project.tier, **staged}
         write_table(frame, TRAINED_COLUMNS, path, notes, {"code": origin, **of_runs(runs, results)})
         warn(*rates_at_the_edge(frame))
         counts = Counter(frame["status"])

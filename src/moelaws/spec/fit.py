@@ -31,10 +31,11 @@ UnitWord = Annotated[str, BeforeValidator(_text)]
 
 
 class Entry(Frozen):
-    """What all entries have: a name, and whether simulated losses are enough for them."""
+    """What all entries have: a name, and what they need of the runs."""
 
     name: Name
     simulated: bool = True  # False if it needs what no law gives, such as training curves
+    stages: tuple[Name, ...] = ()  # of the grid, without each of which it cannot be made
 
     @property
     def needs(self) -> set[str]:

@@ -256,6 +256,7 @@ class Study(Frozen):
         left = self._without(
             lambda entry: (
                 sweep_of(entry) in lacking
+                or (stages != "all" and not {*entry.stages} <= {*stages})
                 or (reads_weights(entry) and not keeps)
                 or (reads_speed(entry) and tier not in entry.speed)
             )

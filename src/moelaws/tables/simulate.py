@@ -201,7 +201,7 @@ def write(simulation: Simulation, path: Path, about: Mapping[str, Any], code: st
         notes = {"simulation": json.dumps(about)}
         if "L_true" in simulation.frame:
             # A study's own table: figures and fits read it like a trained one.
-            notes |= {"study": about["study"], "tier": about["tier"]}
+            notes |= {key: about[key] for key in ("study", "tier", "stages") if key in about}
         write_table(simulation.frame, simulation.columns, path, notes, {"code": code})
 
 
