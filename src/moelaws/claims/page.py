@@ -61,9 +61,10 @@ def page(verdicts: Sequence[JudgedStudy], tier: str, powers: Mapping[str, Tried]
     sections = []
     for study in verdicts:
         key, power = study["study"], powers.get(study["study"])
-        of_stages = f" The runs are those of the stages {study['stages']}." if "stages" in study else ""
         runs = basis(study["source"], study["runs"])
-        sections += [f"## {key}", f"{study['title']}. {runs}{of_stages}"]
+        if "stages" in study:
+            runs += f" The runs are those of the stages {study['stages']}."
+        sections += [f"## {key}", f"{study['title']}. {runs}"]
         sections += [f"Assumed: {study['assumed']}"] if study["assumed"] else []
         sections.append(" ".join(filter(None, [_by_chance(study, power), _registration(study)])))
         if power:
