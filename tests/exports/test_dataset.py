@@ -76,6 +76,14 @@ def test_what_cannot_be_written_is_refused(ended, tmp_path, names, folder, says)
     assert not (tmp_path / "set").exists()
 
 
+def test_a_damaged_table_is_refused_and_nothing_is_written(ended, tmp_path):
+    table = tmp_path / "runs.parquet"
+    table.write_bytes((EVIDENCE / "scores.parquet").read_bytes()[:-100])
+    code, _, error = ended("export", "dataset", table, "--to", tmp_path / "set", *MADE_BY)
+    assert (code, "cut short" in error) == (2, True), error
+    assert not (tmp_path / "set").exists()
+
+
 @pytest.mark.slow
 def test_datasets_loads_it_and_the_evidence_itself(exported, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

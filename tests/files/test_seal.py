@@ -209,6 +209,8 @@ OPENERS = {
     "tasks/olmo.py": "files of a package",
     "exports/tensorboard.py": "the log of a run, and what it writes",
     "exports/hf/card.py": "the package's own template",
+    "exports/dataset.py": "the package's own template, and what it writes",
+    "claims/artifact.py": "the package's own template",
     "explore/page.py": "templates of the package",
     "cli/__init__.py": "the package's own list of commands; /dev/null, in place of closed streams",
     "workflow/jobs.py": "specifications, which it writes and compares",

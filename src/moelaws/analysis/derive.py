@@ -38,7 +38,10 @@ class DerivedTable:
 
     def __call__(self, inputs: Inputs, **arguments: Any) -> pd.DataFrame:
         """Returns the table, its columns in the order of the declaration."""
-        rows = self.function(inputs, **arguments)
+        return self.frame(self.function(inputs, **arguments))
+
+    def frame(self, rows: Rows) -> pd.DataFrame:
+        """Returns the table of ``rows``."""
         if not isinstance(rows, pd.DataFrame):
             rows = pd.DataFrame([self._with_ends(row) for row in rows])
         return rows.reindex(columns=self.names)

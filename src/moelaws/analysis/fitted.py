@@ -51,7 +51,8 @@ class FittedInputs(Inputs):
         return {path: read_fit(path) for path in self.fits.values()}
 
     def fit(self, name: str) -> FitReport:
-        return self._reports[declared("fit", name, self.fits)]
+        path = declared("fit", name, self.fits)  # first, for the reports of all are read together
+        return self._reports[path]
 
     def law(self, name: str) -> FittableLaw:
         """Returns the law of the fit ``name``, in the form that the fit chose."""

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from moelaws.files.atomic import read_json, replacing_folder
+from moelaws.files.parquet import read_parquet, read_schema
 from moelaws.spec.errors import UserError
 from moelaws.spec.from_toml import table_beside
 from moelaws.spec.words import counted
@@ -82,7 +83,7 @@ def export(
         }
         described = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
         (work / "croissant.json").write_text(described, encoding="utf-8")
-        return {name: pq.read_metadata(work / _place(name)).num_rows for name in files}
+        return {name: read_parquet(work / _place(name)).num_rows for name in files}
 
 
 def _place(name: str) -> str:
@@ -93,7 +94,7 @@ def _about(tables: Sequence[Path]) -> str:
     """Returns what the tables are, and where their losses come from, in sentences."""
     parts = []
     for path in tables:
-        table = pq.read_table(path)
+        table = read_parquet(path)
         said = f"The table {path.stem} has {counted(table.num_rows, 'row')}"
         if "source" in table.column_names:
             sources = sorted({*table["source"].unique().to_pylist()} - {None})
@@ -106,7 +107,7 @@ def _common(studies: Sequence[Path]) -> pa.Table:
     """Returns the runs of all studies; a column that a study does not have is null for it."""
     parts = []
     for path in studies:
-        table = pq.read_table(path).replace_schema_metadata()
+        table = read_parquet(path).replace_schema_metadata()
         parts.append(table.select([name for name in _NAMES.values() if name in table.column_names]))
     whole = pa.concat_tables(parts, promote_options="default")
     known = {new: old for new, old in _NAMES.items() if old in whole.column_names}
@@ -123,7 +124,7 @@ def _common(studies: Sequence[Path]) -> pa.Table:
 def _fields(path: Path) -> Iterator[tuple[pa.Field, str, str]]:
     """Yields each column of a table with its unit and its description, which may be empty."""
     known = column_metadata(path)
-    for field in pq.read_schema(path):
+    for field in read_schema(path):
         yield field, *known.get(field.name, ("", ""))
 
 
