@@ -168,14 +168,17 @@ def _contest(target: Target) -> Answer:
 def _claims(target: Target) -> Answer:
     """Judges the claims by rule, from the numbers behind them."""
     from moelaws.claims.judge import judge
-    from moelaws.grids.rounds import path_of, read_rounds
     from moelaws.records.registration import files_of, read
 
     study = target.study
     registrations = [*map(read, files_of(study.study, target.project.tier))]
     entries = code.entries_of(study) if registrations else {}
-    known = read_rounds(path_of(study))
-    rounds = {own.digest: known.registered(own.digest) for own in registrations}
+    rounds = {}
+    if ruled := [own.digest for own in registrations if own.rule]:
+        from moelaws.grids.rounds import path_of, read_rounds
+
+        known = read_rounds(path_of(study))
+        rounds = {digest: known.registered(digest) for digest in ruled}
     verdicts = judge(study, target.inputs(study.claims), registrations, entries, rounds)
     rows = [(c["name"], c["verdict"], c["figure"], c["measured"]) for c in verdicts["claims"]]
     columns = ("claim", "verdict", "figure", "these runs")
