@@ -141,7 +141,8 @@ def verdicts(copy, code=0):
 def test_all_that_the_workflow_makes_is_whole(finished):
     states = verdicts(finished)
     assert {state for state, _ in states.values()} == {"whole"}
-    assert {path.split("/")[1] for path in states} == {"runs", "corpora", "demo"}
+    kinds = {"runs", "corpora", "demo", "preregistered"}  # the last in config/
+    assert {path.split("/")[1] for path in states} == kinds
     assert sum(path.startswith("results/runs/") for path in states) == 18
 
 
