@@ -76,3 +76,17 @@ def test_each_stage_is_listed_with_what_it_adds(staged, ended):
     assert sum(row["runs"] for row in rows) == len(runs_of("all"))
     code, out, _ = ended("grid", "sparsity", "--stages")
     assert (code, out.strip()) == (0, "no grid of these has stages")
+
+
+def test_runs_of_other_stages_are_no_orphans(staged, project_folder, ended):
+    run = next(iter(runs_of("finer").keys() - runs_of("small").keys()))
+    folder = project_folder / "results/runs" / run
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text('{"status": "completed"}')
+    (folder / "provenance.json").write_text('{"code": "0"}')
+    config = project_folder / "config/config.yaml"
+    config.write_text(config.read_text().replace("stages: all ", "stages: [small] "))
+    _, out, error = ended("verify")
+    assert (run in out, "orphaned" in error) == (True, False), error
+    (row,) = [line for line in out.splitlines() if run in line]
+    assert "no grid of this project" not in row

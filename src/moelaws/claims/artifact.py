@@ -56,7 +56,7 @@ def page(
         lines += [
             f"## {study['title']}",
             "",
-            f"{basis(study['source'], study.get('runs', ''))}{trained}",
+            f"{basis(study['source'], study['runs'])}{trained}",
             "",
             f"```console\n$ {command}\n```",
             "",

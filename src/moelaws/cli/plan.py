@@ -183,7 +183,7 @@ def command(
     from moelaws.grids.sweep import expand_study
     from moelaws.tables.simulate import DEFAULT_MAPPING, write
 
-    study = load_study(study_name).at_tier(project.tier)
+    study = load_study(study_name).at_tier(project.tier, project.stages)
     if options["noise"] == 0:
         raise UserError("--noise is 0, but losses vary between trainings; say how far")
     sweep = expand_study(study, project)

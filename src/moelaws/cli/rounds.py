@@ -63,12 +63,12 @@ def of_study(name: str, project: Project, options: Options) -> Answer:
     """Chooses the next round, or with cores trains and chooses until there is nothing to choose."""
     study = load_study(name)
     path, rounds, cores = path_of(study), options.rounds, options.cores
-    asked = {key: value for key, value in vars(options).items() if key not in _NO_RULE}
+    rule = finite({key: x for key, x in vars(options).items() if key not in _NO_RULE})
     if options.register:
         whole = project.model_copy(update={"runs": "all"})
-        return preregister.write(study, whole, pools={options.pool} - {""}, rule=finite(asked))
+        return preregister.write(study, whole, pools={options.pool} - {""}, rule=rule)
     registered = committed(study.study, project.tier)
-    fixed = [own.digest for own in registered if own.rule == finite(asked)]
+    fixed = [own.digest for own in registered if own.rule == rule]
     of_rounds = project.model_copy(update={"runs": "rounds", "studies": (study.reference,)})
     call = snakemake_call(of_rounds).replace("--cores all", f"--cores {cores or 'all'}")
     is_written, target = rounds > 1 or cores is not None, target_of(options)

@@ -100,7 +100,8 @@ def _of_project(results: Results) -> tuple[dict[str, Study], frozenset[str] | No
     unknown = set(runs)
     for tier, study in product((*TIERS, *own_tiers()), studies):
         if unknown and tier in study.grids:
-            here = project.model_copy(update={"tier": tier, "source": "trained"})
+            whole = {"tier": tier, "source": "trained", "stages": "all"}
+            here = project.model_copy(update=whole)
             try:
                 sweep = expand_study(study, here)
             except UserError as error:

@@ -66,10 +66,10 @@ class Material:
             self.notes.append(f"Left out: {error}.")
             return None
 
-    def each(self, make: Callable[..., Content | None], things: Iterable[Any]) -> list[Content]:
-        """Returns what ``make`` returns of this material and each of ``things``, less None."""
-        made = (self.attempt(make, self, thing) for thing in things)
-        return [content for content in made if content is not None]
+    def each(self, make: Callable[..., Content | None], entries: Iterable[Any]) -> list[Content]:
+        """Returns what ``make`` returns of this material and each of ``entries``, less None."""
+        contents = (self.attempt(make, self, entry) for entry in entries)
+        return [content for content in contents if content is not None]
 
 
 def packed(text: str) -> str:

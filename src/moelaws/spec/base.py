@@ -84,8 +84,8 @@ Filled = Annotated[tuple[Each, ...], Field(min_length=1)]  # a list that is not 
 
 def key_of(value: Any, key: str) -> str:
     """Returns the text under a key of an entry, given as data or built; empty if it has none."""
-    found = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
-    return str(found or "")
+    text = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    return str(text or "")
 
 
 def text_as(key: str) -> BeforeValidator:

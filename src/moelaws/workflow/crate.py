@@ -27,19 +27,19 @@ def metadata(files: Mapping[str, tuple[str, int]], jobs: Jobs, call: str, time: 
     """Returns the JSON of an archive's metadata.
 
     ``files`` has the SHA-256 and the bytes of each file by its name, ``call`` is the call of
-    Snakemake that made the sweep, and ``time`` the day on which it is archived (ISO 8601).
+    Snakemake that made the sweep, and ``time`` says when it is archived (ISO 8601).
     """
     fixed = read_json(_FIXED)
     known = {entity["@id"]: entity for entity in fixed["@graph"]}
     title = f"{' and '.join(jobs.studies)} at tier {jobs.project.tier}"
-    made = [name for name in files if name.startswith(f"{jobs.folder.root.as_posix()}/")]
-    read = [name for name in files if name.startswith(("config/", "own/", "results/corpora/"))]
+    outputs = [name for name in files if name.startswith(f"{jobs.folder.root.as_posix()}/")]
+    inputs = [name for name in files if name.startswith(("config/", "own/", "results/corpora/"))]
     runs = [_training(run, files, jobs) for run in jobs.runs]
     known["#sweep"] |= {
         "name": f"The sweep of {title}",
         "description": call,
-        "object": _references(read),
-        "result": _references(made),
+        "object": _references(inputs),
+        "result": _references(outputs),
     }
     for run in runs:
         known[run["@id"]] = run
