@@ -132,7 +132,7 @@ def splits(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
 def regimes(seed: int, budgets: tuple[float, ...], seeds: int) -> Any:
     """Returns losses over the number of experts, with both regimes of tests/nulls.
 
-    The models are those of the generalization study's tier gpu with two active experts.
+    The models are those of the generalization study's tier node with two active experts.
     """
     runs = generalization.counted()
     runs = runs[in_sweep(runs, "routing")].query("k == 2 and D == D.min()")

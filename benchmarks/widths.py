@@ -1,6 +1,6 @@
 """Why `moelaws plan` does not read coefficients off the draws of `moelaws next`: docs/planning.md.
 
-python benchmarks/widths.py leverage --tier gpu
+python benchmarks/widths.py leverage --tier node
 
 For each coefficient of the study's simulated law: the 90 % interval by the draws that `next` takes
 of one table of simulated losses, the one that `moelaws plan` prints of the same table, and between
@@ -35,7 +35,7 @@ TABLES = 60
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("study")
-    parser.add_argument("--tier", default="gpu")
+    parser.add_argument("--tier", default="node")
     args = parser.parse_args()
     words = ["plan", args.study, "--tier", args.tier, "--json"]
     said = subprocess.run([sys.executable, "-m", "moelaws", *words], stdout=-1, check=True)

@@ -39,7 +39,7 @@ def test_step_law_beyond_its_searches_is_said_once(project_folder, source, times
 
 
 def test_a_tier_of_ones_own_is_a_file_and_no_shipped_one_is_edited(grid, project_folder, ended):
-    assert "it must be demo, workstation, gpu or paper" in ended("grid", "--tier", "lab")[2]
+    assert "it must be demo, workstation, gpu, node or paper" in ended("grid", "--tier", "lab")[2]
     study = yaml.safe_load(Path("config/studies/sparsity.yaml").read_text())
     sweeps = [{"axes": {"C": 2e10, "S": [0, 0.5], "d_model": 16}}]
     own = study["grids"]["demo"] | {"sweeps": sweeps}

@@ -20,11 +20,11 @@ def sweep_of(tier):
 
 @pytest.fixture(scope="module")
 def gpu():
-    return sweep_of("gpu")
+    return sweep_of("node")
 
 
 def allowed(**limits):
-    return Project(tier="gpu", device="cuda", limits=limits)
+    return Project(tier="node", device="cuda", limits=limits)
 
 
 def finish(results, run_id):
@@ -65,11 +65,11 @@ def test_weights_and_hidden_states_count_where_they_are_kept(gpu):
     assert on_the_way["weights"] == 3 * total["weights"]
 
 
-def test_a_demo_and_a_one_gpu_day_are_allowed_by_the_shipped_limits(gpu, tmp_path):
+def test_a_demo_and_a_day_of_gpus_are_allowed_by_the_shipped_limits(gpu, tmp_path):
     results = Results(tmp_path)
     shipped = load_project(REPOSITORY)
     assert over_limit([sweep_of("demo")], shipped, results) == ""
-    device = {"tier": "gpu", "device": "cuda"}
+    device = {"tier": "node", "device": "cuda"}
     assert over_limit([gpu], load_project(REPOSITORY, device), results) == ""
 
 

@@ -5,10 +5,12 @@ import json
 import pytest
 import yaml
 
-from moelaws.grids.sweep import expand_study
+from moelaws.accounting.cost import device_of, estimate
+from moelaws.grids.sweep import expand_study, too_long_for
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import load_project, load_study
+from moelaws.spec.project import Project, load_project, load_study
 from moelaws.tables.at_hand import as_made, left_out
+from repository import REPOSITORY
 
 FILE = "config/studies/leverage.yaml"
 # Sweep of leverage's demo -> its stage; others are in the last one
@@ -90,3 +92,24 @@ def test_runs_of_other_stages_are_no_orphans(staged, project_folder, ended):
     assert (run in out, "orphaned" in error) == (True, False), error
     (row,) = [line for line in out.splitlines() if run in line]
     assert "no grid of this project" not in row
+
+
+@pytest.mark.parametrize(
+    "study",
+    ["sparsity", "leverage", "allocation", "generalization", "sectional", "hyperparameters",
+     "routing_choices", "transfer"],
+)  # fmt: skip
+def test_stages_of_the_gpu_tier_take_ten_minutes_and_no_text_five_times(study, monkeypatch):
+    """By what an H200 trained a second, and four passes over the text of docs/gpus.md."""
+    monkeypatch.chdir(REPOSITORY)
+    grid = load_study(study).grids["gpu"]
+    project = Project(tier="gpu", device="cuda", runs_per_gpu=8)
+    assert all(sweep.stage for sweep in grid.sweeps)
+    for stage in grid.stages:
+        sweep = expand_study(load_study(study), project.model_copy(update={"stages": (stage,)}))
+        costs = [estimate(run.config, device_of("cuda", project)) for run in sweep.runs]
+        assert sum(cost.flops for cost in costs) < 5.5e16, stage
+        assert sum(cost.device_seconds for cost in costs) < 700, stage
+        assert max(run.config.tokens for run in sweep.runs) < 4 * 67.4e6, stage
+        assert max(run.config.max_epochs for run in sweep.runs) <= 4
+        assert "set corpus in config/config.yaml to a larger text" in too_long_for(sweep), stage

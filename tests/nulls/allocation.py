@@ -1,4 +1,4 @@
-"""Tables of budgets and ratios as tier gpu's, with the noise of real runs, 0.004 nats.
+"""Tables of budgets and ratios as tier node's, with the noise of real runs, 0.004 nats.
 
 Some are of laws of ln r* and the curvature over c = ln C and x = ln(1-S), both centred. A valley
 that gets shallower lets r* move to the middle of the grid. Others are of Eq 2 with the penalty and
@@ -106,7 +106,7 @@ def published(seed, tier="paper"):
     return SimpleNamespace(completed=runs, derived={"r_star": optima(runs)}.get)
 
 
-def fitted(seed, names, settings, params, tier="gpu"):
+def fitted(seed, names, settings, params, tier="node"):
     """Fits of laws to losses of Eq 2, with r* of these runs."""
     runs, paths = noisy(grid(tier), eq_2(grid(tier), params), seed), {}
     table, derived = optima(runs), Path("runs.parquet")

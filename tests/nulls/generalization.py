@@ -1,7 +1,7 @@
 """Tables of the generalization study from laws of our choice.
 
 Trends over the number of experts are tried on the sweep ``experts`` of the tier paper, and all else
-on the runs of the tier gpu, whose losses are a sum of a power of the active parameters, one of the
+on the runs of the tier node, whose losses are a sum of a power of the active parameters, one of the
 tokens and a floor. Dimensions are given, so that their claims depend on losses alone.
 """
 
@@ -61,7 +61,7 @@ def of_experts(seed, changes):
 
 @cache
 def counted():
-    runs = filled(grid("gpu", "model", "data", "routing").assign(L=1.0, status="completed"))
+    runs = filled(grid("node", "model", "data", "routing").assign(L=1.0, status="completed"))
     return as_counted(Inputs(frame=runs.assign(corpus="own")))
 
 

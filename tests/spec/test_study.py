@@ -99,7 +99,7 @@ def test_steps_of_kept_weights_are_numbers_or_shares_and_never_the_last_one(step
 def test_a_tier_that_keeps_no_weights_has_no_entries_that_ask_them():
     sparsity = load_study("sparsity", REPOSITORY)
     names = {entry.name for entry in sparsity.readers}
-    assert {entry.name for entry in sparsity.at_tier("gpu").readers} == names
+    assert {entry.name for entry in sparsity.at_tier("node").readers} == names
     left = sparsity.at_tier("paper")
     assert names - {entry.name for entry in left.readers} == {
         "downstream", "relation", "F5", "F10", "sparser_models_read_worse",

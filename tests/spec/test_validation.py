@@ -60,7 +60,7 @@ def refusal(schema, data):
         pytest.param(f"{SETTINGS}.lr", 1 << 99_999, "lr is a value too long to show", id="huge"),
         (f"{SETTINGS}.n_layers", "1e12", "n_layers is '1e12'; it must be at most 1,000,000"),
         ("grids.demo.derive.batch", {"rule": "chozen"}, "chosen; did you mean chosen?"),
-        ("grids.demoo", {}, "grids.demoo: the key 'demoo' must be demo, workstation, gpu or"),
+        ("grids.demoo", {}, "grids.demoo: the key 'demoo' must be demo, workstation, gpu,"),
         (
             f"{SWEEP}.axes",
             {"d_model": list(range(1, 1001)), "lr": list(range(1, 1001))},

@@ -69,7 +69,7 @@ def test_no_attempt_asks_beyond_the_limits_of_the_site(largest):
 
 def test_a_job_has_the_gpus_of_its_node_and_each_of_these_some_runs():
     study = load_study("sparsity", REPOSITORY)
-    runs = {run.run_id: run for run in expand(study.grids["gpu"], TEXT, "sparsity.yaml")[:20]}
+    runs = {run.run_id: run for run in expand(study.grids["node"], TEXT, "sparsity.yaml")[:20]}
     small = list(runs)
 
     def asked(here=False, **keys):

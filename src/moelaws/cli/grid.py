@@ -144,14 +144,13 @@ def _stages(sweep: Sweep, project: Project, device: Device) -> Iterator[Data]:
         own = expand_study(sweep.study, project.model_copy(update={"stages": (stage,)}))
         rows = [r for r in _rows(own, device, project.devices_per_run) if r["run_id"] not in known]
         known |= {row["run_id"] for row in rows}
-        seconds = [row["device_seconds"] for row in rows] or [0.0]
         yield {
             "study": sweep.study.study,
             "stage": stage,
             "runs": len(rows),
             "FLOPs": sum(row["flops_spent"] for row in rows),
-            "seconds": sum(seconds),
-            "longest": max(seconds),
+            "seconds": sum(row["device_seconds"] for row in rows),
+            "longest": max((row["estimated_seconds"] for row in rows), default=0.0),
         }
 
 

@@ -45,7 +45,8 @@ def snakemake_call(project: Project) -> str:
     return f"snakemake --cores all --config {shlex.join(words)}"
 
 
-tier_option = option("--tier", "demo, workstation, gpu or paper; the configuration's by default.")
+TIER = "demo, workstation, gpu, node or paper; the configuration's by default."
+tier_option = option("--tier", TIER)
 _set_option = option(
     "--set assignments",
     "Override a key of the configuration, like Snakemake's --config; a VALUE may be YAML.",

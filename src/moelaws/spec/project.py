@@ -33,7 +33,7 @@ Hyperparameters = Literal["auto", "pinned", "published", "step_law", "tables", "
 
 # Longer batches leave cores idle at the end of a sweep, on average for half a batch. Shorter ones
 # start more often: torch takes seconds to start, and a cluster's job a minute.
-BATCH_MINUTES = {"demo": 2, "workstation": 5, "gpu": 15, "paper": 30}
+BATCH_MINUTES = {"demo": 2, "workstation": 5, "gpu": 5, "node": 15, "paper": 30}
 
 
 def _list(value: object) -> object:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, WrapValidator
 
-Shipped = Literal["demo", "workstation", "gpu", "paper"]
+Shipped = Literal["demo", "workstation", "gpu", "node", "paper"]
 TIERS: tuple[Shipped, ...] = get_args(Shipped)
 
 

@@ -214,9 +214,9 @@ def test_states_that_fill_their_width_are_not_small():
     assert cloud["dimension"] == pytest.approx(full, rel=0.05)
 
 
-def test_two_models_of_the_gpu_tier_are_deep_enough_for_a_profile():
+def test_two_models_of_the_node_tier_are_deep_enough_for_a_profile():
     """As `needed` of the claim says."""
-    sweep = expand_study(STUDY, Project(tier="gpu"), REPOSITORY)
+    sweep = expand_study(STUDY, Project(tier="node"), REPOSITORY)
     kept = kept_runs(sweep)
     deep = [run for run in sweep.runs if run.config.model.n_layers >= claims.MIN_LAYERS]
     assert len([run for run in deep if run.run_id in kept]) == claims.MIN_MODELS == 2

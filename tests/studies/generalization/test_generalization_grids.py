@@ -44,7 +44,7 @@ def test_the_data_sweep_is_table_4():
     assert len({config.model for config in configs}) == 1
 
 
-@pytest.mark.parametrize("tier", ["demo", "gpu", "paper"])
+@pytest.mark.parametrize("tier", ["demo", "gpu", "node", "paper"])
 def test_routing_is_compared_at_fixed_compute(tier):
     configs = sweep_of(tier, "routing")
     widths = {c.model.ffn.top_k * c.model.ffn.d_expert for c in configs}

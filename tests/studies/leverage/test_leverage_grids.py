@@ -177,7 +177,7 @@ def test_table_1_is_dense_6b_and_moe_mini(runs):
     assert mini["G"] == pytest.approx(32 / 3)
 
 
-@pytest.mark.parametrize("tier", ["demo", "gpu"])
+@pytest.mark.parametrize("tier", ["demo", "node"])
 def test_smaller_tiers_hold_flops_where_they_compare(tier):
     runs = expand(load_study("leverage", REPOSITORY).grids[tier], TEXT, "leverage")
     attention = flops_by_budget(run for run in runs if "attention" in run.sweeps)

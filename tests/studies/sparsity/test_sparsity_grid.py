@@ -71,7 +71,7 @@ def test_it_holds_out_98_percent_alone_and_smaller_tiers_their_own(grid):
         held = select(columns, fit.holdout)
         assert set(grid["S"][held].round(9)) == {0.98}
         assert held.sum() == 18
-        for tier in ("demo", "workstation", "gpu"):
+        for tier in ("demo", "workstation", "gpu", "node"):
             own = STUDY.at_tier(tier).fit(name)
             assert (own.holdout, own.tiers) == ("S >= 0.93", {})
     check_study(STUDY)
