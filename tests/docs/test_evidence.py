@@ -32,6 +32,7 @@ ARCHIVES = {  # in the order of README's table of commits and digests
     "hyperparameters": ["search"],
     "sectional": ["sectional"],
     "routing_choices": ["routing-choices"],
+    "first_gpu": ["first-gpu"],
 }
 
 
@@ -69,7 +70,9 @@ def test_the_page_names_the_code_that_trained_the_runs(study):
 
 
 def grid_of(name):
-    """The workstation's grid of a study; of the search, with the gates that its runs have."""
+    """The grid of a study's runs; of the search, with the gates that its runs have."""
+    if name == "first_gpu":
+        return load_study("docs/evidence/first-gpu.yaml", REPOSITORY).grids["gpu"]
     grid = load_study(name, REPOSITORY).grids["workstation"]
     if name != "hyperparameters":
         return grid
@@ -82,7 +85,8 @@ def test_every_published_run_is_one_of_its_grid(study):
     name, results = study
     records = list(all_records(results))
     corpus = Corpus(**records[0].config["corpus"])
-    pins = (read_pinned("workstation", REPOSITORY, gates) for gates in GATES)
+    tier = "gpu" if name == "first_gpu" else "workstation"
+    pins = (read_pinned(tier, REPOSITORY, gates) for gates in GATES)
     choice = CorpusChoice(source=corpus.source, validation=corpus.validation)
     runs = expand(grid_of(name), choice, name, choice=Choice("auto", tuple(filter(None, pins))))
     assert {record.run_id for record in records} <= {run.run_id for run in runs}

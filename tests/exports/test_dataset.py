@@ -12,7 +12,7 @@ from outside import run_outside
 from repository import REPOSITORY
 
 EVIDENCE = REPOSITORY / "docs/evidence"
-STUDIES = ("hyperparameters", "leverage", "routing_choices", "sectional", "sparsity")
+STUDIES = ("first_gpu", "hyperparameters", "leverage", "routing_choices", "sectional", "sparsity")
 MADE_BY = ("--author", "A. Name", "--license", "cc-by-4.0")
 
 
