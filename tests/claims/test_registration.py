@@ -205,3 +205,25 @@ def test_of_a_registered_rule_the_runs_are_those_that_it_chose():
         rounds = {ruled.digest: chosen}
         kept = registered(STUDY, entries(), table(runs), began(), [ruled], rounds)[CLAIM]
         assert (kept["state"], kept["deviations"]) == (state, deviations)
+
+
+def test_stages_that_were_registered_one_by_one_count_together():
+    later = TIME + timedelta(hours=0.5)
+    # The second stage registers a run of the first one, too.
+    first = own(stages=["first"], runs=dict.fromkeys(RUNS[:3], (1e12, ("all",))))
+    second = own(
+        digest="b" * 64, stages=["second"], time=later, runs=dict.fromkeys(RUNS[2:], (1e12, ()))
+    )
+    kept = states([first, second])[CLAIM]
+    assert (kept["digest"], kept["state"], kept["deviations"]) == ("b" * 64, KEPT, [])
+    # A run counts from the first registration that has it.
+    assert states([first, second], origins=began(run_2=0.25))[CLAIM]["state"] == KEPT
+    assert states([first, second], origins=began(run_3=0.25))[CLAIM]["state"].startswith(
+        "registered"
+    )
+    one = registered(STUDY, entries(), table(RUNS[:3]), began(), [first, second], {}, ["first"])
+    assert (one[CLAIM]["digest"], one[CLAIM]["deviations"]) == ("a" * 64, [])
+    # Each binds: a rule that changed between them is a deviation.
+    between = second.model_copy(update={"entries": changed("claims", CLAIM, "rule", "another")})
+    assert states([first, between])[CLAIM]["state"] == DEVIATES
+    assert states([first])[CLAIM]["deviations"] == [f"3 runs added: {', '.join(RUNS[3:])}"]

@@ -46,17 +46,21 @@ def judge(
         "claims": [judged(study, claim, inputs) for claim in study.claims],
         "made_of": inputs.made_of(),
     }
-    if inputs.table_file and (stages := notes(inputs.table_file).get("stages")):
+    stages = notes(inputs.table_file).get("stages", "") if inputs.table_file else ""
+    if stages:
         judgment["stages"] = stages
     if registrations and inputs.sources == ("trained",):
         table = inputs.table
         records = {run: read_record(inputs.results, run).provenance for run in table["run_id"]}
         made_by = {run: [one, *one.get("resumed_from", [])] for run, one in records.items() if one}
-        kept = registered(study, entries or {}, table, made_by, registrations, rounds)
+        some = stages.split(", ") if stages else ()
+        kept = registered(study, entries or {}, table, made_by, registrations, rounds, some)
         for claim in judgment["claims"]:
             claim["registered"] = kept[claim["name"]]
-        if own := applying(registrations, {*table["run_id"]}):
-            judgment["predicted"] = beside(own, inputs.completed)
+        if holding := applying(registrations, {*table["run_id"]}, some):
+            judgment["predicted"] = [
+                row for own in holding for row in beside(own, inputs.completed)
+            ]
     return judgment
 
 

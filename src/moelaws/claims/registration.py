@@ -6,6 +6,7 @@ registered runs and no other, and none of them began before.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -21,15 +22,23 @@ DEVIATES = "preregistered, with deviations"
 LAST = datetime.max.replace(tzinfo=UTC)
 
 
-def applying(registrations: Sequence[Registration], runs: Collection[str]) -> Registration | None:
-    """Returns the newest registration that holds for these runs.
+def applying(
+    registrations: Sequence[Registration], runs: Collection[str], stages: Collection[str] = ()
+) -> list[Registration]:
+    """Returns the registrations that hold for these runs, the newest first.
 
-    It holds where one of the runs is registered and each registration that it amends is here.
+    One holds where a run of it is here, and each registration that it amends. Of those of the whole
+    grid the newest holds, and of stages that were registered one by one the newest of each; where
+    the table has some ``stages`` alone, those of others do not.
     """
+    found = list[Registration]()
     for own in sorted(registrations, key=lambda one: one.time, reverse=True):
-        if own.runs.keys() & runs and not _chain(own, registrations)[-1].amends:
-            return own
-    return None
+        fixed = {stage for one in found for stage in one.stages}
+        joins = not found or (fixed and own.stages and not fixed & {*own.stages})
+        here = own.runs.keys() & runs and (not stages or {*own.stages} <= {*stages})
+        if here and joins and not _chain(own, registrations)[-1].amends:
+            found.append(own)
+    return found
 
 
 def _chain(own: Registration, registrations: Sequence[Registration]) -> list[Registration]:
@@ -45,38 +54,54 @@ def registered(
     processes: Mapping[str, Sequence[Mapping[str, Any]]],
     registrations: Sequence[Registration],
     rounds: Mapping[str, Collection[str]] = {},
+    stages: Collection[str] = (),
 ) -> dict[str, Registered]:
-    """Returns claim -> how it kept to the registration of the study's sweep.
+    """Returns claim -> how it kept to the registration of the study's sweep, or of its stages.
 
     ``entries`` are those of today. ``processes`` has, by run, what is on record of each process
     that trained it. ``rounds`` has the runs that were chosen by a registered rule, by the digest of
-    the registration.
+    the registration. The table may have the runs of some ``stages`` alone.
     """
     runs = {*table["run_id"]}
-    own = applying(registrations, runs)
-    if own is None:
+    holding = applying(registrations, runs, stages)
+    if not holding:
         none = Registered(state=NOT, digest="", time="", deviations=[])
         return dict.fromkeys((claim.name for claim in study.claims), none)
-    chosen = {*own.runs} if own.rule is None else {*rounds.get(own.digest, ())}
+    own = holding[0]
+    chosen = dict[str, Registration]()  # run -> the first registration that has it
+    for one in holding:
+        fixed = {*one.runs} if one.rule is None else {*rounds.get(one.digest, ())}
+        chosen |= dict.fromkeys(fixed, one)
     began = {
         run: min(datetime.fromisoformat(one["started"]) for one in processes[run])
         for run in runs
         if processes.get(run)
     }
-    early = [run for run in runs & chosen if run in own.seen or own.time >= began.get(run, LAST)]
+    early = [
+        run
+        for run in runs & chosen.keys()
+        if run in chosen[run].seen or chosen[run].time >= began.get(run, LAST)
+    ]
     late = f"registered after {len(early)} of {counted(len(chosen), 'run')} were trained"
-    common = [f"amended: {one.why}" for one in _chain(own, registrations) if one.amends]
+    chains = [one for head in holding for one in _chain(head, registrations)]
+    common = [f"amended: {one.why}" for one in chains if one.amends]
     for words, others in (
-        ("added", runs - chosen),
-        ("missing", chosen - runs),
-        ("without a record of when they began", (runs & chosen) - began.keys()),
+        ("added", runs - chosen.keys()),
+        ("missing", chosen.keys() - runs),
+        ("without a record of when they began", (runs & chosen.keys()) - began.keys()),
     ):
         if others:
             common.append(f"{counted(len(others), 'run')} {words}: {', '.join(sorted(others))}")
     states = {}
     for claim in study.claims:
-        places = _read(study, claim.name)
-        changes = [one for place in places for one in _changes(own.entries, entries, *place)]
+        places = [*_read(study, claim.name)]
+        # A registration of other stages may have left the claim out.
+        fixing = [one for one in holding if claim.name in one.entries.get("claims", {})]
+        changes = dict.fromkeys(  # each once, though several registrations may list it
+            change
+            for one, place in product(fixing or [own], places)
+            for change in _changes(one.entries, entries, *place)
+        )
         # Code that changed is listed and does not spoil a claim by itself: its digest covers every
         # helper, and the old code is at the registered commit.
         kept = not common and all(is_code for is_code, _ in changes)

@@ -127,6 +127,7 @@ def _registration(
         study=study.study,
         tier=project.tier,
         title=study.title,
+        stages=() if project.stages == "all" else project.stages,
         time=origin["started"],
         commit=origin["commit"],
         moelaws=origin["moelaws"],
@@ -198,18 +199,19 @@ def _advised(fits: Paths, budgets: Sequence[float], tier: str) -> dict[str, dict
 
 
 def _drawn(study: str, project: Project, out: Path) -> Answer:
-    """Draws the losses of the tier's runs beside those that the newest registration predicted."""
+    """Draws the losses of the tier's runs beside those that registrations predicted."""
     from moelaws.analysis.inputs import completed, read_runs
     from moelaws.claims.registration import applying, compared
     from moelaws.figures.draw import save
     from moelaws.figures.predicted import draw
 
     runs = completed(read_runs(tier_folder(project).table(study)))
-    own = applying([*map(read, files_of(study, project.tier))], {*runs["run_id"]})
-    if own is None or not own.predictions:
+    holding = applying([*map(read, files_of(study, project.tier))], {*runs["run_id"]})
+    pairs = [pair for own in holding for pair in compared(own, runs)]
+    if not pairs:
         raise UserError(f"no registration predicted the losses of {study}'s runs; --fit does")
-    save(draw([*compared(own, runs)]), out)
-    return {"figure": out, "registration": own.digest}, str(out)
+    save(draw(pairs), out)
+    return {"figure": out, "registrations": [own.digest for own in holding]}, str(out)
 
 
 def _checked(study: str) -> Answer:

@@ -38,6 +38,7 @@ class Registration(Frozen):
     study: str
     tier: str
     title: str
+    stages: tuple[str, ...] = ()  # of the grid, whose runs alone are registered; none: all
     time: datetime
     commit: str
     moelaws: str
