@@ -162,6 +162,11 @@ class Inputs:
         own = [] if self.frame is None else list(self.frame["source"].astype(str).unique())
         return tuple(sorted(set("+".join(own).split("+")) - {""}))
 
+    @property
+    def stages(self) -> str:
+        """Returns the stages of the grid whose runs alone the table has; empty where it has all."""
+        return notes(self.table_file).get("stages", "") if self.table_file else ""
+
 
 def read_runs(table: Path) -> pd.DataFrame:
     """Returns a study's table, which must have a completed run.

@@ -21,7 +21,6 @@ from moelaws.spec.readers import Claim
 from moelaws.spec.references import resolve
 from moelaws.spec.study import Study
 from moelaws.spec.words import on_one_line
-from moelaws.tables.parquet import notes
 
 
 def judge(
@@ -46,14 +45,13 @@ def judge(
         "claims": [judged(study, claim, inputs) for claim in study.claims],
         "made_of": inputs.made_of(),
     }
-    stages = notes(inputs.table_file).get("stages", "") if inputs.table_file else ""
-    if stages:
-        judgment["stages"] = stages
+    if inputs.stages:
+        judgment["stages"] = inputs.stages
     if registrations and inputs.sources == ("trained",):
         table = inputs.table
         records = {run: read_record(inputs.results, run).provenance for run in table["run_id"]}
         made_by = {run: [one, *one.get("resumed_from", [])] for run, one in records.items() if one}
-        some = stages.split(", ") if stages else ()
+        some = inputs.stages.split(", ") if inputs.stages else ()
         kept = registered(study, entries or {}, table, made_by, registrations, rounds, some)
         for claim in judgment["claims"]:
             claim["registered"] = kept[claim["name"]]

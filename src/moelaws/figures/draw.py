@@ -69,7 +69,8 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
             sheet = resolve(study.home, entry.code)(own, **entry.arguments)
         else:  # by its name, so that figures of code do not depend on the module
             sheet = resolve("moelaws.figures", "series:draw")(own, entry, study.home)
-        sheet.mark = _mark(study, own.sources)
+        only = f"stages {own.stages} alone".upper() if own.stages else ""
+        sheet.mark = ", ".join(filter(None, [_mark(study, own.sources), only]))
         if sheet.mark:
             sheet.figure.suptitle(
                 sheet.mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
