@@ -70,10 +70,11 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
         else:  # by its name, so that figures of code do not depend on the module
             sheet = resolve("moelaws.figures", "series:draw")(own, entry, study.home)
         only = f"stages {own.stages} alone".upper() if own.stages else ""
-        sheet.mark = ", ".join(filter(None, [_mark(study, own.sources), only]))
-        if sheet.mark:
+        marks = [*filter(None, [_mark(study, own.sources), only])]
+        sheet.mark = ", ".join(marks)
+        if marks:
             sheet.figure.suptitle(
-                sheet.mark, x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
+                "\n".join(marks), x=0.99, ha="right", fontsize=6.5, color=style.WARN, weight="bold"
             )
     return sheet
 
