@@ -64,6 +64,12 @@ def test_entries_of_sweeps_that_no_chosen_stage_has_are_left_out_and_named(stage
     assert every[0].split("left out: ")[1] == whole[0].split("left out: ")[1]
 
 
+def test_entries_that_need_a_stage_which_is_not_chosen_say_so():
+    study, project = load_study("allocation", REPOSITORY), Project(tier="gpu", stages=("at_3e14",))
+    (said,) = left_out(study, project)
+    assert said.startswith("allocation: the stages at_9e14 of the tier gpu are not chosen, so ")
+
+
 def test_an_unknown_stage_is_refused_with_those_there_are(staged):
     with pytest.raises(
         UserError, match=r"grids\.demo: there is no stage 'smal'; did you mean small"
