@@ -202,6 +202,12 @@ class Study(Frozen):
         grid = self.grid_of(tier, stages)
         return self.sweep_names - {sweep.name for sweep in grid.sweeps} if grid else set()
 
+    def unchosen(self, entry: Any, tier: Tier, stages: Stages) -> set[str]:
+        """Returns the stages of the tier's grid that an entry needs and ``stages`` has not."""
+        if stages == "all" or tier not in self.grids:
+            return set()
+        return {*entry.stages} & {*self.grids[tier].stages} - {*stages}
+
     @property
     def has_runs(self) -> bool:
         """Returns whether there is a table of runs, trained here or imported."""
@@ -256,7 +262,7 @@ class Study(Frozen):
         left = self._without(
             lambda entry: (
                 sweep_of(entry) in lacking
-                or (stages != "all" and not {*entry.stages} <= {*stages})
+                or bool(self.unchosen(entry, tier, stages))
                 or (reads_weights(entry) and not keeps)
                 or (reads_speed(entry) and tier not in entry.speed)
             )

@@ -71,8 +71,7 @@ def left_out(whole: Study, project: Project) -> list[str]:
         why = f"the tier {tier}{which} has no sweep {', '.join(sweeps)}"
     elif names := absent(whole):
         why = f"of the register {', '.join(names)} are not here (moelaws import NAME)"
-    elif stages != "all" and any(entries[name].stages for name in lost):
-        needed = {stage for name in lost for stage in entries[name].stages} - {*stages}
+    elif needed := {s for name in lost for s in whole.unchosen(entries[name], tier, stages)}:
         why = f"the stages {', '.join(sorted(needed))} of the tier {tier} are not chosen"
     else:
         why = f"the tier {tier} keeps no weights (keep_weights) or measures no speeds (speed)"
