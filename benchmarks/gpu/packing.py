@@ -20,7 +20,7 @@ from speed.step import configuration, trainer_of
 
 COUNTS, WITH_MPS = (1, 8, 4, 2), (8, 4)
 MPS = "nvidia-cuda-mps-control"
-# The smallest size of the tier gpu of the study sparsity, and a batch of its smallest budget.
+# The smallest size of the tier node of the study sparsity, and a batch of its smallest budget.
 MODEL = {"d_model": 128, "n_layers": 4, "n_heads": 2, "context": 1024, "vocab_size": 16384}
 SMALL = {"d_model": 16, "n_layers": 1, "n_heads": 1, "context": 16, "vocab_size": 300}
 SECONDS, WARM = 6.0, 5  # of the measurement; steps before it

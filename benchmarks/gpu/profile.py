@@ -14,7 +14,7 @@ from gpu.parts import Item, Setting
 from moelaws.model.backends import BACKENDS
 from speed.step import configuration, trainer_of
 
-# Width -> layers and batch: as many tokens as runs of the tier gpu have.
+# Width -> layers and batch: as many tokens as runs of the tier node have.
 SIZES = {128: (4, 72), 512: (8, 32), 1024: (8, 32)}
 EXPERTS, CONTEXT, VOCABULARY, HEAD = 8, 1024, 16384, 64
 SMALL = {"n_layers": 1, "context": 16, "vocab_size": 300}
