@@ -77,6 +77,12 @@ def test_a_run_added_or_missing_is_a_deviation_of_all_claims(runs, words):
         assert (kept["state"], kept["deviations"]) == (DEVIATES, [words])
 
 
+def test_of_many_added_runs_the_first_are_named():
+    deviation, *_ = states(runs=(*RUNS, *(f"e{i:015x}" for i in range(11))))[CLAIM]["deviations"]
+    assert deviation.startswith("11 runs added: e000000000000000, ")
+    assert deviation.endswith("e000000000000007 and 3 more")
+
+
 def test_runs_without_a_record_are_a_deviation():
     origins = {run: made_by for run, made_by in began().items() if run != RUNS[1]}
     kept = states(origins=origins)[CLAIM]

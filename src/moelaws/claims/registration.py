@@ -20,6 +20,7 @@ from moelaws.spec.words import counted
 NOT, KEPT = "not preregistered", "preregistered"
 DEVIATES = "preregistered, with deviations"
 LAST = datetime.max.replace(tzinfo=UTC)
+LISTED = 8  # runs that a deviation names
 
 
 def applying(
@@ -91,7 +92,9 @@ def registered(
         ("without a record of when they began", (runs & chosen.keys()) - began.keys()),
     ):
         if others:
-            common.append(f"{counted(len(others), 'run')} {words}: {', '.join(sorted(others))}")
+            named, more = sorted(others)[:LISTED], len(others) - LISTED
+            rest = f" and {more} more" if more > 0 else ""
+            common.append(f"{counted(len(others), 'run')} {words}: {', '.join(named)}{rest}")
     states = {}
     for claim in study.claims:
         places = [*_read(study, claim.name)]

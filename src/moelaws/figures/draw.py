@@ -69,8 +69,8 @@ def make(study: Study, figure: str, inputs: Inputs) -> Sheet:
             sheet = resolve(study.home, entry.code)(own, **entry.arguments)
         else:  # by its name, so that figures of code do not depend on the module
             sheet = resolve("moelaws.figures", "series:draw")(own, entry, study.home)
-        only = f"stages {own.stages} alone".upper() if own.stages else ""
-        marks = [*filter(None, [_mark(study, own.sources), only])]
+        stages = f"stages shown: {own.stages}".upper() if own.stages else ""
+        marks = [*filter(None, [_mark(study, own.sources), stages])]
         sheet.mark = ", ".join(marks)
         if marks:
             sheet.figure.suptitle(
