@@ -237,9 +237,9 @@ def _profile(
     def natural(phi: Array) -> float:
         return float(law.natural(task.working(phi))[place])
 
-    signs, edges, ways = np.array([-1.0, 1.0]), [math.nan] * 2, {}
+    edges, ways = [math.nan, math.nan], {}
     for reach in (3.0, 20.0):  # of both ways together, and then of those where it was too short
-        lasts = np.clip(best[axis] + signs * reach * step, *task.bounds[axis])
+        lasts = np.clip(best[axis] + np.array([-reach, reach]) * step, *task.bounds[axis])
         values = np.linspace(best[axis], lasts, POINTS + 1)[1:].T  # one way and the other
         todo = [i for i in range(2) if np.isnan(edges[i])]
         if not todo:

@@ -195,7 +195,7 @@ class GeneralLaw(FittableLaw):
     function: ValueAndJacobian
     # Vectors (B, P), columns (n,) and weights (B, n) of the rows -> weighted sums (B, P, P)
     second: Callable[[Array, Columns, Array], Array] | None = None
-    linear: int = 0  # of the parameters, the first ones: in all of them together it is linear
+    linear: int = 0  # so many of its first parameters, in all of which together it is linear
     # Variable -> parameters that others make up for in rows where the variable is constant
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
