@@ -54,9 +54,9 @@ def verdicts(
         shutil.copytree(ROOT / "config", "config")
         try:
             given = own.made(seed, budgets, seeds)
+            said = [str(decided(study, claim, given)) for claim in own.claims]
         except UserError:  # so few runs determine no curve
             return [str(Verdict.CANNOT_TELL)] * len(own.claims), np.nan, 0
-        said = [str(decided(study, claim, given)) for claim in own.claims]
     runs = given if isinstance(given, pd.DataFrame) else given.frame
     return said, float(runs["C"].sum()), len(runs)
 
@@ -91,8 +91,8 @@ budgets of 3e14 to 1e16 FLOPs, the effect that the third column states, and a no
 of 0.3 % of the loss. It decides where the rule supports the claim in 80 % of the tables or more.
 Hours are of one H200 that trains eight runs at a time, at [the speed of the first such
 sweep](../speed.md). Where no sweep of up to four budgets and four seeds decides, the row shows the
-one that came nearest. `python benchmarks/deciding.py` makes the table; claims that it does not name
-were not simulated.
+one that came nearest. Where a table takes long to make, there are fewer than 40. `python
+benchmarks/deciding.py` makes the rows; claims that it does not name were not simulated.
 
 | study | claim | effect | sweep | runs | FLOPs | hours | supported |
 |-|-|-|-|-:|-:|-:|-:|

@@ -353,10 +353,10 @@ QUESTIONS = [
     Question(
         "generalization",
         ("active_parameters", "dimension_and_exponents", "exponent_identity"),
-        "alpha_N is 0.19 and alpha_D is alpha_N/(1 + alpha_N), above a floor of 1.6 nats; hidden "
-        "states have 12 dimensions",
-        "ten sizes and ten numbers of tokens, with costs from a tenth of the least budget "
-        "to the largest",
+        "above a floor of 1.6 nats the loss is a power of the active parameters, 0.19, and one of "
+        "the tokens, 0.16; hidden states have 12 dimensions",
+        "ten sizes and ten numbers of tokens, with costs from a tenth of the least budget to the "
+        "largest",
         powers,
     ),
     Question(
