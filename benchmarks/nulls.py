@@ -29,6 +29,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from moelaws.claims.base import Verdict  # noqa: E402
+from moelaws.records.memory import keep_freed_memory  # noqa: E402
 from moelaws.spec.project import load_study  # noqa: E402
 from nulls.trial import decided  # noqa: E402
 
@@ -44,9 +45,9 @@ claimed, it contradicts the claim in no more of them; where they lie beyond it, 
 in many. Where a claim has several such trials, the row shows the least favourable one. With the
 effect, as it was measured here or published, the last column says how often the rule sees it. The
 tables are those of `tests/nulls`. `python benchmarks/nulls.py` makes the counts, with `--report`
-this page. Of the claims that it lacks *beats baselines* takes too long to count, and those of
-*transfer* will be counted at the losses of its runs. The others depend on no loss: they are
-arithmetic of costs, counts of FLOPs or dimensions of hidden states.
+this page. Of the claims that it lacks, those of *transfer* will be counted at the losses of its
+runs. The others depend on no loss: they are arithmetic of costs, counts of FLOPs or dimensions of
+hidden states.
 
 | study | claim | supported without the effect | contradicted without it | supported with it |
 |-|-|-:|-:|-:|
@@ -116,7 +117,7 @@ def verdicts(task: tuple[str, int, list[str], int]) -> list[tuple[str, str]]:
 
 def rows(name: str, only: str, tables: int, done: Container[Counted]) -> Iterator[pd.DataFrame]:
     """Yields a row for each claim of a trial of a study that is not ``done``, with its counts."""
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=keep_freed_memory) as pool:
         for place, trial in enumerate(import_module(f"nulls.{name}").TRIALS):
             asked = [claim for claim in trial.claims if only in ("", claim)]
             claims = [claim for claim in asked if (name, claim, place) not in done]

@@ -1,6 +1,7 @@
 """Clark et al.'s law of routed models against the paper's other numbers and its own text."""
 
 import itertools
+from dataclasses import replace
 from math import log10
 
 import numpy as np
@@ -26,6 +27,16 @@ def test_dense_models_follow_the_papers_dense_law(law):
     N = np.geomspace(15e6, 1.3e9, 7)
     dense = (3.568e13 / N) ** 0.078
     assert law.predict(law.published, {"N_active": N, "E": 1}) == pytest.approx(dense, rel=0.02)
+
+
+def test_its_curvature_is_that_of_differences_by_all_parameters():
+    """It is taken by E_start and E_max alone, for Eq 1 is linear in the others."""
+    rng = np.random.default_rng(0)
+    columns = {"N_active": 10 ** rng.uniform(7, 9, 30), "E": 2.0 ** rng.integers(0, 9, 30)}
+    theta, psi = LAW.vector(LAW.published) + rng.normal(0, 0.3, (5, 6)), rng.normal(size=(5, 30))
+    own, whole = (law.model(columns) for law in (LAW, replace(LAW, linear=0)))
+    curvature, expected = (m.curvature(m.evaluate(theta)[1], psi) for m in (own, whole))
+    np.testing.assert_allclose(curvature, expected, atol=1e-7)
 
 
 def test_the_papers_example_of_effective_parameters():

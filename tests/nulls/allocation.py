@@ -24,7 +24,7 @@ from moelaws.studies.allocation.derived import fits, r_star
 from moelaws.studies.allocation.laws.loss import LAW
 from moelaws.studies.allocation.laws.ratio import ratio
 from moelaws.tables.simulate import design
-from nulls.trial import Trial, edge, fit_of, seen
+from nulls.trial import edge, fit_of, seen
 from repository import REPOSITORY
 from study_case import filled
 
@@ -113,7 +113,8 @@ def fitted(seed, names, settings, params, tier="node"):
     for name in ("ratio", *names):
         spec = STUDY.fit(name)
         starts = {"sample": 10, "grid": STARTS if laws.fittable(spec.law).id == LAW.id else {}}
-        quick = {"protocol": starts if name != "ratio" else {}, **settings}
+        # Of the law of r* no draws are read.
+        quick = {"protocol": starts, **settings} if name != "ratio" else {"bootstrap": 1}
         paths[name] = fit_of(spec.model_copy(update=quick), table)
         if name == "ratio":
             table = fits.runs(FittedInputs(frame=runs, fits=paths))
@@ -127,6 +128,7 @@ TRIALS = [
     seen(tuple(LAWS)[:4], published, 0, 20),
     seen("crosses_one", partial(made, law=WITH["crosses_one"]), 60),
     seen("costly_misallocation", partial(made, law=WITH["costly_misallocation"]), 90),
-    # Fits of four laws with draws take many seconds a table, so that these are few and not shipped
-    Trial(("beats_baselines",), partial(RIVALS, params=SIZE_ALONE), (0, 1), tables=4),
+    # Chinchilla's law is as good as Eq 2 where size and tokens are all there is.
+    edge("beats_baselines", partial(RIVALS, params=SIZE_ALONE), 12),
+    seen("beats_baselines", partial(RIVALS, params=EQ_2), 10, 12),
 ]

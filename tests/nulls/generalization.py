@@ -49,11 +49,12 @@ def experts():
     return grid("paper", "experts")
 
 
-def of_experts(seed, changes):
+def of_experts(seed, changes, runs=None):
     """The joint law fitted to losses of the published one with ``changes``."""
+    runs = experts() if runs is None else runs
     params, entry = {**joint.LAW.published, **changes}, STUDY.simulation
     known = {"mapping": entry.mapping, "noise": entry.noise, "seed": seed}
-    table = simulate(experts(), joint.LAW, params, **known)
+    table = simulate(runs, joint.LAW, params, **known)
     quick = {"bootstrap": DRAWS, "protocol": {"grid": TRUTH}}
     path = fit_of(STUDY.fit("joint").model_copy(update=quick), table.frame)
     return FittedInputs(frame=table.frame, fits={"joint": path})
@@ -65,12 +66,12 @@ def counted():
     return as_counted(Inputs(frame=runs.assign(corpus="own")))
 
 
-def powers(seed, alpha_N=ALPHA_N, kappa=1.0, forms=("line", "floor")):
+def powers(seed, alpha_N=ALPHA_N, kappa=1.0, forms=("line", "floor"), runs=None, noise=FEW_ERRORS):
     """Slopes of losses whose data exponent is ``kappa`` times the one that ``alpha_N`` implies."""
-    runs, alpha_D = counted(), kappa * alpha_N / (1 + alpha_N)
+    runs, alpha_D = counted() if runs is None else runs, kappa * alpha_N / (1 + alpha_N)
     N, D = runs["N_act"] / 1e7, runs["D"] / 1e8
     L = 1.6 + 1.5 * N**-alpha_N + 1.2 * D**-alpha_D
-    L = L * np.exp(FEW_ERRORS * np.random.default_rng(seed).standard_normal(len(runs)))
+    L = L * np.exp(noise * np.random.default_rng(seed).standard_normal(len(runs)))
     frame, fits = runs.assign(L=L), {}
     for name in (f"{series}_{form}" for series in ("model", "data") for form in forms):
         spec = STUDY.fit(name).model_copy(update={"bootstrap": 100})

@@ -16,6 +16,7 @@ import math
 import numpy as np
 from scipy.special import gammaincinv
 
+from moelaws.files.atomic import finite
 from moelaws.fitting.cores import LARGER, Done, batches, each, unseen
 from moelaws.fitting.descent import from_best, inverse
 from moelaws.fitting.diagnostics import ProfileInterval
@@ -232,24 +233,26 @@ def _profile(
     variance = 0.0 if covariance is None else float(covariance[axis, axis])
     step = float(np.sqrt(variance)) or 0.1 * max(abs(float(best[axis])), 1.0)  # a standard error
     drop = float(gammaincinv(0.5, level))  # half a chi-squared quantile, of one degree of freedom
-    curve, ends = [(best, least)], []
 
     def natural(phi: Array) -> float:
         return float(law.natural(task.working(phi))[place])
 
-    for sign in (-1.0, 1.0):
-        edge, further = None, []
-        for reach in (3.0, 20.0):
-            last = np.clip(best[axis] + sign * reach * step, *task.bounds[axis])
-            values = np.linspace(best[axis], last, POINTS + 1)[1:]
-            further = _along(task, path, centre, axis, values)
-            rises = np.array([nll - least for _, nll in further])
+    edges, ways = [math.nan, math.nan], {}
+    for reach in (3.0, 20.0):  # of both ways together, and then of those where it was too short
+        lasts = np.clip(best[axis] + np.array([-reach, reach]) * step, *task.bounds[axis])
+        values = np.linspace(best[axis], lasts, POINTS + 1)[1:].T  # one way and the other
+        todo = [i for i in range(2) if np.isnan(edges[i])]
+        if not todo:
+            break
+        optima = iter(_along(task, path, centre, axis, values[todo].ravel()))
+        for i in todo:
+            ways[i] = [next(optima) for _ in values[i]]
+            rises = np.array([nll - least for _, nll in ways[i]])
             if (rises > drop).any():
-                edge = _crossing(float(best[axis]), values, rises, drop)
-                break
-        along = np.arange(len(best)) == axis
-        ends.append(None if edge is None else natural(best + (edge - best[axis]) * along))
-        curve += further
+                edges[i] = _crossing(float(best[axis]), values[i], rises, drop)
+    along = np.arange(len(best)) == axis
+    ends = [finite(natural(best + (edge - best[axis]) * along)) for edge in edges]
+    curve = [(best, least), *ways[0], *ways[1]]
     curve.sort(key=lambda point: float(point[0][axis]))
     points = [[natural(phi), nll] for phi, nll in curve]
     if points[0][0] > points[-1][0]:  # a coordinate that runs the other way

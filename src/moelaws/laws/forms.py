@@ -195,6 +195,7 @@ class GeneralLaw(FittableLaw):
     function: ValueAndJacobian
     # Vectors (B, P), columns (n,) and weights (B, n) of the rows -> weighted sums (B, P, P)
     second: Callable[[Array, Columns, Array], Array] | None = None
+    linear: int = 0  # so many of its first parameters, in all of which together it is linear
     # Variable -> parameters that others make up for in rows where the variable is constant
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -227,21 +228,23 @@ class GeneralModel:
 
         A law's own second derivatives come first, where it has them.
         """
-        P, needed = self.n_params, np.flatnonzero(psi_Bn.any(axis=1))
+        P, linear, needed = self.n_params, self._law.linear, np.flatnonzero(psi_Bn.any(axis=1))
         curvature = np.zeros((len(psi_Bn), P, P))
         if self._law.second is not None:
             curvature[needed] = self._law.second(state[0][needed], self._columns, psi_Bn[needed])
             return curvature
-        # Vectors are taken together, each with its 2 P neighbours, while the arrays stay in cache.
+        # Vectors are taken together, each with its 2 K neighbours, while the arrays stay in cache.
         together = max(1, 2**16 // (2 * P * P * self.n))
         for at in range(0, len(needed), together):
             chosen = needed[at : at + together]
             theta, psi = state[0][chosen], psi_Bn[chosen]
             h_BP = 6e-6 * np.maximum(np.abs(theta), 1.0)
-            step_BPP = h_BP[:, :, None] * np.eye(P)
-            ends = np.stack([theta[:, None] + step_BPP, theta[:, None] - step_BPP])
+            step_BKP = (h_BP[:, :, None] * np.eye(P))[:, linear:]
+            ends = np.stack([theta[:, None] + step_BKP, theta[:, None] - step_BKP])
             _, jacobian = self._law.function(ends.reshape(-1, P), self._columns)
             up, down = jacobian.reshape(*ends.shape, self.n)
-            slope = np.matmul(up - down, psi[:, None, :, None])[..., 0]
-            curvature[chosen] = slope / (2 * h_BP[:, :, None])
+            slope_BKP = np.matmul(up - down, psi[:, None, :, None])[..., 0]
+            slope_BKP /= 2 * h_BP[:, linear:, None]
+            curvature[chosen, linear:] = slope_BKP
+            curvature[chosen, :, linear:] = slope_BKP.swapaxes(1, 2)
         return 0.5 * (curvature + curvature.transpose(0, 2, 1))

@@ -67,11 +67,9 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     a, b, c, d, ln_start, ln_max = theta_BP.T[:, :, None]
     N = np.log(columns["N_active"])[None] / _LN10
     ln_E, by_start, by_max = ln_saturated(columns["E"] - 1, ln_start, ln_max)
-    E = ln_E / _LN10
-    value = _LN10 * (a * N + b * E + c * N * E + d)
-    by_E = b + c * N  # d ln L / d ln E_hat
-    rows = (_LN10 * N, _LN10 * E, _LN10 * N * E, _LN10, by_E * by_start, by_E * by_max)
-    return value, np.stack([np.broadcast_to(row, value.shape) for row in rows], axis=1)
+    by_E, by_d = b + c * N, np.full_like(ln_E, _LN10)  # by_E is d ln L / d ln E_hat
+    rows = (by_d * N, ln_E, N * ln_E, by_d, by_E * by_start, by_E * by_max)
+    return _LN10 * (a * N + d) + by_E * ln_E, np.stack(rows, axis=1)
 
 
-LAW, VARIANTS = law_beside(__file__, function=_value_and_jacobian)
+LAW, VARIANTS = law_beside(__file__, function=_value_and_jacobian, linear=4)

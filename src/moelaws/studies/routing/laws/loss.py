@@ -35,7 +35,7 @@ def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array
     by_saturation = -weight * delta * by_start, -weight * delta * by_max
     by_deltas = (-weight * y * factor for factor in factor_Kn)
     rows = weight, -weight * ln_N, *by_deltas, *by_saturation, 1 - weight
-    return ln_L, np.stack([np.broadcast_to(row, ln_L.shape) for row in rows], axis=1)
+    return ln_L, np.stack(rows, axis=1)
 
 
 LAW, VARIANTS = law_beside(__file__, function=_value_and_jacobian)
