@@ -33,6 +33,7 @@ ARCHIVES = {  # in the order of README's table of commits and digests
     "sectional": ["sectional"],
     "routing_choices": ["routing-choices"],
     "first_gpu": ["first-gpu"],
+    "transfer": ["transfer"],
 }
 
 

@@ -12,7 +12,8 @@ from outside import run_outside
 from repository import REPOSITORY
 
 EVIDENCE = REPOSITORY / "docs/evidence"
-STUDIES = ("first_gpu", "hyperparameters", "leverage", "routing_choices", "sectional", "sparsity")
+STUDIES = ("first_gpu", "hyperparameters", "leverage", "routing_choices", "sectional", "sparsity",
+           "transfer")  # fmt: skip
 MADE_BY = ("--author", "A. Name", "--license", "cc-by-4.0")
 
 
