@@ -45,9 +45,8 @@ claimed, it contradicts the claim in no more of them; where they lie beyond it, 
 in many. Where a claim has several such trials, the row shows the least favourable one. With the
 effect, as it was measured here or published, the last column says how often the rule sees it. The
 tables are those of `tests/nulls`. `python benchmarks/nulls.py` makes the counts, with `--report`
-this page. Of the claims that it lacks, those of *transfer* will be counted at the losses of its
-runs. The others depend on no loss: they are arithmetic of costs, counts of FLOPs or dimensions of
-hidden states.
+this page. Where a table takes long to make, there are fewer than 200. The claims that it lacks
+depend on no loss: they are arithmetic of costs, counts of FLOPs or dimensions of hidden states.
 
 | study | claim | supported without the effect | contradicted without it | supported with it |
 |-|-|-:|-:|-:|
