@@ -73,8 +73,9 @@ def test_the_sample_catches_what_pruning_lost(dense, monkeypatch):
     assert len(wrong), "every start leads to the optimum: these rows mislead nobody"
     # Starts next to a wrong end are lower at first than those that lead to the optimum.
     jitter = 1e-6 * np.random.default_rng(0).standard_normal((700, 5))
-    starts = np.concatenate([wrong[np.arange(700) % len(wrong)] + jitter, np.tile(right, (9, 1))])
-    starts = starts[:1000]
+    near = wrong[np.arange(700) % len(wrong)] + jitter
+    stay = descend_all([objective], near, LAW.bounds)[1] > 2 * best  # some get away on some CPUs
+    starts = np.concatenate([near[stay], np.tile(right, (9, 1))])[:1000]
     monkeypatch.setattr(search, "FIRST", (0, 0.0, 1))
     monkeypatch.setattr(search, "SECOND", (0, 0.0, 1))
     result = multistart(objective, starts, LAW.bounds)

@@ -8,7 +8,7 @@ import yaml
 from moelaws.accounting.cost import device_of, estimate
 from moelaws.grids.sweep import expand_study, too_long_for
 from moelaws.spec.errors import UserError
-from moelaws.spec.project import Project, load_project, load_study
+from moelaws.spec.project import Project, load_project, load_study, study_names
 from moelaws.tables.at_hand import as_made, left_out
 from repository import REPOSITORY
 
@@ -29,6 +29,10 @@ def staged(project_folder):
     loss["stages"] = ["small", "finer"]  # it needs models of several granularities
     path.write_text(yaml.safe_dump(study))
     return sweeps
+
+
+def grids(study):
+    return load_study(study, REPOSITORY).grids
 
 
 def of(stages):
@@ -101,14 +105,12 @@ def test_runs_of_other_stages_are_no_orphans(staged, project_folder, ended):
 
 
 @pytest.mark.parametrize(
-    "study",
-    ["sparsity", "leverage", "allocation", "generalization", "sectional", "hyperparameters",
-     "routing_choices", "transfer"],
-)  # fmt: skip
+    "study", [name for name in study_names(REPOSITORY) if "gpu" in grids(name)]
+)
 def test_stages_of_the_gpu_tier_take_ten_minutes_and_no_text_five_times(study, monkeypatch):
     """By what an H200 trained a second, and four passes over the text of docs/gpus.md."""
     monkeypatch.chdir(REPOSITORY)
-    grid = load_study(study).grids["gpu"]
+    grid = grids(study)["gpu"]
     project = Project(tier="gpu", device="cuda", runs_per_gpu=8)
     assert all(sweep.stage for sweep in grid.sweeps)
     for stage in grid.stages:

@@ -49,7 +49,7 @@ def test_of_a_best_rate_at_an_end_of_those_tried_nothing_is_said():
 def test_an_end_rate_that_moves_the_best_one_widens_its_interval():
     frame = losses(0)
     highest = (frame["sweep"] == "base") & (frame["lr"] > 0.02)
-    inputs = Inputs(frame=frame.assign(L=frame["L"] + 0.3 * highest))
+    inputs = Inputs(frame=frame.assign(L=frame["L"] + 0.7 * highest))
     _, (base, *_) = next(ladders_of(inputs, LADDERS["ladders"]))
     rest = base.near[base.near["lr"] < 0.02]
     a, b, _ = np.polyfit(np.log(rest["lr"]), rest["L"], 2)
