@@ -35,6 +35,7 @@ ARCHIVES = {  # in the order of README's table of commits and digests
     "first_gpu": ["first-gpu"],
     "transfer": ["transfer"],
 }
+TIERS = {"first_gpu": "gpu"}  # of others the workstation
 
 
 @pytest.fixture(scope="module", params=ARCHIVES)
@@ -86,8 +87,7 @@ def test_every_published_run_is_one_of_its_grid(study):
     name, results = study
     records = list(all_records(results))
     corpus = Corpus(**records[0].config["corpus"])
-    tier = "gpu" if name == "first_gpu" else "workstation"
-    pins = (read_pinned(tier, REPOSITORY, gates) for gates in GATES)
+    pins = (read_pinned(TIERS.get(name, "workstation"), REPOSITORY, gates) for gates in GATES)
     choice = CorpusChoice(source=corpus.source, validation=corpus.validation)
     runs = expand(grid_of(name), choice, name, choice=Choice("auto", tuple(filter(None, pins))))
     assert {record.run_id for record in records} <= {run.run_id for run in runs}

@@ -18,8 +18,7 @@ from repository import REPOSITORY
 
 STUDY = load_study("transfer", REPOSITORY)
 LADDERS = STUDY.derived_table("optima").arguments
-# What the workstation's runs show (docs/evidence): the spread between seeds, the curvature of the
-# loss over ln lr, the best rate, and what an e-fold of the width gains
+# By the published runs: seeds' spread, curvature over ln lr, best rate, gain an e-fold of width
 NOISE, CURVATURE, BEST, GAIN = 0.028, 0.165, 0.0094, 0.27
 SIZES = {"d_model": 32, "n_layers": 3, "E": 8}  # column -> that of the base
 
