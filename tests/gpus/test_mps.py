@@ -60,7 +60,7 @@ def test_it_runs_in_a_private_folder_while_the_block_does(record):
         assert folder.stat().st_mode & 0o777 == 0o700
         daemon = psutil.Process(int((folder / "pid").read_text()))
         assert daemon.is_running()
-    assert not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE
+    wait_for(lambda: not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE)
     assert not folder.exists()
     assert record() == [[word, str(folder), str(folder), "all"] for word in ("-d", "")]
 

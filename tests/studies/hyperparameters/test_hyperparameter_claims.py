@@ -64,6 +64,8 @@ def test_laws_that_miss_other_ratios_are_not_supported():
 
     search = made(0, "paper", published(1e19, noise=1e-3), largest)
     assert decided(STUDY, "across_activation", search) == NOT_SUPPORTED
+    once = made(0, "paper", published(1e19), lambda frame, _: frame.assign(L_seed_sd=np.nan))
+    assert decided(STUDY, "across_activation", once) == CANNOT_TELL  # no seed was repeated
 
 
 @pytest.mark.slow

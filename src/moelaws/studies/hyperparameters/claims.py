@@ -62,6 +62,8 @@ def across_activation(inputs: Inputs) -> Evidence:
     top = search[search["C"] == search["C"].max()]
     if top["A"].nunique() < 2:
         return Evidence("one activation ratio was searched")
+    if top["seed_sd"].isna().any():
+        return Evidence("no run was repeated with another seed: what is chance is not known")
     C = float(top["C"].iloc[0])
     predicted = {}  # what each law predicts: first by its estimates, then by its draws, (1 + B,)
     for setting in WORDS:
