@@ -24,7 +24,7 @@ from moelaws.studies.allocation.derived import fits, r_star
 from moelaws.studies.allocation.laws.loss import LAW
 from moelaws.studies.allocation.laws.ratio import ratio
 from moelaws.tables.simulate import design
-from nulls.trial import edge, fit_of, null, seen
+from nulls.trial import edge, fit_of, seen
 from repository import REPOSITORY
 from study_case import filled
 
@@ -128,7 +128,7 @@ TRIALS = [
     seen(tuple(LAWS)[:4], published, 0, 20),
     seen("crosses_one", partial(made, law=WITH["crosses_one"]), 60),
     seen("costly_misallocation", partial(made, law=WITH["costly_misallocation"]), 90),
-    # Where size and tokens are all there is, Chinchilla's law predicts a little better than Eq 2.
-    null("beats_baselines", partial(RIVALS, params=SIZE_ALONE), 12),
+    # Chinchilla's law is as good as Eq 2 where size and tokens are all there is.
+    edge("beats_baselines", partial(RIVALS, params=SIZE_ALONE), 12),
     seen("beats_baselines", partial(RIVALS, params=EQ_2), 10, 12),
 ]
