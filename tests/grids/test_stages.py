@@ -104,9 +104,7 @@ def test_runs_of_other_stages_are_no_orphans(staged, project_folder, ended):
     assert "no grid of this project" not in row
 
 
-@pytest.mark.parametrize(
-    "study", [name for name in study_names(REPOSITORY) if "gpu" in grids(name)]
-)
+@pytest.mark.parametrize("study", [s for s in study_names(REPOSITORY) if "gpu" in grids(s)])
 def test_stages_of_the_gpu_tier_take_ten_minutes_and_no_text_five_times(study, monkeypatch):
     """By what an H200 trained a second, and four passes over the text of docs/gpus.md."""
     monkeypatch.chdir(REPOSITORY)

@@ -32,14 +32,14 @@ def applying(
     grid the newest holds, and of stages that were registered one by one the newest of each; where
     the table has some ``stages`` alone, those of others do not.
     """
-    found = list[Registration]()
+    holding: list[Registration] = []
     for own in sorted(registrations, key=lambda one: one.time, reverse=True):
-        fixed = {stage for one in found for stage in one.stages}
-        joins = not found or (fixed and own.stages and not fixed & {*own.stages})
+        fixed = {stage for one in holding for stage in one.stages}
+        joins = not holding or (fixed and own.stages and not fixed & {*own.stages})
         here = own.runs.keys() & runs and (not stages or {*own.stages} <= {*stages})
         if here and joins and not _chain(own, registrations)[-1].amends:
-            found.append(own)
-    return found
+            holding.append(own)
+    return holding
 
 
 def _chain(own: Registration, registrations: Sequence[Registration]) -> list[Registration]:

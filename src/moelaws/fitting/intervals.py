@@ -241,11 +241,11 @@ def _profile(
     for reach in (3.0, 20.0):  # of both ways together, and then of those where it was too short
         lasts = np.clip(best[axis] + np.array([-reach, reach]) * step, *task.bounds[axis])
         values = np.linspace(best[axis], lasts, POINTS + 1)[1:].T  # one way and the other
-        todo = [i for i in range(2) if np.isnan(edges[i])]
-        if not todo:
+        short = [i for i in range(2) if np.isnan(edges[i])]
+        if not short:
             break
-        optima = iter(_along(task, path, centre, axis, values[todo].ravel()))
-        for i in todo:
+        optima = iter(_along(task, path, centre, axis, values[short].ravel()))
+        for i in short:
             ways[i] = [next(optima) for _ in values[i]]
             rises = np.array([nll - least for _, nll in ways[i]])
             if (rises > drop).any():
