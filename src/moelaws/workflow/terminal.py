@@ -147,6 +147,8 @@ class CallReport(logging.Handler):
     def _hear(self, number: int, frame: object) -> None:
         """Ends the call after a signal. A terminal's Ctrl-C comes to the local jobs as well."""
         signal.signal(number, signal.SIG_IGN)  # Python cannot raise a second one at any place
+        if self.stopped == number:
+            return  # a second one came before this line of the first and was heard inside of it
         self.stopped = number
         threading.Thread(target=self._stop).start()  # this thread may hold the locks
         if number == signal.SIGINT and not self.cores:
