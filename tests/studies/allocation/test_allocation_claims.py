@@ -134,10 +134,18 @@ def test_what_20_percent_costs_is_held_against_half_of_the_printed(depth, expect
     assert claim["value"] == pytest.approx(depth * np.log(1.2) ** 2, rel=0.05)
 
 
-def test_eq_2_beats_baselines_on_losses_of_its_own(paper):
+def test_eq_2_beats_baselines_on_losses_of_its_own(paper, tmp_path):
     claim = judged(STUDY, CLAIMS["beats_baselines"], paper.inputs)
     assert claim["verdict"] == SUPPORTED
     assert claim["low"] > 0
+    # Losses that it misses by more than they differ say that the runs fitted do not determine it.
+    runs, path = paper.inputs.derived("runs"), tmp_path / "runs.parquet"
+    sparsest = runs["S"] == runs["S"].max()
+    runs.assign(L=runs["L"].where(~sparsest, 2 + runs["L"])).to_parquet(path)
+    far = replace(paper.inputs, derived_tables=paper.inputs.derived_tables | {"runs": path})
+    claim = judged(STUDY, CLAIMS["beats_baselines"], far)
+    assert (claim["verdict"], claim["value"]) == (CANNOT_TELL, None)
+    assert "more than they differ from their mean" in claim["measured"]
 
 
 @pytest.mark.parametrize("name", [name for name in CLAIMS if name not in FITTED])
