@@ -1,9 +1,12 @@
-"""What Eq 5 (leverage) and Step Law lose on the public searches of Step Law's authors.
+"""What published laws lose on the public searches of Step Law's authors, and the trend with A.
 
 The tables are data/dense_lr_bs_loss.csv and data/moe_lr_bs_loss.csv of step-law/steplaw on GitHub;
 they have no licence and are not shipped. Each pair of model and tokens was trained with some 45 or
 120 pairs of rate and batch. A law loses what the pair nearest to its own, as logarithms and inside
-the search, ends above the best one (smoothed training loss). C is 6 N_active D.
+the search, ends above the best one (smoothed training loss). C is 6 N_active D. The activation
+ratio A counts the shared expert as so many of the routed ones' width. Its exponents are those of
+lr ~ C^b A^c and B ~ D^b A^c through the minima of parabolas in both logarithms, for all mixtures
+and with one shape left out.
 
     python benchmarks/step_law.py FOLDER
 """
@@ -11,16 +14,27 @@ the search, ends above the best one (smoothed training loss). C is 6 N_active D.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.fitting.quantiles import jackknife
+from moelaws.laws.base import Array
 
 FILES = {"mixtures": "moe_lr_bs_loss.csv", "dense models": "dense_lr_bs_loss.csv"}
 CONTEXT = 2048
 LOSS = "smooth loss"
+NEAR = 0.03  # nats above the least loss up to which a parabola holds
+LAWS = {
+    "Eq 5": "leverage.hyperparameters",
+    "Step Law": "step_law",
+    "DeepSeek": "deepseek",
+    "Ling": "ling",
+}
 
 
 def lost(search: pd.DataFrame, lr: float, batch: float) -> float:
@@ -31,33 +45,75 @@ def lost(search: pd.DataFrame, lr: float, batch: float) -> float:
     return float(search[LOSS].iloc[nearest] - search[LOSS].min())
 
 
-def losses(file: Path) -> dict[str, list[float]]:
-    """Returns what each law loses in each search of a table."""
+def minimum(search: pd.DataFrame) -> tuple[float, float]:
+    """Returns rate and batch (tokens) at the least loss of a parabola through the runs near it."""
+    near = search[search[LOSS] < search[LOSS].min() + NEAR]
+    x, y = np.log(near["lr"]).to_numpy(), np.log(near["bs"] * CONTEXT).to_numpy()
+    terms = np.column_stack([np.ones(len(x)), x, y, x * x / 2, x * y, y * y / 2])
+    _, by_x, by_y, xx, xy, yy = np.linalg.lstsq(terms, near[LOSS].to_numpy(), rcond=None)[0]
+    lr, batch = np.exp(np.linalg.solve([[xx, xy], [xy, yy]], [-by_x, -by_y]))
+    return float(lr), float(batch)
+
+
+def searches(file: Path) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yields each pair of model and tokens of a table, with its runs."""
     runs = pd.read_csv(file).dropna(subset=["N", "D", "lr", "bs", LOSS])
     runs["Na"] = runs.get("Na", runs["N"])
-    by_law: dict[str, list[float]] = {}
     for _, search in runs.groupby(["Na", "N", "D"]):
         N_active, N, D = (float(search[name].iloc[0]) for name in ("Na", "N", "D"))
-        eq_5 = {"C": 6 * N_active * D, "context": CONTEXT}
-        step_law = laws.get("step_law")
-        values = {
-            "Eq 5": laws.get("leverage.hyperparameters").evaluate({}, eq_5),
-            "Step Law": step_law.evaluate({}, {"N": N, "D": D, "context": CONTEXT}),
-            "Step Law, N active": step_law.evaluate(
-                {}, {"N": N_active, "D": D, "context": CONTEXT}
-            ),
-        }
-        for law, value in values.items():
-            loss = lost(search, float(value["lr"]), float(value["B_sequences"]))
-            by_law.setdefault(law, []).append(loss)
+        at = {"N": N, "N_active": N_active, "D": D, "C": 6 * N_active * D, "context": CONTEXT}
+        at |= {"A": 1.0, "shape": "dense"}
+        if "topk" in search:
+            shared, k, E = (search[name].iloc[0] for name in ("sed", "topk", "nume"))
+            shared /= search["moeh"].iloc[0]
+            at |= {"A": float((k + shared) / (E + shared)), "shape": search["moe_name"].iloc[0]}
+        yield at, search
+
+
+def losses(file: Path) -> dict[str, list[float]]:
+    """Returns what each law loses in each search of a table."""
+    by_law: dict[str, list[float]] = {}
+    for at, search in searches(file):
+        given = {name: (ref, at) for name, ref in LAWS.items()}
+        given["Step Law, N active"] = ("step_law", at | {"N": at["N_active"]})
+        for name, (ref, point) in given.items():
+            law = laws.get(ref)
+            value = law.evaluate({}, {v.name: point[v.name] for v in law.variables})
+            loss = lost(search, float(value["lr"]), float(value["B"]) / CONTEXT)
+            by_law.setdefault(name, []).append(loss)
     return by_law
 
 
+def exponents(table: pd.DataFrame, best: str, over: str) -> Array:
+    """Returns b and c of ``best`` ~ ``over``^b A^c, by least squares of logarithms."""
+    terms = np.column_stack([np.ones(len(table)), np.log(table[[over, "A"]])])
+    return np.linalg.lstsq(terms, np.log(table[best]), rcond=None)[0][1:]
+
+
+def trends(file: Path) -> Iterator[str]:
+    """Yields how the best rate and batch go with A, with one shape left out at a time."""
+    rows = [at | dict(zip(("lr", "B"), minimum(own), strict=True)) for at, own in searches(file)]
+    table = pd.DataFrame(rows)
+    shapes = table["shape"].unique()
+    for best, over in (("lr", "C"), ("B", "D")):
+        whole = exponents(table, best, over)
+        left = np.array([exponents(table[table["shape"] != one], best, over) for one in shapes])
+        low, high = jackknife(whole, left, 0.9)
+        for name, *own, each in zip((over, "A"), whole, low, high, left.T, strict=True):
+            text = f"{best} ~ {name}^{own[0]:.3f} [{own[1]:.3f}, {own[2]:.3f}]; without "
+            pairs = zip(shapes, each, strict=True)
+            yield text + ", ".join(f"{shape} {value:.3f}" for shape, value in pairs)
+
+
 def main(folder: Path) -> None:
-    """Prints the mean and the largest loss of each law, by kind of model."""
+    """Prints the mean, the median and the largest loss of each law, by kind of model."""
     for kind, file in FILES.items():
         for law, values in losses(folder / file).items():
-            print(f"{kind}, {law}: {np.mean(values):.3f} (to {max(values):.3f}), {len(values)}")
+            numbers = (
+                f"{np.mean(values):.3f}, median {np.median(values):.4f} (to {max(values):.3f})"
+            )
+            print(f"{kind}, {law}: {numbers}, {len(values)}")
+    print(*trends(folder / FILES["mixtures"]), sep="\n")
 
 
 if __name__ == "__main__":
