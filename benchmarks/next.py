@@ -1,10 +1,11 @@
 """Runs chosen by `moelaws next` against ScaleBench (Li et al. 2026, arXiv 2604.22753).
 
 python benchmarks/next.py FOLDER               FOLDER is a clone of github.com/PlanarG/active-sl
-python benchmarks/next.py FOLDER --held-out    judges by the dearest tenth of the train part, and
-                                               leaves the test part alone
+python benchmarks/next.py FOLDER --held-out    judges by the dearest tenth of the train part (in moe
+                                               by its largest models) and reads no test part
 
-Prints R2 in the target region, clipped to [-1, 1], as a mean over laws and seeds: with each law
+Prints R2 in the target region, clipped to [-1, 1], as a mean over laws and seeds, or with
+--held-out the root mean square error of ln L in percent, at most 30: with each law
 alone, as the benchmark has it; with all laws of a task together, weighted by their likelihood; and
 with the one law among them that, fitted to the cheaper half of the chosen runs, predicts the dearer
 half best (a roll-out). The laws, their bounds and the costs are the benchmark's own. 100 % is the
@@ -45,6 +46,7 @@ COSTS = {
 ROUNDS, NOISE = 8, 0.003
 WAYS = ("each", "together", "rolled-out")
 WIDTH, STARTS = 10.0, (2.5, 5.0, 7.5)  # of a parameter from bound to bound, and where fits start
+MOST = 30.0  # percent, of an error: one fit that fails would decide a mean
 FLOOR = 1e-6  # least loss, of vectors at which a law has no value
 
 
@@ -90,7 +92,8 @@ def questions(task: Any, name: str, held_out: bool) -> Iterator[tuple[Question, 
         if name == "sparsity":
             aim = aim * cost.mean() / X[:, 1].mean()
         if held_out:
-            dear = cost >= np.quantile(cost, 0.9)
+            by = X[:, 1] if name == "moe" else cost
+            dear = by >= np.quantile(by, 0.9)
             target, truth, aim = X[dear], y[dear], cost[dear]
             X, y, cost = X[~dear], y[~dear], cost[~dear]
         pool, rows = (pd.DataFrame({f"x{i}": x for i, x in enumerate(f.T)}) for f in (X, target))
@@ -157,6 +160,12 @@ def r2(predictions: list[Array], truths: list[Array]) -> float:
     return float(np.clip(1 - ((at - y) ** 2).sum() / ((y - y.mean()) ** 2).sum(), -1, 1))
 
 
+def percent(predictions: list[Array], truths: list[Array]) -> float:
+    """Returns the root mean square error of ln L over the rows of all groups, in percent."""
+    apart = np.log(np.concatenate(predictions)) - np.log(np.concatenate(truths))
+    return min(100 * float(np.sqrt(np.mean(apart**2))), MOST)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -170,6 +179,7 @@ def main() -> None:
     args = parser.parse_args()
     sys.path.insert(0, str(args.folder))
     load = import_module("benchmark.task").load_tasks_for_dataset
+    judge = percent if args.held_out else r2
     for name in args.tasks:
         tasks = load(f"{name}_scaling_law")
         laws = [law_of(task) for task in tasks]
@@ -181,7 +191,7 @@ def main() -> None:
                 began, rolled_out = time.monotonic(), way == "rolled-out"
                 scores = [
                     [
-                        r2(
+                        judge(
                             [predicted(*g[:2], own, share, seed, rolled_out) for g in groups],
                             truths,
                         )
