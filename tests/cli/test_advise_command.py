@@ -60,6 +60,8 @@ def test_memory_and_tokens_at_hand_limit_every_plan(project_folder):
     }
     assert all(plan["N"] <= 24e9 * (1 + 1e-9) for plan in given["plans"])
     assert all(plan["D"] <= 4e10 * (1 + 1e-9) for plan in given["plans"])
+    often = "The model passes 3. times over the text.*--max-tokens 4B keeps to that"
+    assert re.search(often, advise("--compute", 1e20, "--text-tokens", 1e9))
     by_fp8 = answer("--compute", 1e21, "--serve-memory", "48GB", "--bytes-per-parameter", 1)
     assert by_fp8["limits"]["max_parameters"] == {"the memory to serve from": pytest.approx(48e9)}
 
@@ -100,6 +102,17 @@ def test_a_known_model_is_compared_at_its_own_budget(project_folder):
     assert re.findall(r"([A-Z][\w-]+) \(", people) == ["OLMoE", "DeepSeek-V2-Lite", "Moonlight"]
     *_, own = answer("--compute", 1e20, "--compare", "Mixtral 8x7B")["plans"]
     assert own["D"] < 1e20 / 6 / 12.9e9  # those of the budget, for its own are not published
+
+
+def test_the_dense_model_of_the_same_loss_is_told(project_folder):
+    """By Eq 6 alone, which reads the same loss off it (the qs inequality)."""
+    words = ["--compute", 1e21, "--laws", "sparsity.loss"]
+    share, _ = re.findall(r"\(q s\) +([\d.]+) of its size +([\d.]+) of", advise(*words))[0]
+    plan, law = answer(*words)["plans"][-1], laws.get("sparsity.loss")
+    sizes, S = np.array([plan["N"], float(share) * plan["N"]]), np.array([plan["S"], 0.0])
+    own, dense = law.predict(law.published, {"N": sizes, "D": np.full(2, plan["D"]), "S": S})
+    assert float(share) < 1
+    assert dense == pytest.approx(own, abs=0.005)
 
 
 @pytest.mark.parametrize(

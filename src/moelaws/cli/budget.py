@@ -94,6 +94,11 @@ constraint_options = with_options(
     ),
     option("--max-tokens", "Training tokens at hand, times how often each may be seen.", _AMOUNT),
     option(
+        "--text-tokens",
+        "Different training tokens at hand: says so if the model passes over them too often.",
+        _AMOUNT,
+    ),
+    option(
         "--max-sparsity",
         "The sparsest mixture to look at; 0 for dense models alone.",
         between(0.0, 0.9999),

@@ -96,6 +96,7 @@ class Constraints:
     serve_bytes: float = 2.0  # of a served parameter
     serve_sequences: int = 32  # that are served at once, at full context
     max_tokens: float = math.inf  # available training tokens times the epochs that are allowed
+    text_tokens: float = math.inf  # available training tokens, which a plan may repeat
     max_sparsity: float = USUAL_CEILING  # of mixtures; 0 for dense models only
     experts: tuple[int, ...] = ()  # numbers of routed experts that the stack supports; () for all
     device: Device | None = None  # of the GPUs; None counts products alone, and nothing that waits

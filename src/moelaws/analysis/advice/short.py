@@ -4,13 +4,18 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
+import numpy as np
+
 from moelaws.accounting.cost import GPUS, MFU, Device
 from moelaws.analysis.advice.advise import Advice, Recommendation
-from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED
+from moelaws.analysis.advice.plans import NODE, TRAINING_BYTES, USED, ideal
+from moelaws.analysis.advice.regret import CandidateLaw
 from moelaws.spec.advice import KnownModel
 from moelaws.spec.hyperparameters import Transferred
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import counted, joined, short
+
+MOST_DENSE = 10.0  # times all parameters of a mixture, the largest dense model to compare it with
 
 
 def quantities(answer: Advice) -> dict[str, str]:
@@ -31,7 +36,24 @@ def quantities(answer: Advice) -> dict[str, str]:
         times = _above([dense.compute_factor / own.compute_factor for dense, own in pairs], 1.05)
         if "nan" not in times:  # where even a ten-thousandth of the budget has a lower loss
             rows["times less compute for its loss"] = times
+        equal = [_qs(answer, law) for law in counting if law.knows_sparsity]
+        if equal:
+            share = _span(equal, "{:.2g}").replace("inf", f"over {MOST_DENSE:g}")
+            rows["dense model of its loss (q s)"] = f"{share} of its size"
     return rows
+
+
+def _qs(answer: Advice, law: CandidateLaw) -> float:
+    """Returns the size of the dense model of the model's loss, on as many tokens, over all of N.
+
+    It is infinite where none is as good. Source: the qs inequality (arXiv 2603.08960), with q the
+    dense model's size over N_active and s = N_active / N.
+    """
+    plan = answer.robust.plan
+    share = np.geomspace(plan.N_active / plan.N, MOST_DENSE, 1000)
+    dense = ideal(share * plan.N, 0.0, plan.D, answer.limits)
+    same = law.loss(dense) <= law.loss(plan)
+    return float(share[np.argmax(same)]) if same.any() else math.inf
 
 
 def costs(answer: Advice, device: Device, price: float, days: float) -> dict[str, str]:
