@@ -1,6 +1,6 @@
 """How often do intervals beyond the fitted compute hold new losses? Nested roll-outs of tables.
 
-    python benchmarks/calibration.py TABLE... [--laws chinchilla,farseer] [--few]
+    python benchmarks/calibration.py TABLE... [--laws A,B,...] [--few]
 
 Each TABLE has columns N (or N_active, or N_active_nonemb), D and L (or bpb). Its rows up to each
 budget are fitted, and the rows above are predicted: by a law's own interval, by the calibrated one,
@@ -57,9 +57,10 @@ def judged(table: pd.DataFrame, refs: list[str]) -> pd.DataFrame:
             except UserError:
                 continue
             own = report.parts[0]
-            if own.calibration is None:
+            if not (own.calibration and own.calibration.has_rounds):
                 continue
-            members.append((law, own))
+            if own.converged:
+                members.append((law, own))
             draws = report.draws[list(law.names)].to_numpy()
             for how, group in (("own", replace(own, calibration=None)), ("calibrated", own)):
                 rows.append(
@@ -110,7 +111,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--laws", default="chinchilla,farseer")
+    parser.add_argument("--laws", default="chinchilla,farseer,skaling")
     parser.add_argument("--few", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")

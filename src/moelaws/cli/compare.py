@@ -66,7 +66,7 @@ def command(
     from moelaws.fitting.variables import sized_by_compute
     from moelaws.tables.parquet import is_study
 
-    refs = "chinchilla,farseer" if refs == "average" else refs
+    refs = "chinchilla,farseer,skaling" if refs == "average" else refs
     at = given_numbers(point.replace(",", " ").split())
     given = {key: value for key, value in options.items() if value not in (None, ())}
     spec = from_options({"name": "comparison", "law": refs} | given, "compare")

@@ -139,9 +139,11 @@ def compare(
 def _average(fitted: Sequence[Fitted], spec: Fit, at: Mapping[str, float]) -> Data | None:
     """Returns the weights of an average of laws, its held-out error and its prediction at a point.
 
-    It is None if fewer than two laws are calibrated by a roll-out.
+    A law counts if a roll-out calibrates it and its fit converged: where a search stopped says
+    nothing beyond the rows. It is None if fewer than two laws do.
     """
-    members = [one for one in fitted if (own := one.fit.calibration) and own.has_rounds]
+    calibrated = [one for one in fitted if (own := one.fit.calibration) and own.has_rounds]
+    members = [one for one in calibrated if one.fit.converged]
     if len(members) < 2:
         return None
     average = Average.of([one.law for one in members], [one.fit for one in members])

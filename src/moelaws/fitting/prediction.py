@@ -134,7 +134,7 @@ def beyond_the_rows(fitted: GroupFit) -> str:
     )
     if fitted.hull is None or {*fitted.hull.ranges} != {"N", "D"}:
         return text
-    return f"{text}; `moelaws compare TABLE --laws average` averages chinchilla and farseer there"
+    return f"{text}; `moelaws compare TABLE --laws average` averages three laws there"
 
 
 # The hull is widened by this part of each variable's range, so that its own corners are inside.
