@@ -256,8 +256,8 @@ def contests_page(contests: Sequence[ContestScores], tier: str) -> str:
         "chose it among all, so that its error flatters. *Beforehand* names laws that were fixed "
         "or chosen without these runs. *No law is usable* where the least error is above "
         f"{USABLE:g} nats a token: differences between models are mostly smaller. A first call at "
-        "the tier demo judges fewer laws, and by fewer refits, than `snakemake --config "
-        "contests=all` does.",
+        "the tier demo judges fewer laws, and by fewer refits, than a call with "
+        "`--config contests=all`.",
         "\n".join([head, *(_advice(each, split) for each in contests for split in each["splits"])]),
     ]
     for each in contests:

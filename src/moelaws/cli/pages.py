@@ -150,6 +150,7 @@ def outlook(fits: Paths, project: Project, tables: Paths, out: Path | None) -> A
     from moelaws.accounting.cost import CPU
     from moelaws.analysis.advice import Constraints, advise, page
     from moelaws.analysis.advice.blocks import markdown
+    from moelaws.analysis.advice.short import EPOCHS
     from moelaws.analysis.advice.sources import fitted_laws, published_laws
     from moelaws.analysis.inputs import completed, read_runs
     from moelaws.figures.advice import write_page
@@ -167,7 +168,7 @@ def outlook(fits: Paths, project: Project, tables: Paths, out: Path | None) -> A
     )
     # Infinite if the tables do not say how much text there was, like those of other tools' runs.
     text = float((runs["D"] / runs["epochs"]).max()) if "epochs" in runs else math.nan
-    tokens = math.inf if math.isnan(text) else page.EPOCHS * text
+    tokens = math.inf if math.isnan(text) else EPOCHS * text
     titled, answers = {}, {}
     for factor in TIMES:
         limits = Constraints(factor * float(runs["C_6N"].max()), max_tokens=tokens)

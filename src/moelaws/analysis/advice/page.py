@@ -11,10 +11,12 @@ from moelaws.analysis.advice.blocks import Block, Table
 from moelaws.analysis.advice.plans import USUAL_CEILING, USUAL_G
 from moelaws.analysis.advice.regret import LEVEL, CandidateLaw
 from moelaws.analysis.advice.short import (
+    EPOCHS,
     beside,
     in_figures,
     in_units,
     mfu,
+    of_repeats,
     quantities,
     shape_in_words,
 )
@@ -24,7 +26,6 @@ from moelaws.spec.model import MoE
 from moelaws.spec.words import counted, joined
 
 _EMBEDDED = 0.5  # fraction of embeddings in the active parameters above which a note says so
-EPOCHS = 4  # passes over a text, up to which repeated text costs little against new text
 _ALIKE = 1.25  # ratio of sizes up to which laws want the same
 
 
@@ -165,13 +166,8 @@ def summary(answer: Advice) -> Iterator[Block]:
     if far := [name for name in names if robust.beyond.get(name)]:
         most = max(max(robust.beyond[name].values()) for name in far)
         yield f"- The model lies beyond the runs of {joined(far)}, by up to {_decades(most)}."
-    epochs = answer.configuration.tokens / answer.limits.text_tokens
-    if epochs > EPOCHS:
-        yield (
-            f"- The model passes {epochs:.2g} times over the text. Mixtures were hurt from some "
-            f"{EPOCHS} passes on, where a dense model tolerated eight (arXiv 2609.11917): "
-            f"--max-tokens {in_units(EPOCHS * answer.limits.text_tokens)} keeps to that."
-        )
+    if repeats := of_repeats(answer):
+        yield repeats
     if robust.at_limits:
         yield f"- The model is near these limits: {joined(robust.at_limits)}."
     if names := _not_counting(answer):

@@ -15,6 +15,7 @@ from moelaws.spec.hyperparameters import Transferred
 from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import counted, joined, short
 
+EPOCHS = 4  # passes over a text, up to which repeated text costs little against new text
 MOST_DENSE = 10.0  # times all parameters of a mixture, the largest dense model to compare it with
 
 
@@ -101,6 +102,18 @@ def _span(values: Sequence[float], form: str) -> str:
     """Returns the least and the largest value in words; one of them where they read alike."""
     ends = [form.format(x) for x in (min(values), max(values))]
     return " to ".join(dict.fromkeys(ends))
+
+
+def of_repeats(answer: Advice) -> str:
+    """Returns how often the model passes over the text, in words; "" if that costs little."""
+    text = answer.limits.text_tokens
+    if (epochs := answer.configuration.tokens / text) <= EPOCHS:
+        return ""
+    return (
+        f"- The model passes {epochs:.2g} times over the text. Mixtures were hurt from some "
+        f"{EPOCHS} passes on, where a dense model tolerated eight (arXiv 2609.11917): "
+        f"--max-tokens {in_units(EPOCHS * text)} keeps to that."
+    )
 
 
 def of_compared(answer: Advice, own: Recommendation, serves: float | None) -> str:
