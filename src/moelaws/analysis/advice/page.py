@@ -166,8 +166,7 @@ def summary(answer: Advice) -> Iterator[Block]:
     if far := [name for name in names if robust.beyond.get(name)]:
         most = max(max(robust.beyond[name].values()) for name in far)
         yield f"- The model lies beyond the runs of {joined(far)}, by up to {_decades(most)}."
-    if repeats := of_repeats(answer):
-        yield repeats
+    yield from of_repeats(answer)
     if robust.at_limits:
         yield f"- The model is near these limits: {joined(robust.at_limits)}."
     if names := _not_counting(answer):

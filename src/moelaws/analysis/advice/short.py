@@ -1,7 +1,7 @@
 """The answer in short: what to build, its loss and its costs, and what others have trained."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -104,16 +104,15 @@ def _span(values: Sequence[float], form: str) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def of_repeats(answer: Advice) -> str:
-    """Returns how often the model passes over the text, in words; "" if that costs little."""
+def of_repeats(answer: Advice) -> Iterator[str]:
+    """Yields how often the model passes over the text, unless that costs little."""
     text = answer.limits.text_tokens
-    if (epochs := answer.configuration.tokens / text) <= EPOCHS:
-        return ""
-    return (
-        f"- The model passes {epochs:.2g} times over the text. Mixtures were hurt from some "
-        f"{EPOCHS} passes on, where a dense model tolerated eight (arXiv 2609.11917): "
-        f"--max-tokens {in_units(EPOCHS * text)} keeps to that."
-    )
+    if (epochs := answer.configuration.tokens / text) > EPOCHS:
+        yield (
+            f"- The model passes {epochs:.2g} times over the text. Mixtures were hurt from some "
+            f"{EPOCHS} passes on, where a dense model tolerated eight (arXiv 2609.11917): "
+            f"--max-tokens {in_units(EPOCHS * text)} keeps to that."
+        )
 
 
 def of_compared(answer: Advice, own: Recommendation, serves: float | None) -> str:
