@@ -334,18 +334,14 @@ def of_sweeps(answer: Advice, sweeps: Sequence[SmallSweep], device: Device) -> I
 def as_json(
     answer: Advice, sweeps: Sequence[SmallSweep], device: Device, both: Mapping[str, Advice] = {}
 ) -> dict[str, Any]:
-    limits, per_hour = answer.limits, device.flops_per_second * 3600
+    limits, per_hour = asdict(answer.limits), device.flops_per_second * 3600
     telling = three_runs(answer.minimax) if len(answer.minimax.counting) > 1 else None
     of_law = ("coefficients", "source", "fitted_on", "warnings")
     of_row = ("intervals", "worst", "beyond", "at_limits", "spent")
     return {
-        "compute": limits.compute,
-        "gpu_hours": {device.name: limits.compute / per_hour},
-        "limits": {
-            name: value
-            for name, value in asdict(limits).items()
-            if name not in ("compute", "device")
-        },
+        "compute": limits["compute"],
+        "gpu_hours": {device.name: limits["compute"] / per_hour},
+        "limits": {k: x for k, x in limits.items() if k not in ("compute", "device")},
         "level": LEVEL,
         "judges": [
             {
