@@ -1,5 +1,6 @@
 """The fitted laws of learning rate and batch, pinned for other studies to follow."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -103,16 +104,19 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
 def transferred(inputs: Inputs, configs: Mapping[str, RunConfig]) -> Transferred:
     """Returns the best rates of the derived table ``bases``, of runs with these ``configs``.
 
-    Bases without a best rate inside those tried are left out. A UserError refuses losses that were
+    Bases are left out whose best rate is not inside those tried, or not bounded by them on either
+    side. A UserError refuses losses that were
     not trained, and a table without such a rate.
     """
     if inputs.sources != ("trained",):
         raise UserError(f"the losses are {'+'.join(inputs.sources)}; only trained ones are pinned")
     pins = []
     for row in records(inputs.derived("bases", inside=True)):
-        run = configs[row["run_id"]]
         ends = ("lr_star", "lr_low", "lr_high")
         lr, *interval = (float(f"{row[name]:.6g}") for name in ends)
+        if not 0 < min(interval) <= max(interval) < math.inf:
+            continue
+        run = configs[row["run_id"]]
         model = run.model
         pins.append(
             BaseRate(
