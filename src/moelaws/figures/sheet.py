@@ -130,8 +130,10 @@ class Panel:
             top = 1e3 * np.nanmax(np.abs(y), initial=0.0)  # where an infinite bar ends
             bars = np.clip(np.asarray([low, high], float), -top, top)
             ends = np.broadcast_arrays(*bars, np.nan)
-            for end in ends[:2]:
-                self.ax.update_datalim(np.column_stack((x, end)[::step]))
+            for end in np.asarray([low, high], float):
+                within = np.where(np.isfinite(end), end, y)
+                self.ax.update_datalim(np.column_stack((x, within)[::step]))
+            limits = self.ax.dataLim.frozen()  # an infinite bar runs out of the panel
             bars = np.repeat(x, 3), np.column_stack(ends).ravel()
             self.ax.plot(  # one line, broken by NaN between bars
                 *bars[::step],
@@ -141,6 +143,7 @@ class Panel:
                 zorder=drawn.get_zorder() - 0.1,
                 transform=drawn.get_transform(),
             )
+            self.ax.dataLim.set(limits)
 
     @property
     def drawn(self) -> pd.DataFrame:
