@@ -104,9 +104,8 @@ def best_rates(inputs: Inputs, per: Sequence[str], corpora: Sequence[str] = ()) 
 def transferred(inputs: Inputs, configs: Mapping[str, RunConfig]) -> Transferred:
     """Returns the best rates of the derived table ``bases``, of runs with these ``configs``.
 
-    Bases are left out whose best rate is not inside those tried, or not bounded by them on either
-    side. A UserError refuses losses that were
-    not trained, and a table without such a rate.
+    Bases are left out whose best rate is not inside those tried, or not bounded by them on both
+    sides. A UserError refuses losses that were not trained, and a table without such a rate.
     """
     if inputs.sources != ("trained",):
         raise UserError(f"the losses are {'+'.join(inputs.sources)}; only trained ones are pinned")
