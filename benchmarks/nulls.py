@@ -83,8 +83,8 @@ Some rules were other ones when their rates were first counted, on such tables:
 - *routing regimes* was contradicted by 5 of 40 tables at the edge, and *ratio rises* by 6 of 40,
   for any of several numbers could refute them. Now several refute as seldom as one.
 - *beats baselines* was contradicted by 30 of 200 tables in which Chinchilla's law is as good as
-  Eq 2. In some of them the fit of Eq 2 fails: it misses the held-out runs by 3 nats and more, in one
-  of forty by 1e33. Now a fit that misses them by more than they differ from their mean says nothing.
+  Eq 2. In one of ten the fit of Eq 2 fails: it misses the held-out runs by 3 nats and more, once by
+  1e33. Now a fit that misses them by more than they differ from their mean says nothing.
 
 ## What is left
 
