@@ -133,15 +133,16 @@ def errors(rule: Excess, inputs: FittedInputs, frame: pd.DataFrame | None) -> Ev
     else:
         effects = [excess(one, own) for one in others]
     effects = [replace(one, of=fit) for one, fit in zip(effects, rule.over, strict=True)]
-    facts = {"fit": rule.fit, "own": rmse(own, own.held), "n": int(own.held.sum())}
-    if facts["own"] > own.rows["L"][own.held].std(ddof=0):
+    error, n = rmse(own, own.held), int(own.held.sum())
+    if error > own.rows["L"][own.held].std(ddof=0):
         # The runs fitted do not determine the law there, and some such fits miss by millions.
-        told = f"RMSE on {facts['n']} held-out runs is {facts['own']:.3g} by {rule.fit}"
+        told = f"RMSE on {n} held-out runs is {error:.3g} by {rule.fit}"
         return Evidence(f"{told}, more than they differ from their mean", needed=rule.missing)
     least = min(effects, key=lambda effect: effect.value)
     if math.isnan(least.value):
-        return Evidence(f"{facts['n']} runs are held out", needed=rule.missing)
-    text = _said(rule.says, facts | {"each": _listed(effects)})
+        return Evidence(f"{n} runs are held out", needed=rule.missing)
+    facts = {"fit": rule.fit, "own": error, "n": n, "each": _listed(effects)}
+    text = _said(rule.says, facts)
     return Evidence(text, least, rule.unit, effects)
 
 
