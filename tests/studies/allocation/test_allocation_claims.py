@@ -158,6 +158,7 @@ def test_too_few_runs_are_no_verdict(name, tmp_path):
 
 def test_a_noisy_demo_has_numbers_for_every_claim(poor):
     for claim in judge(STUDY, poor.inputs)["claims"]:
-        if claim["name"] != "crosses_one":  # no model of the demo is above 95 % sparse
+        # No model of the demo is above 95 % sparse, and so few runs do not determine Eq 2.
+        if claim["name"] not in ("crosses_one", "beats_baselines"):
             assert claim["value"] is not None
         assert "nan" not in claim["measured"]
