@@ -107,11 +107,11 @@ def test_a_known_model_is_compared_at_its_own_budget(project_folder):
 def test_the_dense_model_of_the_same_loss_is_told(project_folder):
     """By Eq 6 alone, which reads the same loss off it (the qs inequality)."""
     words = ["--compute", 1e21, "--laws", "sparsity.loss"]
-    share, _ = re.findall(r"\(q s\) +([\d.]+) of its size +([\d.]+) of", advise(*words))[0]
+    ratio, _ = re.findall(r"\(q s\) +([\d.]+) of its size +([\d.]+) of", advise(*words))[0]
     plan, law = answer(*words)["plans"][-1], laws.get("sparsity.loss")
-    sizes, S = np.array([plan["N"], float(share) * plan["N"]]), np.array([plan["S"], 0.0])
+    sizes, S = np.array([plan["N"], float(ratio) * plan["N"]]), np.array([plan["S"], 0.0])
     own, dense = law.predict(law.published, {"N": sizes, "D": np.full(2, plan["D"]), "S": S})
-    assert float(share) < 1
+    assert float(ratio) < 1
     assert dense == pytest.approx(own, abs=0.005)
 
 

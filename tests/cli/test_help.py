@@ -46,11 +46,7 @@ def ended(*words, terminal):
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize(
     ("words", "code"),
-    [
-        (("query", f"SELECT '{TITLE}' AS \"{TITLE}\""), 0),
-        (("eval", TITLE), 2),
-        ((TITLE,), 2),
-    ],
+    [(("query", f"SELECT '{TITLE}' AS \"{TITLE}\""), 0), (("eval", TITLE), 2), ((TITLE,), 2)],
 )
 def test_control_sequences_are_shown_and_not_obeyed(words, code, terminal):
     status, text = ended(*words, terminal=terminal)

@@ -21,10 +21,7 @@ REFS = [
 ]
 FITTED = [ref for ref in REFS if isinstance(laws.get(ref), FittableLaw)]
 # Relations that are solved for their result: their texts are no assignments.
-IMPLICIT = {
-    "allocation.elasticity",
-    "generalization.active_experts",
-}
+IMPLICIT = {"allocation.elasticity", "generalization.active_experts"}
 
 # Where a quantity of that unit lies in practice; pure numbers else.
 _USUAL = {

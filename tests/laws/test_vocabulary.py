@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from moelaws import laws
 from moelaws.laws.base import POSITIVE, Variable
 from moelaws.laws.mapping import sources
-from moelaws.laws.vocabulary import (
-    LOSS,
-    VOCABULARY,
-    derive,
-    factor,
-    plan,
-    refuse_unit,
-)
+from moelaws.laws.vocabulary import LOSS, VOCABULARY, derive, factor, plan, refuse_unit
 from moelaws.spec.errors import UserError
 
 N, C = np.array([1e9, 2e9]), np.array([1e20, 1e21])

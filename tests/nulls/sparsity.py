@@ -201,8 +201,7 @@ TRIALS = [
     null(ALONE, partial(alone, law=chinchilla), 20),
     Trial((ALONE,), partial(alone, law=eq_6), (0, 20), tables=20, kind="effect"),
     replace(
-        null("eq_6_predicts_the_sparsest", partial(both_laws, law=chinchilla), 20),
-        supported=(0, 2),
+        null("eq_6_predicts_the_sparsest", partial(both_laws, law=chinchilla), 20), supported=(0, 2)
     ),
     seen("eq_6_predicts_the_sparsest", partial(both_laws, law=eq_6), 12, 20),
     *(  # a group that is off by the margin

@@ -23,10 +23,8 @@ def tree(tmp_path_factory):
     root = tmp_path_factory.mktemp("bench")
     corpus, _ = random_corpus(root)
     results = Results(root / "results")
-    model = {
-        "n_layers": 1, "n_kv": 2, "context": 64, "ffn": {"kind": "dense", "d_ffn": 16},
-        "init_std": 0.3,
-    }  # fmt: skip
+    ffn = {"kind": "dense", "d_ffn": 16}
+    model = {"n_layers": 1, "n_kv": 2, "context": 64, "init_std": 0.3, "ffn": ffn}
     config = run_of(corpus, model, steps=STEPS, batch=2)
     keep_weights(results, config, {AT: 5, None: 6})
     return results, config

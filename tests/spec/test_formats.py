@@ -47,41 +47,36 @@ def test_plain_texts(text, data):
     assert parse_yaml(text, "a.yaml") == data
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[" * 100_000, "nested more than 100 levels deep"),
-        (BOMB, "it has more than 100,000 values"),
-        ("a: 2020-99-99", "month must be in 1..12"),
-        ("9" * 5000, "integer string conversion: value has 5000 digits"),
-        ("a: 1\na: 2", "line 2, column 1: key 'a' stands twice"),
-        ("a: !!python/object:os.system {}", "python/object:os.system'"),
-        ('a: "x\\0y"', "line 1, column 4: a text has a NUL"),
-        ("".join(f"k{i}: 1\n" for i in range(10**6)), "more than 100,000 values"),
-    ],
-)
-def test_yaml_that_is_refused(text, message):
-    with pytest.raises(UserError, match=re.escape(message)) as caught:
-        parse_yaml(text, "a.yaml")
-    assert str(caught.value).startswith("a.yaml: this is not valid YAML: ")
-    assert "\n" not in str(caught.value)
+REFUSED = {parse_yaml: "a.txt: this is not valid YAML: ", parse_json: "a.txt is not valid JSON: "}
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("parse", "text", "message"),
     [
-        ("[" * 100_000, "maximum recursion depth exceeded"),
-        ('{"a": NaN}', "NaN is no number of JSON"),
-        (b"\xff", "can't decode byte 0xff in position 0"),
-        ('{"a": 1' + "0" * 308 + "}", "1e308 or more"),
-        ('{"a": ["\\uDFFF"]}', "surrogates not allowed"),
-        ("{" + ", ".join(f'"{i // 2}": 1' for i in range(200_000)) + "}", "stands twice"),
+        (parse_yaml, "[" * 100_000, "nested more than 100 levels deep"),
+        (parse_yaml, BOMB, "it has more than 100,000 values"),
+        (parse_yaml, "a: 2020-99-99", "month must be in 1..12"),
+        (parse_yaml, "9" * 5000, "integer string conversion: value has 5000 digits"),
+        (parse_yaml, "a: 1\na: 2", "line 2, column 1: key 'a' stands twice"),
+        (parse_yaml, "a: !!python/object:os.system {}", "python/object:os.system'"),
+        (parse_yaml, 'a: "x\\0y"', "line 1, column 4: a text has a NUL"),
+        (parse_yaml, "".join(f"k{i}: 1\n" for i in range(10**6)), "more than 100,000 values"),
+        (parse_json, "[" * 100_000, "maximum recursion depth exceeded"),
+        (parse_json, '{"a": NaN}', "NaN is no number of JSON"),
+        (parse_json, b"\xff", "can't decode byte 0xff in position 0"),
+        (parse_json, '{"a": 1' + "0" * 308 + "}", "1e308 or more"),
+        (parse_json, '{"a": ["\\uDFFF"]}', "surrogates not allowed"),
+        (
+            parse_json,
+            "{" + ", ".join(f'"{i // 2}": 1' for i in range(200_000)) + "}",
+            "stands twice",
+        ),
     ],
 )
-def test_json_that_is_refused(text, message):
+def test_yaml_and_json_that_are_refused(parse, text, message):
     with pytest.raises(UserError, match=re.escape(message)) as caught:
-        parse_json(text, "a.json")
-    assert str(caught.value).startswith("a.json is not valid JSON: ")
+        parse(text, "a.txt")
+    assert str(caught.value).startswith(REFUSED[parse])
     assert "\n" not in str(caught.value)
 
 

@@ -136,8 +136,8 @@ def errors(rule: Excess, inputs: FittedInputs, frame: pd.DataFrame | None) -> Ev
     error, n = rmse(own, own.held), int(own.held.sum())
     if error > own.rows["L"][own.held].std(ddof=0):
         # The runs fitted do not determine the law there, and some such fits miss by millions.
-        told = f"RMSE on {n} held-out runs is {error:.3g} by {rule.fit}"
-        return Evidence(f"{told}, more than they differ from their mean", needed=rule.missing)
+        text = f"RMSE on {n} held-out runs is {error:.3g} by {rule.fit}"
+        return Evidence(f"{text}, more than they differ from their mean", needed=rule.missing)
     least = min(effects, key=lambda effect: effect.value)
     if math.isnan(least.value):
         return Evidence(f"{n} runs are held out", needed=rule.missing)

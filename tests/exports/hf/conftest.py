@@ -19,8 +19,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def trained(corpus):
-    """Trains a run and keeps its weights: arguments replace parts of the model; the configuration
-    is returned."""
+    """Trains a run of a model with these parts and keeps its weights; returns its configuration."""
     identity, results = corpus
 
     def train(steps=30, **model):

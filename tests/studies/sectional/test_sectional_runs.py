@@ -16,13 +16,7 @@ from moelaws.figures.draw import make, set_table
 from moelaws.grids.expand import expand
 from moelaws.spec.model import DenseFFN, Model, Slices
 from moelaws.studies.sectional.arms import ARMS, CHUNKS, DIVIDED
-from moelaws.studies.sectional.derived.arms import (
-    SMOOTH,
-    TARGET,
-    smoothed,
-    spikes,
-    steps_to_target,
-)
+from moelaws.studies.sectional.derived.arms import SMOOTH, TARGET, smoothed, spikes, steps_to_target
 from moelaws.studies.sectional.derived.load import cosine, matched, units
 from moelaws.studies.sectional.derived.speeds import section_flops
 from moelaws.studies.sectional.run_claims import SECTIONS

@@ -155,14 +155,12 @@ def chinchilla(frame):
 
 
 def held_out(root, loss, holdout, spread=1e-4, fitted=100):
-    """Both laws with their published coefficients, as if fitted, and draws around these.
-
-    Eq 6 lies 0.27 nats below the losses of Chinchilla's law, and so 0.2 are added to its floor.
-    """
+    """Both laws with their published coefficients, as if fitted, and draws around these."""
     frame, fits = table(loss, 0.003), {}
-    floor = {"e": laws.get("sparsity.loss").published["e"] + 0.2} if loss is chinchilla else {}
     for name, law in (("loss", laws.get("sparsity.loss")), ("chinchilla", laws.get("chinchilla"))):
-        values = law.published | (floor if name == "loss" else {})
+        values = dict(law.published)
+        if (name, loss) == ("loss", chinchilla):
+            values["e"] += 0.2  # for Eq 6 lies 0.27 nats below the losses of Chinchilla's law
         params = {k: Estimate(v, None, None) for k, v in values.items()}
         result = GroupFit({}, fitted, 0.0, True, params, {}, None, OPTIMUM)
         around = law.vector(values)

@@ -112,7 +112,7 @@ def test_the_best_rate_of_each_share_of_experts_is_pinned(trained, tmp_path):
     assert pins.of(4, 16, "muon") is pins.of(2, 8, "muon")
     assert pins.of(None, None, "adamw").base.d_ffn == 128
     assert pins.of(2, 4, "adamw") is None
-    # Of sixteen experts the rates tried bound the best one on no side, or on one.
+    # A base whose runs do not bound the best rate from below is left out.
     bases = pd.read_parquet(tmp_path / "bases.parquet")
     bases.assign(lr_low=bases["lr_low"].where(bases["E"] != 16, 0.0)).to_parquet(tmp_path / "open")
     inputs = replace(trained, derived_tables={"bases": tmp_path / "open"})

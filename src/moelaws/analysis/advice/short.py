@@ -16,7 +16,7 @@ from moelaws.spec.model import Model, MoE
 from moelaws.spec.words import counted, joined, short
 
 EPOCHS = 4  # passes over a text, up to which repeated text costs little against new text
-MOST_DENSE = 10.0  # times all parameters of a mixture, the largest dense model to compare it with
+LARGEST_DENSE = 10.0  # the largest dense model that a mixture is compared with, over its size
 
 
 def quantities(answer: Advice) -> dict[str, str]:
@@ -39,22 +39,22 @@ def quantities(answer: Advice) -> dict[str, str]:
             rows["times less compute for its loss"] = times
         equal = [_qs(answer, law) for law in counting if law.knows_sparsity]
         if equal:
-            share = _span(equal, "{:.2g}").replace("inf", f"over {MOST_DENSE:g}")
-            rows["dense model of its loss (q s)"] = f"{share} of its size"
+            parts = _span(equal, "{:.2g}").replace("inf", f"over {LARGEST_DENSE:g}")
+            rows["dense model of its loss (q s)"] = f"{parts} of its size"
     return rows
 
 
 def _qs(answer: Advice, law: CandidateLaw) -> float:
-    """Returns the size of the dense model of the model's loss, on as many tokens, over all of N.
+    """Returns q s: the size of the dense model that has the plan's loss, over the plan's own N.
 
-    It is infinite where none is as good. Source: the qs inequality (arXiv 2603.08960), with q the
-    dense model's size over N_active and s = N_active / N.
+    Both train on as many tokens. It is infinite where no dense model is as good. Source: the qs
+    inequality (arXiv 2603.08960), with q the dense model's size over N_active and s = N_active / N.
     """
     plan = answer.robust.plan
-    share = np.geomspace(plan.N_active / plan.N, MOST_DENSE, 1000)
-    dense = ideal(share * plan.N, 0.0, plan.D, answer.limits)
-    same = law.loss(dense) <= law.loss(plan)
-    return float(share[np.argmax(same)]) if same.any() else math.inf
+    ratios = np.geomspace(plan.N_active / plan.N, LARGEST_DENSE, 1000)
+    dense = ideal(ratios * plan.N, 0.0, plan.D, answer.limits)
+    as_good = law.loss(dense) <= law.loss(plan)
+    return float(ratios[np.argmax(as_good)]) if as_good.any() else math.inf
 
 
 def costs(answer: Advice, device: Device, price: float, days: float) -> dict[str, str]:
