@@ -24,6 +24,7 @@ def corpus_of_positions(tokens, starts=(0, 300)):
         train=np.arange(tokens, dtype=np.uint16),
         validation=np.arange(starts[-1], dtype=np.uint16),
         validation_starts=np.array(starts),
+        validation_domains=np.full(len(starts) - 1, ""),
         token_bytes=np.arange(size) % 7,
     )
 

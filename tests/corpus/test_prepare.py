@@ -22,6 +22,8 @@ def test_shards_hold_every_document_once_whole_and_on_one_side(texts, prepared):
     corpus = prepared(validation=0.2)
     train, held_out = documents(corpus, "train"), documents(corpus, "validation")
     assert sorted(train + held_out) == sorted(written)
+    of_files = [(texts / name).read_text("utf-8") for name in corpus.validation_domains]
+    assert of_files == held_out
     meta = corpus.meta
     assert meta["duplicates_dropped"] == 1
     assert meta["train"]["documents"] == len(train)

@@ -21,7 +21,7 @@ from moelaws.fitting.fit import fit
 from moelaws.fitting.model_selection import akaike_weights
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import load_study
-from moelaws.studies.sparsity.derived import scores
+from moelaws.studies.sparsity.derived import domains, scores
 from moelaws.studies.sparsity.derived.surface import Surface, averaged
 from moelaws.studies.sparsity.derived.trends import SMALL, beside_nulls, derive
 from moelaws.studies.sparsity.laws.isoflop import VARIANTS
@@ -163,6 +163,29 @@ both_laws = partial(
     fits_to, names=("loss", "chinchilla"), bootstrap=1, objective="squared", sample=1
 )
 
+EVERY_DOMAIN, OF_TEXT = "sparser_is_better_in_every_domain", 8
+
+
+def in_domains(seed, indifferent):
+    """Bits per byte of a text's domains, in so many of which sparsity changes nothing.
+
+    The others follow Eq 6. A run's noise is common to its domains, and half as much is not.
+    """
+    rng, n = np.random.default_rng(seed), len(RUNS)
+    common = rng.normal(0, EVIDENCE.noise, n)
+    level = RUNS["C"].map({1e12: 3.1, 3e12: 2.7, 1e13: 2.4})
+    w = np.log(RUNS["N_active"])
+    alike = level + 0.2 * (w - w.groupby(RUNS["C"]).transform("mean")) ** 2
+    parts = []
+    for domain in range(OF_TEXT):
+        nats = alike if domain < indifferent else eq_6(EVIDENCE)
+        bpb = (nats + common + rng.normal(0, EVIDENCE.noise / 2, n)) * rng.uniform(0.3, 0.6)
+        parts.append(RUNS[["C", "S", "N_active"]].assign(domain=f"{domain}", bpb=bpb))
+    table = pd.concat([*parts, parts[-1].assign(domain="all")])
+    made = domains.slopes(SimpleNamespace(derived={"domains": table}.get))
+    return SimpleNamespace(derived={"domain_slopes": made}.get)
+
+
 READING = "reading comprehension"
 EQUAL, READ_WORSE = "sparsity_changes_no_score_at_equal_loss", "sparser_models_read_worse"
 SCORES = pd.read_parquet(REPOSITORY / "docs/evidence/scores.parquet").query("by == 'group'")
@@ -223,4 +246,6 @@ TRIALS = [
         seen(EQUAL, partial(relation, by=by, continuation=0.0, syntax=0.0), 0)
         for by in ("run_id", "d_model")
     ),
+    null(EVERY_DOMAIN, partial(in_domains, indifferent=1), 40),
+    seen(EVERY_DOMAIN, partial(in_domains, indifferent=0), 18, 20),
 ]

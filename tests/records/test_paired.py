@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from moelaws.corpus.batches import Validation
 from moelaws.files.layout import Results
 from moelaws.files.parquet import write_parquet
 from moelaws.records.paired import PairedLosses, UnpairedError, paired_losses
@@ -40,7 +41,8 @@ def test_alone_it_is_the_clustered_error_that_the_trainer_measures():
     rng = np.random.default_rng(2)
     document = np.sort(rng.integers(0, 9, 400))
     loss_T = rng.normal(3, 1, 400)
-    own = DocumentLosses.of(loss_T, document)
+    held_out = Validation(document, document, np.ones(400, int), np.full(9, ""))
+    own = DocumentLosses.of(loss_T, held_out)
     paired = PairedLosses(("a",), own.tokens, own.nats[None])
     assert paired.losses == pytest.approx([loss_T.mean()])
     assert paired.standard_error([1]) == pytest.approx(clustered_se(loss_T, document))

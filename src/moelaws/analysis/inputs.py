@@ -86,6 +86,13 @@ class Inputs:
         """Returns the load of a trained run's experts, columns as in ``training.expert_load``."""
         return self._record(self.results.run(run_id) / "load.parquet")
 
+    def documents(self, run_id: str) -> pd.DataFrame:
+        """Returns the held-out loss of a trained run by document, columns as in ``evaluation``."""
+        frame = self._record(self.results.run(run_id) / DOCUMENTS)
+        if "domain" not in frame or not frame["domain"].any():
+            raise UserError(f"run {run_id} is of a version that kept no domains of documents")
+        return frame
+
     def kept_steps(self, run_id: str) -> tuple[int, ...]:
         """Returns the steps before the end at which a run kept its weights, sorted."""
         return read_kept(self.results.weights(run_id)).steps

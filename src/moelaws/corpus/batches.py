@@ -99,6 +99,7 @@ class Validation:
     tokens: NDArray[np.int64]  # (n, context + 1)
     documents: NDArray[np.int64]  # (n, context): the document of each target token
     target_bytes: NDArray[np.int64]  # (n, context): the bytes of text that each target stands for
+    domains: NDArray[np.str_]  # (documents,): the folder of the text that each comes from
 
 
 def validation(corpus: PreparedCorpus, sequences: int, context: int) -> Validation:
@@ -117,7 +118,8 @@ def validation(corpus: PreparedCorpus, sequences: int, context: int) -> Validati
     tokens = _windows(corpus.validation, starts, context)
     positions = starts[:, None] + 1 + np.arange(context)
     documents = np.searchsorted(corpus.validation_starts, positions, side="right") - 1
-    return Validation(tokens, documents, corpus.token_bytes[tokens[:, 1:]])
+    target_bytes = corpus.token_bytes[tokens[:, 1:]]
+    return Validation(tokens, documents, target_bytes, corpus.validation_domains)
 
 
 def _windows(

@@ -37,6 +37,7 @@ class Documents:
     """Documents in order, read only when needed; each takes some 50 bytes of memory."""
 
     paths: Sequence[Path]
+    of_files: Sequence[str]  # the domain of each path
     records: NDArray[Any]  # RECORDs of all documents of the corpus
     chosen: NDArray[np.intp]  # (documents,): the places of this split's records
 
@@ -48,6 +49,12 @@ class Documents:
         """Returns the bytes of each document, (documents,)."""
         sizes: NDArray[np.int32] = self.records["size"][self.chosen].astype(np.int32)
         return sizes
+
+    @property
+    def domains(self) -> NDArray[np.str_]:
+        """Returns the domain of each document, (documents,)."""
+        domains: NDArray[np.str_] = np.array(self.of_files)[self.records["file"][self.chosen]]
+        return domains
 
     @property
     def bytes(self) -> int:
@@ -101,8 +108,8 @@ def split(
         )
     held_out = _held_out(records["size"][different].astype(np.int32), corpus.validation)
     return Split(
-        Documents(text.paths, records, different[~held_out]),
-        Documents(text.paths, records, different[held_out]),
+        Documents(text.paths, text.domains, records, different[~held_out]),
+        Documents(text.paths, text.domains, records, different[held_out]),
         len(records) - len(different),
     )
 

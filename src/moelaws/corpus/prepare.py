@@ -12,7 +12,7 @@ import numpy as np
 
 from moelaws.corpus.documents import Documents, split
 from moelaws.corpus.rows import Spool, spool
-from moelaws.corpus.shards import BOUNDARIES, SHARDS, PreparedCorpus, file_record
+from moelaws.corpus.shards import BOUNDARIES, DOMAINS, SHARDS, PreparedCorpus, file_record
 from moelaws.corpus.sources import DatasetSource, Sources
 from moelaws.corpus.tokenizer import Pretrained, Reproduction, Tokenizer
 from moelaws.files.atomic import write_json, write_text
@@ -46,7 +46,7 @@ def prepare(
     progress: Progress = lambda stage, done, total, tokens: None,
     pretrained: Pretrained | None = None,
 ) -> None:
-    """Writes tokenizer.json, train.bin, validation.bin, validation_documents.npy and meta.json.
+    """Writes the tokenizer, tokens of both splits, and what is known of documents, and meta.json.
 
     A whole corpus at ``out`` is kept. A new one is made in a folder beside ``out``, together with
     the rows of a data set, and then renamed: so processes that prepare it at the same time all
@@ -68,7 +68,7 @@ def prepare(
     if is_prepared(corpus, out):
         return
     # A broken corpus is replaced, so its folder may hold nothing else.
-    ours = {META, TOKENIZER, BOUNDARIES, *SHARDS.values()}
+    ours = {META, TOKENIZER, BOUNDARIES, DOMAINS, *SHARDS.values()}
     if out.is_dir() and (foreign := sorted(set(os.listdir(out)) - ours)):
         raise UserError(
             f"{out} holds files that are no part of a prepared corpus ({', '.join(foreign[:3])}); "
@@ -143,6 +143,7 @@ def _write(
         }
         if name == "validation":
             np.save(folder / BOUNDARIES, starts)
+            np.save(folder / DOMAINS, documents.domains)
     if reproduction is not None:
         counts["bytes_changed_by_tokenizer"] = reproduction.changed
     if isinstance(text, Sources):
@@ -157,7 +158,8 @@ def _write(
         "end_of_document": tokenizer.end_of_document,
         **counts,
         "files": {
-            name: file_record(folder / name) for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES)
+            name: file_record(folder / name)
+            for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES, DOMAINS)
         },
         "python": platform.python_version(),
         "tokenizers": version("tokenizers"),

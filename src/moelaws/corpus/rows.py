@@ -31,6 +31,11 @@ class Spool:
     empty: int  # how many of them have no text
 
     @property
+    def domains(self) -> tuple[str]:
+        """Returns the data set's name, once for the one file."""
+        return (self.name,)
+
+    @property
     def bytes(self) -> int:
         return self.starts[-1]
 

@@ -17,6 +17,7 @@ from moelaws.spec.corpus import Corpus
 from moelaws.spec.errors import UserError
 
 BOUNDARIES = "validation_documents.npy"
+DOMAINS = "validation_domains.npy"
 SHARDS = {"train": "train.bin", "validation": "validation.bin"}
 
 
@@ -30,6 +31,8 @@ class PreparedCorpus:
     train: NDArray[np.unsignedinteger[Any]]  # (tokens,), a memory map
     validation: NDArray[np.unsignedinteger[Any]]  # (tokens,), a memory map
     validation_starts: NDArray[np.int64]  # (documents + 1,): where each begins, and the end
+    # (documents,): the outermost folder of each; empty where an earlier version prepared the text
+    validation_domains: NDArray[np.str_]
     token_bytes: NDArray[np.int64]  # (V,): how many bytes each token stands for
 
     @classmethod
@@ -48,7 +51,7 @@ class PreparedCorpus:
         meta = read_json(path)
         try:
             corpus = parse(Corpus, meta["corpus"], path)
-            for name in (TOKENIZER, *SHARDS.values(), BOUNDARIES):
+            for name in meta["files"]:
                 if training or name != SHARDS["train"]:
                     seal.check(folder / name)
             dtype = np.dtype("<u2" if corpus.vocab_size <= 1 << 16 else "<u4")
@@ -57,17 +60,22 @@ class PreparedCorpus:
                 for split, name in SHARDS.items()
             }
             starts = np.load(folder / BOUNDARIES, allow_pickle=False)
+            domains = np.full(len(starts) - 1, "")
+            if DOMAINS in meta["files"]:
+                domains = np.load(folder / DOMAINS, allow_pickle=False)
         except (KeyError, TypeError, ValueError, OSError) as error:
             raise UserError(
                 f"{folder} is damaged ({error!r}); delete it and prepare it again"
             ) from None
         token_bytes = Tokenizer.load(folder / TOKENIZER).token_bytes
-        return cls(folder, corpus, meta, shards["train"], shards["validation"], starts, token_bytes)
+        splits = shards["train"], shards["validation"]
+        return cls(folder, corpus, meta, *splits, starts, domains, token_bytes)
 
     @property
     def shard_hashes(self) -> dict[str, str]:
-        """Returns file name -> SHA-256, for a run's provenance."""
-        return {name: record["sha256"] for name, record in self.meta["files"].items()}
+        """Returns file name -> SHA-256 of what a run's losses follow from, for its provenance."""
+        files = self.meta["files"].items()
+        return {name: record["sha256"] for name, record in files if name != DOMAINS}
 
 
 def file_record(path: Path) -> dict[str, Any]:

@@ -46,6 +46,11 @@ class Sources:
     def paths(self) -> tuple[Path, ...]:
         return tuple(path for _, path in self.files)
 
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Returns the outermost folder of each file's name; a file in none has its own name."""
+        return tuple(name.partition("/")[0] for name, _ in self.files)
+
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Yields the number, the first byte and the size of each file."""
         for number, (_, path) in enumerate(self.files):

@@ -60,7 +60,7 @@ class SteppedTrainer(Trainer):
         super().__init__(endless, model, RandomTokens(config))
         tokens = self.data.next()
         targets = np.zeros_like(tokens[:, 1:])
-        self.held_out = Validation(tokens, documents=targets, target_bytes=targets + 1)
+        self.held_out = Validation(tokens, targets, targets + 1, domains=np.array([""]))
 
     def evaluate(self) -> None:
         """Measures the held-out loss of as many random tokens as a step has, as a run does."""

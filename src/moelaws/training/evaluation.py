@@ -32,18 +32,24 @@ class DocumentLosses:
     document: NDArray[np.int64]  # ascending
     tokens: NDArray[np.int64]
     nats: NDArray[np.float64]
+    # Runs of earlier versions have neither
+    bytes: NDArray[np.int64] | None = None
+    domain: NDArray[np.str_] | None = None
 
     @classmethod
-    def of(cls, loss_T: NDArray[np.float64], document_T: NDArray[np.int64]) -> "DocumentLosses":
+    def of(cls, loss_T: NDArray[np.float64], held_out: Validation) -> "DocumentLosses":
         """Sums the nats of the predicted tokens, (T,), over the tokens of each document."""
-        document, member = np.unique(document_T, return_inverse=True)
+        document, member = np.unique(held_out.documents, return_inverse=True)
+        member = member.reshape(-1)
         tokens = np.bincount(member).astype(np.int64)
-        nats = np.bincount(member, weights=loss_T).astype(np.float64)
-        return cls(document, tokens, nats)
+        nats = np.bincount(member, loss_T).astype(np.float64)
+        sizes = np.bincount(member, held_out.target_bytes.reshape(-1)).astype(np.int64)
+        return cls(document, tokens, nats, sizes, held_out.domains[document])
 
     def write(self, path: Path, made_of: MadeOf = None) -> None:
         """Writes Parquet with units and a row for each document."""
-        write_columns(path, COLUMNS, vars(self), made_of)
+        known = {name: values for name, values in vars(self).items() if values is not None}
+        write_columns(path, COLUMNS, known, made_of)
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ def evaluate(
         loss_se=clustered_se(loss_T, document_T),
         bits_per_byte=float(loss_T.sum() / math.log(2) / held_out.target_bytes.sum()),
         by_position_N=measured_BN.mean(axis=0),
-        documents=DocumentLosses.of(loss_T, document_T),
+        documents=DocumentLosses.of(loss_T, held_out),
         counts_LE=None if counts is None else ranks.total(counts).cpu().numpy(),
     )
 
