@@ -114,7 +114,9 @@ def ask(
     numbered = np.repeat(np.arange(len(drawn)), DRAWS)
     beliefs = Beliefs(together[:, :n], together[:, n:], weights, numbered, scatter)
     loss = np.empty(len(places))
-    loss[places] = np.exp(DRAWS * weights[::DRAWS] @ np.array(best))
+    # The best model of a budget is the one that is best on average: its regret is promised.
+    by_fits = DRAWS * weights[::DRAWS] @ np.array(best)
+    loss[places] = np.exp(weights @ beliefs.target if question.is_budget else by_fits)
     error, beliefs, importance = _aim(beliefs, question.is_budget)
     free = question.free[order]
     chosen = choose(beliefs, importance, costs, budget, free) if error > 0 else []
