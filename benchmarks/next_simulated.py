@@ -73,7 +73,7 @@ class Sweep:
         free = self.pool["L"].isna().to_numpy()
         candidates = [laws.fittable(name) for name in MAPPINGS]
         runs = self.pool, self.costs, free
-        question = Question(candidates, SPECS, *runs, self.target, is_budget)
+        question = Question(candidates, SPECS, *runs, self.target, COMPUTE, is_budget)
         return ask(question, NOISE, budget, seed)
 
     def train(self, run: int) -> float:

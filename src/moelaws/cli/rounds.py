@@ -229,7 +229,7 @@ def question_of(
         chosen = select(columns(pool), options.target_rows)
         if not chosen.any():
             raise UserError(f"--target-rows {options.target_rows!r} selects no row")
-        target = pool[chosen]
+        target, cost = pool[chosen], float(np.exp(np.log(costs[chosen]).mean()))
     advised = load_advice().candidate_laws if not options.laws or ADVICE.exists() else ()
     usual = {entry.law: entry.mapping for entry in reversed(advised)}
     join_own_laws(refs := options.laws or usual)
@@ -239,7 +239,7 @@ def question_of(
         known = {name: column for name, column in mapping.items() if column in pool}
         mine = {v.name: given[v.name] for v in (*law.variables, law.response) if v.name in given}
         specs.append(Fit(name="next", law=law.ref, mapping={**known, "L": "L", **mine}))
-    return Question(candidates, specs, pool, costs, free, target, bool(options.target))
+    return Question(candidates, specs, pool, costs, free, target, cost, bool(options.target))
 
 
 def budget(question: Question, options: Options) -> float:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from moelaws.analysis.choice.choose import Beliefs, Chosen, choose, error_of, weights_of
-from moelaws.analysis.choice.draws import RATE, Known, posterior
+from moelaws.analysis.choice.draws import Known, posterior
 from moelaws.fitting.variables import read_variables, with_size
-from moelaws.laws.base import Array, Columns, FittableLaw, Mask
+from moelaws.laws.base import Array, FittableLaw, Mask
 from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.tables.foreign import numbers
@@ -24,9 +24,6 @@ from moelaws.tables.foreign import numbers
 DRAWS = 100  # of each law
 # The models of a budget have sizes by these factors about the size that grows as C^(1/2).
 FACTORS = tuple(np.geomspace(0.2, 5.0, 13))
-# A loss to come counts as this many times as noisy as known ones are, for the laws, which know
-# nothing but themselves, are too sure of what it would tell them.
-CAUTION = 3.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,7 @@ class Question:
     costs: Array  # (n,) of training each, FLOPs
     free: Mask  # (n,) which of them may be trained
     target: pd.DataFrame  # (m) rows or models
+    target_cost: float  # FLOPs of one of these
     is_budget: bool  # whether the target is the best of these models, and not the loss at them
 
 
@@ -87,8 +85,8 @@ def ask(
     order, places = _order(question.pool), _order(question.target)
     pool, costs = question.pool.iloc[order], question.costs[order]
     frames = pool, question.target.iloc[places]
-    drawn, best, errors = [], [], []
-    posteriors, refused, observed = {}, {}, np.zeros(0)
+    decades = np.abs(np.log10(costs / question.target_cost))
+    drawn, posteriors, refused, observed = [], {}, {}, np.zeros(0)
     for law, spec in zip(question.laws, question.specs, strict=True):
         try:
             runs, target = (_read(law, frame, spec) for frame in frames)
@@ -99,24 +97,19 @@ def ask(
         known = np.isfinite(observed)
         both = {name: np.append(values, target[name]) for name, values in runs.items()}
         own = {name: values[known] for name, values in runs.items()}
-        distance = distances(both, len(known))
-        view = Known(law, own, law.on_scale(observed[known]), distance[known], both)
-        posteriors[law.ref] = found = posterior(view, noise, DRAWS, seed)
-        values = law.model(both).evaluate(np.vstack([found.best, found.draws]))[0]
-        best.append(values[0, len(known) :])
-        drawn.append(values[1:])
-        errors.append(np.hypot(CAUTION * found.noise, RATE * distance))
+        view = Known(law, own, law.on_scale(observed[known]), decades[known], both)
+        posteriors[law.ref] = posterior(view, noise, DRAWS, seed)
+        drawn.append(law.model(both).evaluate(posteriors[law.ref].draws)[0])
     if not drawn:
         raise UserError("; ".join(f"{name}: {reason}" for name, reason in refused.items()))
     together, n, each = np.concatenate(drawn), len(pool), posteriors.values()
     weights = weights_of([own.evidence for own in each], DRAWS)
+    errors = [np.hypot(own.noise, own.rate * decades) for own in each]
     scatter = np.average(errors, axis=0, weights=weights[::DRAWS])
     numbered = np.repeat(np.arange(len(drawn)), DRAWS)
     beliefs = Beliefs(together[:, :n], together[:, n:], weights, numbered, scatter)
     loss = np.empty(len(places))
-    # The best model of a budget is the one that is best on average: its regret is promised.
-    by_fits = DRAWS * weights[::DRAWS] @ np.array(best)
-    loss[places] = np.exp(weights @ beliefs.target if question.is_budget else by_fits)
+    loss[places] = np.exp(beliefs.weights @ beliefs.target)
     error, beliefs, importance = _aim(beliefs, question.is_budget)
     free = question.free[order]
     chosen = choose(beliefs, importance, costs, budget, free) if error > 0 else []
@@ -129,22 +122,6 @@ def ask(
     total = {law: float(beliefs.weights[i * DRAWS : (i + 1) * DRAWS].sum())
              for i, law in enumerate(posteriors)}  # fmt: skip
     return Answer(total, refused, int(np.isfinite(observed).sum()), error, loss, named)
-
-
-def distances(columns: Columns, n: int) -> Array:
-    """Returns how far each of the first ``n`` rows lies from the nearest other one, (n,).
-
-    The ``columns`` are a law's variables, of the runs and then of the target. A unit is the runs'
-    standard deviation of the logarithm, or of a value that may be 0.
-    """
-    places = []
-    for values in columns.values():
-        x = np.log(values) if (values > 0).all() else values
-        deviation = float(x[:n].std())
-        places.append(x / deviation if deviation > 0 else x)
-    runs, target = np.split(np.array(places), [n], axis=1)
-    apart = ((runs[:, :, None] - target[:, None]) ** 2).sum(axis=0)
-    return np.asarray(np.sqrt(apart.min(axis=1)))
 
 
 def _order(frame: pd.DataFrame) -> NDArray[np.intp]:

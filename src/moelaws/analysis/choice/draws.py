@@ -19,11 +19,8 @@ from moelaws.laws.base import Array, Columns, FittableLaw
 from moelaws.laws.vocabulary import MAX_LOSS
 
 SPREAD = 0.5  # the standard deviation of ln L that is expected at a point before any run is known
-# How far losses may lie from a law that is right at the target, in ln L for each unit of distance.
-# It and the next were chosen on the train parts of ScaleBench (docs/planning.md).
-RATE = 0.03
-WIDTH = 2.0  # the deviation of a parameter before any run is known, over the reach of fits' starts
-MOST_NOISE = 1.0
+# How far losses may lie from a law that is right at the target, for a decade less cost
+LEAST_RATE, MOST_RATE = 0.005, 1.0
 STARTS, ENDS = 64, 4  # descents that look for optima, and optima from which draws start
 # Steps of a descent, and how far above the best end, in chi squared, an end may lie to be a start.
 STEPS, NEAR = 60, 20.0
@@ -36,17 +33,17 @@ class Known:
     law: FittableLaw
     rows: Columns  # variable -> (n,)
     observed: Array  # (n,) on the law's scale
-    distance: Array  # (n,) of these runs from the target
+    decades: Array  # (n,) of the cost of these runs, away from that of the target
     open: Columns  # variable -> (m,): the points asked about, at which losses are plausible
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """The best fit (P,), draws (B, P) about it, its error beside known runs, and its support."""
+    """Draws (B, P) of a law's parameters, its error beside the known runs, and its support."""
 
-    best: Array
     draws: Array
     noise: float  # how far a run scatters about the law, as the residuals say
+    rate: float  # how far runs lie from the law that holds at the target, a decade of cost away
     evidence: float  # ln of the law's likelihood, up to a constant that all laws share
 
 
@@ -59,19 +56,18 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
     """
     law, n = known.law, len(known.observed)
     mean, sd = _expected(law)
-    sd = WIDTH * sd
     centre = float(known.observed.mean()) if n else np.log(MAX_LOSS) / 2
     some = _spread_out(known.open, 2 * len(mean) + 2)
     columns = {name: np.append(known.rows[name], known.open[name][some]) for name in known.open}
     model = WithPriors(law.model(columns), np.arange(len(mean)), 1 / sd)
     observed = np.concatenate([known.observed, np.full(len(some), centre), mean / sd])
     noise = max(noise, _scatter(known))
-    rng, scatter = np.random.default_rng(seed), noise
+    rng, error = np.random.default_rng(seed), (noise, LEAST_RATE)
     starts = np.clip(mean + sd * rng.standard_normal((STARTS, len(mean))), *law.bounds.T)
 
-    def objective(copies: int, scatter: float) -> Objective:
+    def objective(copies: int, error: tuple[float, float]) -> Objective:
         """Returns chi squared; with copies, of rows that are drawn anew for each."""
-        own = np.hypot(scatter, RATE * known.distance)
+        own = np.hypot(error[0], error[1] * known.decades)
         errors = np.concatenate([own, np.full(len(some), SPREAD), np.ones(len(mean))])
         weights, rows = errors**-2, observed
         if copies:
@@ -79,19 +75,19 @@ def posterior(known: Known, noise: float, draws: int, seed: int) -> Posterior:
             weights = np.tile(weights, (copies, 1))
         return Objective(model, rows, np.inf, weights, unit=2.0)
 
-    for _ in range(3):  # each time by the scatter that the one before found
-        ends, values = descend(objective(0, scatter), starts, law.bounds, STEPS, newton=False)
+    for _ in range(3):  # each time by the rate that the one before found
+        ends, values = descend(objective(0, error), starts, law.bounds, STEPS, newton=False)
         starts, values = far_apart(ends, values)
         starts = starts[values < values[0] + NEAR][:ENDS]
         squares = (model.evaluate(starts[:1])[0][0][:n] - known.observed) ** 2
-        scatter = _likely(squares, known.distance, noise, n - law.n_free)
-    drawn = objective(draws, scatter)
+        error = _error(squares, known.decades, noise, n - law.n_free)
+    drawn = objective(draws, error)
     theta = from_best(drawn, starts, law.bounds, newton=False)
     theta, _ = descend(drawn, theta, law.bounds, STEPS, newton=False)
-    variance = scatter**2 + (RATE * known.distance) ** 2
+    variance = error[0] ** 2 + (error[1] * known.decades) ** 2
     evidence = -0.5 * (np.log(variance) + squares / variance).sum()
     evidence -= 0.5 * law.n_free * np.log(max(n, 1))
-    return Posterior(starts[0], theta, scatter, float(evidence))
+    return Posterior(theta, *error, float(evidence))
 
 
 def _scatter(known: Known) -> float:
@@ -102,14 +98,17 @@ def _scatter(known: Known) -> float:
     return float(np.sqrt((apart**2).sum() / max(len(rows) - len(counts), 1)))
 
 
-def _likely(squares: Array, distance: Array, noise: float, freedom: int) -> float:
-    """Returns the scatter, at least ``noise``, that makes squared residuals (n,) most likely."""
+def _error(squares: Array, decades: Array, noise: float, freedom: int) -> tuple[float, float]:
+    """Returns the noise and the rate that make squared residuals (n,) most likely."""
     if freedom < 1:
-        return noise
-    scatters = np.geomspace(noise, max(noise, MOST_NOISE), 40)
-    variance = scatters[:, None] ** 2 + (RATE * distance) ** 2
-    unlikely = (np.log(variance) + squares * len(squares) / freedom / variance).sum(axis=1)
-    return float(scatters[np.argmin(unlikely)])
+        return noise, LEAST_RATE
+    squares = squares * len(squares) / freedom
+    noises = np.geomspace(noise, max(noise, MOST_RATE), 40)[:, None, None]
+    rates = np.geomspace(LEAST_RATE, MOST_RATE, 40)[:, None]
+    variance = noises**2 + (rates * decades) ** 2
+    unlikely = (np.log(variance) + squares / variance).sum(axis=-1)
+    i, j = np.unravel_index(np.argmin(unlikely), unlikely.shape)
+    return float(noises[i, 0, 0]), float(rates[j, 0])
 
 
 def _expected(law: FittableLaw) -> tuple[Array, Array]:
