@@ -14,6 +14,7 @@ from repository import REPOSITORY
 EVIDENCE = REPOSITORY / "docs/evidence"
 STUDIES = ("first_gpu", "hyperparameters", "leverage", "routing_choices", "sectional", "sparsity",
            "transfer")  # fmt: skip
+OTHERS = ("domains", "first_gpu_domains", "scores")
 MADE_BY = ("--author", "A. Name", "--license", "cc-by-4.0")
 
 
@@ -35,7 +36,7 @@ def test_the_card_names_each_table_and_tells_of_each_column(exported):
     front, text = front_matter(exported), (exported / "README.md").read_text()
     assert front["license"] == "cc-by-4.0"
     names = [one["config_name"] for one in front["configs"]]
-    assert names == [*sorted([*STUDIES, "scores"]), "common"]
+    assert names == [*sorted([*STUDIES, *OTHERS]), "common"]
     assert "| `D` | int64 | tokens | training tokens |" in text
     assert "| `tokens` | int64 | tokens | training tokens; `D` in the tables of studies |" in text
     assert "The table sparsity has 126 rows, whose losses are trained." in text
@@ -91,7 +92,7 @@ def test_datasets_loads_it_and_the_evidence_itself(exported, tmp_path, monkeypat
     from datasets import get_dataset_config_names, load_dataset
 
     published = [one["config_name"] for one in front_matter(exported)["configs"]]
-    for folder, names in ((exported, published), (EVIDENCE, [*STUDIES, "scores"])):
+    for folder, names in ((exported, published), (EVIDENCE, [*STUDIES, *OTHERS])):
         assert sorted(get_dataset_config_names(str(folder))) == sorted(names)
         for name in names:
             own = folder / f"data/{name}/train-00000-of-00001.parquet"
@@ -111,7 +112,7 @@ print(json.dumps({name: [len(read), sorted(read[0])] for name, read in rows.item
 """
     done = run_outside("mlcroissant", "-c", code, exported / "croissant.json")
     read = json.loads(done.stdout)
-    assert sorted(read) == sorted([*STUDIES, "scores", "common"])
+    assert sorted(read) == sorted([*STUDIES, *OTHERS, "common"])
     for name, (count, columns) in read.items():
         table = pq.read_table(exported / f"data/{name}/train-00000-of-00001.parquet")
         assert count == table.num_rows
