@@ -180,8 +180,8 @@ def in_domains(seed, indifferent):
     for domain in range(OF_TEXT):
         nats = alike if domain < indifferent else eq_6(EVIDENCE)
         bpb = (nats + common + rng.normal(0, EVIDENCE.noise / 2, n)) * rng.uniform(0.3, 0.6)
-        parts.append(RUNS[["C", "S", "N_active"]].assign(domain=f"{domain}", bpb=bpb))
-    table = pd.concat([*parts, parts[-1].assign(domain="all")])
+        parts.append(RUNS[["C", "S", "N_active", "seed"]].assign(domain=f"{domain}", bpb=bpb))
+    table = pd.concat([*parts, parts[-1].assign(domain="all")], ignore_index=True)
     made = domains.slopes(SimpleNamespace(derived={"domains": table}.get))
     return SimpleNamespace(derived={"domain_slopes": made}.get)
 

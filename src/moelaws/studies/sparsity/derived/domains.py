@@ -71,9 +71,10 @@ def slopes(inputs: Inputs) -> Rows:
 
 
 def _slopes(rows: pd.DataFrame, level: float) -> Row:
-    """Returns the slopes of one domain."""
+    """Returns the slopes of one domain, by the best trial of each model and seed."""
+    tuned = rows.loc[rows.groupby(["C", "S", "N_active", "seed"])["bpb"].idxmin()]
     optima = []
-    for _, own in rows.groupby(["C", "S"]):
+    for _, own in tuned.groupby(["C", "S"]):
         C, S = own[["C", "S"]].to_numpy(float)[0]
         best = parabola_minima(np.log(own["N_active"]), np.log(own["bpb"]))
         if best and best.inside[0]:
