@@ -62,6 +62,21 @@ def ln_saturated(x: Array, ln_start: Array, ln_max: Array) -> tuple[Array, Array
     return np.log(x_hat), x_hat * u * slope, x_hat * w * (1 - slope)
 
 
+def bends(x: Array, ln_start: Array, ln_max: Array) -> Array:
+    """Returns the second derivatives of ln of x-hat by ``ln_start`` and ``ln_max``, (2, 2, ...)."""
+    ln_x, by_start, by_max = ln_saturated(x, ln_start, ln_max)
+    u, w = np.exp(-ln_start), np.exp(-ln_max)
+    gap = np.maximum(u - w, 0.0)
+    slope = np.where(gap > 0, 2 * x * np.exp(ln_x) / (1 + x * gap) ** 3, 0.0)
+    mixed = by_start * by_max - slope * u * w
+    return np.stack(
+        [
+            [by_start * (by_start - 1) + slope * u**2, mixed],
+            [mixed, by_max * (by_max - 1) + slope * w**2],
+        ]
+    )
+
+
 def _value_and_jacobian(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
     """Returns ln L (B, n) and its derivatives (B, P, n)."""
     a, b, c, d, ln_start, ln_max = theta_BP.T[:, :, None]
