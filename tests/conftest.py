@@ -76,6 +76,14 @@ def heard():
 
 
 @pytest.fixture(scope="session")
+def searched(tmp_path_factory):
+    """The study of hyperparameters at its demo, which tests leave as it is."""
+    from hyperparameters_case import DEMO, table, write_case
+
+    return write_case(tmp_path_factory.mktemp("searched"), table("demo", DEMO))
+
+
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A copy of the repository in which everything was run once. Tests leave it as they found it.
 

@@ -10,16 +10,14 @@ import pandas as pd
 from moelaws import laws
 from moelaws.fitting.fit import fit
 from moelaws.grids.expand import expand
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.corpus import Text
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_study
 from moelaws.tables.describe import describe
+from planned_study import TEXT
 from repository import REPOSITORY
 from study_case import Case, filled
 
 STUDY = load_study("hyperparameters", REPOSITORY)
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 
 
 @dataclass(frozen=True)

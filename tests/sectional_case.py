@@ -14,21 +14,19 @@ from moelaws.claims.judge import judged
 from moelaws.files.atomic import write_json
 from moelaws.files.layout import Results
 from moelaws.grids.expand import architectures, expand
-from moelaws.grids.text import CorpusChoice
 from moelaws.probing.speed import COLUMNS as SPEED_COLUMNS
 from moelaws.probing.speed import write_rows
 from moelaws.records.tensors import file_of
-from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.sectional.arms import RATES
 from moelaws.tables.describe import describe
 from moelaws.training.columns import write_columns
 from moelaws.training.expert_load import ExpertLoad
 from moelaws.training.history import COLUMNS as HISTORY
+from planned_study import TEXT
 from repository import REPOSITORY
 
 STUDY = load_study("sectional", REPOSITORY)
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 TIERS = ("demo", "workstation")
 GRIDS = {tier: expand(STUDY.grids[tier], TEXT, f"sectional.yaml, {tier}") for tier in TIERS}
 RUNS = GRIDS["demo"]

@@ -1,5 +1,6 @@
 """A study whose losses a test simulates: its table, fits and derived tables, in files."""
 
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from moelaws.analysis.fitted import FittedInputs
 from moelaws.analysis.inputs import read_runs
 from moelaws.figures.draw import make
 from moelaws.figures.sheet import Sheet
-from moelaws.files.layout import Results
+from moelaws.files.layout import Results, TierFolder
 from moelaws.fitting.diagnostics import Diagnostics
-from moelaws.fitting.report import FitReport, GroupFit, write_fit
+from moelaws.fitting.report import FitReport, GroupFit, draws_path, write_fit
 from moelaws.records.paired import PairedLosses
 from moelaws.spec.fit import Fit
 from moelaws.spec.study import Study
@@ -103,6 +104,17 @@ class Case:
             path = self.root / "derived" / f"{name}.parquet"
             derive(self.study, name, self.inputs, path)
             self.derived[name] = path
+
+    def put(self, folder: TierFolder) -> None:
+        """Copies the table, the derived tables and the fits to their places in a tier."""
+        name = self.study.study
+        places = {self.table: folder.table(name)}
+        places |= {path: folder.derived(name, own) for own, path in self.derived.items()}
+        for own, path in self.fits.items():
+            places |= {path: folder.fit(name, own), draws_path(path): folder.draws(name, own)}
+        for path, place in places.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
 
     def sheet(self, figure: str) -> Sheet:
         if figure not in self.sheets:

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from command_line import printed
-from hyperparameters_case import DEMO, table, write_case
 from moelaws.files.atomic import read_json, write_json
 from moelaws.files.layout import Results
 from moelaws.fitting.report import read_fit
@@ -27,48 +26,34 @@ pin = partial(printed, "pin", STUDY)
 FILE = Path("config/hyperparameters/demo-gates-over-all.yaml")  # the paper's gates, as searched
 
 
-@pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    return write_case(tmp_path_factory.mktemp("case"), table("demo", DEMO))
-
-
 @pytest.fixture
-def project(case, tmp_path, monkeypatch):
+def project(searched, tmp_path, monkeypatch):
     """The current folder is a project whose demo tier was searched and fitted."""
     (tmp_path / "config/studies").mkdir(parents=True)
     (tmp_path / "text.txt").write_text("to be held out or not\n" * 20_000)
     (tmp_path / "config/config.yaml").write_text("tier: demo\ncorpus: text.txt\n")
     shutil.copy(REPOSITORY / f"config/studies/{STUDY}.yaml", tmp_path / "config/studies")
     folder = Results(tmp_path / "results").tier("demo")
-    copy(case.table, folder.table(STUDY))
-    for name, path in case.derived.items():
-        copy(path, folder.derived(STUDY, name))
-    for name, path in case.fits.items():
-        copy(path, folder.fit(STUDY, name))
+    searched.put(folder)
     monkeypatch.chdir(tmp_path)
     return folder
 
 
-def copy(source, target):
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, target)
-
-
-def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, case):
+def test_the_fitted_laws_are_pinned_with_what_they_rest_on(project, searched):
     said = pin()
     assert said == f"{FILE.read_text()}\n{FILE}\n"
     assert "old" not in said
-    law = read_fit(case.fits["lr"]).parts[0]
+    law = read_fit(searched.fits["lr"]).parts[0]
     pinned = read_pinned("demo", gates="all")
     assert pinned.lr.exponent == pytest.approx(law.params["exponent"].estimate, rel=1e-5)
     low = law.params["coefficient"].low
     assert pinned.lr.coefficient_interval[0] == pytest.approx(low, rel=1e-5)
     source = pinned.provenance
-    search = pd.read_parquet(case.derived["near_optimal"])
+    search = pd.read_parquet(searched.derived["near_optimal"])
     assert (source.study, source.tier, source.searched) == (STUDY, "demo", len(search))
     assert (search["C"].min(), search["C"].max()) == source.C
     assert source.lr.runs == law.n
-    assert source.lr.digest == read_fit(case.fits["lr"]).table["digest"]
+    assert source.lr.digest == read_fit(searched.fits["lr"]).table["digest"]
 
 
 def test_pinning_twice_changes_nothing_and_another_fit_does(project):

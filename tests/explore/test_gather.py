@@ -1,19 +1,24 @@
-"""What the page shows of the published runs, and of records that are broken or hostile."""
+"""What the page shows of the published runs, and of records that are broken or hostile; what is
+embedded in it is read back as it was."""
 
 import base64
 import gzip
 import json
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moelaws import laws
-from moelaws.explore.material import Material, to_json
+from moelaws.explore.material import Material, packed, to_json
 from moelaws.explore.page import gather, render
+from moelaws.explore.runs import MAX_POINTS, thinned
 from moelaws.explore.studies import pages
 from moelaws.files.atomic import write_page
 from moelaws.files.layout import Results
@@ -21,6 +26,7 @@ from moelaws.files.parquet import read_parquet, write_parquet
 from moelaws.fitting.report import read_fit
 from moelaws.grids.sweep import expand_study
 from moelaws.records.runs import annotate
+from moelaws.spec.errors import UserError
 from moelaws.spec.project import Project, load_study
 from repository import REPOSITORY
 
@@ -174,3 +180,25 @@ def test_runs_under_way_are_rows_before_there_is_a_table(tmp_path, monkeypatch):
     assert columns["note"]["levels"] == ["</script>"]
     assert columns["D"]["values"][0] == run.config.tokens
     assert any("Of the 36 runs" in note and "35 did not start" in note for note in data["notes"])
+
+
+@given(st.text())
+def test_text_comes_back_and_closes_no_element(text):
+    letters = packed(to_json({"message": text + "</script>"}))
+    assert "<" not in letters
+    assert json.loads(gzip.decompress(base64.b64decode(letters)))["message"] == text + "</script>"
+
+
+@given(st.integers(1, 100_000))
+def test_a_thinned_curve_keeps_its_ends_and_few_points(n):
+    kept = thinned(n)
+    assert len(kept) <= min(n, MAX_POINTS)
+    assert kept[0] == 0
+    assert kept[-1] == n - 1
+    assert (np.diff(kept) > 0).all()
+
+
+def test_without_plotly_the_page_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(UserError, match="pip install plotly"):
+        render({"title": "A tier"})

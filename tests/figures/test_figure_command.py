@@ -28,17 +28,9 @@ def project(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case
     (tmp_path / "config" / "config.yaml").write_text("tier: demo\n")
     shutil.copy(REPOSITORY / "config/studies/sparsity.yaml", tmp_path / "config/studies")
     folder = Results(tmp_path / "results").tier("demo")
-    _copy(case.table, folder.table("sparsity"))
-    for name, path in case.fits.items():
-        _copy(path, folder.fit("sparsity", name))
-        _copy(path.with_suffix(".bootstrap.parquet"), folder.draws("sparsity", name))
+    case.put(folder)
     monkeypatch.chdir(tmp_path)
     return case
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, target)
 
 
 def _made() -> dict[Path, bytes]:

@@ -27,6 +27,7 @@ from moelaws.spec.errors import UserError
 from moelaws.spec.fit import Fit
 from moelaws.tables.column import Column
 from moelaws.tables.parquet import write_table
+from nested import changed
 from repository import REPOSITORY
 
 LAW = laws.fittable("chinchilla")
@@ -106,21 +107,16 @@ def evaluated(path):
 
 
 @pytest.mark.parametrize(
-    ("keys", "value", "message"),
+    ("place", "value", "message"),
     [
-        (("params", "A", "estimate"), None, "params.A.estimate: Input should be a valid number"),
-        (("params",), {}, "params has none; those of chinchilla are A, "),
-        (("hull", "ranges"), {}, "hull: ranges, variables, normals and offsets do not fit"),
-        (("split_by",), "C", "parts: Field required"),
+        ("params.A.estimate", None, "params.A.estimate: Input should be a valid number"),
+        ("params", {}, "params has none; those of chinchilla are A, "),
+        ("hull.ranges", {}, "hull: ranges, variables, normals and offsets do not fit"),
+        ("split_by", "C", "parts: Field required"),
     ],
 )
-def test_a_broken_report_is_refused_in_a_line(keys, value, message, written, tmp_path):
-    report = read_json(written)
-    target = report
-    for key in keys[:-1]:
-        target = target[key]
-    target[keys[-1]] = value
-    write_json(tmp_path / "fit.json", report)
+def test_a_broken_report_is_refused_in_a_line(place, value, message, written, tmp_path):
+    write_json(tmp_path / "fit.json", changed(read_json(written), place, value))
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         evaluated(tmp_path / "fit.json")
     assert str(caught.value).startswith(str(tmp_path / "fit.json"))

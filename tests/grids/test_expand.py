@@ -1,12 +1,13 @@
 """Grids: what they expand to, what they refuse, and identities under rewriting."""
 
-import copy
+from functools import partial
 
 import pytest
 from grid_runs import runs_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nested
 from moelaws.spec.errors import UserError
 from moelaws.spec.model import DenseFFN, MoE
 
@@ -26,14 +27,7 @@ DATA = {
 }  # fmt: skip
 
 
-def changed(path, value):
-    data = copy.deepcopy(DATA)
-    *outer, last = path.split(".")
-    target = data
-    for key in outer:
-        target = target[int(key) if key.isdigit() else key]
-    target[last] = value
-    return data
+changed = partial(nested.changed, DATA)
 
 
 def test_product_and_derivations():

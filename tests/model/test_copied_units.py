@@ -120,32 +120,22 @@ def once(fields):
     return found
 
 
-LEFT_OUT = once(["rate", "eps"])
+LEFT_OUT = [(*factor, name, ADAMW) for factor, name in once(["rate", "eps"]).items()]
+MATRICES = {factor: name for factor, name in once(["muon"]).items() if ".w_" in factor[1]}
+LEFT_OUT += [(*factor, name, MUON) for factor, name in MATRICES.items()]
 
 
-@pytest.mark.parametrize(("field", "pattern"), LEFT_OUT)
-def test_without_any_one_factor_it_trains_otherwise(monkeypatch, field, pattern):
+@pytest.mark.parametrize(("field", "pattern", "name", "settings"), LEFT_OUT)
+def test_without_any_one_factor_it_trains_otherwise(monkeypatch, field, pattern, name, settings):
+    """By Muon without the rate of each of its matrices."""
+
     def without(model, parameter, shape=()):
         own = factors(model, parameter, shape)
         is_it = re.sub(r"\.\d+\.", ".*.", parameter) == pattern
         return own._replace(**{field: 1.0}) if is_it else own
 
     monkeypatch.setattr(optimization, "factors", without)
-    assert farthest(BASE[LEFT_OUT[field, pattern]], EVERYTHING, ADAMW)[1] > 2e-4
-
-
-MATRICES = {pattern: name for (_, pattern), name in once(["muon"]).items() if ".w_" in pattern}
-
-
-@pytest.mark.parametrize("pattern", MATRICES)
-def test_without_a_matrixs_own_rate_muon_trains_otherwise(monkeypatch, pattern):
-    def without(model, parameter, shape=()):
-        own = factors(model, parameter, shape)
-        is_it = re.sub(r"\.\d+\.", ".*.", parameter) == pattern
-        return own._replace(muon=1.0) if is_it else own
-
-    monkeypatch.setattr(optimization, "factors", without)
-    assert farthest(BASE[MATRICES[pattern]], EVERYTHING, MUON)[1] > 2e-4
+    assert farthest(BASE[name], EVERYTHING, settings)[1] > 2e-4
 
 
 @pytest.mark.parametrize("field", ["logits", "routed"])

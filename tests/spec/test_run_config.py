@@ -9,6 +9,7 @@ from moelaws.spec.corpus import Corpus, Dataset
 from moelaws.spec.errors import UserError
 from moelaws.spec.project import load_project
 from moelaws.spec.run import RunConfig
+from nested import changed
 from repository import REPOSITORY
 
 
@@ -56,13 +57,8 @@ def test_every_field_that_decides_the_result_decides_the_id(run_data):
     ],
 )
 def test_mistakes_are_named(run_data, path, value, message):
-    *outer, last = path.split(".")
-    target = run_data
-    for key in outer:
-        target = target[key]
-    target[last] = value
     with pytest.raises(UserError) as caught:
-        parse(RunConfig, run_data, "run.json")
+        parse(RunConfig, changed(run_data, path, value), "run.json")
     assert str(caught.value).startswith("run.json: ")
     assert message in str(caught.value)
 

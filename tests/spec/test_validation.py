@@ -13,6 +13,7 @@ from moelaws.spec.from_yaml import read_yaml
 from moelaws.spec.hyperparameters import Pinned
 from moelaws.spec.project import Project
 from moelaws.spec.study import Study
+from nested import changed
 from repository import REPOSITORY
 
 PROJECT = read_yaml(REPOSITORY / "config/config.yaml")
@@ -25,17 +26,6 @@ RIDDLES = re.compile(
     r"Input should|Extra inputs|Field required|pydantic|validator|literal\[|tuple\[|function-"
     r"|\bstr\b|\bbool\b|\bint\b|\bfloat\b|\bdict\b|NoneType|None|Settings|PowerOf|Dataset\b|Count|\[key\]"
 )
-
-
-def changed(data, path, value):
-    """``data`` with ``value`` at the dotted ``path``, whose numbers count entries from 0."""
-    data = copy.deepcopy(data)
-    *outer, last = [int(step) if step.isdigit() else step for step in path.split(".")]
-    target = data
-    for step in outer:
-        target = target[step]
-    target[last] = value
-    return data
 
 
 def without_values(text):

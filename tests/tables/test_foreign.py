@@ -129,7 +129,10 @@ def test_a_broken_file(name, content, message, tmp_path):
     assert "\n" not in str(error.value)
 
 
-MARKS = [b"", b"\x00", b"\xff\xfe", b'"', b",,", b"\n", b"\r", b"\t", b";", b"{", b"[" * 2000, b"#"]
+MARKS = [
+    *(b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b'"', b",,", b",,,", b"\n", b"\r", b"\t"),
+    *(b";", b"{", b"[" * 2000, b"#"),
+]
 
 
 @given(

@@ -1,5 +1,7 @@
-"""What each job reads and depends on, as the rules ask for it; Snakemake itself runs elsewhere."""
+"""What each job reads and depends on, as the rules ask for it, and which trials of rules are
+shipped; Snakemake itself runs elsewhere."""
 
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -8,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from moelaws.files.layout import Results
+from moelaws.files.trials import SHIPPED, trial
 from moelaws.spec.errors import UserError
+from moelaws.spec.project import load_study
 from moelaws.workflow.code import of_explore
 from moelaws.workflow.jobs import Jobs
 from moelaws.workflow.trainings import Trainings
@@ -130,3 +134,26 @@ def test_the_page_of_a_tier_depends_on_what_it_shows(trained):
     assert {*trained.tables(), *trained.fits(), *trained.pictures(), *trained.verdicts()} <= shown
     assert trained.folder.derived("leverage", "losses") in shown  # a law is fitted to it
     assert trained.folder.draws("sparsity", "loss") in shown
+
+
+FILES = sorted((REPOSITORY / SHIPPED).glob("*/*.json"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_shipped_trials_are_of_the_present_grid_and_rules(path):
+    """If this fails, give `make power STUDY --tier TIER --set power=100 --out` that file."""
+    study = load_study(path.stem, REPOSITORY).at_tier(path.parent.name)
+    assert json.loads(path.read_text())["trial"] == trial(study, path.parent.name)
+
+
+def test_another_grid_or_trials_of_its_own_leave_shipped_ones_aside(project_folder):
+    shipped = Path("config/power/demo/sparsity.json")
+    shipped.parent.mkdir(parents=True, exist_ok=True)
+    digest = trial(load_study("sparsity", REPOSITORY).at_tier("demo"), "demo")
+    shipped.write_text(json.dumps({"trial": digest}))
+    assert Jobs.load({"studies": "sparsity"}).powers() == [shipped]
+    made = Jobs.load({"studies": "sparsity", "power": 2})
+    assert made.powers() == [made.folder.power("sparsity")]
+    study = Path("config/studies/sparsity.yaml")
+    study.write_text(study.read_text().replace("d_model: 12, seed: 1", "d_model: 16, seed: 1"))
+    assert Jobs.load({"studies": "sparsity"}).powers() == []

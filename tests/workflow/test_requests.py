@@ -5,13 +5,10 @@ import pytest
 from moelaws.accounting.cost import H100, estimate
 from moelaws.gpus.listing import Gpu
 from moelaws.grids.expand import expand
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.corpus import Text
 from moelaws.spec.project import Project, load_study
 from moelaws.workflow.requests import Requests
+from planned_study import TEXT
 from repository import REPOSITORY
-
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 
 
 @pytest.fixture(scope="module")

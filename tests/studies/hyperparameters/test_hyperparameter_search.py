@@ -1,4 +1,4 @@
-"""The search: near-optimal runs, laws under noise, best sizes."""
+"""The search: near-optimal runs, laws under noise, best sizes; its figures show every run."""
 
 import numpy as np
 import pandas as pd
@@ -6,25 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperparameters_case import DEMO, published, table, write_case
+from hyperparameters_case import DEMO, STUDY, published, table, write_case
 from moelaws.analysis.inputs import Inputs
 from moelaws.fitting.report import read_fit
 from moelaws.studies.hyperparameters.derived import near_optimal
 from moelaws.studies.hyperparameters.derived.near_optimal import modified_z
-
-
-@pytest.fixture(scope="module")
-def case(tmp_path_factory):
-    return write_case(tmp_path_factory.mktemp("case"), table("demo", DEMO))
+from picture import assert_legible
 
 
 @pytest.mark.parametrize(("kind", "suffix"), [("moe", ""), ("dense", "_dense"), ("both", "_both")])
 @pytest.mark.parametrize(("fit", "column"), [("lr", "lr"), ("batch", "batch_tokens")])
-def test_the_law_of_the_measured_losses_is_the_engines(case, kind, suffix, fit, column):
+def test_the_law_of_the_measured_losses_is_the_engines(searched, kind, suffix, fit, column):
     """Two computations of one regression: the fit of the study, and draw 0 of the noise table."""
-    rows = pd.read_parquet(case.derived["noise"])
+    rows = pd.read_parquet(searched.derived["noise"])
     own = rows[(rows["kind"] == kind) & (rows["setting"] == column) & (rows["draw"] == 0)]
-    (result,) = read_fit(case.fits[fit + suffix]).parts
+    (result,) = read_fit(searched.fits[fit + suffix]).parts
     law = result.estimates()
     assert own["exponent"].item() == pytest.approx(law["exponent"], rel=1e-6)
     assert np.log(own["coefficient"].item()) == pytest.approx(np.log(law["coefficient"]), rel=1e-6)
@@ -121,3 +117,18 @@ def test_modified_z_of_iglewicz_and_hoaglin():
     mostly_equal = pd.Series([0.0] * 9 + [10.0])  # deviation 0; the mean one is 1
     assert modified_z(mostly_equal).iloc[-1] == pytest.approx(10 / 1.2533)
     assert (modified_z(pd.Series([0.1] * 4)) == 0).all()
+
+
+@pytest.mark.parametrize("figure", [figure.name for figure in STUDY.figures])
+def test_nothing_is_clipped_at_the_pages_edge(figure, searched):
+    assert_legible(searched.sheet(figure))
+
+
+def test_every_run_of_the_search_and_eq_5_are_in_f7(searched):
+    data = searched.sheet("F7").data
+    runs = pd.read_parquet(searched.derived["near_optimal"])
+    for panel, column in (("a", "batch_tokens"), ("b", "lr")):
+        drawn = data[(data["panel"] == panel) & (data["series"] == "search")]
+        assert sorted(drawn["y"]) == pytest.approx(sorted(runs[column]))
+    line = data[(data["panel"] == "b") & data["series"].str.startswith("published")]
+    assert np.allclose(line["y"], 1.1576 * line["x"] ** -0.1529)

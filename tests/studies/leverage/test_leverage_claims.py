@@ -11,8 +11,8 @@ from moelaws.claims.base import Verdict
 from moelaws.claims.judge import judged
 from moelaws.spec.project import load_study
 from nulls.leverage import BUDGETS as PAPERS
+from nulls.leverage import EQ_4, dense_loss, growing, leverages, of_points, over_ratios, pair
 from nulls.leverage import bowl as bowls
-from nulls.leverage import dense_loss, growing, over_ratios, pair
 from repository import REPOSITORY
 
 SUPPORTED, NOT_SUPPORTED, CANNOT_TELL = Verdict
@@ -157,3 +157,20 @@ def test_growth_is_as_unsure_as_trunks_err_which_a_second_seed_says(project_fold
     assert twice["low"] < 0 < alone["low"] < alone["high"] <= twice["high"]
     assert once["verdict"] == CANNOT_TELL
     assert "(no interval)" in once["measured"]
+
+
+@pytest.mark.slow
+def test_a_law_that_steepens_above_4_is_not_predicted(project_folder):
+    """By Eq 4, fitted to leverages below 6, those of 6 and more are (sec 4.2.3)."""
+    points = leverages(np.random.default_rng(1), curves=0.01)
+    steeper = points["EL"] * np.maximum(points["EL"] / 4, 1) ** 2
+    judgement = judged(STUDY, CLAIMS[EQ_4], of_points(points.assign(EL=steeper)))
+    assert judgement["verdict"] is NOT_SUPPORTED
+    assert "are extrapolated" in judgement["measured"]
+
+
+@pytest.mark.slow
+def test_few_points_of_6_decide_nothing(project_folder):
+    points = leverages(np.random.default_rng(1))
+    few = points[(points["EL"] < 6) | points["architecture"].isin(["5", "6"])]
+    assert verdict(EQ_4, of_points(few)) is CANNOT_TELL

@@ -6,12 +6,11 @@ from statistics import mean, pstdev
 import numpy as np
 import pandas as pd
 import pytest
+from leverage_case import TEXT
 
 from moelaws.accounting.flops import train_flops_per_token
 from moelaws.grids.expand import expand
-from moelaws.grids.text import CorpusChoice
 from moelaws.laws.leverage.allocation import LAW
-from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.leverage.derived.points import BEYOND
 from moelaws.studies.leverage.derived.series import attention_fraction
@@ -19,7 +18,6 @@ from moelaws.studies.leverage.laws import joint
 from moelaws.tables.describe import describe
 from repository import REPOSITORY
 
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.1)
 SIZES = {2e18: 384, 6e18: 512, 2e19: 640, 6e19: 768, 2e20: 1024, 6e20: 1280}
 
 

@@ -19,18 +19,16 @@ from moelaws.claims.judge import judged
 from moelaws.figures.draw import make
 from moelaws.files.layout import Results
 from moelaws.grids.expand import architectures, expand
-from moelaws.grids.text import CorpusChoice
-from moelaws.spec.corpus import Text
 from moelaws.spec.project import load_study
 from moelaws.studies.routing_choices import tables
 from moelaws.studies.routing_choices.arms import BASE, Arms
 from moelaws.studies.routing_choices.derived import effects
 from moelaws.tables.describe import describe
+from planned_study import TEXT
 from repository import REPOSITORY
 from study_case import write_documents
 
 STUDY = load_study("routing_choices", REPOSITORY)
-TEXT = CorpusChoice(source=Text(digest="0" * 64), validation=0.05)
 SUPPORTED, REFUTED, OPEN = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.CANNOT_TELL
 BALANCE, SIGMOID, MUON, ORDER = (claim.name for claim in STUDY.claims)
 BETA = 0.12  # of the tables' losses, which fall as C^-BETA
