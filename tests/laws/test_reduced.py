@@ -1,5 +1,7 @@
 """What is left of a law where a variable is constant: all that rows can tell, and no more."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,3 +79,15 @@ def test_the_constant_term_joins_the_irreducible_loss(ref, constant):
     floor = law.terms[-1].coefficient.name
     own = {name: whole[name] for name in form.names} | {floor: whole[floor] + data}
     np.testing.assert_allclose(form.predict(own, values), law.predict(whole, values), rtol=1e-12)
+
+
+def test_a_reduced_law_has_the_second_derivatives_of_the_whole():
+    rng = np.random.default_rng(0)
+    law = laws.fittable("leverage.loss")
+    values, form = columns(law, ["G"], rng), reduced(law, ["G"])
+    theta, psi = np.tile(form.vector(law.published), (2, 1)), rng.standard_normal((2, 60))
+    by_itself, by_differences = (
+        own.curvature(own.evaluate(theta)[1], psi)
+        for own in (each.model(values) for each in (form, replace(form, second=None)))
+    )
+    assert by_itself == pytest.approx(by_differences, rel=1e-5, abs=1e-6)

@@ -56,11 +56,18 @@ def _held(law: GeneralLaw, names: Collection[str]) -> GeneralLaw:
     """Returns the law with the parameters ``names`` at fixed values: exponents 0, others 1."""
     free = [i for i, parameter in enumerate(law.parameters) if parameter.name not in names]
 
+    def whole(theta_BP: Array) -> Array:
+        vectors = np.zeros((len(theta_BP), len(law.parameters)))
+        vectors[:, free] = theta_BP
+        return vectors
+
     def function(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
-        whole = np.zeros((len(theta_BP), len(law.parameters)))
-        whole[:, free] = theta_BP
-        value, jacobian = law.function(whole, columns)
+        value, jacobian = law.function(whole(theta_BP), columns)
         return value, jacobian[:, free]
+
+    def second(theta_BP: Array, columns: Columns, psi_Bn: Array) -> Array:
+        assert law.second is not None
+        return law.second(whole(theta_BP), columns, psi_Bn)[:, free][:, :, free]
 
     values = {p.name: 0 if p.scale == "linear" else 1 for p in law.parameters if p.name in names}
     return replace(
@@ -68,4 +75,5 @@ def _held(law: GeneralLaw, names: Collection[str]) -> GeneralLaw:
         equation=f"{law.equation}, {', '.join(f'{name} = {x}' for name, x in values.items())}",
         parameters=tuple(law.parameters[i] for i in free),
         function=function,
+        second=law.second and second,
     )
