@@ -23,6 +23,10 @@ NAMES = [
     *("", " ", "l", "loss", "N ", "\u039d", "D", "L", "x" * 10_000, "a,b", '"', "\n", "\x00"),
     *("{a}", "__class__", "seed", "C", "S", "run_id"),
 ]
+MARKS = [
+    *(b"\x00", b"\xff\xfe", b'"', b",,,", b"\n", b"\r", b"\t", b";", b"{", b"[" * 2000, b"#"),
+    b"\xef\xbb\xbf",
+]
 
 
 def frame():
@@ -76,8 +80,18 @@ FORMATS = {
 }
 
 
+def spoilt(data, chance):
+    """The bytes of a whole file with a piece of something else in them, or cut."""
+    place = chance.randrange(len(data))
+    if chance.random() < 0.3:
+        return data[:place]
+    return data[:place] + chance.choice(MARKS) + data[place + chance.choice((0, 0, 1, 50)) :]
+
+
 def hostile(suffix, chance):
     """What was done to a table, and the file's bytes."""
+    if chance.random() < 0.3:
+        return "spoilt", spoilt(FORMATS[suffix](frame()), chance)
     change = chance.choice(CHANGES)
     values = CELLS if suffix in (".csv", ".tsv") else VALUES
     while True:

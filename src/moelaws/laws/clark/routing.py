@@ -62,7 +62,7 @@ def ln_saturated(x: Array, ln_start: Array, ln_max: Array) -> tuple[Array, Array
     return np.log(x_hat), x_hat * u * slope, x_hat * w * (1 - slope)
 
 
-def bends(x: Array, ln_start: Array, ln_max: Array) -> Array:
+def saturated_curvature(x: Array, ln_start: Array, ln_max: Array) -> Array:
     """Returns the second derivatives of ln of x-hat by ``ln_start`` and ``ln_max``, (2, 2, ...)."""
     ln_x, by_start, by_max = ln_saturated(x, ln_start, ln_max)
     u, w = np.exp(-ln_start), np.exp(-ln_max)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moelaws.laws.base import Array, Columns
-from moelaws.laws.clark.routing import bends, ln_saturated
+from moelaws.laws.clark.routing import ln_saturated, saturated_curvature
 from moelaws.laws.declared import law_beside
 
 
@@ -20,7 +20,7 @@ def _ln_EL(theta_BP: Array, columns: Columns) -> tuple[Array, Array]:
 
 
 def curvature(theta_BP: Array, columns: Columns, psi_Bn: Array) -> Array:
-    """Returns second derivatives of ln EL (B, 6, 6), summed over the rows by ``psi_Bn``."""
+    """Returns the second derivatives of ln EL (Eq 4), summed over rows by ``psi_Bn``: (B, 6, 6)."""
     ln_start, ln_max = theta_BP[:, 4, None], theta_BP[:, 5, None]
     t, x = np.log10(columns["C"]), np.log2(columns["G"])
     _, *by_ends = ln_saturated(columns["A"], ln_start, ln_max)
@@ -29,7 +29,7 @@ def curvature(theta_BP: Array, columns: Columns, psi_Bn: Array) -> Array:
     second = np.zeros((len(theta_BP), 6, 6))
     second[:, :4, 4:] = np.einsum("bn,fn,ebn->bfe", psi_Bn, features, np.stack(by_ends))
     second[:, 4:, :4] = second[:, :4, 4:].swapaxes(1, 2)
-    of_ends = bends(columns["A"], ln_start, ln_max)
+    of_ends = saturated_curvature(columns["A"], ln_start, ln_max)
     second[:, 4:, 4:] = np.einsum("bn,efbn->bef", psi_Bn * exponent, of_ends)
     return second
 

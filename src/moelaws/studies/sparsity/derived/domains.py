@@ -36,8 +36,9 @@ def losses(inputs: Inputs, rows: str = "") -> Rows:
     """
     runs = inputs.completed[row_mask(inputs.completed, rows)]
     for run, documents in of_kept(runs, inputs.documents):
-        part = documents.groupby("domain")["bytes"].transform("sum") / documents["bytes"].sum()
-        named = documents.assign(domain=documents["domain"].where(part >= LEAST, OTHER))
+        sizes = documents.groupby("domain")["bytes"].transform("sum")
+        is_large = sizes >= LEAST * documents["bytes"].sum()
+        named = documents.assign(domain=documents["domain"].where(is_large, OTHER))
         both = pd.concat([named, named.assign(domain=WHOLE)])
         sums = both.groupby("domain")[["tokens", "bytes", "nats"]].sum().reset_index()
         sums["bpb"] = sums["nats"] / sums["bytes"] / np.log(2)
@@ -82,10 +83,10 @@ def _slopes(rows: pd.DataFrame, level: float) -> Row:
     c, v, y = np.array(optima).reshape(-1, 3).T
     plane, budgets = np.column_stack([np.ones_like(c), c, v]), indicators(c)
     over_sparsity = np.eye(budgets.shape[1] + 1)[-1]
-    found = {
+    effects = {
         "over_compute": contrast(plane, y, np.array([0.0, 1.0, 0.0]), level),
         "over_sparsity": contrast(np.column_stack([budgets, v]), y, over_sparsity, level),
     }
-    lacks = [name for name, slope in found.items() if np.isnan(slope.low)]
+    lacks = [name for name, slope in effects.items() if np.isnan(slope.low)]
     note = f"too few best sizes inside what was measured for {' and '.join(lacks)}" if lacks else ""
-    return {**found, "n": len(y), "note": note}
+    return {**effects, "n": len(y), "note": note}
