@@ -159,43 +159,31 @@ def test_what_the_table_has_not_is_refused_in_one_line(changes, message):
     assert "\n" not in str(error.value)
 
 
-def study(**measure):
-    claim = {"name": "c", **KEYS, "measure": measure}
-    figure = {"name": "F1", "code": "figures:draw", "caption": "A picture."}
-    derived = {"name": "slopes", "code": "derived:slopes"}
-    known = {"figures": [figure], "derived": [derived], "claims": [claim]}
-    return parse(Study, {"study": "toy", "title": "T", **known}, "toy.yaml")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"measure": None}, "it must have either measure or code"),
-        ({"code": "claims:rises"}, "it must have either measure or code"),
-        ({"with": {"slope": 1}}, "with: it is for code"),
-    ],
-)
-def test_a_claim_has_one_rule(changes, message):
-    with pytest.raises(UserError, match=message):
-        parse(Claim, {"name": "c", **KEYS, "measure": SLOPES} | changes, "study.yaml")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"rule": "row"}, "toy.yaml: claims.c.measure.rule is 'row'; it must be rows, bound"),
-        ({"table": "slope"}, "toy.yaml: c: there is no derived table 'slope'"),
+        ({"measure": None}, "claims.c: it must have either measure or code"),
+        ({"code": "claims:rises"}, "claims.c: it must have either measure or code"),
+        ({"with": {"slope": 1}}, "claims.c: with: it is for code"),
         (
-            {"rule": "parameter", "parameter": "b", "fits": ["f"]},
-            "toy.yaml: c: there is no fit 'f'",
+            {"measure": SLOPES | {"rule": "row"}},
+            "claims.c.measure.rule is 'row'; it must be rows, bound",
+        ),
+        ({"measure": SLOPES | {"table": "slope"}}, "c: there is no derived table 'slope'"),
+        (
+            {"measure": {"rule": "parameter", "parameter": "b", "fits": ["f"]}},
+            "c: there is no fit 'f'",
         ),
     ],
 )
-def test_an_unknown_rule_fit_or_table_is_refused_in_one_line(changes, message):
-    chosen = changes if len(changes) > 1 else SLOPES | changes
+def test_a_claim_without_one_known_rule_fit_or_table_is_refused_in_one_line(changes, message):
+    claim = {"name": "c", **KEYS, "measure": SLOPES, **changes}
+    figure = {"name": "F1", "code": "figures:draw", "caption": "A picture."}
+    derived = {"name": "slopes", "code": "derived:slopes"}
+    known = {"figures": [figure], "derived": [derived], "claims": [claim]}
     with pytest.raises(UserError) as error:
-        study(**chosen)
-    assert str(error.value).startswith(message), error.value
+        parse(Study, {"study": "toy", "title": "T", **known}, "toy.yaml")
+    assert str(error.value).startswith(f"toy.yaml: {message}"), error.value
     assert "\n" not in str(error.value)
 
 

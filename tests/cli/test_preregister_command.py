@@ -1,7 +1,6 @@
 """moelaws preregister, in a repository of its own: what it fixes, refuses, and tells of history."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,23 +11,19 @@ import pytest
 import yaml
 
 from repository import copy_repository
+from sweep_copy import Copy
 
 pytestmark = pytest.mark.slow
 STUDY = "sparsity"
 NAME = ("-c", "user.name=A", "-c", "user.email=a@b.example")
 
 
-class Project:
+class Project(Copy):
     """A repository with a commit, where commands run with its own code."""
-
-    def __init__(self, root):
-        self.root = root
 
     def run(self, *words, fails=False):
         """What the command prints; all of it where it ``fails``."""
-        line = [sys.executable, "-m", "moelaws", *map(str, words)]
-        env = {**os.environ, "PYTHONPATH": str(self.root / "src")}
-        done = subprocess.run(line, cwd=self.root, env=env, capture_output=True, text=True)
+        done = self.moelaws(*map(str, words))
         assert bool(done.returncode) is fails, done.stderr
         return done.stdout + done.stderr if fails else done.stdout
 
@@ -138,13 +133,9 @@ def test_rounds_name_the_registration_of_their_rule(project, registered):
 
 
 def test_code_that_no_commit_has_is_refused(project, registered):
-    module = project.root / "src/moelaws/studies/sparsity/derived/scores.py"
-    text = module.read_text()
-    module.write_text(f"{text}# a change\n")
-    try:
+    module = "src/moelaws/studies/sparsity/derived/scores.py"
+    with project.edited(module, r"\Z", "# a change\n"):
         said = project.run("preregister", STUDY, "--tier", "demo", fails=True)
-    finally:
-        module.write_text(text)
     assert "the code has changes that no commit has" in said
 
 
@@ -207,7 +198,7 @@ def test_unregistered_runs_are_refused_where_registrations_are_required(project,
         words = "from moelaws.workflow.jobs import Jobs; print(Jobs.load(%r).unregistered())"
         config = {"studies": [STUDY], "tier": "demo", "preregistered": "required"}
         line = [sys.executable, "-c", words % config]
-        env = {**os.environ, "PYTHONPATH": str(project.root / "src")}
+        env = project.environment
         done = subprocess.run(line, cwd=project.root, env=env, capture_output=True, text=True)
         return done.stdout.strip() + done.stderr
 
@@ -229,9 +220,7 @@ def test_verdicts_of_a_sweep_say_what_was_kept_of_its_registration(project, regi
     def page(fails=False):
         config = ["studies=transfer", "tier=demo", "preregistered=required", "corpus=[text/*.py]"]
         target = ["--", "results/demo/claims.md"]
-        line = [sys.executable, "-m", "snakemake", "--cores", "2", "--config", *config, *target]
-        env = {**os.environ, "PYTHONPATH": str(project.root / "src")}
-        done = subprocess.run(line, cwd=project.root, env=env, capture_output=True, text=True)
+        done = project.snakemake("--config", *config, *target, check=False)
         assert bool(done.returncode) is fails, done.stdout + done.stderr
         made = project.root / "results/demo/claims.md"
         return done.stdout + done.stderr if fails else made.read_text()

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from moelaws.cli import cli
+from command_line import call
 from moelaws.spec.errors import UserError
 
 NOBODY = 65534
@@ -46,11 +45,11 @@ def test_its_summary_is_returned(configure, train, tree, words):
     config = configure(steps=2)
     summary = train(config, out=tree / "one", keep_weights=bool(words))
     (tree / "config.json").write_text(config.canonical_json())
-    call = ["train", str(tree / "config.json"), "--out", str(tree / "one"), "--json", *words]
+    words = ["train", tree / "config.json", "--out", tree / "one", "--json", *words]
     # Once as the owner: the command's modules may lie where nobody can read.
-    assert CliRunner().invoke(cli, call).exit_code == 0
+    assert call(*words).exit_code == 0
     with read_only(tree):
-        done = CliRunner().invoke(cli, call)
+        done = call(*words)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == summary.model_dump(mode="json")
     assert done.stderr == ""

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from moelaws.cli import cli
+from command_line import call
 from moelaws.files.layout import Results
 from moelaws.records.chain import link
 from moelaws.spec.errors import UserError
@@ -44,20 +43,16 @@ def study(tmp_path):
     return write
 
 
-def run(*words):
-    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
-
-
 @pytest.mark.slow
 def test_from_the_entry_to_the_page(study, tmp_path, root):
     folder = Results(tmp_path / "results").tier("demo")
     path, page = folder.contest("theirs", "short"), tmp_path / "laws.md"
-    done = run("make", "contests", study(), "short", "--table", TABLE, "--out", path, "--json")
+    done = call("make", "contests", study(), "short", "--table", TABLE, "--out", path, "--json")
     data = json.loads(done.stdout)
     (split,) = data["splits"]
     assert link(path).state == "whole"
     assert [below.path for below in link(path).inputs] == [Path(TABLE)]
-    assert run("contests", path, "--out", page).output == f"{page}\n"
+    assert call("contests", path, "--out", page).output == f"{page}\n"
     best, *_ = split["laws"]
     laws = {law["law"] for law in split["laws"]}
     assert laws == {"clark.dense", "chinchilla:reduced", "leverage.loss:reduced"}
@@ -70,7 +65,7 @@ def test_from_the_entry_to_the_page(study, tmp_path, root):
     (verdict,) = verification.tier(folder)
     assert verdict.state == "damaged"
     with pytest.raises(UserError, match="a judged contest of laws is damaged"):
-        run("contests", path, "--out", page)
+        call("contests", path, "--out", page)
 
 
 @pytest.mark.parametrize(

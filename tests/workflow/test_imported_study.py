@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from moelaws.cli import cli
+from command_line import call
 from moelaws.files.layout import Results
 from moelaws.records.chain import link
 from moelaws.spec.errors import UserError
@@ -39,20 +38,19 @@ def test_the_table_of_published_runs_is_that_of_every_tier(project_folder):
 def test_a_taken_table_is_whole_and_leads_back_to_the_authors_file(root, tmp_path):
     results = Results(tmp_path / "results")
     table = results.tier("demo").table("routing")
-    done = CliRunner().invoke(cli, ["make", "runs", "routing", "--out", str(table)])
+    done = call("make", "runs", "routing", "--out", table)
     assert done.output == f"{table}: 223 runs (223 imported)\n"
     # A derived table that has the name of a figure.
     curves = results.tier("demo").derived("routing", "curves")
-    words = ["routing", "curves", "--table", str(table), "--out", str(curves)]
-    assert CliRunner().invoke(cli, ["make", "derived", *words]).exit_code == 0
+    words = ["routing", "curves", "--table", table, "--out", curves]
+    assert call("make", "derived", *words).exit_code == 0
     verification = Verification(results, {"routing": load_study("routing")})
     verdicts = {(v.kind, v.state, v.reason) for v in verification.tier(results.tier("demo"))}
     assert verdicts == {("tables", "whole", ""), ("derived", "whole", "")}
     shipped = next(below for below in link(table).inputs if below.path.suffix == ".parquet")
     assert shipped.origin.imported["file"] == "curves.csv.gz"
     assert read_study(table).equals(read_study(shipped.path))
-    shown = CliRunner().invoke(cli, ["show", str(table)]).output
-    assert "CC-BY-4.0" in shown
+    assert "CC-BY-4.0" in call("show", table).output
 
 
 @pytest.fixture
@@ -91,15 +89,14 @@ def test_a_table_of_another_mapping_is_not_taken(own, tmp_path, root):
     )
     mapping.write_text(mapping.read_text().replace("study: routing", "study: theirs"))
     own()
-    words = ["make", "runs", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "t.parquet")]
+    words = ["make", "runs", tmp_path / "study.yaml", "--out", tmp_path / "t.parquet"]
     with pytest.raises(UserError, match="no imported table of the study theirs; make it again: mo"):
-        CliRunner().invoke(cli, words, catch_exceptions=False)
-    again = ["import", str(source), "--mapping", str(mapping), "--out", str(table)]
-    assert CliRunner().invoke(cli, again).exit_code == 0
-    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+        call(*words)
+    assert call("import", source, "--mapping", mapping, "--out", table).exit_code == 0
+    assert call(*words).exit_code == 0
     mapping.write_text(mapping.read_text().replace("FROM source", "FROM source WHERE step > 0"))
     with pytest.raises(UserError, match=r"was imported by another mapping than .*runs.yaml is now"):
-        CliRunner().invoke(cli, words, catch_exceptions=False)
+        call(*words)
 
 
 def test_a_study_of_the_register_needs_its_first_table(project_folder):
