@@ -21,6 +21,7 @@ LADDERS = STUDY.derived_table("optima").arguments
 # By the published runs: seeds' spread, curvature over ln lr, best rate, gain an e-fold of width
 NOISE, CURVATURE, BEST, GAIN = 0.028, 0.165, 0.0094, 0.27
 SIZES = {"d_model": 32, "n_layers": 3, "E": 8}  # column -> that of the base
+TOKENS = 512_000
 
 
 GRID = tuple(expand(STUDY.grids["workstation"], TEXT, "transfer.yaml"))
@@ -32,12 +33,12 @@ def runs():
     return pd.DataFrame([{**describe(run), "status": "completed"} for run in GRID])
 
 
-def losses(seed, transfer=0.0, alone=1.0, gain=GAIN, noise=NOISE):
+def losses(seed, transfer=0.0, alone=1.0, gain=GAIN, noise=NOISE, tokens=0.32):
     """The runs with losses; the best rate falls as the size to the power of each rule's number."""
     rng, frame = np.random.default_rng(seed), runs().assign(source="simulated")
     growth = sum(np.log(frame[name] / base) for name, base in SIZES.items())
     falls = np.where(frame["sweep"].str.endswith("_alone"), alone, transfer)
-    away = np.log(frame["lr"] / BEST) + falls * growth
+    away = np.log(frame["lr"] / BEST) + falls * growth + tokens * np.log(frame["D"] / TOKENS)
     wider = np.log(frame["d_model"] / SIZES["d_model"])
     L = 3.7 - gain * wider + CURVATURE * away**2 + rng.normal(0, noise, len(frame))
     return frame.assign(L=L)
@@ -56,6 +57,7 @@ def made(seed, ratio=1.0, level=0.05, **truth):
 DRIFTS = ("width_transfers", "width_transfers_under_muon", "depth_transfers", "experts_transfer")
 CHEAP, ALONE = "the_base_rate_costs_little", "one_rate_drifts"
 WIDER, LATER = "wider_is_better", "no_width_learns_later"
+TOKENS_TOO = "the_rate_falls_with_tokens"
 TRIALS = [
     null((*DRIFTS, CHEAP), partial(made, transfer=1.0)),
     null((*DRIFTS[:2], CHEAP), partial(made, transfer=0.5)),
@@ -65,6 +67,10 @@ TRIALS = [
     edge(LATER, partial(made, ratio=1.5)),
     edge(LATER, partial(made, ratio=1 / 1.5)),
     null(LATER, partial(made, ratio=2.0)),
+    null(TOKENS_TOO, partial(made, tokens=0.0)),
+    edge(TOKENS_TOO, partial(made, tokens=0.22)),
+    edge(TOKENS_TOO, partial(made, tokens=0.42)),
     seen((*DRIFTS, ALONE, WIDER, LATER), made, 90),
+    seen(TOKENS_TOO, made, 70),
     seen(CHEAP, made, 50),
 ]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from moelaws.analysis.derive import derived_table, records
@@ -105,7 +106,8 @@ def transferred(inputs: Inputs, configs: Mapping[str, RunConfig]) -> Transferred
     """Returns the best rates of the derived table ``bases``, of runs with these ``configs``.
 
     Bases are left out whose best rate is not inside those tried, or not bounded by them on both
-    sides. A UserError refuses losses that were not trained, and a table without such a rate.
+    sides. The power of training tokens is that of the derived table ``optima``, if the study has a
+    ladder of tokens. A UserError refuses losses that were not trained, and a table without a rate.
     """
     if inputs.sources != ("trained",):
         raise UserError(f"the losses are {'+'.join(inputs.sources)}; only trained ones are pinned")
@@ -133,7 +135,22 @@ def transferred(inputs: Inputs, configs: Mapping[str, RunConfig]) -> Transferred
     if not pins:
         raise UserError("no base has its best rate inside those tried; try others")
     corpora = {configs[run].corpus.corpus_id for run in configs}
-    return Transferred(bases=tuple(pins), corpora=tuple(sorted(corpora)))
+    return Transferred(bases=tuple(pins), corpora=tuple(sorted(corpora)), **_of_tokens(inputs))
+
+
+def _of_tokens(inputs: Inputs) -> dict[str, Any]:
+    """Returns the power that best rates follow over training tokens, where runs bound it."""
+    rungs = inputs.derived("optima", along="tokens", rule="transfer")
+    for row in records(rungs[rungs["place"] == "largest"]):
+        power, *interval = (row[name] for name in ("power", "power_low", "power_high"))
+        if np.isfinite([power, *interval]).all():
+            return {
+                "exponent": float(f"{power:.3g}"),
+                "exponent_interval": [float(f"{end:.3g}") for end in interval],
+                "exponent_from": f"best rates of {rungs['size'].min():g} to {row['size']:g} "
+                "training tokens by the study transfer",
+            }
+    return {}
 
 
 def optimizers(runs: pd.DataFrame) -> set[str]:

@@ -53,7 +53,8 @@ def command(
     grids follow whose rule names STUDY as its `search`.
 
     With --bases, those of STUDY's derived table `bases` go to
-    config/hyperparameters/transfer/TIER.yaml, for larger models to take over (docs/transfer.md).
+    config/hyperparameters/transfer/TIER.yaml, for larger models to take over (docs/transfer.md),
+    with the power of training tokens by which they fall.
     """
     from moelaws.analysis.fitted import FittedInputs
     from moelaws.analysis.inputs import read_runs
@@ -63,7 +64,7 @@ def command(
     results, key = Results(), study.study
     folder = results.tier(tier)
     fits = () if per or bases else (lr, batch)
-    searched = {study.fit(name).table for name in fits} - {""} if fits else {"bases"}
+    searched = {study.fit(name).table for name in fits} - {""} if fits else {"bases", "optima"}
     inputs = FittedInputs(
         frame=read_runs(folder.table(key)),
         fits={name: folder.fit(key, name) for name in fits},

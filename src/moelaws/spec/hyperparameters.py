@@ -97,6 +97,7 @@ class Transferred(Frozen):
     # Best rates go as D ** exponent over the training tokens; unless a search here says otherwise,
     # by another group's runs of 10 to 166 billion tokens
     exponent: Real = -0.32
+    exponent_interval: tuple[Real, Real] | None = None
     exponent_from: str = "HyperP (arXiv 2603.28743), Eq 8"
     corpora: tuple[str, ...]  # as of ``Provenance``
 

@@ -32,6 +32,7 @@ def test_the_best_rate_drifts_as_in_the_losses(along, ratio):
         row = of(exact(alone=0.3, transfer=-0.1), along, rule)
         assert row["lr_star"] == pytest.approx(BEST * ratio**-power, rel=1e-4)
         assert row["drift"] == pytest.approx(-power * np.log10(ratio), abs=1e-4)
+        assert row["power"] == pytest.approx(-power, abs=1e-3)
         assert row["regret"] == pytest.approx(CURVATURE * (power * np.log(ratio)) ** 2, rel=1e-3)
 
 
@@ -91,14 +92,16 @@ def test_each_figure_has_a_panel_for_each_ladder(trained, tmp_path, name):
     derive(STUDY, "optima", trained, path)
     inputs = replace(trained, derived_tables={"optima": path})
     sheet = make(STUDY, name, inputs)
-    assert len(sheet.panels) == 4 * len(figure.panels)
+    assert len(sheet.panels) == 5 * len(figure.panels)
     drawn = {panel.ax.get_title(loc="left") for panel in sheet.panels}
     assert all(any(along in title for title in drawn) for along in LADDERS["ladders"])
 
 
 def test_the_best_rate_of_each_share_of_experts_is_pinned(trained, tmp_path):
-    derive(STUDY, "bases", trained, tmp_path / "bases.parquet")
-    inputs = replace(trained, derived_tables={"bases": tmp_path / "bases.parquet"})
+    paths = {name: tmp_path / f"{name}.parquet" for name in ("bases", "optima")}
+    for name, path in paths.items():
+        derive(STUDY, name, trained, path)
+    inputs = replace(trained, derived_tables=paths)
     pins = transferred(inputs, {run.run_id: run.config for run in GRID})
     # In these losses the best rate falls as E^-0.3 where another share of experts is a ladder.
     for E, rate in (8, BEST), (16, BEST * 2**-0.3), (2, BEST):
@@ -112,11 +115,16 @@ def test_the_best_rate_of_each_share_of_experts_is_pinned(trained, tmp_path):
     assert pins.of(4, 16, "muon") is pins.of(2, 8, "muon")
     assert pins.of(None, None, "adamw").base.d_ffn == 128
     assert pins.of(2, 4, "adamw") is None
+    assert pins.exponent == pytest.approx(-0.32, abs=0.1)
+    assert pins.exponent_interval[0] < pins.exponent < pins.exponent_interval[1]
     # A base whose runs do not bound the best rate from below is left out.
     bases = pd.read_parquet(tmp_path / "bases.parquet")
     bases.assign(lr_low=bases["lr_low"].where(bases["E"] != 16, 0.0)).to_parquet(tmp_path / "open")
-    inputs = replace(trained, derived_tables={"bases": tmp_path / "open"})
+    pd.read_parquet(paths["optima"]).query("along != 'tokens'").to_parquet(tmp_path / "without")
+    open_ones = {"bases": tmp_path / "open", "optima": tmp_path / "without"}
+    inputs = replace(trained, derived_tables=open_ones)
     bounded = transferred(inputs, {run.run_id: run.config for run in GRID})
     assert {*pins.bases} - {*bounded.bases} == {pins.of(2, 16, "adamw")}
+    assert (bounded.exponent, bounded.exponent_from[:6]) == (-0.32, "HyperP")
     with pytest.raises(UserError, match="only trained ones are pinned"):
         transferred(Inputs(frame=losses(0)), {})

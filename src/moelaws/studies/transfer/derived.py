@@ -94,11 +94,12 @@ def _shape(size: float, runs: pd.DataFrame, seed: int) -> Shape | None:
 @table(
     Column("along", "string", "the ladder: what changes along it"),
     Column("rule", "string", "transfer, or alone: one rate for all weights"),
-    Column("size", "float", "columns, layers or experts"),
+    Column("size", "float", "columns, layers, experts or training tokens"),
     Column("place", "string", "in the ladder: base, between or largest"),
     *estimated("lr_star", "rate of least loss by a parabola in ln lr", "1", "lr"),
     *estimated("L_star", "loss there", "nats/token", "L"),
     *estimated("drift", "log10 of the best rate over the base's"),
+    *estimated("power", "of the size, that best rates follow up to the largest shape"),
     *estimated("regret", "loss at the base's best rate, less L_star", "nats/token"),
     *estimated(
         "gain", "loss of the next smaller shape less its own, at the base's best rate", "nats/token"
@@ -135,6 +136,7 @@ def optima(inputs: Inputs, ladders: Mapping[str, str]) -> Rows:
                 moves = [*shape.moves, *(-move for move in base.moves)]
                 drift = np.where(base.best.inside, shape.rate - base.best.x, -base.rate)
                 row["drift"] = _of(drift, moves) * (1 / np.log(10))
+                row["power"] = _power([one for one in known[: i + 1] if one.best.inside[0]])
                 squares = (base.best.x - best.x) ** 2
                 row["regret"] = _of(np.where(best.inside, best.curvature * squares / 2, np.inf))
             yield row
@@ -150,8 +152,8 @@ def optima(inputs: Inputs, ladders: Mapping[str, str]) -> Rows:
     told={"note != ''": "{k} of {E} experts, {optimizer}: no best rate inside those tried: {note}"},
 )
 def bases(inputs: Inputs) -> Rows:
-    """Yields the best rate of each share of active experts, at the base's width and depth."""
-    sizes = inputs.sweep(BASE)[["d_model", "n_layers"]].drop_duplicates()
+    """Yields the best rate of each share of active experts, at the base's size and tokens."""
+    sizes = inputs.sweep(BASE)[["d_model", "n_layers", "D"]].drop_duplicates()
     runs = inputs.completed.merge(sizes)
     standard = runs[runs["parameterization"].fillna("standard") == "standard"]
     for (E, k, optimizer), own in standard.groupby(["E", "k", "optimizer"], dropna=False):
@@ -165,6 +167,17 @@ def _of(values: Array, moves: Sequence[float] = ()) -> Effect:
     low, high = percentiles(values[1:], LEVEL, "inverted_cdf")
     moved = values[0] + np.array([0.0, *moves])
     return Effect(float(values[0]), min(low, moved.min()), max(high, moved.max()))
+
+
+def _power(known: Sequence[Shape]) -> Effect:
+    """Returns the slope of ln of the best rate over ln of the size, by least squares."""
+    u = np.log([shape.size for shape in known])
+    weights = (u - u.mean()) / np.sum((u - u.mean()) ** 2)
+    # Beyond the rates tried a draw is infinite; two of them leave their slope open
+    with np.errstate(invalid="ignore"):
+        slopes = weights @ np.array([shape.rate for shape in known])
+    moves = [w * move for w, shape in zip(weights, known, strict=True) for move in shape.moves]
+    return _of(np.where(np.isnan(slopes), np.inf, slopes), moves)
 
 
 def _gain(smaller: Shape, shape: Shape, rate: float, level: float) -> Effect:
