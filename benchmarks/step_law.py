@@ -6,7 +6,8 @@ they have no licence and are not shipped. Each pair of model and tokens was trai
 the search, ends above the best one (smoothed training loss). C is 6 N_active D. The activation
 ratio A counts the shared expert as so many of the routed ones' width. Its exponents are those of
 lr ~ C^b A^c and B ~ D^b A^c through the minima of parabolas in both logarithms, for all mixtures
-and with one shape left out.
+and with one shape left out. `moelaws next --search lr` walks each search with a part of its runs,
+one run after the other or three at a time; beside it stand as many runs that are drawn at random.
 
     python benchmarks/step_law.py FOLDER
 """
@@ -22,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from moelaws import laws
+from moelaws.analysis.choice.search import search as next_of
 from moelaws.fitting.quantiles import jackknife
 from moelaws.laws.base import Array
 
@@ -105,6 +107,31 @@ def trends(file: Path) -> Iterator[str]:
             yield text + ", ".join(f"{shape} {value:.3f}" for shape, value in pairs)
 
 
+def walked(runs: pd.DataFrame, part: float, workers: int) -> tuple[float, int, float]:
+    """Returns the loss above the best of a walk through a search, its runs, and that at random."""
+    settings, L = runs[["lr", "bs"]].to_numpy(float), runs[LOSS].to_numpy(float)
+    nothing, ones = np.zeros(len(L)), np.ones(len(L))
+    known, free, most = np.full(len(L), np.nan), ones > 0, max(4, round(part * len(L)))
+    while plan := next_of(settings, nothing, known, free, ones, most - np.sum(~free), 0.003):
+        for one in plan[:workers]:
+            free[one.run], known[one.run] = False, L[one.run]
+    rng, done = np.random.default_rng(0), int(np.sum(~free))
+    drawn = [L[rng.permutation(len(L))[:done]].min() for _ in range(1000)]
+    return float(np.nanmin(known) - L.min()), done, float(np.mean(drawn) - L.min())
+
+
+def walks(file: Path) -> Iterator[str]:
+    """Yields what walks through all searches of a table lose."""
+    every = [own for _, own in searches(file)]
+    for part, workers in ((0.1, 1), (0.1, 3), (0.15, 1), (0.2, 1), (1.0, 1)):
+        off, runs, drawn = np.array([walked(own, part, workers) for own in every]).T
+        yield (
+            f"{part:.0%} of the runs, {workers} at a time: {off.mean():.4f} (to {off.max():.4f}), "
+            f"within .002 in {np.sum(off <= 0.002)} of {len(off)}, by {runs.mean():.1f} runs; "
+            f"as many at random {drawn.mean():.4f}"
+        )
+
+
 def main(folder: Path) -> None:
     """Prints the mean, the median and the largest loss of each law, by kind of model."""
     for kind, file in FILES.items():
@@ -113,6 +140,7 @@ def main(folder: Path) -> None:
                 f"{np.mean(values):.3f}, median {np.median(values):.4f} (to {max(values):.3f})"
             )
             print(f"{kind}, {law}: {numbers}, {len(values)}")
+        print(*(f"{kind}, next: {line}" for line in walks(folder / file)), sep="\n")
     print(*trends(folder / FILES["mixtures"]), sep="\n")
 
 

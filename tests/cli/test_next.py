@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -68,10 +70,30 @@ def test_the_pool_may_be_a_table_of_its_own(table, tmp_path):
     assert costs == pytest.approx([frame["C"][run["run"] - 1] for run in data["runs"]])
 
 
+def test_a_search_of_rates_goes_on_beside_the_best_one_of_each_budget(tmp_path):
+    rates = [1e-3 * 2**i for i in range(9)]
+    frame = pd.DataFrame([{"C": C, "lr": lr} for C in (1e18, 1e19) for lr in rates])
+    best = frame["C"].map({1e18: 1.6e-2, 1e19: 8e-3})
+    whole = 3 + 0.05 * np.log(frame["lr"] / best) ** 2
+    frame["L"] = whole.where(frame["lr"].isin(rates[::4]) & (frame["C"] == 1e18))
+    frame.to_csv(path := tmp_path / "search.csv", index=False)
+    words = ("next", str(path), "--search", "lr", "--per", "C", "--budget", "7e19")
+    runs = json.loads(printed(*words, "--json"))["runs"]
+    firsts = [run["run"] for run in runs if run["error"] is None]
+    assert [run > 9 for run in firsts] == 3 * [True]  # those of the budget without losses
+    assert any(run["run"] in (4, 6) for run in runs)  # beside the least loss known, at row 5
+    text = printed(*words)
+    assert re.search(r"least loss of each search\nC +lr +L\n1e\+18 +0\.016 +3\n", text)
+    assert re.search(r"row 6 +0\.032 +1e\+18 +the least loss falls by ", text)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--budget", "1e20"), "say what the runs are for"),
+        (("--budget", "1e20", "--search", "N", "--target", "1e21"), "say what the runs are for"),
+        (("--budget", "1e20", "--search", "lr"), "no column 'lr'"),
+        (("--budget", "1e20", "--search", "L"), "L is not above 0 in all runs"),
         (("--budget", "1e20", "--target-rows", "N>1e30"), "selects no row"),
         (("--budget", "1e20", "--target", "1e21", "--cost", "N-1e8"), "not above 0"),
         (("--budget", "1e20", "--target", "1e21", "--cost", "6*M*D"), "no column 'M'"),

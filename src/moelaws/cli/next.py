@@ -32,6 +32,10 @@ _BUDGET = Value("FLOPS|PERCENT", lambda text: (amount(text), text.strip().endswi
 @override_options
 @option("--target", "The budget whose best model is asked for.", BEST)
 @option("--target-rows", "Rows of the pool whose loss is asked for.", metavar="EXPR")
+@option("--search", "Setting whose best value is asked for instead, such as lr; or several.",
+        multiple=True, metavar="COLUMN")  # fmt: skip
+@option("--per", "What the runs of one search have in common, such as C; or several.",
+        multiple=True, metavar="COLUMN")  # fmt: skip
 @option("--budget", "What all chosen runs may cost.", _BUDGET, required=True)
 @option("--law laws", "A candidate law, or several; by default config/advice.yaml's.",
         multiple=True)  # fmt: skip
@@ -55,6 +59,9 @@ def command(source: str, overrides: dict[str, Any], **words: Any) -> Answer:
     The runs are those of STUDY's grid, or of any TABLE. The draws of all candidate laws say how far
     each run's loss goes together with the target, so that a run counts on which laws disagree.
 
+    With --search they are instead the runs that are expected to lower the least loss over these
+    settings, of each search that --per tells apart.
+
     With --rounds, STUDY's next round is written to STUDY.rounds.yaml beside its file, which
     `snakemake --config runs=rounds` trains. With --cores, Snakemake is called, and the next
     round follows until the target's error is within --tolerance or the budget is spent. A second
@@ -62,8 +69,10 @@ def command(source: str, overrides: dict[str, Any], **words: Any) -> Answer:
     and verdicts on their runs say whether the rule was kept to.
     """
     options = SimpleNamespace(**words)
-    if (options.target is None) == (options.target_rows is None):
-        raise UserError("say what the runs are for: --target C=1e21 or --target-rows EXPR")
+    if [options.target is None, options.target_rows is None, not options.search].count(False) != 1:
+        raise UserError(
+            "say what the runs are for: --target C=1e21, --target-rows EXPR or --search lr"
+        )
     from moelaws.cli import rounds  # loads what fits laws
 
     if Path(source).suffix in ("", ".yaml", ".yml"):

@@ -3,7 +3,7 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ from moelaws.records.names import name_of_row
 from moelaws.records.registration import committed
 from moelaws.spec.advice import ADVICE, load_advice
 from moelaws.spec.base import parse
-from moelaws.spec.errors import UserError, located
+from moelaws.spec.errors import UserError, located, nearest
 from moelaws.spec.fit import Fit
 from moelaws.spec.project import Project, load_study
 from moelaws.spec.rows import select
@@ -223,6 +223,13 @@ def question_of(
         raise UserError(f"the cost of runs, {options.cost!r}, is not above 0 in every row")
     if options.rows:
         free = free & select(columns(pool), options.rows)
+    if missing := [name for name in (*options.search, *options.per) if name not in pool]:
+        raise UserError(
+            f"the runs have no column {missing[0]!r}{nearest(missing[0], map(str, pool))}"
+        )
+    if options.search:
+        pool["L"] = pool[options.mapping.get("L", "L")]
+        return Question((), (), pool, costs, free, pool, 0.0, False, options.search, options.per)
     if cost := options.target:
         target = models_of(pool, costs, cost)
     else:
@@ -250,6 +257,8 @@ def budget(question: Question, options: Options) -> float:
 
 def target_of(options: Options) -> str:
     """Returns what the runs are for, in words."""
+    if options.search:
+        return ", ".join(options.search) + " per " * bool(options.per) + ", ".join(options.per)
     return f"C={options.target:g}" if options.target else str(options.target_rows)
 
 
@@ -268,6 +277,9 @@ def named(question: Question, chosen: Sequence[Chosen]) -> list[tuple[str, Chose
 
 def reason(one: Chosen) -> str:
     """Returns why a run was chosen."""
+    if np.isnan(one.between):  # of a search
+        first = "one of the first three of its search"
+        return first if np.isnan(one.error) else f"the least loss falls by {100 * one.error:.2g} %"
     why = "laws disagree there" if one.between >= 0.5 else "a law is unsure there"
     return f"{why}; error then {100 * one.error:.2g} %"
 
@@ -276,23 +288,43 @@ def shown(question: Question, answer: Asked, options: Options, state: str = "") 
     """Returns the answer as data and text, with the ``state`` of the runs as its last line."""
     what = "expected regret" if question.is_budget else "expected error"
     support = ", ".join(f"{law} {100 * weight:.0f} %" for law, weight in answer.weights.items())
-    lines = [
-        f"{answer.known} of {counted(len(question.pool), 'run')} are known; laws: {support}",
-        f"{what} at {target_of(options)}: {100 * answer.error:.2g} % of the loss",
+    known = f"{answer.known} of {counted(len(question.pool), 'run')} are known"
+    asked = f"{what} at {target_of(options)}: {100 * answer.error:.2g} % of the loss"
+    lines = (
+        [known, *_least(question)] if question.searched else [f"{known}; laws: {support}", asked]
+    )
+    lines += [
         *(f"{law} takes no part: {why}" for law, why in answer.refused.items()),
     ]
     if model := _best_model(question, answer) if question.is_budget and answer.known else {}:
         lines.append(f"best model: {', '.join(f'{k} = {v:.4g}' for k, v in model.items())}")
     runs = [] if state.startswith("stopped") else answer.chosen
+    own = [*question.searched]
     if each := named(question, runs):
-        rows = [(name, one.cost, reason(one)) for name, one in each[:_SHOWN]]
+        rows = [
+            (name, *_in_words(question.pool.iloc[one.run][own]), one.cost, reason(one))
+            for name, one in each[:_SHOWN]
+        ]
         title = f"{counted(len(each), 'run')}, {sum(one.cost for one in runs):.3g} FLOPs"
         title += f"; the first {_SHOWN} of them (all: --json)" if len(each) > _SHOWN else ""
-        lines.append(table_text(("run", "FLOPs", "why"), rows, title))
+        lines.append(table_text(("run", *own, "FLOPs", "why"), rows, title))
     entries = [{"name": name, **vars(one), "run": one.run + 1} for name, one in each]
     data = {"known": answer.known, "best": model, "laws": answer.weights, "refused": answer.refused,
             "error": answer.error, "state": state, "runs": entries}  # fmt: skip
     return data, "\n".join([*lines, state] if state else lines)
+
+
+def _least(question: Question) -> list[str]:
+    """Returns the run of least loss in each search that has one, as a table."""
+    names = [*question.per, *question.searched, "L"]
+    known = question.pool.dropna(subset="L").sort_values([*question.per, "L"], kind="stable")
+    best = known.drop_duplicates([*question.per])[names] if question.per else known[names].head(1)
+    rows = [_in_words(row) for row in best.to_numpy(object)]
+    return [table_text(names, rows, "least loss of each search")] if rows else []
+
+
+def _in_words(cells: Iterable[Any]) -> list[str]:
+    return [x if isinstance(x, str) else f"{float(x):.4g}" for x in cells]
 
 
 def _best_model(question: Question, answer: Asked) -> dict[str, float]:

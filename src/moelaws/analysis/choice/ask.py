@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from moelaws.analysis.choice.choose import Beliefs, Chosen, choose, error_of, weights_of
 from moelaws.analysis.choice.draws import Known, posterior
+from moelaws.analysis.choice.search import search
 from moelaws.fitting.variables import read_variables, with_size
 from moelaws.laws.base import Array, FittableLaw, Mask
 from moelaws.spec.errors import UserError
@@ -38,6 +39,9 @@ class Question:
     target: pd.DataFrame  # (m) rows or models
     target_cost: float  # FLOPs of one of these
     is_budget: bool  # whether the target is the best of these models, and not the loss at them
+    # Settings whose least loss is asked for instead, and what the runs of one search have in common
+    searched: Sequence[str] = ()
+    per: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ def ask(
 
     A UserError refuses laws none of which can be read from the pool.
     """
+    if question.searched:
+        return _searched(question, noise, budget)
     order, places = _order(question.pool), _order(question.target)
     pool, costs = question.pool.iloc[order], question.costs[order]
     frames = pool, question.target.iloc[places]
@@ -122,6 +128,24 @@ def ask(
     total = {law: float(beliefs.weights[i * DRAWS : (i + 1) * DRAWS].sum())
              for i, law in enumerate(posteriors)}  # fmt: skip
     return Answer(total, refused, int(np.isfinite(observed).sum()), error, loss, named)
+
+
+def _searched(question: Question, noise: float, budget: float) -> Answer:
+    """Returns the runs that are expected to lower the least loss of each search most."""
+    order, own = _order(question.pool), [*question.searched]
+    pool = question.pool.iloc[order]
+    settings = pool[own].to_numpy(float)
+    if not (np.isfinite(settings) & (settings > 0)).all():
+        raise UserError(f"{' or '.join(own)} is not above 0 in all runs, as a search needs")
+    groups: Array = np.zeros(len(pool))
+    if question.per:
+        groups = np.asarray(pool.groupby([*question.per], dropna=False).ngroup(), float)
+    losses = pool["L"].to_numpy(float)
+    free, costs = question.free[order], question.costs[order]
+    chosen = search(settings, groups, losses, free, costs, budget, noise)
+    named = [replace(one, run=int(order[one.run])) for one in chosen]
+    # The search itself says when nothing is left to gain, and no error of a target
+    return Answer({}, {}, int(np.isfinite(losses).sum()), np.inf, losses, named)
 
 
 def _order(frame: pd.DataFrame) -> NDArray[np.intp]:
