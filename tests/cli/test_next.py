@@ -83,7 +83,7 @@ def test_a_search_of_rates_goes_on_beside_the_best_one_of_each_budget(tmp_path):
     assert [run > 9 for run in firsts] == 3 * [True]  # those of the budget without losses
     assert any(run["run"] in (4, 6) for run in runs)  # beside the least loss known, at row 5
     text = printed(*words)
-    assert re.search(r"least loss of each search\nC +lr +L\n1e\+18 +0\.016 +3\n", text)
+    assert re.search(r"least loss of each search\n +C +lr +L\n1e\+18 +0\.016 +3\n", text)
     assert re.search(r"row 6 +0\.032 +1e\+18 +the least loss falls by ", text)
 
 

@@ -3,7 +3,7 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -302,7 +302,7 @@ def shown(question: Question, answer: Asked, options: Options, state: str = "") 
     own = [*question.searched]
     if each := named(question, runs):
         rows = [
-            (name, *_in_words(question.pool.iloc[one.run][own]), one.cost, reason(one))
+            (name, *question.pool[own].iloc[one.run].tolist(), one.cost, reason(one))
             for name, one in each[:_SHOWN]
         ]
         title = f"{counted(len(each), 'run')}, {sum(one.cost for one in runs):.3g} FLOPs"
@@ -319,12 +319,8 @@ def _least(question: Question) -> list[str]:
     names = [*question.per, *question.searched, "L"]
     known = question.pool.dropna(subset="L").sort_values([*question.per, "L"], kind="stable")
     best = known.drop_duplicates([*question.per])[names] if question.per else known[names].head(1)
-    rows = [_in_words(row) for row in best.to_numpy(object)]
+    rows = best.to_numpy(object).tolist()
     return [table_text(names, rows, "least loss of each search")] if rows else []
-
-
-def _in_words(cells: Iterable[Any]) -> list[str]:
-    return [x if isinstance(x, str) else f"{float(x):.4g}" for x in cells]
 
 
 def _best_model(question: Question, answer: Asked) -> dict[str, float]:

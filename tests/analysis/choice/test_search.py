@@ -7,6 +7,7 @@ from moelaws.analysis.choice.search import search
 
 RATES, BATCHES = np.meshgrid(np.geomspace(1e-4, 1e-1, 13), 2.0 ** np.arange(3, 12))
 SETTINGS = np.column_stack([RATES.ravel(), BATCHES.ravel()])
+PLACES = np.stack(np.meshgrid(np.linspace(-1, 1, 13), np.linspace(-1, 1, 9)), -1).reshape(-1, 2)
 
 
 def losses(best, seed=0, noise=0.001):
@@ -19,9 +20,9 @@ def losses(best, seed=0, noise=0.001):
 def found(L, most, workers=1, groups=None, budget=np.inf):
     """The losses known, after rounds of ``workers`` runs each, with at most ``most`` runs."""
     groups = np.zeros(len(L)) if groups is None else groups
-    settings = np.tile(SETTINGS, (len(L) // len(SETTINGS), 1))
+    places = np.tile(PLACES, (len(L) // len(PLACES), 1))
     known, free = np.full(len(L), np.nan), np.ones(len(L), bool)
-    while plan := search(settings, groups, known, free, np.ones(len(L)), budget, 0.003)[:workers]:
+    while plan := search(places, groups, known, free, np.ones(len(L)), budget, 0.003)[:workers]:
         for one in plan[: most - int(np.sum(~free))]:
             free[one.run], known[one.run] = False, L[one.run]
         if np.sum(~free) >= most:
@@ -52,21 +53,21 @@ def test_it_ends_where_nothing_is_left_to_gain_and_where_all_losses_are_one():
 def test_each_search_has_its_first_runs_before_any_has_more_and_the_budget_is_kept():
     L = np.concatenate([losses((3e-3, 64)), losses((1e-3, 32))])
     groups = np.repeat([0, 1], len(SETTINGS))
-    settings = np.tile(SETTINGS, (2, 1))
+    places = np.tile(PLACES, (2, 1))
     nothing, ones = np.full(len(L), np.nan), np.ones(len(L))
-    plan = search(settings, groups, nothing, ones > 0, ones, np.inf, 0.003)
+    plan = search(places, groups, nothing, ones > 0, ones, np.inf, 0.003)
     assert sorted(groups[[one.run for one in plan]]) == [0, 0, 0, 1, 1, 1]
-    assert len(search(settings, groups, nothing, ones > 0, ones, 4.5, 0.003)) == 4
+    assert len(search(places, groups, nothing, ones > 0, ones, 4.5, 0.003)) == 4
     known, free = found(L, 20, groups=groups)
     for group in (0, 1):
         assert np.nanmin(known[groups == group]) < 3.05
         assert 5 <= np.sum(~free[groups == group]) <= 15
 
 
-def test_where_all_known_runs_failed_it_goes_far_from_them():
+def test_where_all_known_runs_failed_it_goes_to_the_lowest_rate():
     L = losses((1e-4, 64))
     failed = np.argsort(-SETTINGS[:, 0])[:3]
     free = np.ones(len(L), bool)
     free[failed] = False
-    (one, *_) = search(SETTINGS, np.zeros(len(L)), np.nan * L, free, np.ones(len(L)), 1.0, 0.003)
+    (one, *_) = search(PLACES, np.zeros(len(L)), np.nan * L, free, np.ones(len(L)), 1.0, 0.003)
     assert SETTINGS[one.run, 0] == SETTINGS[:, 0].min()

@@ -134,15 +134,16 @@ def _searched(question: Question, noise: float, budget: float) -> Answer:
     """Returns the runs that are expected to lower the least loss of each search most."""
     order, own = _order(question.pool), [*question.searched]
     pool = question.pool.iloc[order]
-    settings = pool[own].to_numpy(float)
-    if not (np.isfinite(settings) & (settings > 0)).all():
+    if not (pool[own] > 0).all(axis=None):
         raise UserError(f"{' or '.join(own)} is not above 0 in all runs, as a search needs")
-    groups: Array = np.zeros(len(pool))
+    logs, groups = pool[own].astype(float).apply(np.log), pd.Series(0, pool.index)
     if question.per:
-        groups = np.asarray(pool.groupby([*question.per], dropna=False).ngroup(), float)
-    losses = pool["L"].to_numpy(float)
-    free, costs = question.free[order], question.costs[order]
-    chosen = search(settings, groups, losses, free, costs, budget, noise)
+        groups = pool.groupby([*question.per], dropna=False).ngroup()
+    low, high = (logs.groupby(groups).transform(end) for end in ("min", "max"))
+    places = (2 * logs - low - high) / (high - low).where(high > low, 1.0)
+    losses, free, costs = pool["L"].to_numpy(float), question.free[order], question.costs[order]
+    each = places.to_numpy(), groups.to_numpy()
+    chosen = search(*each, losses, free, costs, budget, noise)
     named = [replace(one, run=int(order[one.run])) for one in chosen]
     # The search itself says when nothing is left to gain, and no error of a target
     return Answer({}, {}, int(np.isfinite(losses).sum()), np.inf, losses, named)

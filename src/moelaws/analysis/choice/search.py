@@ -7,13 +7,18 @@ loss known each run may end (expected improvement: Jones, Schonlau and Welch 199
 Arrays: n runs of the pool, m settings.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from moelaws.analysis.choice.choose import POWER, Chosen
 from moelaws.laws.base import Array, Mask
 
-# Places of the first runs of a search, from -1 to 1 over the range of each setting
-STARTS = (0.0, -0.5, 0.5)
+# Places of the first runs of a search, from -1 to 1 over the range of each setting. Where all of
+# them failed, runs at the low end follow: rates that are too high diverge.
+FIRST = 3
+STARTS = (0.0, -0.5, 0.5, -1.0)
 LENGTH = 0.6
 NOISE = 0.1  # of a run's loss, in standard deviations of the losses known
 # Losses so many times as far above the least one as the median is count as that: a rate that
@@ -22,8 +27,8 @@ REACH = 4.0
 
 
 def search(
-    settings: Array,  # (n, m), above 0
-    groups: Array,  # (n,) which search a run belongs to
+    places: Array,  # (n, m) logarithms of the settings, from -1 to 1 over the range of each search
+    groups: NDArray[Any],  # (n,) which search a run belongs to
     losses: Array,  # (n,) in nats a token; NaN where a run failed, or is free
     free: Mask,  # (n,) which runs may be trained
     costs: Array,  # (n,) FLOPs
@@ -38,7 +43,7 @@ def search(
     run is its gain as a part of the loss; that of a first run is NaN. Runs that gain less than a
     hundredth of ``noise`` are not chosen.
     """
-    places, free, left = _places(settings, groups), free.copy(), budget
+    free, left = free.copy(), budget
     values = np.where(free, np.nan, np.nan_to_num(losses, nan=np.inf))
     plan: list[Chosen] = []
     while True:
@@ -47,12 +52,12 @@ def search(
             own = np.flatnonzero(groups == group)
             can, known = free[own] & (costs[own] <= left), ~np.isnan(values[own])
             tried = int(np.sum(~free[own]))
-            if tried < len(STARTS):
-                far = np.sum((places[own] - STARTS[tried]) ** 2, axis=1)
+            if tried >= FIRST and tried > known.sum():  # its first runs are not trained
+                continue
+            if tried < FIRST or not np.isfinite(values[own]).any():
+                far = np.sum((places[own] - STARTS[min(tried, FIRST)]) ** 2, axis=1).round(9)
                 i, gain, expected = int(np.where(can, far, np.inf).argmin()), np.nan, np.nan
                 score = np.inf
-            elif tried > known.sum():  # its first runs are not trained
-                continue
             else:
                 gains, means = _improvement(places[own], values[own], noise)
                 i = int(np.where(can, gains, -1.0).argmax())
@@ -69,16 +74,6 @@ def search(
         values[run] = expected
 
 
-def _places(settings: Array, groups: Array) -> Array:
-    """Returns logarithms of ``settings`` from -1 to 1 over the range that each search has."""
-    places = np.log(settings)
-    for group in np.unique(groups):
-        own = places[groups == group]
-        middle, half = (own.max(axis=0) + own.min(axis=0)) / 2, np.ptp(own, axis=0) / 2
-        places[groups == group] = (own - middle) / np.where(half > 0, half, 1.0)
-    return places
-
-
 def _improvement(places: Array, values: Array, noise: float) -> tuple[Array, Array]:
     """Returns expected gains over the least loss known, as parts of it, and expected losses.
 
@@ -88,9 +83,6 @@ def _improvement(places: Array, values: Array, noise: float) -> tuple[Array, Arr
 
     known = ~np.isnan(values)
     least = values[known].min()
-    if not np.isfinite(least):  # nothing completed: the farthest run from those that failed
-        away = np.abs(places[:, None] - places[None, known]).sum(axis=2).min(axis=1)
-        return away, np.full(len(values), np.inf)
     most = least + REACH * max(float(np.median(values[known])) - least, 1e-3 * least)
     losses = np.minimum(values[known], most if np.isfinite(most) else 2 * least)
     middle, scale = losses.mean(), max(float(losses.std()), 1e-6 * least)

@@ -134,8 +134,11 @@ def kappa_grows(inputs: FittedInputs) -> Evidence:
     """Returns the exponent of kappa in the number of experts, by one law for all of them."""
     rho = exponents.growth(inputs, exponents.kappa_of)
     n = len(exponents.experts(inputs))
-    measured = f"rho of kappa ~ E^rho is {rho} over {n} numbers of experts; published: 0.126"
-    return Evidence(measured, rho, decides=None if n >= MIN_EXPERT_COUNTS else [])
+    return Evidence(
+        f"rho of kappa ~ E^rho is {rho} over {n} numbers of experts; published: 0.126",
+        rho,
+        decides=None if n >= MIN_EXPERT_COUNTS else [],
+    )
 
 
 def ratio_rises(inputs: FittedInputs) -> Evidence:
@@ -186,11 +189,12 @@ def simplest_corpus(inputs: FittedInputs) -> Evidence:
     rises = [replace(above(*two), high=math.inf) for two in pairwise(order[1:])]
     enough = [] if len(order) >= MIN_CORPORA else [Effect(0.0, -math.inf, math.inf)]
     means = ", ".join(f"{d[name].mean():.2f} on {name}" for name in order)
-    measured = (
+    return Evidence(
         f"the dimension of the middle layers of {len(d)} models of each corpus is, from the fewest "
-        f"bits a byte to the most, {means}"
+        f"bits a byte to the most, {means}",
+        least[0],
+        decides=[*least, *rises, *enough],
     )
-    return Evidence(measured, least[0], decides=[*least, *rises, *enough])
 
 
 def _ends(rows: pd.DataFrame) -> dict[str, float]:

@@ -29,12 +29,12 @@ def trend(inputs: Inputs, setting: str) -> Evidence:
     if not np.isfinite(exponent.value):
         return Evidence(FEW_BUDGETS)
     law = draws[(draws["kind"] == "moe") & (draws["draw"] == 0)].iloc[0]
-    measured = (
+    return Evidence(
         f"the exponent of C in the best {WORDS[setting]} is {exponent}, from {law['n']} "
         f"near-optimal runs at budgets from {law['C_low']:.2g} to {law['C_high']:.2g} FLOPs, of "
-        "values tried at every budget"
+        "values tried at every budget",
+        exponent,
     )
-    return Evidence(measured, exponent)
 
 
 def moe_against_dense(inputs: Inputs) -> Evidence:
@@ -48,11 +48,12 @@ def moe_against_dense(inputs: Inputs) -> Evidence:
     batch, lr = ratios["batch_tokens"], ratios["lr"]
     if not np.isfinite([batch.value, lr.value]).all():
         return Evidence("mixtures and dense models were not both searched at two budgets")
-    measured = (
+    return Evidence(
         f"at C = {draws['C_high'].max():.2g} FLOPs mixtures' batch is {batch} of dense models', "
-        f"their learning rate {lr}"
+        f"their learning rate {lr}",
+        batch,
+        decides=[batch, lr.map(np.reciprocal)],
     )
-    return Evidence(measured, batch, decides=[batch, lr.map(np.reciprocal)])
 
 
 def across_activation(inputs: Inputs) -> Evidence:

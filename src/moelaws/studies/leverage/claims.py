@@ -55,12 +55,14 @@ def sparser_is_better(inputs: Inputs) -> Evidence:
         for one, x in zip(known, both, strict=True)
     ]
     best = of_draws(np.exp2(common.optima()), common.n)
-    measured = (
+    return Evidence(
         f"As A halves, the loss falls by {sparse} % at A = {2**common.low:.2g} and by {dense} % "
         f"at A = {2**common.high:.2g}. It is least at A = {best} "
-        f"({common.n} runs, {common.budgets} budgets)."
+        f"({common.n} runs, {common.budgets} budgets).",
+        sparse,
+        "%",
+        [*decides, *rises],
     )
-    return Evidence(measured, sparse, "%", [*decides, *rises])
 
 
 def with_trunks(inputs: Inputs, estimate: Effect, run_ids: Sequence[str], moves: Array) -> Effect:
@@ -111,12 +113,12 @@ def grows_with_compute(inputs: FittedInputs) -> Evidence:
         for draws, moe, (own, W) in zip(slopes, mixtures, behind, strict=True)
     )
     missed = f" In {unreached:.0%} of the draws the dense curve never gets there."
-    measured = (
+    return Evidence(
         f"d ln EL / d ln C = {slope}, the mean of {len(mixtures)} activation ratios over {len(C)} "
         f"budgets ({runs} runs): {each}.{missed if unreached else ''} "
-        "Published: 0.10 at A = 3.1 %."
+        "Published: 0.10 at A = 3.1 %.",
+        slope,
     )
-    return Evidence(measured, slope)
 
 
 def large_leverage(inputs: FittedInputs) -> Evidence:
@@ -138,11 +140,11 @@ def large_leverage(inputs: FittedInputs) -> Evidence:
     mean = float(np.mean(ln_EL - np.log(by_law)))
     ratio = Effect(mean, *percentile_interval(drawn, LEVEL), len(ln_EL)).map(np.exp)
     beyond = int((points["measured"] == 0).sum())
-    measured = (
+    return Evidence(
         f"EL by Algorithm 1 is {ratio} times that by Eq 4, at {ratio.n} points of {K} architectures"
-        f", of which {beyond} are extrapolated. Published: RMSE .5275 over 24 points."
+        f", of which {beyond} are extrapolated. Published: RMSE .5275 over 24 points.",
+        ratio,
     )
-    return Evidence(measured, ratio)
 
 
 def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
@@ -160,11 +162,11 @@ def least_loss(inputs: Inputs, sweep: str, name: str) -> Evidence:
     ends = parabola.low, parabola.high, float(parabola.optima()[0]), low, high
     least, largest, value, low, high = (2.0**t if series.log2 else t for t in ends)
     best = Effect(value, max(low, 0.0), high, parabola.n)  # neither quantity is negative
-    measured = (
+    return Evidence(
         f"Least loss at {name} = {best} of {least:.3g} to {largest:.3g} measured "
-        f"({best.n} runs, {parabola.budgets} budgets)."
+        f"({best.n} runs, {parabola.budgets} budgets).",
+        best,
     )
-    return Evidence(measured, best)
 
 
 def best_moves_with_compute(inputs: Inputs, sweep: str, name: str, unit: str) -> Evidence:
@@ -188,11 +190,11 @@ def best_moves_with_compute(inputs: Inputs, sweep: str, name: str, unit: str) ->
     change = of_draws(np.where(bowls, -tilt / (2 * curvature), np.nan), len(runs))
     if np.mean(~bowls) > MAX_UNREACHED:
         change = Effect(change.value, n=change.n)
-    measured = (
+    return Evidence(
         f"The best {name} changes by {change} {unit}for a tenfold budget ({change.n} runs, "
-        f"{len(set(C))} budgets). Parabolas of all budgets have the same curvature."
+        f"{len(set(C))} budgets). Parabolas of all budgets have the same curvature.",
+        change,
     )
-    return Evidence(measured, change)
 
 
 def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
@@ -206,12 +208,12 @@ def weak_balance_favours_coarse(inputs: Inputs) -> Evidence:
         return Evidence(f"{len(runs)} runs determine no two parabolas in log2 G.")
     before, after = (one.optima() for one in own)
     halvings = of_draws(before - after, len(runs))
-    measured = (
+    return Evidence(
         f"The best granularity is {2 ** before[0]:.3g} with the usual balance loss and "
         f"{2 ** after[0]:.3g} with a tenth of it: it halves {halvings} times ({halvings.n} runs, "
-        f"{own[0].budgets} budgets)."
+        f"{own[0].budgets} budgets).",
+        halvings,
     )
-    return Evidence(measured, halvings)
 
 
 def heads_hardly_matter(inputs: Inputs) -> Evidence:
@@ -223,11 +225,12 @@ def heads_hardly_matter(inputs: Inputs) -> Evidence:
         return Evidence(f"{len(runs)} runs determine no parabola in the width of a head.")
     near = (np.clip(common.optima() + step, common.low, common.high) for step in (-1, 1))
     excess = of_draws(100 * np.maximum(*map(common.excess, near)), common.n)
-    measured = (
+    return Evidence(
         f"Half or twice the best number of heads, which makes heads {2 ** common.optima()[0]:.3g} "
-        f"wide, costs up to {excess} % of the loss ({excess.n} runs, {common.budgets} sizes)."
+        f"wide, costs up to {excess} % of the loss ({excess.n} runs, {common.budgets} sizes).",
+        excess,
+        "%",
     )
-    return Evidence(measured, excess, "%")
 
 
 def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidence:
@@ -256,11 +259,11 @@ def matches_seven_times_the_compute(inputs: FittedInputs, sweep: str) -> Evidenc
     if C_moe < PAPERS_PAIR:
         high = math.inf
     result = Effect(value, low, high)
-    measured = (
+    return Evidence(
         f"The mixture's loss at {C_moe:.2g} FLOPs is {L_moe:.3f} nats and the dense model's at "
-        f"{C_dense / C_moe:.2g} times these is {L_dense:.3f}: a leverage of {result}."
+        f"{C_dense / C_moe:.2g} times these is {L_dense:.3f}: a leverage of {result}.",
+        result,
     )
-    return Evidence(measured, result)
 
 
 def attention_share(inputs: Inputs) -> Evidence:
@@ -281,11 +284,12 @@ def attention_share(inputs: Inputs) -> Evidence:
     each = [of_draws(one, parabola.n) for one in above]
     low, high = max(each[0].low, 0.0), max(one.high for one in each)
     excess = replace(each[0], low=low, high=high)
-    measured = (
+    return Evidence(
         f"{convention}, the loss at 35 % is {excess} % above the least "
-        f"of shares from {span} ({excess.n} runs, {parabola.budgets} budgets)."
+        f"of shares from {span} ({excess.n} runs, {parabola.budgets} budgets).",
+        excess,
+        "%",
     )
-    return Evidence(measured, excess, "%")
 
 
 def dense_layers_matter_little(inputs: Inputs) -> Evidence:
@@ -295,11 +299,12 @@ def dense_layers_matter_little(inputs: Inputs) -> Evidence:
     change = slope(dense, np.log(runs["L"].to_numpy(float)), runs) * 100
     if math.isnan(change.value):
         return Evidence("No budget has runs with and without dense layers.")
-    measured = (
+    return Evidence(
         f"Dense first layers change the loss by {change} % at equal compute "
-        f"({change.n} runs, {runs['C'].nunique()} budgets)."
+        f"({change.n} runs, {runs['C'].nunique()} budgets).",
+        change,
+        "%",
     )
-    return Evidence(measured, change, "%")
 
 
 def finer_is_less_balanced(inputs: Inputs) -> Evidence:
@@ -310,8 +315,8 @@ def finer_is_less_balanced(inputs: Inputs) -> Evidence:
     elasticity = slope(ln_G, ln_CV, runs)
     if math.isnan(elasticity.value):
         return Evidence(f"{len(runs)} runs determine no slope of ln CV on ln G.")
-    measured = (
+    return Evidence(
         f"d ln CV / d ln G = {elasticity} ({elasticity.n} runs, "
-        f"{runs['C'].nunique()} budgets). Published, from Table 15: 0.96."
+        f"{runs['C'].nunique()} budgets). Published, from Table 15: 0.96.",
+        elasticity,
     )
-    return Evidence(measured, elasticity)

@@ -24,11 +24,13 @@ def helps_everywhere(inputs: Inputs) -> Evidence:
     each = [Effect(gain, gain + low, gain + high) for gain in least["gain"]]
     smallest = min(each, key=lambda gain: gain.value)
     texts = (f"{x.size}: {x.gain:.4f} ({x.router}, {x.E} experts)" for x in least.itertuples())
-    measured = (
+    return Evidence(
         f"the least of {len(gains)} gains is {smallest} nats/token by the spread of {len(seeds)} "
-        f"seeds; the least at each size: {'; '.join(texts)}"
+        f"seeds; the least at each size: {'; '.join(texts)}",
+        smallest,
+        "nats/token",
+        each,
     )
-    return Evidence(measured, smallest, "nats/token", each)
 
 
 def best_router(inputs: Inputs, experts: int) -> Evidence:
@@ -43,8 +45,10 @@ def best_router(inputs: Inputs, experts: int) -> Evidence:
             f"{other} {each[-1]} nats/token above {BEST}, which has the lower loss in "
             f"{int((more > 0).sum())} of {len(more)} pairs"
         )
-    measured = (
+    return Evidence(
         f"{'; '.join(texts)} (means over {len(losses.groupby('N_dense'))} sizes, {experts} experts "
-        "or more)"
+        "or more)",
+        min(each, key=lambda more: more.value),
+        "nats/token",
+        each,
     )
-    return Evidence(measured, min(each, key=lambda more: more.value), "nats/token", each)

@@ -31,12 +31,12 @@ def fewer_flops(inputs: Inputs) -> Evidence:
     changes, budgets = arms.changes(MUON)
     by_budget = changes.groupby(budgets).mean()
     each = (f"{change:.2g} % at {C:.0e} FLOPs" for C, change in by_budget.items())
-    words = (
+    return Evidence(
         f"for equal loss Muon needs {ratio} times the FLOPs of AdamW, in {ratio.n} blocks; "
         f"{ratio.value * (1 + arms.own_products()):.2f} times with its own products; "
-        f"at equal FLOPs its loss differs by {', '.join(each)}"
+        f"at equal FLOPs its loss differs by {', '.join(each)}",
+        ratio,
     )
-    return Evidence(words, ratio)
 
 
 def order_matters(inputs: Inputs) -> Evidence:
@@ -45,5 +45,6 @@ def order_matters(inputs: Inputs) -> Evidence:
     if not arms.slope(BASE) < 0:
         return Evidence("the loss on text does not fall over two budgets")
     ratio = arms.flattening()
-    words = f"d ln L / d ln C of shuffled text over that of text is {ratio}, in {ratio.n} blocks"
-    return Evidence(words, ratio)
+    return Evidence(
+        f"d ln L / d ln C of shuffled text over that of text is {ratio}, in {ratio.n} blocks", ratio
+    )
