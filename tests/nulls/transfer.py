@@ -67,10 +67,10 @@ TRIALS = [
     edge(LATER, partial(made, ratio=1.5)),
     edge(LATER, partial(made, ratio=1 / 1.5)),
     null(LATER, partial(made, ratio=2.0)),
+    seen((*DRIFTS, ALONE, WIDER, LATER), made, 90),
+    seen(CHEAP, made, 50),
     null(TOKENS_TOO, partial(made, tokens=0.0)),
     edge(TOKENS_TOO, partial(made, tokens=0.22)),
     edge(TOKENS_TOO, partial(made, tokens=0.42)),
-    seen((*DRIFTS, ALONE, WIDER, LATER), made, 90),
     seen(TOKENS_TOO, made, 70),
-    seen(CHEAP, made, 50),
 ]

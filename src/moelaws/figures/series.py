@@ -146,8 +146,8 @@ def write(text: str, row: Any) -> str:
 
 
 def _are_measured(layers: Iterable[Layer]) -> bool:
-    """Returns whether one of them has rows that no law gives."""
-    return any(len(rows) and _is_own(series) for series, rows in layers)
+    """Returns whether one of them has a number that no law gives."""
+    return any(_is_own(series) and rows[series.y].notna().any() for series, rows in layers)
 
 
 def _is_own(series: Series) -> bool:

@@ -97,6 +97,16 @@ def test_each_figure_has_a_panel_for_each_ladder(trained, tmp_path, name):
     assert all(any(along in title for title in drawn) for along in LADDERS["ladders"])
 
 
+def test_a_ladder_whose_base_has_no_best_rate_has_an_empty_panel(tmp_path):
+    frame = losses(0)
+    falling = (frame["sweep"] == "base") & (frame["optimizer"] == "muon")
+    inputs = Inputs(frame=frame.assign(L=frame["L"].mask(falling, 3 - frame["lr"])))
+    derive(STUDY, "optima", inputs, path := tmp_path / "optima.parquet")
+    sheet = make(STUDY, "regret", replace(inputs, derived_tables={"optima": path}))
+    empty = [panel for panel in sheet.panels if not panel.ax.axison]
+    assert [panel.ax.get_title(loc="left") for panel in empty] == ["(d) muon"]
+
+
 def test_the_best_rate_of_each_share_of_experts_is_pinned(trained, tmp_path):
     paths = {name: tmp_path / f"{name}.parquet" for name in ("bases", "optima")}
     for name, path in paths.items():
