@@ -227,3 +227,12 @@ def test_stages_that_were_registered_one_by_one_count_together():
     between = second.model_copy(update={"entries": changed("claims", CLAIM, "rule", "another")})
     assert states([first, between])[CLAIM]["state"] == DEVIATES
     assert states([first])[CLAIM]["deviations"] == [f"3 runs added: {', '.join(RUNS[3:])}"]
+
+
+def test_a_stage_that_came_later_leaves_the_registration_of_the_rest():
+    rest = own(runs=dict.fromkeys(RUNS[:3], (1e12, ("all",))), seen=RUNS[:2])
+    added = {"stages": ["more"], "time": TIME + timedelta(hours=0.5)}
+    stage = own(digest="b" * 64, runs=dict.fromkeys(RUNS[3:], (1e12, ())), **added)
+    both = states([rest, stage])[CLAIM]
+    assert both["state"].startswith(f"registered after 2 of {len(RUNS)} runs")
+    assert both["deviations"] == []

@@ -232,7 +232,7 @@ def test_verdicts_of_a_sweep_say_what_was_kept_of_its_registration(project, regi
     set_to = ["--set", "corpus=[text/*.py]"]
     project.run("preregister", "transfer", "--tier", "demo", *set_to)
     project.commit()
-    assert "8 of 8 claims were preregistered, by " in page()
+    assert "9 of 9 claims were preregistered, by " in page()
     assert check(project, "transfer").count("nothing") == 1
     text = place.read_text()
     place.write_text(text.replace("below: 0.25", "below: 0.35"))

@@ -28,14 +28,16 @@ def applying(
 ) -> list[Registration]:
     """Returns the registrations that hold for these runs, the newest first.
 
-    One holds where a run of it is here, and each registration that it amends. Of those of the whole
-    grid the newest holds, and of stages that were registered one by one the newest of each; where
-    the table has some ``stages`` alone, those of others do not.
+    One holds where a run of it is here, and each registration that it amends. Of those that have a
+    run in common the newest holds, and of stages that were registered one by one the newest of
+    each; where the table has some ``stages`` alone, those of others do not.
     """
     holding: list[Registration] = []
     for own in sorted(registrations, key=lambda one: one.time, reverse=True):
         fixed = {stage for one in holding for stage in one.stages}
-        joins = not holding or (fixed and own.stages and not fixed & {*own.stages})
+        has_others = own.stages and not fixed & {*own.stages}
+        rivals = (one for one in holding if not (has_others and one.stages))
+        joins = not any(own.runs.keys() & one.runs.keys() for one in rivals)
         here = own.runs.keys() & runs and (not stages or {*own.stages} <= {*stages})
         if here and joins and not _chain(own, registrations)[-1].amends:
             holding.append(own)
