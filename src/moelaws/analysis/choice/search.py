@@ -7,6 +7,7 @@ loss known each run may end (expected improvement: Jones, Schonlau and Welch 199
 Arrays: n runs of the pool, m settings.
 """
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ NOISE = 0.1  # of a run's loss, in standard deviations of the losses known
 # Losses so many times as far above the least one as the median is count as that: a rate that
 # diverges says nothing of the losses near the best one.
 REACH = 4.0
+_below = np.vectorize(NormalDist().cdf)
 
 
 def search(
@@ -79,8 +81,6 @@ def _improvement(places: Array, values: Array, noise: float) -> tuple[Array, Arr
 
     Of ``values`` (n,) those of failed runs are infinite, and those that are not known are NaN.
     """
-    from scipy.special import ndtr
-
     known = ~np.isnan(values)
     least = values[known].min()
     most = least + REACH * max(float(np.median(values[known])) - least, 1e-3 * least)
@@ -92,5 +92,5 @@ def _improvement(places: Array, values: Array, noise: float) -> tuple[Array, Arr
     mean = middle + (losses - middle) @ weights
     spread = scale * np.sqrt(np.maximum(1 - np.sum(cross.T * weights, axis=0), 1e-12))
     z = (least - mean) / spread
-    gain = spread * (z * ndtr(z) + np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))
+    gain = spread * (z * _below(z) + np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi))
     return gain / least, mean
