@@ -40,9 +40,9 @@ def test_derived_tables_have_the_columns_of_their_series(study, figure, series: 
     assert names.union(series.ends, series.error) - {""} <= known
 
 
-def drawn(rows: pd.DataFrame, panel: dict, **more: object):
-    """The sheet of a figure of one panel over the completed ``rows``."""
-    entry = {"name": "F", "caption": "A picture.", "panels": [panel], **more}
+def drawn(rows: pd.DataFrame, *panels: dict, **more: object):
+    """The sheet of a figure of these panels over the completed ``rows``."""
+    entry = {"name": "F", "caption": "A picture.", "panels": panels, **more}
     frame = rows.assign(status="completed")
     return draw(Inputs(frame=frame), parse(Figure, entry, "study.yaml"), "moelaws")
 
@@ -74,6 +74,9 @@ def test_each_value_has_panels_of_its_own_and_what_is_missing_is_named():
     sheet = drawn(rows, panel, each="C")
     assert sheet.data["panel"].tolist() == ["a", "a", "b"]
     assert sheet.warnings == ["C=1e+19, S=0: no best: too few sizes"]
+    other = {**panel, "title": "{C:power}, other", "series": [LINES | {"rows": "C < 5e18"}]}
+    sheet = drawn(rows, panel, other, each="C", empty="no run")
+    assert "$10^{19}$, other" in words(sheet) and "no run" in sheet.warnings
 
 
 def test_the_error_of_a_series_is_the_first_that_all_rows_have():

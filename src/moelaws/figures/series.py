@@ -70,9 +70,10 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     colours = {s.by: _palette(inputs, figure, s.by, every) for s, _ in every if s.by}
     places = ((value, *place) for value in values for place in panels)
     for panel, (value, declared, layers) in zip(sheet.panels, places, strict=True):
-        own = [(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
-               for s, rows in layers]  # fmt: skip
-        first = next((rows.iloc[0] for _, rows in own if len(rows)), None)
+        own, beside = ([(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
+                        for s, rows in some] for some in (layers, every))  # fmt: skip
+        # A panel without rows takes its title from another panel's.
+        first = next((rows.iloc[0] for _, rows in own + beside if len(rows)), None)
         if declared.title and first is not None:
             panel.title(write(declared.title, first))
         if declared.x.role == "words":
