@@ -106,7 +106,7 @@ class Panel:
         """Draws a curve, with a band from ``low`` to ``high`` if given."""
         self.sheet.record(self.name, series, x=x, y=y, low=low, high=high)
         (drawn,) = self.ax.plot(x, y, **options)
-        if low is not None and high is not None:
+        if low is not None:
             self.ax.fill_between(x, low, high, color=drawn.get_color(), alpha=0.14, linewidth=0)
 
     def points(
@@ -126,15 +126,15 @@ class Panel:
         (drawn,) = self.ax.plot(*(x, y)[::step], **options)
         # Matplotlib does not extend the axes' limits to marks that a transform shifts.
         self.ax.update_datalim(np.column_stack((x, y)[::step]))
-        if low is not None and high is not None:
-            top = 1e3 * np.nanmax(np.abs(y), initial=0.0)  # where an infinite bar ends
-            bars = np.clip(np.asarray([low, high], float), -top, top)
-            ends = np.broadcast_arrays(*bars, np.nan)
-            for end in np.asarray([low, high], float):
+        if low is not None:
+            ends = np.asarray([low, high], float)
+            for end in ends:
                 within = np.where(np.isfinite(end), end, y)
                 self.ax.update_datalim(np.column_stack((x, within)[::step]))
+            top = 1e3 * np.nanmax(np.abs(y), initial=0.0)  # where an infinite bar ends
+            broken = np.broadcast_arrays(*np.clip(ends, -top, top), np.nan)
             limits = self.ax.dataLim.frozen()  # an infinite bar runs out of the panel
-            bars = np.repeat(x, 3), np.column_stack(ends).ravel()
+            bars = np.repeat(x, 3), np.column_stack(broken).ravel()
             self.ax.plot(  # one line, broken by NaN between bars
                 *bars[::step],
                 color=drawn.get_color(),
