@@ -76,7 +76,8 @@ def test_each_value_has_panels_of_its_own_and_what_is_missing_is_named():
     assert sheet.warnings == ["C=1e+19, S=0: no best: too few sizes"]
     other = {**panel, "title": "{C:power}, other", "series": [LINES | {"rows": "C < 5e18"}]}
     sheet = drawn(rows, panel, other, each="C", empty="no run")
-    assert "$10^{19}$, other" in words(sheet) and "no run" in sheet.warnings
+    assert "$10^{19}$, other" in words(sheet)
+    assert "no run" in sheet.warnings
 
 
 def test_the_error_of_a_series_is_the_first_that_all_rows_have():
