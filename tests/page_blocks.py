@@ -15,7 +15,8 @@ from pathlib import Path
 from repository import moelaws
 
 BLOCK = re.compile(
-    r"^(<!-- (?:not run|line): \w[^\n]*-->\n)?^```(python|yaml|console)\n(.*?)^```$", re.M | re.S
+    r"^(<!-- (?:not run|line): \w[^\n]*-->\n)?^```(python|yaml|toml|console)\n(.*?)^```$",
+    re.M | re.S,
 )
 
 

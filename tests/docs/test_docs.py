@@ -88,7 +88,8 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_and_their_options_exist(page):
     text = page.read_text()
-    assert set(re.findall(r"^```(\w+)$", text, re.M)) <= {"python", "yaml", "console", "text"}
+    languages = {"python", "yaml", "toml", "console", "text"}
+    assert set(re.findall(r"^```(\w+)$", text, re.M)) <= languages
     for name, words in re.findall(r"(?:`|\$ |&& )moelaws (\w+)([^`|&;#\n]*)", text):
         command = cli.get_command(Context(cli), name)
         assert command, name

@@ -5,37 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moelaws.laws.base import FitProtocol
-from moelaws.laws.forms import power_law_sum
+from moelaws import laws
 from moelaws.laws.roots import bisect, rising_root
-from moelaws.laws.terms import irreducible_loss, one_minus, over, term, times
-from moelaws.laws.vocabulary import variable
-
-N, D, S = variable("N"), variable("D"), variable("S")
-SIZE = over(N, "alpha", 0.3, "exponent of N")
-LAW = power_law_sum(
-    id="example",
-    title="An example",
-    source="this test",
-    terms=(
-        term("a", 3.0, "the size term", times(D, "nu", -0.1), SIZE),
-        term("b", 2.0, "the rest", over(one_minus(S), "lambda", 0.2), SIZE),
-        irreducible_loss("E_0", 1.5),
-    ),
-    protocol=FitProtocol(objective="huber"),
-)
 
 
-def test_texts_units_variables_and_starts_follow_from_the_terms():
-    assert LAW.equation == "L = a*D^nu/N^alpha + b/((1-S)^lambda * N^alpha) + E_0"
-    assert LAW.latex == (
-        r"L = \frac{a D^{\nu}}{N^{\alpha}} + \frac{b}{(1-S)^{\lambda} N^{\alpha}} + E_{0}"
+def test_texts_variables_and_starts_follow_from_the_terms():
+    law = laws.get("sparsity.loss")
+    assert (
+        law.equation == "L = a/N^alpha + b/D^beta + c/(1-S)^lambda + d/((1-S)^delta * N^gamma) + e"
     )
-    assert [v.name for v in LAW.variables] == ["D", "N", "S"]
-    assert LAW.names == ("a", "nu", "alpha", "b", "lambda", "E_0")
-    units = [p.unit.removeprefix("nats/token") for p in LAW.parameters if p.scale == "log"]
-    assert units == [" tokens^-nu parameters^alpha", " parameters^alpha", ""]
-    assert tuple(LAW.protocol.grid) == LAW.names
+    assert law.latex == (
+        r"L = \frac{a}{N^{\alpha}} + \frac{b}{D^{\beta}} + \frac{c}{(1-S)^{\lambda}}"
+        r" + \frac{d}{(1-S)^{\delta} N^{\gamma}} + e"
+    )
+    assert [v.name for v in law.variables] == ["N", "D", "S"]
+    assert tuple(law.protocol.grid) == law.names
+    above = laws.get("chinchilla:activation")
+    assert above.equation == "L = a*A^gamma/N^alpha + b*A^delta/D^beta + e*A^epsilon"
+    assert above.latex.endswith(r"\frac{b A^{\delta}}{D^{\beta}} + e A^{\epsilon}")
+    assert laws.get("allocation.ratio:stage1").latex == r"r^* = \alpha_r C^{\beta_r}"
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))

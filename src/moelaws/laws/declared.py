@@ -6,7 +6,8 @@ The keys of a table are the fields of ``PowerLawSum``, ``GeneralLaw`` or ``Formu
   the vocabulary's; one with a unit is the law's own. ``domain`` names one of ``base.py``;
 - ``parameters``: name -> unit, bounds, meaning, scale and starts; ``published``: name -> value;
 - ``terms``: coefficient -> variable -> exponent, with a minus where the variable is below the line.
-  One term is a straight line in logarithms. A law without terms has a function in its module;
+  The variable may be ``1-S``. One term is a straight line in logarithms. A law without terms has a
+  function in its module;
 - ``products``: result -> variable -> exponent, times the constant RESULT_coefficient; and
   ``quotients`` of two of these or of variables. They make a formula. Any other formula has a
   function in its module;
@@ -21,20 +22,23 @@ from dataclasses import replace
 from typing import Any
 
 from moelaws.laws import base
-from moelaws.laws.base import Columns, FitProtocol, Formula, Law, Parameter, Variable
+from moelaws.laws.base import Columns, FitProtocol, FittableLaw, Formula, Law, Parameter, Variable
 from moelaws.laws.forms import GeneralLaw, power_law, power_law_sum
-from moelaws.laws.terms import Base, Power, Term, log
+from moelaws.laws.terms import Base, Power, Term, log, one_minus
 from moelaws.laws.vocabulary import LOSS, VOCABULARY
 from moelaws.spec.from_toml import table_beside
 
 
 def law_beside(
-    module: str, formulas: Mapping[str, Callable[[Columns], Any]] = {}, **code: Any
+    module: str,
+    formulas: Mapping[str, Callable[[Columns], Any]] = {},
+    kind: type[FittableLaw] = GeneralLaw,
+    **code: Any,
 ) -> tuple[Any, dict[str, Any]]:
     """Returns the law in the table beside ``module`` (its ``__file__``), and its other forms.
 
     ``formulas`` has the function of each form that is a formula, by the form's name; the law itself
-    has the name "". ``code`` holds the functions of the forms that are general laws.
+    has the name "". ``code`` holds the other fields of forms of this ``kind``, which have no terms.
     """
     whole = table_beside(module)
     texts, forms = whole.pop("texts", {}), {"": whole, **whole.pop("variants", {})}
@@ -42,7 +46,7 @@ def law_beside(
     for name, own in forms.items():
         stated = {"id": whole["id"], **forms.get(own.pop("like", None), {}), **own, "variant": name}
         own_code = {"function": formulas[name]} if name in formulas else code
-        laws[name] = _law(_plain(stated, texts), own_code)
+        laws[name] = _law(_plain(stated, texts), kind, own_code)
     return laws.pop(""), laws
 
 
@@ -55,7 +59,7 @@ def _plain(data: Any, texts: Mapping[str, str]) -> Any:
     return {k: _plain(own, texts) for k, own in data.items()} if isinstance(data, dict) else data
 
 
-def _law(own: dict[str, Any], code: Mapping[str, Any]) -> Law:
+def _law(own: dict[str, Any], kind: type[FittableLaw], code: Mapping[str, Any]) -> Law:
     variables = {v.name: v for v in _variables(own["variables"])}
     own["variables"] = (*variables.values(),)
     if "outputs" in own:
@@ -68,11 +72,12 @@ def _law(own: dict[str, Any], code: Mapping[str, Any]) -> Law:
         for name, (unit, low, high, meaning, scale, starts) in own.pop("parameters").items()
     }
     if "terms" not in own:
-        return GeneralLaw(**own, **code, parameters=(*parameters.values(),))
+        return kind(**own, **code, parameters=(*parameters.values(),))
 
     def power(name: str, exponent: str) -> Power:
-        base, inverse = Base(variables[name], name, log(name)), exponent.startswith("-")
-        return Power(base, parameters[exponent.removeprefix("-")], inverse)
+        variable = variables[name.removeprefix("1-")]
+        base = Base(variable, name, log(name)) if name in variables else one_minus(variable)
+        return Power(base, parameters[exponent.removeprefix("-")], exponent.startswith("-"))
 
     terms = [
         Term(parameters[name], tuple(power(*each) for each in powers.items()))

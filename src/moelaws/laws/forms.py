@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moelaws.laws.base import Array, Columns, FittableLaw, State
-from moelaws.laws.terms import Feature, Term, one, parameters_of, symbol
+from moelaws.laws.terms import Feature, Term, one, symbol
 from moelaws.laws.vocabulary import LOSS
 
 # A term whose logarithm is so far below the largest one adds nothing to a prediction. Logarithms
@@ -51,7 +51,7 @@ def power_law_sum(terms: Sequence[Term], order: Sequence[str] = (), **stated: An
     if their order is not that of the terms. ``stated`` holds the law's other fields, and those that
     replace what the terms give.
     """
-    parameters = parameters_of(terms)
+    parameters = {own.name: own for term in terms for own in term.parameters}
     ordered = tuple(parameters[name] for name in order or parameters)
     return PowerLawSum(terms=tuple(terms), parameters=ordered, **(_texts(terms, stated) | stated))
 

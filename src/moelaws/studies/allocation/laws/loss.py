@@ -9,19 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from moelaws.laws.base import (
-    Array,
-    Columns,
-    Derivation,
-    FitProtocol,
-    FittableLaw,
-    State,
-    Variable,
-    signed,
-)
+from moelaws.laws.base import Array, Columns, Derivation, FittableLaw, State
+from moelaws.laws.declared import law_beside
 from moelaws.laws.forms import PowerLawModel, log_sum_exp
-from moelaws.laws.terms import QUARTERS, irreducible_loss, over, parameters_of, term
-from moelaws.laws.vocabulary import LOSS, variable
 from moelaws.studies.allocation.laws import ratio
 
 # The bound on ln of the factor (1-S)^gamma: the square of such a factor, times another, still is a
@@ -83,7 +73,7 @@ class AllocationLoss(FittableLaw):
 
     def fractions(self, params: Mapping[str, float], columns: Columns) -> dict[str, Array]:
         _, (weight_TBn, _) = self.model(columns).evaluate(self.vector(params)[None])
-        return dict(zip(_NAMES[:5], weight_TBn[:, 0], strict=True))
+        return dict(zip(self.names[:5], weight_TBn[:, 0], strict=True))
 
 
 class AllocationModel(PowerLawModel):
@@ -146,55 +136,17 @@ class AllocationModel(PowerLawModel):
         return moment
 
 
-_R_STAR = variable("r_star", "loss-optimal r at the run's compute and sparsity (allocation.ratio)")
 _OPTIMAL_RATIO = Derivation(
     "r_star", ("C", "S"), "r_star(C, S) by allocation.ratio, published", ratio.ratio
 )
-_SIZE = variable("N", "parameters: total or active, one of them throughout a fit")
-_TOKENS = variable("D")
-_VARIABLES = (
-    _SIZE,
-    _TOKENS,
-    variable("S", "sparsity (E - k) / E, shared experts among E and k"),
-    Variable("r", "1", "FLOPs of the experts over FLOPs of attention"),
-)
-_LAMBDA_OF_N = over(_SIZE, "lambda", 0.4228, "exponent of N in the penalty")
-# The published values are those of Table 1. The third term, the penalty on R, also has gamma.
-_TERMS = (
-    term("a", 15.12, "the size term", over(_SIZE, "alpha", 0.6288)),
-    term("b", 18.62, "the data term", over(_TOKENS, "beta", 0.0453)),
-    term("c", 39.55, "the penalty on R", _LAMBDA_OF_N),
-    term("d", 0.0499, "the experts' share"),
-    irreducible_loss("tau", 13.7354),
-)
-_GAMMA_OF_DENSITY = signed("gamma", 4.0, "exponent of 1 - S in the penalty", 0.0431, QUARTERS)
-_NAMES = ("a", "b", "c", "d", "tau", "alpha", "beta", "lambda")
-_PARAMETERS = (*(parameters_of(_TERMS)[name] for name in _NAMES), _GAMMA_OF_DENSITY)
-_PROTOCOL = FitProtocol(
-    "huber",
-    "allocation, Table 3: 104,976 starts; sec 4.2: S = 97.67 % held out; objective and delta, "
-    "which the paper does not state, are those of sparsity's Table 2",
-    "S >= 0.976",
-)
-_ERRATA = (
-    "R is never defined in the paper. Read as r itself, Table 1 gives no interior minimum of the "
-    "loss in r within [0.2, 1.5], against sec 3.1; the text speaks of deviations from r*. Here: "
-    "abslog, |ln(r/r*)|, by default; absdiff, sqlog and literal as variants.",
-    "Table 1 gives no loss that a language model has: 19.7 to 21.1 for N from 3e7 to 5e9 and D "
-    "from 1e9 to 1e11 (tau alone is 13.7), and no permutation of its exponents and of its "
-    "coefficients gives one below 9.4. It is for testing the formula; refit for predictions.",
-    "N is the total by App B.1, while the figures label the active parameters. With Table 1 and R "
-    "= |ln(r/r*)| the minimum stays nearer r* with active N. Fit both.",
-    "E0.5 (App D.3, Eq 6): printed: the baseline of Abnar et al. with b/N^beta and "
-    "c/(1-S)^gamma; corrected: b/D^beta and c/(1-S)^lambda, which is sparsity.loss. As printed "
-    "the baseline has no data term.",
-    "E0.6 (abstract): printed: r is a fraction of the total FLOPs; corrected: r is the ratio of "
-    "expert to attention FLOPs, and the experts' share is r/(1+r).",
-    "E0.7 (sec 6.1): printed: a deviation of 20 % from r* costs 0.15 at 2e20 FLOPs; Table 1 gives "
-    "0.0085, 0.0047 and 0.0044 (R literal, absdiff and abslog; N = 2e8, S = 95.38 %). Printed: "
-    "diverting 10 % of the FLOPs gains 0.08 or costs 0.12; the share term moves by 0.0025 at "
-    "r = 1, and by no more than d = 0.0499 for any r.",
-)
+# Its texts name the readings R and F.
+_EQ_2: AllocationLoss = law_beside(
+    __file__,
+    kind=AllocationLoss,
+    derivations=(_OPTIMAL_RATIO,),
+    deviation=DEVIATIONS["abslog"].of,
+    fraction=FRACTIONS["fraction"].of,
+)[0]
 
 
 def _form(deviation: str, fraction: str) -> AllocationLoss:
@@ -204,30 +156,19 @@ def _form(deviation: str, fraction: str) -> AllocationLoss:
         variant, tried = "" if deviation == "abslog" else deviation, ""
     else:
         variant, tried = f"{deviation}+{fraction}", f", with the {factor.equation} of App D.2"
-    return AllocationLoss(
-        id="allocation.loss",
+    return replace(
+        _EQ_2,
         variant=variant,
-        title="Loss from size, data, sparsity and expert-attention ratio",
-        source=f"allocation, Eq 2{tried}; R read as {R.equation}",
-        equation=(
-            f"L = a/N^alpha + b/D^beta + c*exp({R.equation}*(1-S)^gamma)/N^lambda"
-            f" + d*{factor.equation} + tau"
-        ),
-        latex=(
-            r"L = \frac{a}{N^{\alpha}} + \frac{b}{D^{\beta}}"
-            rf" + c\,\frac{{e^{{{R.latex}(1-S)^{{\gamma}}}}}}{{N^{{\lambda}}}} + d\,{factor.latex}"
-            r" + \tau"
-        ),
-        variables=_VARIABLES if deviation == "literal" else (*_VARIABLES, _R_STAR),
-        derivations=(_OPTIMAL_RATIO,),
-        response=LOSS,
+        source=f"{_EQ_2.source}{tried}; R read as {R.equation}",
+        variables=_EQ_2.variables[:-1] if deviation == "literal" else _EQ_2.variables,
+        equation=_EQ_2.equation.replace("R", R.equation).replace("F", factor.equation),
+        latex=_EQ_2.latex.replace("R", R.latex).replace("F", factor.latex),
         # The values are printed for r/(1+r) alone.
-        parameters=tuple(replace(p, published=None if tried else p.published) for p in _PARAMETERS),
+        parameters=tuple(replace(p, published=None if tried else p.published)
+                         for p in _EQ_2.parameters),
         deviation=R.of,
         fraction=factor.of,
-        protocol=_PROTOCOL,
-        errata=_ERRATA,
-    )
+    )  # fmt: skip
 
 
 _FORMS = [_form(deviation, fraction) for fraction in FRACTIONS for deviation in DEVIATIONS]

@@ -9,60 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moelaws.laws.base import Array, FitProtocol
-from moelaws.laws.forms import power_law_sum
+from moelaws.laws.base import Array
+from moelaws.laws.declared import law_beside
 from moelaws.laws.roots import bisect, rising_root
-from moelaws.laws.terms import Power, irreducible_loss, one_minus, over, term
-from moelaws.laws.vocabulary import variable
 
 _LARGEST_LN_N = np.log(1e30)  # optima are searched among sizes from 1 to 1e30 parameters
 
-_N, _D, _S = variable("N"), variable("D"), variable("S")
-
-
-def _of_density(name: str, published: float, description: str = "") -> Power:
-    """Returns a factor of either sign of its exponent in 1 - S."""
-    halves = (-1.0, -0.5, 0.0, 0.5, 1.0)
-    return over(one_minus(_S), name, published, description, (-4.0, 4.0), halves)
-
-
-LAW = power_law_sum(
-    id="sparsity.loss",
-    title="Loss from size, data and sparsity",
-    source="sparsity, Eq 6 and Table 3",
-    terms=(
-        term("a", 16612.50, "the size term", over(_N, "alpha", 0.5962)),
-        term("b", 5455.67, "the data term", over(_D, "beta", 0.3954)),
-        term("c", 0.4598, "the sparsity term", _of_density("lambda", -0.1666), bounds=(1e-3, 1e40)),
-        term(
-            "d",
-            17.26,
-            "the interaction",
-            _of_density("delta", 0.1603, "exponent of 1 - S in the interaction"),
-            over(_N, "gamma", 0.1595, "exponent of N in the interaction"),
-        ),
-        irreducible_loss("e", 0.94),
-    ),
-    order=("a", "b", "c", "d", "e", "alpha", "beta", "lambda", "delta", "gamma"),
-    protocol=FitProtocol("huber", "sparsity, Table 2: 437,400 starts", "S >= 0.98"),
-    errata=(
-        "E2.1 (sec 6): printed: the optimal sparsity rises as the training budget rises; "
-        "corrected: it falls. S*(N=1e9) = .9335, .8724, .6233 at C = 3e19, 1e20, 1e21.",
-        "E2.2 (sec 6, introduction): printed: the optimal number of active parameters rises with "
-        "sparsity and falls with the budget; corrected: it falls with sparsity and rises with "
-        "the budget. N_a*(S=.9) = 1.85e8, 3.97e8, 1.81e9 at C = 3e19, 1e20, 1e21.",
-        "E2.3 (App F): the printed Huber error .0036 exceeds half the printed MSE .00056, which "
-        "no mean of Huber losses can; the Huber error is a sum, over about 196 rows of the fit and "
-        "18 held out (Gaussian residuals of L; 577 and 52 if they are of ln L).",
-        "App D.2 says that dense is best up to about 5e8 parameters; by this law S* = 0 only below "
-        "4.3e7, 6.4e7, 8.5e7, 1.53e8 and 2.81e8 at C = 3e19, 6e19, 1e20, 3e20 and 1e21.",
-        "Optima depend on the model of N_a: they take N_a = (1-S) N, by which L* falls with S "
-        "throughout; with 5 % of the parameters outside the experts, L*(S) has a minimum at .93 to "
-        ".95.",
-        "E0.5: the allocation paper's Eq 6 misprints this law, with b/N^beta for b/D^beta and "
-        "gamma for lambda; this is the right one.",
-    ),
-)
+LAW, VARIANTS = law_beside(__file__)
 
 
 @dataclass(frozen=True)
