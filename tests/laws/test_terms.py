@@ -1,12 +1,16 @@
 """What follows from the terms that a law declares, and crossings of rising functions."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moelaws import laws
+from moelaws.laws.declared import law_beside
 from moelaws.laws.roots import bisect, rising_root
+from repository import REPOSITORY
 
 
 def test_texts_variables_and_starts_follow_from_the_terms():
@@ -24,6 +28,20 @@ def test_texts_variables_and_starts_follow_from_the_terms():
     assert above.equation == "L = a*A^gamma/N^alpha + b*A^delta/D^beta + e*A^epsilon"
     assert above.latex.endswith(r"\frac{b A^{\delta}}{D^{\beta}} + e A^{\epsilon}")
     assert laws.get("allocation.ratio:stage1").latex == r"r^* = \alpha_r C^{\beta_r}"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ('{X = "-beta"}', "unknown variable 'X'; there are: N, D"),
+        ('{D = "-betta"}', "unknown parameter 'betta'; did you mean beta?"),
+    ],
+)
+def test_a_slip_in_a_term_is_named_with_what_there_is(tmp_path, written, expected):
+    table = (REPOSITORY / "src/moelaws/laws/chinchilla.toml").read_text()
+    (tmp_path / "own.toml").write_text(table.replace('{D = "-beta"}', written, 1))
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        law_beside(str(tmp_path / "own.py"))
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))

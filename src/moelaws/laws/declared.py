@@ -26,6 +26,7 @@ from moelaws.laws.base import Columns, FitProtocol, FittableLaw, Formula, Law, P
 from moelaws.laws.forms import GeneralLaw, power_law, power_law_sum
 from moelaws.laws.terms import Base, Power, Term, log, one_minus
 from moelaws.laws.vocabulary import LOSS, VOCABULARY
+from moelaws.spec.errors import refuse_unknown
 from moelaws.spec.from_toml import table_beside
 
 
@@ -73,6 +74,12 @@ def _law(own: dict[str, Any], kind: type[FittableLaw], code: Mapping[str, Any]) 
     }
     if "terms" not in own:
         return kind(**own, **code, parameters=(*parameters.values(),))
+
+    powers = own["terms"].values()
+    bases = (name.removeprefix("1-") for each in powers for name in each)
+    refuse_unknown("terms: unknown variable", bases, variables)
+    named = (*own["terms"], *(x.removeprefix("-") for each in powers for x in each.values()))
+    refuse_unknown("terms: unknown parameter", named, parameters)
 
     def power(name: str, exponent: str) -> Power:
         variable = variables[name.removeprefix("1-")]
