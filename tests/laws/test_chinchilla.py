@@ -1,4 +1,4 @@
-"""Chinchilla's law with powers of the activation ratio: what it is at one ratio, and of others."""
+"""Chinchilla's law with powers of the activation ratio: at one ratio it is that law."""
 
 import numpy as np
 import pytest

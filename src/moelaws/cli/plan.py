@@ -249,10 +249,10 @@ def _expected(
     from moelaws.analysis.choice.ask import ask
     from moelaws.cli.rounds import Options, question_of
 
-    asked = Options(
+    options = Options(
         laws=(about["law"],), mapping={}, cost="C", rows="", target=target, search=(), per=()
     )
-    question = question_of(frame, frame["L"].isna().to_numpy(), asked, lambda law: mapping)
+    question = question_of(frame, frame["L"].isna().to_numpy(), options, lambda law: mapping)
     each = {"regret": question, "error": replace(question, is_budget=False)}
     return {name: ask(q, about["noise"], 0.0, about["seed"]).error for name, q in each.items()}
 

@@ -70,10 +70,10 @@ def draw(inputs: Inputs, figure: Figure, home: str) -> Sheet:
     colours = {s.by: _palette(inputs, figure, s.by, every) for s, _ in every if s.by}
     places = ((value, *place) for value in values for place in panels)
     for panel, (value, declared, layers) in zip(sheet.panels, places, strict=True):
-        own, beside = ([(s, rows[rows[figure.each] == value] if figure.each in rows else rows)
-                        for s, rows in some] for some in (layers, every))  # fmt: skip
-        # A panel without rows takes its title from another panel's.
-        first = next((rows.iloc[0] for _, rows in own + beside if len(rows)), None)
+        own = _of_value(layers, figure.each, value)
+        # A panel without rows has its title from the rows that another panel has of its value.
+        titled = own + _of_value(every, figure.each, value)
+        first = next((rows.iloc[0] for _, rows in titled if len(rows)), None)
         if declared.title and first is not None:
             panel.title(write(declared.title, first))
         if declared.x.role == "words":
@@ -144,6 +144,11 @@ def write(text: str, row: Any) -> str:
         return WRITTEN[form](row[name]) if form in WRITTEN else format(row[name], form)
 
     return re.sub(r"\{([A-Za-z]\w*):?([^{}]*)\}", cell, text)
+
+
+def _of_value(layers: Iterable[Layer], each: str, value: Any) -> list[Layer]:
+    """Returns the layers with the rows of one ``value`` of the column ``each``, where it is."""
+    return [(s, rows[rows[each] == value] if each in rows else rows) for s, rows in layers]
 
 
 def _are_measured(layers: Iterable[Layer]) -> bool:
